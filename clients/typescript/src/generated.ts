@@ -784,10 +784,8 @@ export interface components {
         Approval: {
             /** @description On the whole server. */
             approvalId: string;
-            /** @description The arguments; `null` if what the model wrote is no JSON. */
-            args: unknown;
-            /** @description The arguments as the model wrote them. */
-            argsText: string;
+            /** @description JSON, as the model wrote it. */
+            args: string;
             callId: string;
             sessionId: string;
             toolName: string;
@@ -1037,6 +1035,21 @@ export interface components {
             seq: number;
             sessionId: string;
         };
+        ContextOmitted: {
+            /** @description By this name it is undone. */
+            compactionId: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "context:omitted";
+            parts: components["schemas"]["OmittedPart"][];
+            /** @description The words of the model's server. */
+            reason: string;
+            runId?: string;
+            seq: number;
+            sessionId: string;
+        };
         ContextPruned: {
             compactionId: string;
             /** Format: int64 */
@@ -1136,7 +1149,7 @@ export interface components {
             stepId?: string;
         };
         /** @description One event of a session's stream. */
-        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["RunWaiting"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextRestored"] | components["schemas"]["OrderPinnedEvent"] | components["schemas"]["OrderEditedEvent"] | components["schemas"]["OrderRemovedEvent"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
+        Event: components["schemas"]["MessageAdded"] | components["schemas"]["MessageDequeued"] | components["schemas"]["RunStarted"] | components["schemas"]["RunComplete"] | components["schemas"]["SessionParked"] | components["schemas"]["LlmThinking"] | components["schemas"]["LlmResponse"] | components["schemas"]["LlmToolCall"] | components["schemas"]["LlmToolResult"] | components["schemas"]["LlmSwitched"] | components["schemas"]["RunWaiting"] | components["schemas"]["LlmError"] | components["schemas"]["LlmUnsupportedInput"] | components["schemas"]["LlmChunk"] | components["schemas"]["LlmToolInput"] | components["schemas"]["LlmSnapshot"] | components["schemas"]["ToolStarted"] | components["schemas"]["ToolOutput"] | components["schemas"]["ToolApprovalRequest"] | components["schemas"]["ToolApprovalResponse"] | components["schemas"]["ContextUsage"] | components["schemas"]["ContextEstimate"] | components["schemas"]["ContextPruned"] | components["schemas"]["ContextCompressed"] | components["schemas"]["ContextCompactFailed"] | components["schemas"]["ContextOmitted"] | components["schemas"]["ContextRestored"] | components["schemas"]["OrderPinnedEvent"] | components["schemas"]["OrderEditedEvent"] | components["schemas"]["OrderRemovedEvent"] | components["schemas"]["ContextCompacting"] | components["schemas"]["MessageQueued"] | components["schemas"]["MessageEdited"] | components["schemas"]["MessageRemoved"] | components["schemas"]["QueueSnapshot"] | components["schemas"]["StreamGap"];
         /** @enum {string} */
         ExportFormat: "jsonl" | "markdown";
         /** @description What went wrong: the stable code, and words for people. */
@@ -1165,12 +1178,14 @@ export interface components {
             hits: components["schemas"]["Hit"][];
         };
         GivenBlob: string | components["schemas"]["BlobRef"];
-        /** @description Content with either `data` (with a `mediaType`) or `blob`. */
+        /** @description Content with either `data` or `blob`. */
         GivenMedia: {
             blob?: components["schemas"]["GivenBlob"] | null;
             /** @description The bytes, in base64. */
             data?: string | null;
+            /** @description Found out by the content if it is left out. */
             mediaType?: string | null;
+            /** @description The file's name; `filename` is taken too. */
             name?: string | null;
         };
         /** @description A part as a client gives it. */
@@ -1294,8 +1309,10 @@ export interface components {
             sessionId: string;
         };
         LlmToolCall: {
-            /** @description JSON, as the model wrote it. */
-            args: string;
+            /** @description The arguments; `null` if what the model wrote is no JSON. */
+            args: unknown;
+            /** @description The arguments as the model wrote them. */
+            argsText: string;
             callId: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1533,6 +1550,28 @@ export interface components {
             /** @description A configured agent by name; the usual one if it is left out. */
             agent?: string | null;
             title?: string | null;
+        };
+        /** @description A part of a request that is left out because the model's server refuses it. */
+        OmittedPart: {
+            /** @description What the model is shown in its place. */
+            note: string;
+            /**
+             * Format: int64
+             * @description Its number in the message or the content, from 0.
+             */
+            part: number;
+            /**
+             * Format: int64
+             * @description The position of the message.
+             */
+            seq: number;
+            /** @enum {string} */
+            what: "part";
+        } | {
+            /** @description Its name. */
+            name: string;
+            /** @enum {string} */
+            what: "tool";
         };
         OrderChanged: {
             ok: boolean;
