@@ -22,7 +22,7 @@ class Gateway:
         home.mkdir()
         self.err = open(self.folder / "err", "wb")
         self.process = subprocess.Popen(
-            [binary, "--data-dir", self.folder / "data", "serve", "--addr", "127.0.0.1:0"],
+            [binary, "--config", self.folder / "longhaul.yml", "--data-dir", self.folder / "data", "serve", "--addr", "127.0.0.1:0"],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=self.err, text=True,
             env={"PATH": os.environ["PATH"], "HOME": str(home), "CHECK_KEY": "check"},
         )

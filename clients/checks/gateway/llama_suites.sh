@@ -57,7 +57,7 @@ mkdir "$work/home"
 cd "$work"
 printf 'name: suite\nmodel: { name: tinyllama-2, base_url: "http://127.0.0.1:%s/v1" }\n' "$below" >longhaul.yml
 above=$(free)
-HOME=$work/home "$binary" --data-dir "$work/data" serve --addr "127.0.0.1:$above" >"$work/gateway" 2>"$work/err" &
+HOME=$work/home "$binary" --config longhaul.yml --data-dir "$work/data" serve --addr "127.0.0.1:$above" >"$work/gateway" 2>"$work/err" &
 started+=($!)
 ready "$work/gateway" http
 

@@ -329,7 +329,14 @@ fn a_dead_proxy_is_named_with_its_variable() {
     let bench = Bench::new();
     bench.write("longhaul.yml", "model: { provider: openai-compatible, name: m, base_url: 'http://model.example/v1' }\nretry: { patience: 0s }\n");
     for (variable, value) in [("HTTP_PROXY", "http://me:secret@127.0.0.1:9"), ("all_proxy", "127.0.0.1:9")] {
-        let given = given(bench.command(["run", "hello"]).env(variable, value).output().unwrap()).exits(1);
+        let given = given(
+            bench
+                .command(["--config", "longhaul.yml", "run", "hello"])
+                .env(variable, value)
+                .output()
+                .unwrap(),
+        )
+        .exits(1);
         let said = given.err.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("http://127.0.0.1:9") && said.contains(&format!("`{variable}`")), "{said}");
         assert!(said.contains("http://model.example") && !said.contains("secret"), "{said}");

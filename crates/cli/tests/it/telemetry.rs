@@ -76,7 +76,7 @@ fn what_was_said_is_told_where_the_file_says_so() {
     let collector = Collector::start();
     let file = format!("telemetry: {{ otlp: 'http://{}', content: true }}\n", collector.address);
     bench.write("longhaul.yml", &file);
-    bench.run_with(&Fake::start(says()), &["run", "What is the word?"]).exits(0);
+    bench.run_with(&Fake::start(says()), &["--config", "longhaul.yml", "run", "What is the word?"]).exits(0);
     let spans = collector.heard("/v1/traces");
     for said in ["What is the word?", "heron", "kingfisher", "notes.md"] {
         assert!(spans.contains(said), "{said} is missing in {spans:?}");

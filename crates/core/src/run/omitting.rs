@@ -113,7 +113,7 @@ impl Run {
             let Some(entry) = self.history.entry(*seq) else { continue };
             let what = described(entry, *part);
             // One note for a message that is left out as a whole.
-            let is_told = !matches!(media_of(entry, *part), Some(_)) && !noted.insert(*seq);
+            let is_told = media_of(entry, *part).is_none() && !noted.insert(*seq);
             let note = match is_told {
                 true => String::new(),
                 false => format!("[Left out: {what}. The model's server refused it: {said}]"),

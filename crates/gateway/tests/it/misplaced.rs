@@ -166,6 +166,7 @@ async fn an_error_of_the_choice_is_no_whole_answer() {
         let status = reply.status;
         let answer = body_json(reply).await;
         assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{dialect:?}: {answer}");
-        assert_eq!(answer["error"]["message"], "Slow down XYZ", "{dialect:?}");
+        let said = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(said.starts_with("Slow down XYZ"), "{dialect:?}: {said}");
     }
 }

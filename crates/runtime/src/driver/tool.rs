@@ -236,9 +236,10 @@ impl Job {
             max_chars: limit.max_chars.saturating_sub(MARKER_CHARS),
             max_tokens: limit.max_tokens.saturating_sub(MARKER_TOKENS),
         };
-        let mut cut = truncate::truncate(&legible, &limit, keep, &self.agent.counter).unwrap_or_else(|| {
-            Cut { head_bytes: legible.len(), kept: legible, omitted_chars: 0, total_chars: 0 }
-        });
+        let mut cut = match truncate::truncate(&legible, &limit, keep, &self.agent.counter) {
+            Some(cut) => cut,
+            None => Cut { head_bytes: legible.len(), kept: legible, omitted_chars: 0, total_chars: 0 },
+        };
         cut.total_chars = text.chars().count() as u64;
         cut.omitted_chars = cut.total_chars.saturating_sub(cut.kept.chars().count() as u64);
         Some(cut)

@@ -131,10 +131,12 @@ mod tests {
     #[test]
     fn a_child_dies_at_its_gate_with_a_server_that_is_killed() {
         if let Some(file) = std::env::var_os(HOLDER) {
-            let (mut command, _gate) = command(OsStr::new("/bin/touch")).unwrap();
-            let child = command.arg(file).spawn().unwrap();
+            let (mut command, gate) = command(OsStr::new("/bin/touch")).unwrap();
+            let mut child = command.arg(file).spawn().unwrap();
             println!("held {}", child.id());
             std::thread::sleep(Duration::from_secs(60));
+            drop((gate, command));
+            child.wait().unwrap();
             return;
         }
         let folder = tempfile::tempdir().unwrap();

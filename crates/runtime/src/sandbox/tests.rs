@@ -369,7 +369,7 @@ async fn version_managers_run_with_a_home_of_their_own() {
             write(&format!("{root}/versions/1/lib/code"), "its-library\n");
             write(&format!("{home}/tools/key"), "hidden-content");
             place.policy.home = Some(home.clone().into());
-            let path = std::env::var("PATH").unwrap();
+            let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
             place.policy.environment = vec![("PATH".into(), format!("{root}/shims:{path}").into())];
             if is_named {
                 place.policy.environment.push((variable.into(), root.into()));
@@ -388,7 +388,7 @@ async fn a_toolchain_in_the_search_path_finds_its_libraries_and_shared_folders_s
     }
     let mut place = place();
     let home = place.path("other");
-    let path = std::env::var("PATH").unwrap();
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let in_path = |folder: &str| vec![("PATH".into(), format!("{folder}/bin:{path}").into())];
     place.policy.home = Some(home.clone().into());
     for (folder, mark) in [
