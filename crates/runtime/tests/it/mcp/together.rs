@@ -195,7 +195,7 @@ async fn what_nobody_can_read_is_cut_at_the_source_and_kept_whole() {
         ),
         ("bash", json!({ "command": "echo before; printf 'var a=1;%.0s' $(seq 9000); echo; echo after" })),
         // Arguments are part of an answer, which has a limit.
-        ("t__echo", json!({ "text": "var a=1;".repeat(1_500) })),
+        ("t__echo", json!({ "text": "var a=1;".repeat(400) })),
     ];
     let calls: Vec<(&str, String)> = calls.iter().map(|(tool, call)| (*tool, call.to_string())).collect();
     let calls: Vec<(&str, &str)> = calls.iter().map(|(tool, call)| (*tool, call.as_str())).collect();
@@ -208,7 +208,7 @@ async fn what_nobody_can_read_is_cut_at_the_source_and_kept_whole() {
         // `bash` itself says once what the sign stands for.
         assert!(shown.matches('\u{fffd}').count() < 2, "{tool} {call}: {shown}");
         let truncation = result.truncated.as_ref().unwrap();
-        let least = if *tool == "bash" { 50_000 } else { 11_000 };
+        let least = if *tool == "bash" { 50_000 } else { 3_000 };
         assert!(truncation.total_chars > least, "{tool} {call}: {truncation:?}");
         assert_eq!(truncation.omitted_chars, truncation.total_chars - shown.chars().count() as u64);
         if *tool == "bash" {
