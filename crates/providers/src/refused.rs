@@ -1,6 +1,6 @@
 //! Refusals that are about one part of a request: which kind of part, and which part.
 //!
-//! [`read`] looks at the words of an error, [`locate`] looks up the place that it names in the request that was sent.
+//! The words of an error say which kind; the place that it names is looked up in the request that was sent.
 //! Sources of the words: Anthropic, OpenAI, Azure, Google, Alibaba, DeepSeek, OpenRouter, vLLM, llama.cpp, Ollama,
 //! LM Studio.
 

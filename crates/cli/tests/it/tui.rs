@@ -448,6 +448,22 @@ impl Foreign {
     fn signal(&self, name: &str) {
         stdout("kill", &[&format!("-{name}"), &self.0]);
     }
+
+    /// Stops it between two frames: on a busy machine it may be stopped just before it writes one.
+    fn hold(&self) {
+        until("it draws nothing", || self.sleeps());
+        self.signal("STOP");
+    }
+
+    /// Whether all of its threads wait for something.
+    fn sleeps(&self) -> bool {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.0)) else { return true };
+        let state = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+            stat.rsplit_once(") ")?.1.chars().next()
+        };
+        threads.filter_map(state).all(|state| state == 'S')
+    }
 }
 
 fn stdout(program: &str, args: &[&str]) -> String {
@@ -486,7 +502,7 @@ fn a_terminal_that_sets_its_rows_anew_keeps_no_rests() {
     let chat = tmux.child();
     for (columns, rows) in [("60", "24"), ("40", "12"), ("70", "20"), ("45", "24"), ("80", "24")] {
         // What was drawn for the old size must not arrive after the new one: no program could take that back.
-        chat.signal("STOP");
+        chat.hold();
         tmux.until_it_rests();
         tmux.run(&["resize-window", "-x", columns, "-y", rows]);
         until("the chat's terminal has the size", || tmux.size() == format!("{rows} {columns}"));
