@@ -32,7 +32,7 @@ pub fn shorten(text: &str, max_line_chars: usize) -> Option<String> {
     let mut block = Block::default();
     let mut is_changed = false;
     for line in text.split_inclusive('\n') {
-        let kind = kind_of(line);
+        let kind = if block.goes_on_with(line) { block.kind } else { kind_of(line) };
         if block.takes(kind, line) {
             block.add(kind, line);
             continue;
@@ -94,6 +94,15 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
+    /// Whether a line is the next one of encoded content, which has lines of one length. Encoded digits or blanks have
+    /// lines without letters of both cases.
+    fn goes_on_with(&self, line: &str) -> bool {
+        let is_next = |last: &&&str| last.len() == line.len();
+        self.kind == Kind::Base64
+            && self.lines.last().filter(is_next).is_some()
+            && line.trim_end().bytes().all(is_base64)
+    }
+
     /// Whether a line goes on with this block. Binary content has line breaks anywhere, and short lines between them.
     fn takes(&self, kind: Kind, line: &str) -> bool {
         match self.kind {
@@ -217,6 +226,15 @@ mod tests {
         for text in [paths, source, sums, ruler, colours, base64(500), String::new()] {
             assert_eq!(shorten(&text, 2_000), None, "{text}");
         }
+    }
+
+    #[test]
+    fn lines_of_one_case_are_part_of_what_is_encoded() {
+        let mixed = format!("{}\n", base64(76));
+        let upper = format!("{}\n", "MTAK".repeat(19));
+        let shown = shorten(&format!("before\n{mixed}{}{mixed}after\n", upper.repeat(50)), 2_000).unwrap();
+        assert_eq!(shown.lines().count(), 3, "{shown}");
+        assert!(shown.starts_with("before\n") && shown.ends_with("after\n"), "{shown}");
     }
 
     #[test]
