@@ -452,7 +452,9 @@ impl Foreign {
     /// Stops it between two frames: on a busy machine it may be stopped just before it writes one.
     fn hold(&self) {
         until("it draws nothing", || self.sleeps());
-        self.signal("STOP");
+        // Not by a program, which takes longer than the next frame does.
+        let pid = self.0.trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     }
 
     /// Whether all of its threads wait for something.
