@@ -150,9 +150,9 @@ pub enum EventBody {
     /// Parts of the conversation that the model's server refuses are not shown to the model any more. The log keeps
     /// them. [`EventBody::ViewRestored`] puts them back.
     PartsOmitted {
-        /// Its name, by which it is undone.
+        /// The omission's name, by which it is undone.
         edit_id: EditId,
-        /// What is left out.
+        /// The parts that are left out.
         parts: Vec<OmittedPart>,
         /// The server's words.
         reason: String,
@@ -392,14 +392,14 @@ pub enum OmittedPart {
     Part {
         /// The position of the message.
         seq: Seq,
-        /// Its number in the message, or in the content of the result, from 0.
+        /// The part's number in the message, or in the content of the result, from 0.
         part: usize,
-        /// What the model is shown in its place; nothing if empty, or if the message is an answer of the model.
+        /// The text that the model is shown instead. Empty for none; never shown in an answer of the model.
         note: String,
     },
-    /// A tool: it is not offered.
+    /// A tool, which is not offered any more.
     Tool {
-        /// Its name.
+        /// The tool's name.
         name: String,
     },
 }

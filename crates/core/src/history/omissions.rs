@@ -6,33 +6,33 @@ use crate::message::{Message, Part, Role, ToolResult};
 
 use super::{Entry, EntryKind, History};
 
-/// Parts that were left out together, and whether they still are.
+/// An omission: parts that were left out of the view together because a server refuses them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Omission {
-    /// Its name, by which it is undone.
+    /// The omission's name, by which it is undone.
     pub id: EditId,
-    /// Position of its event.
+    /// The position of its event in the log.
     pub seq: Seq,
-    /// What was left out.
+    /// The parts that were left out.
     pub parts: Vec<OmittedPart>,
-    /// The server's words.
+    /// The server's error message.
     pub reason: String,
-    /// Whether it applies; `false` once undone.
+    /// `true` until the omission is undone.
     pub active: bool,
 }
 
 impl History {
-    /// What was left out of the view because a server refuses it, oldest first, with what was put back since.
+    /// Returns all omissions, oldest first, undone ones among them.
     pub fn omissions(&self) -> &[Omission] {
         &self.omissions
     }
 
-    /// Whether a tool is not offered because a server refuses its schema.
+    /// Returns whether a tool is not offered because a server refuses its schema.
     pub fn omits_tool(&self, tool: &str) -> bool {
         self.omitted_tools().any(|name| name == tool)
     }
 
-    /// The tools that are not offered because a server refuses their schemas.
+    /// Returns the names of the tools that are not offered because a server refuses their schemas.
     pub fn omitted_tools(&self) -> impl Iterator<Item = &str> {
         self.active_parts().filter_map(|part| match part {
             OmittedPart::Tool { name } => Some(name.as_str()),
@@ -44,7 +44,7 @@ impl History {
         self.omissions.iter().filter(|omission| omission.active).flat_map(|omission| &omission.parts)
     }
 
-    /// Whether a part of the message at `seq` is left out now, by any omission but `except`.
+    /// Returns whether a part of the message at `seq` is left out now, by any omission but `except`.
     pub fn is_omitted(&self, seq: Seq, part: usize, except: Option<&EditId>) -> bool {
         let counts = |omission: &&Omission| omission.active && Some(&omission.id) != except;
         let mut omitted = self.omissions.iter().filter(counts).flat_map(|omission| &omission.parts);

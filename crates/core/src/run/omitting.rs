@@ -193,12 +193,8 @@ impl Run {
     /// Pictures or files: all that are too many, or else the newest one, and then all.
     fn suspected_media(&self, images: bool, refusal: &Refusal, attempt: u32) -> Vec<Place> {
         let mut found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
-        let keep = match refusal.most {
-            Some(most) => most as usize,
-            None => 0,
-        };
         match (refusal.takes_none, refusal.most) {
-            (false, Some(_)) => found.truncate(found.len().saturating_sub(keep)),
+            (false, Some(most)) => found.truncate(found.len().saturating_sub(most as usize)),
             (false, None) if attempt == 0 => found = found.pop().into_iter().collect(),
             _ => {}
         }

@@ -37,8 +37,10 @@ pub(super) struct Takes {
     api: String,
 }
 
-/// How many pictures a session remembers as checked, and the most bytes of those that were written anew.
+/// The most checked pictures that a session remembers.
 const MAX_REMEMBERED: usize = 256;
+
+/// The most bytes of scaled pictures that a session keeps.
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
 
 /// Pictures that are decoded at once in this process: each may take half a gigabyte meanwhile.
@@ -220,7 +222,7 @@ fn is_picture(part: &Part) -> bool {
     }
 }
 
-/// Why a file would be refused; nothing where only its reader can tell. A PDF begins with its mark, within its first
+/// Returns why a file would be refused; `None` where only its reader can tell. A PDF begins with its mark, within its first
 /// 1,024 bytes (ISO 32000-1, annex H).
 fn unreadable(file: &Media, content: &[u8]) -> Option<&'static str> {
     let head = &content[..content.len().min(1_024)];
