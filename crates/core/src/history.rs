@@ -13,9 +13,11 @@ use crate::event::{
     Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit, ViewOp,
 };
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq, StepId};
+use crate::ledger::LedgerCache;
 use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::StandingOrders;
+use crate::retention::user_text::UserTextCache;
 use crate::usage::Usage;
 
 mod omissions;
@@ -32,8 +34,8 @@ pub(crate) use summaries::SUMMARY_FAILURES;
 use summaries::Summaries;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
+pub(crate) use view::{ClearedForm, cleared_groups_beside, hash as hash_of, is_object, merged, span};
 pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, join, units};
-pub(crate) use view::{cleared_groups_beside, hash as hash_of, is_object, merged, span};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -107,6 +109,8 @@ pub struct History {
     title: Option<String>,
     orders: StandingOrders,
     last_end: Option<RunEnd>,
+    ledgers: LedgerCache,
+    user_texts: UserTextCache,
 }
 
 /// A run that was begun and not finished.
@@ -259,7 +263,12 @@ impl History {
     /// said before the first event is folded.
     #[must_use]
     pub fn without_recall(self) -> Self {
-        Self { without_recall: true, ..self }
+        Self {
+            without_recall: true,
+            ledgers: LedgerCache::default(),
+            user_texts: UserTextCache::default(),
+            ..self
+        }
     }
 
     /// Folds a whole log, counted by the structured estimate.

@@ -12,6 +12,7 @@
 //! 2,048 files, 512 facts, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 16,384 names in
 //! use, 256 values, 64 tools, 512 calls without an outcome. No item is longer than 1,000 bytes.
 
+mod cache;
 mod facts;
 mod files;
 mod kept;
@@ -32,6 +33,7 @@ use crate::event::Cut;
 use crate::history::{Entry, EntryKind};
 use crate::ids::Seq;
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+pub(crate) use cache::LedgerCache;
 use facts::Facts;
 use files::Touch;
 pub use files::Verb;
@@ -112,6 +114,11 @@ impl Ledger {
     #[must_use]
     pub fn without_recall(self) -> Self {
         Self { without_recall: true, ..self }
+    }
+
+    /// Returns an empty ledger for a model that has the tool `recall`, or has not.
+    fn for_model(has_recall: bool) -> Self {
+        Self { without_recall: !has_recall, ..Self::default() }
     }
 
     /// Adds one message, newer than all before. A call counts once its outcome is there.

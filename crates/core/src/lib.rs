@@ -15,6 +15,7 @@ pub mod history;
 pub mod ids;
 pub mod ledger;
 pub mod legible;
+pub(crate) mod memo;
 pub mod message;
 pub mod meter;
 pub mod orders;

@@ -72,13 +72,12 @@ pub fn survey(before: &[&Message], after_text: &str, handles_visible: bool) -> S
 /// stands in them.
 pub fn survey_folded(before: &[&Message], folded: &[&Message], after_text: &str) -> Survival {
     let mut facts = Facts::default();
-    folded.iter().for_each(|message| facts.read(message));
+    folded.iter().for_each(|message| facts.read_sentences(message));
     let shown: String =
         before.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
     let single_spaced = facts::single_spaced(&shown);
     let shown = After::read(&shown, &single_spaced);
     facts.sentences.values_mut().for_each(|items| items.retain(|item| shown.has_sentence(item)));
-    facts.words.clear();
     facts.sentences.retain(|_, items| !items.is_empty());
     tallied(before, facts, after_text, Reach::Model)
 }

@@ -7,7 +7,7 @@ mod payload;
 
 use std::sync::Arc;
 
-use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::event::{EditKind, Event, EventBody, FORMAT};
 use longhaul_core::history::{FoldError, History, OpenRun};
 use longhaul_core::ids::{ApprovalId, Millis, Seq, SessionId};
 use longhaul_core::run::{Effect, Input, Notice, Run, ServerWait, Settings};
@@ -108,6 +108,11 @@ pub(crate) struct Around<'a> {
     pub(crate) survival: Option<&'a Survival>,
 }
 
+/// Whether an event is a compaction, whose announcement reports what is left of the view before.
+pub(crate) fn is_compaction(event: &Event) -> bool {
+    matches!(&event.body, EventBody::ViewEdited(edit) if edit.kind == EditKind::Compaction)
+}
+
 /// The view before an edit.
 pub(crate) struct Before(Shown);
 
@@ -202,7 +207,7 @@ impl Replay {
     /// As [`Replay::pass`].
     pub fn take(&mut self, event: &Event) -> Result<Vec<Announcement>, FoldError> {
         let open = self.run.history().open_run().cloned();
-        let before = matches!(event.body, EventBody::ViewEdited(_)).then(|| Before::of(&self.run));
+        let before = is_compaction(event).then(|| Before::of(&self.run));
         self.pass(event)?;
         let survival = before.map(|before| before.survival(&self.run));
         let open = run_around(open, event, self.run.history());

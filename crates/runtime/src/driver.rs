@@ -16,6 +16,7 @@ mod pause;
 mod seat;
 mod tool;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -28,6 +29,7 @@ use longhaul_core::run::{
 };
 use longhaul_providers::{LimitSource, Limits};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -38,7 +40,7 @@ pub(crate) use self::media::Pictures;
 pub(crate) use self::orders::OrderChange;
 pub(crate) use self::seat::Seat;
 use crate::agent::Agent;
-use crate::announce::{Announcement, Around, Before, of_event, of_notice, run_around};
+use crate::announce::{Announcement, Around, Before, is_compaction, of_event, of_notice, run_around};
 use crate::clock::now_ms;
 use crate::feed::Feed;
 use crate::recall::SharedIndex;
@@ -366,7 +368,7 @@ impl Driver {
 
     fn tell_run(&mut self, input: Input) {
         self.trace.hear(&input, &self.run, &self.agent);
-        let effects = self.run.handle(input);
+        let effects = aside(&mut self.run, |run| run.handle(input));
         self.trace.follow(&effects, &self.run, &self.agent);
         self.work.extend(effects);
     }
@@ -387,10 +389,9 @@ impl Driver {
     /// Folds what is durable, then announces it.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let mut open = self.run.history().open_run().cloned();
-        let is_edit = events.iter().any(|event| matches!(event.body, EventBody::ViewEdited(_)));
-        let before = is_edit.then(|| Before::of(&self.run));
+        let before = events.iter().any(is_compaction).then(|| Before::of(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
-        let survival = before.map(|before| before.survival(&self.run));
+        let survival = before.map(|before| aside(&self.run, |run| before.survival(run)));
         for event in &events {
             self.log_estimate(&event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {
@@ -479,6 +480,21 @@ impl Driver {
         });
         self.approvals.insert(approval_id, handle);
     }
+}
+
+/// Sessions with more messages than this may take noticeable time to plan.
+const LONG_SESSION_MESSAGES: usize = 1_000;
+
+/// Computes something about a run. If its session is long, everything else on this thread goes on elsewhere meanwhile:
+/// a plan over many megabytes must not hold up other sessions or the server.
+fn aside<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
+    let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
+    let has_threads =
+        || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_long && has_threads() {
+        return tokio::task::block_in_place(|| compute(run));
+    }
+    compute(run)
 }
 
 /// Whether the answer in flight is over with that event.

@@ -1,6 +1,7 @@
 //! What follows from a log, for everyone who asks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{
     EditState, Entry, EntryKind, History, ItemKind, OpenCall, OpenRun, RecentCall, UndoError, ViewItem, join,
@@ -8,10 +9,12 @@ use super::{
 };
 use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, Event, EventBody, ModelChoice, RunEnd};
-use crate::ids::{EditId, LogRange, Millis, Seq};
+use crate::ids::{EditId, Handle, LogRange, Millis, Seq};
+use crate::ledger::Ledger;
 use crate::message::{Message, Origin, Role};
 use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::{StandingOrder, StandingOrders};
+use crate::retention::user_text::UserText;
 use crate::usage::Usage;
 
 /// What follows from the log.
@@ -89,6 +92,17 @@ impl History {
     /// The message stored at `seq`.
     pub fn entry(&self, seq: Seq) -> Option<&Entry> {
         self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok().map(|at| &self.entries[at])
+    }
+
+    /// Returns the ledger of all messages in some ranges of the log, given in ascending order.
+    pub(crate) fn ledger_of(&self, ranges: impl IntoIterator<Item = LogRange>) -> Arc<Ledger> {
+        let spans = ranges.into_iter().map(|range| view::span(&self.entries, range));
+        self.ledgers.ledger(&self.entries, spans, self.has_recall())
+    }
+
+    /// Returns what the user typed in everything that `handles` lead to, in ranked pieces.
+    pub(crate) fn user_text_of(&self, handles: &[Handle]) -> Arc<UserText> {
+        self.user_texts.text(self, handles)
     }
 
     /// The edits of the view, oldest first.

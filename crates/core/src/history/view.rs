@@ -10,6 +10,7 @@ use super::{CLEARED, EditState};
 use crate::estimate::{Counter, Groups};
 use crate::event::{Cut, ViewOp};
 use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
+use crate::memo::Memo;
 use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus};
 use crate::truncate::{self, MARKER};
 
@@ -34,6 +35,16 @@ pub struct Entry {
     groups: Groups,
     /// Tokens of what stands there once it is cleared, if it is a result.
     placeholder: Groups,
+    cleared_form: Arc<Memo<ClearedForm>>,
+}
+
+/// What a tool result becomes when a plan clears it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ClearedForm {
+    /// The lines of it that stay; empty if none stands out.
+    pub(crate) excerpt: String,
+    /// Tokens of the placeholder with those lines.
+    pub(crate) groups: Groups,
 }
 
 /// What a message of the log is.
@@ -74,6 +85,8 @@ pub struct ViewItem {
     pub since: Seq,
     /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
     pub(crate) placeholder: Groups,
+    /// What a plan would make of it: found once, because every plan weighs all results.
+    pub(crate) cleared_form: Arc<Memo<ClearedForm>>,
 }
 
 /// What a message of the view is.
@@ -119,7 +132,8 @@ impl Entry {
             EntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
             EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
         };
-        Self { seq, message, kind, begins, pauses, shown, omission: None, groups, placeholder }
+        let cleared_form = Arc::default();
+        Self { seq, message, kind, begins, pauses, shown, omission: None, groups, placeholder, cleared_form }
     }
 
     /// The message as the model sees it when no edit has touched it; `None` if it does not.
@@ -140,6 +154,7 @@ impl Entry {
             _ => Arc::new(without_parts(&self.message, omitted)),
         };
         self.shown = shown(self.seq, &message, &self.kind, before);
+        self.cleared_form = Arc::default();
         self.groups = self.shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
     }
 
@@ -177,6 +192,7 @@ impl ViewItem {
             omission: entry.omission.clone(),
             since: entry.seq,
             placeholder: entry.placeholder,
+            cleared_form: Arc::clone(&entry.cleared_form),
         })
     }
 
@@ -204,6 +220,7 @@ impl ViewItem {
             omission: None,
             since: entry.seq,
             placeholder: entry.placeholder,
+            cleared_form: Arc::default(),
         })
     }
 
@@ -220,7 +237,18 @@ impl ViewItem {
         let groups = sent_groups(&message, counter);
         let tokens = groups.total();
         let (message, placeholder) = (Arc::new(message), Groups::default());
-        Self { tokens, groups, message, range, kind, covers, omission: None, since: range.from, placeholder }
+        Self {
+            tokens,
+            groups,
+            message,
+            range,
+            kind,
+            covers,
+            omission: None,
+            since: range.from,
+            placeholder,
+            cleared_form: Arc::default(),
+        }
     }
 }
 

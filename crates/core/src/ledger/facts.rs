@@ -4,8 +4,6 @@
 //! setting, and no other line of the same output has its shape. At most [`MAX_FACTS_PER_RESULT`] lines of one result
 //! are taken, the clearest first.
 
-use std::collections::BTreeMap;
-
 use super::kept::Kept;
 use super::{line, names, values};
 use crate::survival::facts::{DECISION_WORDS, binds, has_any};
@@ -42,13 +40,16 @@ impl Facts {
     /// Takes the clearest facts of a result that was read from `source`.
     pub(super) fn read(&mut self, source: Option<&str>, text: &str) {
         let text = line::head(text, MAX_READ_BYTES);
-        let mut shapes: BTreeMap<u64, u32> = BTreeMap::new();
-        for line in text.lines() {
-            *shapes.entry(shape(line)).or_default() += 1;
-        }
+        let shapes: Vec<u64> = text.lines().map(shape).collect();
+        let mut sorted = shapes.clone();
+        sorted.sort_unstable();
+        let is_single = |shape: u64| {
+            let first = sorted.partition_point(|other| *other < shape);
+            sorted.get(first + 1) != Some(&shape)
+        };
         let mut found: Vec<(u32, usize, &str)> = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            if line.len() > MAX_LINE_BYTES || shapes.get(&shape(line)) != Some(&1) {
+        for (at, (line, shape)) in text.lines().zip(shapes).enumerate() {
+            if line.len() > MAX_LINE_BYTES || !is_single(shape) {
                 continue;
             }
             let score = fact_score(line);

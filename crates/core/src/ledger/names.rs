@@ -157,7 +157,8 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-        if !has_digit && !word.contains("://") {
+        let is_address = word.as_bytes().contains(&b':') && word.contains("://");
+        if !has_digit && !is_address {
             return None;
         }
         let word = word.trim_end_matches(['.', ':', '!', '?', '-', '=', '…']);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ids::Seq;
 use crate::message::Message;
-use crate::survival::facts::Facts;
+use crate::survival::facts::for_each_name;
 
 /// Names kept at most; then those that came once, and long ago, make way.
 const MOST_WORDS: usize = 16_384;
@@ -27,15 +27,19 @@ struct Seen {
 
 impl Words {
     pub(super) fn read(&mut self, at: Seq, message: &Message) {
-        let mut facts = Facts::default();
-        facts.read(message);
-        let names =
-            facts.words.into_iter().filter(|(class, _)| *class != "numbers").flat_map(|(_, words)| words);
-        for word in names.filter(|word| word.len() <= MOST_BYTES) {
-            let seen = self.0.entry(word).or_default();
-            seen.messages += 1;
-            seen.last = at;
-        }
+        for_each_name(message, |word| {
+            if word.len() > MOST_BYTES {
+                return;
+            }
+            match self.0.get_mut(word) {
+                // A message counts once, however often it has the word.
+                Some(seen) if seen.last == at => {}
+                Some(seen) => *seen = Seen { messages: seen.messages + 1, last: at },
+                None => {
+                    self.0.insert(word.to_owned(), Seen { messages: 1, last: at });
+                }
+            }
+        });
         if self.0.len() > MOST_WORDS {
             self.make_room();
         }

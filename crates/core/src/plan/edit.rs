@@ -27,7 +27,7 @@ impl Scene<'_> {
     pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOp> {
         let view = self.history.view();
         let clear = |at: &usize| {
-            let (seq, excerpt) = (view[*at].range.from, self.facts_of(*at));
+            let (seq, excerpt) = (view[*at].range.from, self.cleared_form(*at).excerpt.clone());
             ViewOp::Placeholder { seq, excerpt, cut: false }
         };
         cleared.iter().map(clear).collect()

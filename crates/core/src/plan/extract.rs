@@ -5,8 +5,7 @@ use super::earlier::written_in;
 use super::verbatim;
 use crate::estimate::Counter;
 use crate::history::{History, ItemKind, ViewItem};
-use crate::ids::{Handle, Seq};
-use crate::ledger::Ledger;
+use crate::ids::Handle;
 use crate::message::{Message, Part};
 use crate::retention::user_text;
 
@@ -24,10 +23,7 @@ const NOTHING_SAID_ALONE: &str = "(older messages)";
 
 /// The ledger of everything that `handles` lead to, in at most `limit_tokens`.
 pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -> String {
-    let is_gone = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
-    let entries = history.entries().iter().filter(|entry| is_gone(entry.seq));
-    let ledger = Ledger::read(entries);
-    let ledger = if history.has_recall() { ledger } else { ledger.without_recall() };
+    let ledger = history.ledger_of(handles.iter().map(|Handle(range)| *range));
     ledger.render_with_names(limit_tokens, history.counter())
 }
 

@@ -1,7 +1,6 @@
 //! One pass of planning: the view in units, what each choice would lead to, and what may be committed.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 
 use super::draft::SummaryDraft;
 use super::share::Share;
@@ -37,8 +36,6 @@ pub struct Scene<'a> {
     pub(super) shares: Vec<Share>,
     /// The view up to this position is in the anchor's count.
     pub(super) anchored: Seq,
-    /// What stays of results that are cleared, by their place in the view, and its tokens: read once.
-    pub(super) facts: RefCell<BTreeMap<usize, (String, Groups)>>,
     /// What the strategy's own check said of an edit.
     pub(super) complaint: RefCell<Option<String>>,
     /// The most of an earlier summary that an edit carries on, in tokens.
@@ -82,7 +79,6 @@ impl<'a> Scene<'a> {
             policy,
             occasion,
             newest_typed,
-            facts: RefCell::default(),
             complaint: RefCell::default(),
             earlier_tokens: Cell::new(u64::MAX),
         }

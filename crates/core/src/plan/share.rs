@@ -1,8 +1,10 @@
 //! Sums over the view: what the request would have without some units, and with some results as placeholders.
 
+use std::borrow::Cow;
+
 use super::{Scene, draft, facts};
 use crate::estimate::Groups;
-use crate::history::{History, ItemKind, ViewItem, cleared_groups_beside};
+use crate::history::{ClearedForm, History, ItemKind, ViewItem, cleared_groups_beside};
 use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter::{self, Reading};
@@ -68,6 +70,25 @@ pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
     meter::of_parts(history, fixed_tokens, &least.kept, &least.new).bound()
 }
 
+/// What a result becomes when it is cleared.
+fn cleared_form(history: &History, item: &ViewItem) -> ClearedForm {
+    let results = item.message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
+    let text = match texts.as_slice() {
+        [text] => Cow::Borrowed(*text),
+        texts => Cow::Owned(texts.join("\n")),
+    };
+    let excerpt = facts::outstanding_lines(&text, item.tokens, history.counter().text_counter());
+    let groups = match excerpt.is_empty() {
+        true => item.placeholder,
+        false => cleared_groups_beside(item.range.from, &excerpt, history.counter(), history.has_recall()),
+    };
+    ClearedForm { excerpt, groups }
+}
+
 impl Scene<'_> {
     /// The meter as it would read with some units shown, and of these the `marked` results (ascending) as placeholders.
     pub(super) fn reading(&self, shown: impl Fn(usize) -> bool, marked: &[usize], added: Groups) -> Reading {
@@ -97,33 +118,13 @@ impl Scene<'_> {
 
     /// Tokens of the placeholder for the result at `at` in the view, with the lines of it that stay.
     pub(super) fn placeholder_groups(&self, at: usize) -> Groups {
-        let mut known = self.facts.borrow_mut();
-        known.entry(at).or_insert_with(|| self.read_facts(at)).1
+        self.cleared_form(at).groups
     }
 
-    /// The lines of the result at `at` in the view that stay when it is cleared.
-    pub(super) fn facts_of(&self, at: usize) -> String {
-        let mut known = self.facts.borrow_mut();
-        known.entry(at).or_insert_with(|| self.read_facts(at)).0.clone()
-    }
-
-    fn read_facts(&self, at: usize) -> (String, Groups) {
+    /// What the result at `at` in the view becomes when it is cleared.
+    pub(super) fn cleared_form(&self, at: usize) -> &ClearedForm {
         let item = &self.history.view()[at];
-        let results = item.message.parts.iter().filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result),
-            _ => None,
-        });
-        let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
-        let counter = self.history.counter().text_counter();
-        let lines = facts::outstanding_lines(&texts.join("\n"), item.tokens, counter);
-        let groups = match lines.is_empty() {
-            true => item.placeholder,
-            false => {
-                let history = self.history;
-                cleared_groups_beside(item.range.from, &lines, history.counter(), history.has_recall())
-            }
-        };
-        (lines, groups)
+        item.cleared_form.get(|| cleared_form(self.history, item))
     }
 
     pub(super) fn meter_of(&self, shown: &Share) -> Reading {

@@ -9,7 +9,6 @@ use crate::event::{EditKind, EventBody, ViewEdit, ViewOp};
 use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter;
-use crate::retention::user_text::UserText;
 use crate::strategy::{Choice, Instead};
 use crate::truncate::{Keep, Limit, truncate};
 
@@ -146,7 +145,7 @@ impl Scene<'_> {
             return None;
         }
         let handles = self.handles(&choice.gone);
-        let quotes = UserText::of(self.history, &handles);
+        let quotes = self.history.user_text_of(&handles);
         let user_text = quotes.fit((most / 2).max(quotes.order_tokens()).min(most));
         let quoted = self.history.counter().text(&user_text);
         let ledger = extract::ledger(self.history, &handles, (most - quoted).min(self.most_of_ledger()));

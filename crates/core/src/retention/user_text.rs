@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::mood::{CLEAR_ORDER_SCORE, ORDER_SCORE, is_question, is_slight, order_score};
 use super::replaced::{is_telling, replacements};
@@ -56,16 +57,18 @@ pub(crate) fn user_room(free: u64, limit: u64, share: f64, order_tokens: u64) ->
 }
 
 /// What the user typed in a part of the log, in ranked pieces.
-pub(crate) struct UserText<'h> {
-    counter: &'h Counter,
+#[derive(Debug)]
+pub(crate) struct UserText {
+    counter: Counter,
     has_recall: bool,
     messages: Vec<UserMessage>,
-    pieces: Vec<Piece<'h>>,
+    pieces: Vec<Piece>,
     /// Indices of all pieces, the most important first.
     order: Vec<usize>,
 }
 
 /// A typed message, without its text.
+#[derive(Debug)]
 struct UserMessage {
     seq: Seq,
     /// The number of its turn: 1 for the first typed message of the session.
@@ -73,8 +76,9 @@ struct UserMessage {
 }
 
 /// A sentence, or the part of one that is quoted.
-struct Piece<'h> {
-    text: Cow<'h, str>,
+#[derive(Debug)]
+struct Piece {
+    text: Box<str>,
     tokens: u64,
     /// Its message, as an index.
     message: usize,
@@ -106,13 +110,13 @@ enum Rank {
     Replaced,
 }
 
-impl<'h> UserText<'h> {
+impl UserText {
     /// Reads what the user typed in everything that `handles` lead to.
-    pub(crate) fn of(history: &'h History, handles: &[Handle]) -> Self {
+    pub(crate) fn of(history: &History, handles: &[Handle]) -> Self {
         let is_covered = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
         let typed = history.entries().iter().filter(|entry| entry.kind == EntryKind::Typed);
         let mut messages = Vec::new();
-        let mut texts: Vec<Vec<&'h str>> = Vec::new();
+        let mut texts: Vec<Vec<&str>> = Vec::new();
         for (index, entry) in typed.enumerate().filter(|(_, entry)| is_covered(entry.seq)) {
             let parts = entry.message.parts.iter().filter_map(|part| part.as_text());
             let lines: Vec<&str> = parts.flat_map(own_lines).collect();
@@ -123,7 +127,7 @@ impl<'h> UserText<'h> {
             }
         }
         let mut text = Self {
-            counter: history.counter(),
+            counter: history.counter().clone(),
             has_recall: history.has_recall(),
             messages,
             pieces: Vec::new(),
@@ -156,7 +160,7 @@ impl<'h> UserText<'h> {
 
     /// Returns about how many tokens the goal and the standing orders take.
     pub(crate) fn order_tokens(&self) -> u64 {
-        let is_order = |piece: &&Piece<'_>| matches!(piece.rank, Rank::Goal | Rank::Order(_));
+        let is_order = |piece: &&Piece| matches!(piece.rank, Rank::Goal | Rank::Order(_));
         let tokens: u64 =
             self.pieces.iter().filter(is_order).map(|piece| piece.tokens + MESSAGE_TOKENS + GAP_TOKENS).sum();
         if tokens == 0 { 0 } else { tokens + self.counter.text(TITLE) }
@@ -180,12 +184,7 @@ impl<'h> UserText<'h> {
         String::new()
     }
 
-    fn add_message(
-        &mut self,
-        message: usize,
-        lines: &[&'h str],
-        repeated: &BTreeMap<String, (usize, usize)>,
-    ) {
+    fn add_message(&mut self, message: usize, lines: &[&str], repeated: &BTreeMap<String, (usize, usize)>) {
         let text = lines.join("\n");
         let code = CodeLines::of(&text);
         let first = self.pieces.len();
@@ -212,9 +211,8 @@ impl<'h> UserText<'h> {
                     continue;
                 }
                 let tokens = self.counter.text(sentence) + 1;
-                let text = Cow::Borrowed(sentence);
                 self.pieces.push(Piece {
-                    text,
+                    text: sentence.into(),
                     tokens,
                     message,
                     line: line_at,
@@ -252,7 +250,7 @@ impl<'h> UserText<'h> {
                 if let Some(short) = shortened(&piece.text, PASTE_END_TOKENS, &|text| self.counter.text(text))
                 {
                     piece.tokens = self.counter.text(&short) + 1;
-                    piece.text = Cow::Owned(short);
+                    piece.text = short.into();
                 }
             } else if !is_order {
                 piece.rank = Rank::PasteMiddle;
@@ -261,7 +259,7 @@ impl<'h> UserText<'h> {
     }
 
     fn mark_replaced(&mut self) {
-        let is_statement = |piece: &Piece<'_>| {
+        let is_statement = |piece: &Piece| {
             matches!(piece.rank, Rank::Goal | Rank::Order(_) | Rank::Telling | Rank::Statement)
         };
         let at: Vec<usize> = (0..self.pieces.len()).filter(|at| is_statement(&self.pieces[*at])).collect();
@@ -366,6 +364,45 @@ impl<'h> UserText<'h> {
             }
             (true, false) => format!("[{GAP} {chars} characters {GAP}]"),
         }
+    }
+}
+
+/// The most texts kept: those of the parts that one plan weighs.
+const MAX_TEXTS: usize = 2;
+
+/// The user's words in the parts of one session that were asked for last. A plan reads the same part many times.
+#[derive(Debug, Default)]
+pub(crate) struct UserTextCache(Mutex<Vec<(Vec<Handle>, Arc<UserText>)>>);
+
+impl Clone for UserTextCache {
+    fn clone(&self) -> Self {
+        let texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(Mutex::new(texts.clone()))
+    }
+}
+
+impl PartialEq for UserTextCache {
+    /// What is cached follows from the log.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl UserTextCache {
+    /// Returns what the user typed in everything that `handles` lead to.
+    pub(crate) fn text(&self, history: &History, handles: &[Handle]) -> Arc<UserText> {
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = texts.iter().find(|(known, _)| known == handles) {
+            return Arc::clone(text);
+        }
+        let text = Arc::new(UserText::of(history, handles));
+        // What a handle leads to may still grow beyond the end of the log.
+        if handles.iter().all(|Handle(range)| range.to <= history.last_seq()) {
+            let excess = (texts.len() + 1).saturating_sub(MAX_TEXTS);
+            texts.drain(..excess);
+            texts.push((handles.to_vec(), Arc::clone(&text)));
+        }
+        text
     }
 }
 

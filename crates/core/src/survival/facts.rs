@@ -1,5 +1,6 @@
 //! What counts as a fact, class by class.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::{Message, Part, Role};
@@ -48,6 +49,9 @@ const UNITS: &[&str] = &[
     "us", "x",
 ];
 
+/// No unit is longer.
+const MAX_UNIT_BYTES: usize = 7;
+
 pub(crate) type Classes = BTreeMap<&'static str, BTreeSet<String>>;
 
 /// The facts found so far.
@@ -64,16 +68,24 @@ impl Facts {
         for part in &message.parts {
             self.read_part(message.role, part);
         }
+        let words = &mut self.words;
+        for_each_text(message, &mut |text| add_words(words, text));
+    }
+
+    /// Reads only the facts that are sentences or lines.
+    pub(crate) fn read_sentences(&mut self, message: &Message) {
+        for part in &message.parts {
+            self.read_part(message.role, part);
+        }
     }
 
     fn read_part(&mut self, role: Role, part: &Part) {
         match part {
             Part::Text(text) => self.read_text(role, &text.text),
-            Part::ToolCall(call) => self.read_arguments(&call.arguments),
             Part::ToolResult(result) => {
                 result.content.iter().for_each(|part| self.read_part(Role::Tool, part));
             }
-            Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
+            Part::ToolCall(_) | Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
         }
     }
 
@@ -86,24 +98,6 @@ impl Facts {
             }
             Role::Assistant => self.add_decisions(text),
             Role::Tool => self.add_error_lines(text),
-        }
-        add_words(&mut self.words, text);
-    }
-
-    /// Strings inside the arguments, without JSON's escapes; anything else as it is.
-    fn read_arguments(&mut self, arguments: &str) {
-        match serde_json::from_str(arguments) {
-            Ok(value) => self.read_value(&value),
-            Err(_) => add_words(&mut self.words, arguments),
-        }
-    }
-
-    fn read_value(&mut self, value: &serde_json::Value) {
-        match value {
-            serde_json::Value::String(text) => add_words(&mut self.words, text),
-            serde_json::Value::Array(items) => items.iter().for_each(|item| self.read_value(item)),
-            serde_json::Value::Object(fields) => fields.values().for_each(|item| self.read_value(item)),
-            _ => {}
         }
     }
 
@@ -130,6 +124,44 @@ impl Facts {
             self.sentences.entry(class).or_default().insert(text.to_owned());
         }
     }
+}
+
+/// Calls `read` with every text of a message that can hold words of interest: what was said, what tools answered, and
+/// the strings inside the arguments of calls, without JSON's escapes.
+fn for_each_text(message: &Message, read: &mut impl FnMut(&str)) {
+    message.parts.iter().for_each(|part| for_each_part_text(part, read));
+}
+
+fn for_each_part_text(part: &Part, read: &mut impl FnMut(&str)) {
+    match part {
+        Part::Text(text) => read(&text.text),
+        Part::ToolCall(call) => match serde_json::from_str(&call.arguments) {
+            Ok(value) => for_each_string(&value, read),
+            Err(_) => read(&call.arguments),
+        },
+        Part::ToolResult(result) => result.content.iter().for_each(|part| for_each_part_text(part, read)),
+        Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
+    }
+}
+
+fn for_each_string(value: &serde_json::Value, read: &mut impl FnMut(&str)) {
+    match value {
+        serde_json::Value::String(text) => read(text),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| for_each_string(item, read)),
+        serde_json::Value::Object(fields) => fields.values().for_each(|item| for_each_string(item, read)),
+        _ => {}
+    }
+}
+
+/// Calls `take` with every path and identifier in a message, as often as it occurs.
+pub(crate) fn for_each_name(message: &Message, mut take: impl FnMut(&str)) {
+    for_each_text(message, &mut |text| {
+        for_each_word(text, |class, word| {
+            if class != NUMBERS {
+                take(word);
+            }
+        });
+    });
 }
 
 /// Whether a text begins the way our own summaries do.
@@ -222,15 +254,29 @@ fn ends_abbreviated(before: &str, letter: &str) -> bool {
 
 /// Whether one of `marks` stands in the sentence as words of its own.
 pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
-    let plain = |char: char| match char {
-        '’' => '\'',
-        '\'' => char,
-        _ if char.is_alphanumeric() => char.to_ascii_lowercase(),
-        _ => ' ',
-    };
-    let padded: String = [" ", sentence, " "].concat().chars().map(plain).collect();
-    let padded = [" ", &single_spaced(&padded), " "].concat();
+    let padded = plain_words(sentence);
     marks.iter().any(|mark| padded.match_indices(mark).any(|(at, _)| stands_alone(&padded, at, mark.len())))
+}
+
+/// The words of a sentence in lower case (of ASCII), one blank before, between and after them.
+fn plain_words(sentence: &str) -> String {
+    let mut padded = String::with_capacity(sentence.len() + 2);
+    padded.push(' ');
+    let mut push = |char: char| {
+        if char != ' ' || !padded.ends_with(' ') {
+            padded.push(char);
+        }
+    };
+    for char in sentence.chars() {
+        push(match char {
+            '’' => '\'',
+            '\'' => char,
+            _ if char.is_alphanumeric() => char.to_ascii_lowercase(),
+            _ => ' ',
+        });
+    }
+    push(' ');
+    padded
 }
 
 fn stands_alone(padded: &str, at: usize, len: usize) -> bool {
@@ -274,33 +320,113 @@ pub(crate) fn all_words(text: &str) -> BTreeSet<String> {
     classes.into_values().flatten().collect()
 }
 
+/// The class of numbers with their units.
+const NUMBERS: &str = "numbers";
+
 fn add_words(classes: &mut Classes, text: &str) {
-    let is_part = |char: char| char.is_alphanumeric() || "_-./~:%@+".contains(char);
-    let mut number_before: Option<&str> = None;
-    for raw in text.split(|char: char| !is_part(char)) {
-        let word = raw.trim_end_matches(['.', ':', '-', '+']);
-        if let Some((class, fact)) = classify(word, number_before) {
-            let end = fact.floor_char_boundary(MAX_FACT_BYTES);
-            classes.entry(class).or_default().insert(fact.get(..end).unwrap_or_default().to_owned());
+    for_each_word(text, |class, fact| {
+        let end = fact.floor_char_boundary(MAX_FACT_BYTES);
+        let fact = fact.get(..end).unwrap_or_default();
+        let known = classes.entry(class).or_default();
+        if !known.contains(fact) {
+            known.insert(fact.to_owned());
         }
-        number_before = is_number(raw).then_some(raw);
+    });
+}
+
+/// Calls `take` with the class of every word that is a fact, and the word.
+fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
+    let mut number_before: Option<&str> = None;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (raw, looks) = next_word(rest);
+        // Most words are plain: no closer look at them can find anything.
+        if looks.may_be_fact() || number_before.is_some() {
+            let word = raw.trim_end_matches(['.', ':', '-', '+']);
+            if let Some((class, fact)) = classify(word, looks, number_before) {
+                take(class, &fact);
+            }
+        }
+        number_before = (looks.begins_with_digit && is_number(raw)).then_some(raw);
+        rest = rest.get(raw.len()..).unwrap_or_default();
+        let between = rest.chars().next().map_or(0, char::len_utf8);
+        rest = rest.get(between..).unwrap_or_default();
     }
 }
 
-fn classify(word: &str, number_before: Option<&str>) -> Option<(&'static str, String)> {
+/// What a word has, found while its end is looked for.
+#[derive(Clone, Copy, Default)]
+struct WordLooks {
+    begins_with_digit: bool,
+    has_digit: bool,
+    /// A slash or a full stop, without which no word is a path.
+    has_path_mark: bool,
+    /// An underscore or a colon.
+    has_name_mark: bool,
+    /// A capital right after a small letter.
+    is_camel_case: bool,
+}
+
+impl WordLooks {
+    fn may_be_fact(self) -> bool {
+        self.has_digit || self.has_path_mark || self.has_name_mark || self.is_camel_case
+    }
+}
+
+/// The text up to the first character that is no part of a word.
+fn next_word(text: &str) -> (&str, WordLooks) {
+    let bytes = text.as_bytes();
+    let mut looks = WordLooks {
+        begins_with_digit: bytes.first().is_some_and(u8::is_ascii_digit),
+        ..WordLooks::default()
+    };
+    let (mut at, mut before) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'a'..=b'z' => {}
+            b'A'..=b'Z' => looks.is_camel_case |= u8::is_ascii_lowercase(&before),
+            b'0'..=b'9' => looks.has_digit = true,
+            b'.' | b'/' => looks.has_path_mark = true,
+            b'_' | b':' => looks.has_name_mark = true,
+            b'-' | b'~' | b'%' | b'@' | b'+' => {}
+            0x80.. => {
+                let Some(char) = text.get(at..).and_then(|rest| rest.chars().next()) else { break };
+                if !char.is_alphanumeric() {
+                    break;
+                }
+                at += char.len_utf8() - 1;
+            }
+            _ => break,
+        }
+        before = byte;
+        at += 1;
+    }
+    (text.get(..at).unwrap_or_default(), looks)
+}
+
+fn classify<'a>(
+    word: &'a str,
+    looks: WordLooks,
+    number_before: Option<&str>,
+) -> Option<(&'static str, Cow<'a, str>)> {
     if let Some(number) = number_before.filter(|_| is_unit(word)) {
-        return Some(("numbers", [number, word].concat()));
+        return Some((NUMBERS, Cow::Owned([number, word].concat())));
     }
-    let digits = word.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(word.len());
-    let (number, unit) = word.split_at(digits);
-    if is_number(number) && is_unit(unit) {
-        return Some(("numbers", word.to_owned()));
+    if looks.begins_with_digit {
+        let digits = word.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(word.len());
+        let (number, unit) = word.split_at(digits);
+        if is_number(number) && is_unit(unit) {
+            return Some((NUMBERS, Cow::Borrowed(word)));
+        }
     }
-    let path = without_position(word);
-    if is_path(path) {
-        return Some(("paths", path.to_owned()));
+    if looks.has_path_mark {
+        let path = without_position(word);
+        if is_path(path) {
+            return Some(("paths", Cow::Borrowed(path)));
+        }
     }
-    is_identifier(word).then(|| ("identifiers", word.to_owned()))
+    let may_be_identifier = looks.is_camel_case || looks.has_name_mark || looks.has_digit;
+    (may_be_identifier && is_identifier(word)).then_some(("identifiers", Cow::Borrowed(word)))
 }
 
 fn is_number(text: &str) -> bool {
@@ -310,13 +436,20 @@ fn is_number(text: &str) -> bool {
 
 /// Whether a line says that something went wrong.
 pub fn is_error_line(line: &str) -> bool {
-    let lower = line.to_ascii_lowercase();
-    ERROR_WORDS.iter().any(|word| lower.contains(word))
+    let bytes = line.as_bytes();
+    let begins = |at: usize, word: &str| {
+        bytes.get(at..at + word.len()).is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    // A look at one letter spares most comparisons: this is asked of every line of every output.
+    bytes.iter().enumerate().any(|(at, byte)| {
+        matches!(byte.to_ascii_lowercase(), b'e' | b'p' | b't' | b'f')
+            && ERROR_WORDS.iter().any(|word| begins(at, word))
+    })
 }
 
 /// Whether a word is a unit of measure: `ms`, `%`, `KiB`.
 pub fn is_unit(word: &str) -> bool {
-    UNITS.contains(&word.to_ascii_lowercase().as_str())
+    word.len() <= MAX_UNIT_BYTES && UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
 }
 
 /// A path without the line and column that compilers put after it.
@@ -347,8 +480,7 @@ pub fn is_identifier(word: &str) -> bool {
     let bytes = word.as_bytes();
     let pair = |test: fn(&u8, &u8) -> bool| bytes.iter().zip(bytes.iter().skip(1)).any(|(a, b)| test(a, b));
     let camel = pair(|a, b| a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    let snake =
-        bytes.iter().any(u8::is_ascii_alphanumeric) && pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
+    let snake = pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
     camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)
 }
 

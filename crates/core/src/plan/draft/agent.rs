@@ -9,7 +9,7 @@ use crate::event::{EventBody, ViewEdit, ViewOp};
 use crate::history::{History, Unit, ViewItem, units};
 use crate::ids::{Handle, LogRange};
 use crate::message::Part;
-use crate::retention::user_text::{UserText, order_list, user_room};
+use crate::retention::user_text::{order_list, user_room};
 
 impl SummaryDraft {
     /// What a pruning agent may be given and may write at a time: both have to fit its window, the answer its output
@@ -70,7 +70,7 @@ impl SummaryDraft {
         let bare = self.pruned_beside(pruning, extracts, 0, history)?;
         let limit = bare.trigger_tokens.min(bare.original_bound);
         let (_, handles) = self.what_goes();
-        let quotes = UserText::of(history, &handles);
+        let quotes = history.user_text_of(&handles);
         if quotes.is_empty() {
             return Ok(bare);
         }
@@ -96,7 +96,7 @@ impl SummaryDraft {
         let view = history.view();
         let units = units(view, &[]);
         let (_, handles) = self.what_goes();
-        let all_quotes = UserText::of(history, &handles).whole_tokens().max(1);
+        let all_quotes = history.user_text_of(&handles).whole_tokens().max(1);
         let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
         let mut says_nothing = false;
         let mut orders = Some(order_list(history));
@@ -169,7 +169,7 @@ impl SummaryDraft {
         };
         let handles: Vec<Handle> =
             crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();
-        let quotes = UserText::of(history, &handles);
+        let quotes = history.user_text_of(&handles);
         let user_text = quotes.fit((quotes.whole_tokens() as f64 * quoted_share) as u64);
         let section = Section {
             op: 0,

@@ -1,5 +1,7 @@
 //! How a draft becomes the edit that is committed.
 
+use std::sync::Arc;
+
 use super::super::{Scene, counted, earlier};
 use super::{Agent, MARK, Rejected, Section, SummaryDraft, Work, defused, subject};
 use crate::estimate::Groups;
@@ -269,9 +271,9 @@ impl SummaryDraft {
         }
         let mut texts = bare;
         // Quotes of the user take a share of what is left; less where the count of a share is off.
-        let quotes: Vec<UserText<'_>> =
-            self.sections.iter().map(|section| UserText::of(history, &section.handles)).collect();
-        let orders: u64 = quotes.iter().map(UserText::order_tokens).sum();
+        let quotes: Vec<Arc<UserText>> =
+            self.sections.iter().map(|section| history.user_text_of(&section.handles)).collect();
+        let orders: u64 = quotes.iter().map(|quote| quote.order_tokens()).sum();
         let mut room = user_room(limit - bound, limit, self.user_text_share, orders);
         while room > 0 && quotes.iter().any(|quote| !quote.is_empty()) {
             let quoted = self.quoted(&quotes, room, history);
@@ -298,8 +300,8 @@ impl SummaryDraft {
     }
 
     /// The sections with quotes of the user in at most `room` tokens together, each with its share.
-    fn quoted(&self, quotes: &[UserText<'_>], room: u64, history: &History) -> Vec<String> {
-        let whole: Vec<u64> = quotes.iter().map(UserText::whole_tokens).collect();
+    fn quoted(&self, quotes: &[Arc<UserText>], room: u64, history: &History) -> Vec<String> {
+        let whole: Vec<u64> = quotes.iter().map(|quote| quote.whole_tokens()).collect();
         let all = whole.iter().sum::<u64>().max(1);
         let share = |tokens: u64| (u128::from(room) * u128::from(tokens) / u128::from(all)) as u64;
         let texts: Vec<String> =
