@@ -62,6 +62,9 @@ pub struct Policy {
     /// The share of the free room that quotes of the user may take in a view that was shortened, 0 to 1. The free room is
     /// what the trigger leaves after everything else in that view.
     pub user_text_share: f64,
+    /// Whether a newest typed message that is longer than the window is shown by its beginning and its end. If not, the
+    /// plan says that it does not fit.
+    pub cuts_user_messages: bool,
 }
 
 /// How long a summary is waited for unless the policy says otherwise, in milliseconds.
@@ -83,6 +86,7 @@ impl Policy {
             auto_recall: false,
             summary_timeout_ms: SUMMARY_TIMEOUT_MS,
             user_text_share: USER_TEXT_SHARE,
+            cuts_user_messages: true,
         }
     }
 }
@@ -115,6 +119,7 @@ impl std::fmt::Debug for Policy {
             .field("prices", &self.prices)
             .field("auto_recall", &self.auto_recall)
             .field("user_text_share", &self.user_text_share)
+            .field("cuts_user_messages", &self.cuts_user_messages)
             .finish()
     }
 }

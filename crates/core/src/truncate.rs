@@ -5,7 +5,7 @@
 
 use crate::estimate::Counter;
 use crate::ids::{Handle, LogRange, Seq};
-use crate::message::Truncation;
+use crate::message::{Part, ToolResult, Truncation};
 
 /// The first words of every marker.
 pub const MARKER: &str = "[Output truncated - exceeded maximum length]";
@@ -190,6 +190,32 @@ pub fn render(kept: &str, truncation: &Truncation, seq: Seq) -> String {
     }
     let (head, tail) = kept.split_at(kept.floor_char_boundary(truncation.head_bytes));
     join(head, &marker, tail)
+}
+
+/// The text that stands for a whole one that was cut: head, marker on a line of its own, tail. `seq` is where the whole is
+/// stored; without a tool that looks it up the marker names no handle.
+pub(crate) fn shortened(cut: &Cut, seq: Seq, has_recall: bool) -> String {
+    let marker = match has_recall {
+        true => marker(cut.omitted_chars, cut.total_chars, Handle(LogRange::one(seq))),
+        false => {
+            let (omitted, total) = (grouped(cut.omitted_chars), grouped(cut.total_chars));
+            format!("{MARKER} {omitted} of {total} characters left out")
+        }
+    };
+    let (head, tail) = cut.kept.split_at(cut.head_bytes);
+    join(head, &marker, tail)
+}
+
+/// The content of a result as everybody is shown it: where it was cut, its first text has the marker. `seq` is where the
+/// result is stored.
+pub fn shown_content(result: &ToolResult, seq: Seq) -> Vec<Part> {
+    let mut content = result.content.clone();
+    if let Some(truncation) = &result.truncated
+        && let Some(Part::Text(text)) = content.iter_mut().find(|part| part.as_text().is_some())
+    {
+        text.text = render(&text.text, truncation, seq);
+    }
+    content
 }
 
 fn join(head: &str, marker: &str, tail: &str) -> String {

@@ -235,7 +235,9 @@ impl Gateway {
     ///
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
-    pub fn new(config: Config, parts: Parts) -> Result<Self, SetupError> {
+    pub fn new(mut config: Config, parts: Parts) -> Result<Self, SetupError> {
+        // Clients are told that their message does not fit: it is theirs to shorten.
+        config.policy.cuts_user_messages = false;
         Ok(Self { inner: Arc::new(Inner::new(config, parts)?) })
     }
 

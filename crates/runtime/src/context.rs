@@ -3,7 +3,8 @@
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::estimate::CountKind;
 use longhaul_core::event::{EditKind, ViewOp};
-use longhaul_core::meter::Reading;
+use longhaul_core::history::History;
+use longhaul_core::meter::{Anchor, Reading};
 use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -96,11 +97,12 @@ pub struct Threshold {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Basis {
-    /// Input that the provider reported for the newest call, if it did.
+    /// Input that the provider reported for the newest call. `None` if it reported nothing, or if the view was pruned,
+    /// compacted or restored since: a report of another view is no part of the total.
     pub last_input_tokens: Option<u64>,
-    /// Output of that call that is sent back.
+    /// Output of that call that is sent back; `None` together with `last_input_tokens`.
     pub last_output_tokens: Option<u64>,
-    /// What is estimated since.
+    /// What came since, as it is estimated; all of the total if there is no report to start from.
     pub new_messages_estimate: u64,
     /// Signed error of the newest estimate, in percent of the actual.
     pub last_error_percent: Option<f64>,
@@ -144,10 +146,13 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
     };
     let left = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
     let counter = history.counter();
-    let exact = (counter.kind() == CountKind::Exact && fits).then(|| history.view_tokens());
+    let kind = match history.is_count_contradicted() {
+        true => CountKind::Estimated,
+        false => counter.kind(),
+    };
+    let exact = (kind == CountKind::Exact && fits).then(|| history.view_tokens());
     let in_messages = exact.unwrap_or(left);
     let trigger = run.line().tokens;
-    let anchor = history.anchor();
     ContextReport {
         total: reading.total,
         window: budget.window,
@@ -168,18 +173,34 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
             },
             Threshold { name: "usable".to_owned(), tokens: unscale(budget.usable, reading.margin) },
         ],
-        basis: Basis {
-            last_input_tokens: anchor.map(|anchor| anchor.input),
-            last_output_tokens: anchor.map(|anchor| anchor.output),
-            new_messages_estimate: reading.estimated,
-            last_error_percent: history.last_error_per_mille().map(|error| error as f64 / 10.0),
-        },
+        basis: basis(history, &reading),
         token_usage: token_usage(history.cumulative_usage()),
         compaction_count: history.compactions(),
-        source: source(&reading, counter.kind()),
+        source: match is_edited_since_call(history) {
+            true => kind.to_string(),
+            false => source(&reading, kind),
+        },
         counter: counter.name().to_owned(),
         window_source: window_source.to_owned(),
         expected_error: reading.margin,
+    }
+}
+
+/// Returns whether the view was pruned, compacted or restored since the newest call: until the next one no report counts.
+fn is_edited_since_call(history: &History) -> bool {
+    history.edited_tokens().is_some() && history.calls_since_edit() == 0
+}
+
+/// Returns the parts of a total, which add up to it.
+fn basis(history: &History, reading: &Reading) -> Basis {
+    let is_counted =
+        |anchor: &&Anchor| !is_edited_since_call(history) && anchor.input + anchor.output == reading.reported;
+    let counted = history.anchor().filter(is_counted);
+    Basis {
+        last_input_tokens: counted.map(|anchor| anchor.input),
+        last_output_tokens: counted.map(|anchor| anchor.output),
+        new_messages_estimate: counted.map_or(reading.total, |_| reading.estimated),
+        last_error_percent: history.last_error_per_mille().map(|error| error as f64 / 10.0),
     }
 }
 
@@ -273,7 +294,7 @@ pub(crate) fn usage(run: &Run) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_core::meter::Reading;
+    use longhaul_core::meter::{Anchor, Reading};
 
     use super::{apportion, unscale};
 

@@ -3,7 +3,9 @@
 use longhaul::announce::Announcement;
 use longhaul::clock::now_ms;
 use longhaul_core::event::{Cut, EditKind, EditReason, Event, EventBody, ViewEdit};
+use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part, ToolResult};
+use longhaul_core::truncate::shown_content;
 use serde_json::Value;
 
 use crate::gone::Gone;
@@ -311,7 +313,7 @@ pub(crate) fn of_event(event: &Event) -> Vec<Happening> {
         }
         EventBody::AssistantAdded { message, cut, .. } => answered(message, *cut),
         EventBody::ToolStarted { call_id } => vec![Happening::Started { id: call_id.to_string() }],
-        EventBody::ToolFinished { result } => vec![Happening::Ended(finished(result))],
+        EventBody::ToolFinished { result } => vec![Happening::Ended(finished(event.seq, result))],
         EventBody::ViewEdited(edit) => vec![edited(edit)],
         EventBody::ViewRestored { edit_id } => vec![Happening::Restored { id: edit_id.to_string() }],
         EventBody::PartsOmitted { edit_id, reason, .. } => {
@@ -348,12 +350,12 @@ fn answered(message: &Message, cut: Option<Cut>) -> Vec<Happening> {
     [answer].into_iter().chain(calls).collect()
 }
 
-fn finished(result: &ToolResult) -> Ended {
+fn finished(seq: Seq, result: &ToolResult) -> Ended {
     let status = serde_json::to_value(result.status).unwrap_or_default();
     Ended {
         id: result.call_id.to_string(),
         status: status.as_str().unwrap_or_default().to_owned(),
-        text: spoken(&result.content),
+        text: spoken(&shown_content(result, seq)),
         media: media(&result.content),
         truncated: result.truncated.as_ref().map(|it| (it.omitted_chars, it.total_chars)),
     }

@@ -149,12 +149,13 @@ impl Table {
             (Some(input), output) => {
                 format!("{} in, {} out", grouped(input), grouped(output.unwrap_or(0)))
             }
-            (None, _) => "none yet".to_owned(),
+            (None, _) => "nothing of this view yet".to_owned(),
         };
         self.fact("total is", &report.source);
         self.fact("parts counted by", &visible(&report.counter));
         self.fact("last call reported", &reported);
-        self.fact("estimated since", &format!("~{}", grouped(basis.new_messages_estimate)));
+        let since = if basis.last_input_tokens.is_some() { "estimated since" } else { "estimated" };
+        self.fact(since, &format!("~{}", grouped(basis.new_messages_estimate)));
         if let Some(error) = basis.last_error_percent {
             self.fact("last estimate was", &format!("{error:+.1} % off"));
         }

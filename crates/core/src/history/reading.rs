@@ -7,7 +7,7 @@ use super::{
     EditState, Entry, EntryKind, History, ItemKind, OpenCall, OpenRun, RecentCall, UndoError, ViewItem, join,
     view,
 };
-use crate::estimate::{Counter, Groups};
+use crate::estimate::{CountKind, Counter, Groups};
 use crate::event::{Cut, Event, EventBody, ModelChoice, RunEnd};
 use crate::ids::{EditId, Handle, LogRange, Millis, Seq};
 use crate::ledger::Ledger;
@@ -16,6 +16,10 @@ use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::{StandingOrder, StandingOrders};
 use crate::retention::user_text::UserText;
 use crate::usage::Usage;
+
+/// What framing may add to an exact count: so many tokens, and one part in so many of the report.
+const UNEXPLAINED_TOKENS: u64 = 64;
+const UNEXPLAINED_SHARE: u64 = 20;
 
 /// What follows from the log.
 impl History {
@@ -138,6 +142,17 @@ impl History {
     /// Whether the server has once reported more than the call before: its reports follow the requests.
     pub fn reports_grow(&self) -> bool {
         self.reports_grow
+    }
+
+    /// Returns whether the provider's newest report differs from our own exact count of the same request by more than
+    /// framing and a hidden prompt can explain: the tokenizer is then not the model's.
+    pub fn is_count_contradicted(&self) -> bool {
+        let Some(anchor) = self.anchor.as_ref().filter(|_| self.counter.kind() == CountKind::Exact) else {
+            return false;
+        };
+        let reported = anchor.input.saturating_add(anchor.output);
+        let counted = anchor.fixed.saturating_add(anchor.view_tokens).saturating_add(self.overhead_tokens());
+        reported.abs_diff(counted) > UNEXPLAINED_TOKENS + reported / UNEXPLAINED_SHARE
     }
 
     /// How the anchor's count is shared out among what it has counted.

@@ -203,6 +203,9 @@ impl ViewItem {
         counter: &Counter,
         has_recall: bool,
     ) -> Option<Self> {
+        if entry.kind == EntryKind::Typed && excerpt.cut {
+            return Self::shortened(entry, edit, excerpt.text, counter);
+        }
         let (EntryKind::Result { tool }, [Part::ToolResult(result)]) =
             (&entry.kind, entry.message.parts.as_slice())
         else {
@@ -221,6 +224,23 @@ impl ViewItem {
             since: entry.seq,
             placeholder: entry.placeholder,
             cleared_form: Arc::default(),
+        })
+    }
+
+    /// A typed message with `text` in the place of its texts; its pictures and files stay.
+    fn shortened(entry: &Entry, edit: &EditId, text: &str, counter: &Counter) -> Option<Self> {
+        let shown = entry.shown.as_deref()?;
+        let others = shown.parts.iter().filter(|part| part.as_text().is_none()).cloned();
+        let parts = [Part::text(text)].into_iter().chain(others).collect();
+        let message = Message { parts, ..shown.clone() };
+        let groups = sent_groups(&message, counter);
+        Some(Self {
+            tokens: groups.total(),
+            groups,
+            message: Arc::new(message),
+            // The view's hash tells by it that the message is not shown whole.
+            omission: Some(edit.clone()),
+            ..Self::of(entry)?
         })
     }
 
@@ -419,13 +439,13 @@ pub(crate) fn is_object(text: &str) -> bool {
 }
 
 fn with_marker(part: &Part, seq: Seq) -> Part {
-    let Part::ToolResult(result) = part else { return part.clone() };
-    let Some(truncation) = &result.truncated else { return part.clone() };
-    let mut content = result.content.clone();
-    if let Some(Part::Text(text)) = content.iter_mut().find(|part| part.as_text().is_some()) {
-        text.text = truncate::render(&text.text, truncation, seq);
+    match part {
+        Part::ToolResult(result) if result.truncated.is_some() => {
+            let content = truncate::shown_content(result, seq);
+            Part::ToolResult(ToolResult { content, truncated: None, ..result.clone() })
+        }
+        other => other.clone(),
     }
-    Part::ToolResult(ToolResult { content, truncated: None, ..result.clone() })
 }
 
 /// Tokens of a message as it is sent: reasoning without a native item is not sent back.

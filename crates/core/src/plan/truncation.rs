@@ -1,6 +1,6 @@
 //! The last resort without any model: the newest typed message and as many of the newest steps as fit; then the newest
 //! step and what else fits of what is older; then that step with its large results cut, and what fits beside it; then
-//! the newest typed message alone; then an error that says what does not fit. A ledger of what goes stands in its place
+//! the newest typed message alone, cut if no request holds it; then an error that says what does not fit. A ledger of what goes stands in its place
 //! where there is room for one.
 
 use super::{Misfit, Occasion, Plan, Scene, extract, is_clearable};
@@ -10,7 +10,7 @@ use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter;
 use crate::strategy::{Choice, Instead};
-use crate::truncate::{Keep, Limit, truncate};
+use crate::truncate::{Cut, Keep, Limit, grouped, shortened, truncate};
 
 /// A ledger of fewer tokens says nothing.
 const LEAST_LEDGER_TOKENS: u64 = 40;
@@ -47,8 +47,10 @@ impl Scene<'_> {
         if fits {
             return Plan::Fits;
         }
-        self.ladder_to(usable, false).or_else(|| self.to_the_brim()).unwrap_or_else(|| {
-            if self.may_be_miscounted() { Plan::Fits } else { Plan::DoesNotFit(self.misfit()) }
+        let made = self.ladder_to(usable, false).or_else(|| self.to_the_brim());
+        made.unwrap_or_else(|| match self.may_be_miscounted() {
+            true => Plan::Fits,
+            false => self.typed_cut().unwrap_or_else(|| Plan::DoesNotFit(self.misfit())),
         })
     }
 
@@ -314,6 +316,11 @@ impl Scene<'_> {
                 (*excerpt, *cut) = (self.excerpt(*seq, each), true);
             }
         }
+        self.measured(edit)
+    }
+
+    /// The edit with what the request has once it is committed.
+    fn measured(&self, mut edit: ViewEdit) -> ViewEdit {
         let after = self.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
         let after = meter::read(&after, self.fixed_tokens);
         (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
@@ -350,6 +357,53 @@ impl Scene<'_> {
         self.protect(&mut gone);
         let anything = gone.contains(&true) && self.newest_typed().is_some();
         anything.then(|| Choice::new(gone, Instead::Note))
+    }
+
+    /// The newest typed message by its beginning and its end, and nothing older: no request holds it whole.
+    fn typed_cut(&self) -> Option<Plan> {
+        let unit = self.newest_typed().filter(|_| self.policy.cuts_user_messages)?;
+        let item = &self.history.view()[self.units[unit].items.start];
+        let entry = self.history.entry(item.range.to)?;
+        let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
+        let text = text.join("\n");
+        let target = if *self.occasion == Occasion::Overflow { self.trigger } else { self.budget.usable };
+        let gone = self.typed_alone().map(|choice| choice.gone);
+        let note = gone.as_ref().map(|gone| self.cost(self.note(gone))).unwrap_or_default();
+        let others = self.reading(|_| false, &[], note).bound();
+        // Half of the room is for what the model reads and says next.
+        let mut room = below_brim(target).checked_sub(others)? / 2;
+        for _ in 0..MOST_CUTS {
+            let limit = Limit { max_chars: u64::MAX, max_tokens: room };
+            let cut = truncate(&text, &limit, Keep::Both, self.history.counter())?;
+            if cut.kept.is_empty() {
+                return None;
+            }
+            let edit = self.with_typed_cut(gone.as_deref(), entry.seq, &cut);
+            if edit.compressed_bound < target && edit.compressed_bound < self.before {
+                let trigger_tokens = edit.trigger_tokens.max(target);
+                return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
+            }
+            room = room * 3 / 4;
+        }
+        None
+    }
+
+    /// The edit that leaves out the `gone` units and shows the typed message at `seq` as it was cut.
+    fn with_typed_cut(&self, gone: Option<&[bool]>, seq: Seq, cut: &Cut) -> ViewEdit {
+        let excerpt = shortened(cut, seq, self.history.has_recall());
+        let op = ViewOp::Placeholder { seq, excerpt, cut: true };
+        let why = format!(
+            "the newest message is longer than the window: {} of its {} characters are left out",
+            grouped(cut.omitted_chars),
+            grouped(cut.total_chars)
+        );
+        let mut edit = match gone {
+            Some(gone) => self.removal(gone, NAME),
+            None => self.view_edit(Vec::new(), EditKind::Prune, NAME, &self.now, self.messages(), String::new()),
+        };
+        edit.why = if edit.why.is_empty() { why } else { format!("{why}; {}", edit.why) };
+        edit.ops.push(op);
+        self.measured(edit)
     }
 
     fn misfit(&self) -> Misfit {

@@ -7,6 +7,7 @@ use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::{Message, Origin, Part, ToolCall, ToolStatus};
 use longhaul_core::plan;
 use longhaul_core::survival::Survival;
+use longhaul_core::truncate;
 use longhaul_core::usage::Usage;
 use serde_json::{Value, json};
 
@@ -243,7 +244,7 @@ fn tool_result(seq: Seq, history: &History) -> Vec<(&'static str, Value)> {
         "callId": result.call_id,
         "success": result.status == ToolStatus::Completed,
         "status": result.status,
-        "sanitized": result.content,
+        "sanitized": truncate::shown_content(result, seq),
         "truncated": result.truncated.is_some(),
     });
     if let Some(truncation) = &result.truncated {

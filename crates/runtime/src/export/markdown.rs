@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use longhaul_core::event::{Cut, Event, EventBody, ViewEdit, ViewOp};
 use longhaul_core::history::join;
-use longhaul_core::ids::CallId;
+use longhaul_core::ids::{CallId, Seq};
 use longhaul_core::message::{Media, Message, Part, ToolResult, ToolStatus};
+use longhaul_core::truncate::shown_content;
 
 use super::SessionMeta;
 
@@ -18,7 +19,7 @@ pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
     transcript.block(&format!("# {title}"));
     for event in events {
-        transcript.event(&event.body);
+        transcript.event(event);
     }
     transcript.end_paused();
     transcript.out
@@ -32,8 +33,8 @@ struct Transcript<'a> {
 }
 
 impl<'a> Transcript<'a> {
-    fn event(&mut self, body: &'a EventBody) {
-        match body {
+    fn event(&mut self, event: &'a Event) {
+        match &event.body {
             EventBody::MessagesTaken { message, .. } => {
                 self.end_paused();
                 self.message("User", message);
@@ -46,7 +47,7 @@ impl<'a> Transcript<'a> {
             EventBody::StepFailed { code, message, .. } => {
                 self.block(&format!("> **{code}**: {}", quoted(message)))
             }
-            EventBody::ToolFinished { result } => self.result(result),
+            EventBody::ToolFinished { result } => self.result(event.seq, result),
             EventBody::ViewEdited(edit) => self.edit(edit),
             EventBody::PartsOmitted { edit_id, reason, .. } => self.block(&format!(
                 "*{edit_id}: parts that the model's server refused are not shown to it any more: {}*",
@@ -114,7 +115,8 @@ impl<'a> Transcript<'a> {
                     self.block(&format!("**Call** `{}`", call.name));
                     self.block(&fenced(&call.arguments, "json"));
                 }
-                Part::ToolResult(result) => self.result(result),
+                // Results stand in events of their own, which know their place.
+                Part::ToolResult(_) => {}
                 Part::Image(media) => self.block(&stored("image", media)),
                 Part::File(media) => self.block(&stored("file", media)),
                 Part::Opaque(opaque) => self.block(&format!("*[{}]*", opaque.kind)),
@@ -122,7 +124,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    fn result(&mut self, result: &ToolResult) {
+    fn result(&mut self, seq: Seq, result: &ToolResult) {
         let tool = self.tools.get(&result.call_id).copied().unwrap_or("tool");
         let how = match result.status {
             ToolStatus::Completed => "",
@@ -131,16 +133,14 @@ impl<'a> Transcript<'a> {
             ToolStatus::Interrupted => ", interrupted",
         };
         self.block(&format!("**Result** `{tool}`{how}"));
-        for part in &result.content {
+        for part in &shown_content(result, seq) {
             match part {
                 Part::Text(text) => self.block(&fenced(text.text.trim_end(), "")),
                 other => self.parts(std::slice::from_ref(other)),
             }
         }
         if let Some(truncation) = &result.truncated {
-            let left_out =
-                format!("*{} characters left out; all of it: {}*", truncation.omitted_chars, truncation.blob);
-            self.block(&left_out);
+            self.block(&format!("*The whole output: {}*", truncation.blob));
         }
     }
 

@@ -429,13 +429,20 @@ async fn compact_preview_undo_release() {
     );
     let report = world.session.context().await.unwrap();
     assert_eq!(report.compacted, edit.original_messages + 1 - edit.compressed_messages);
+    assert_eq!(report.basis.last_input_tokens, None, "the last call was sent another view");
+    assert_eq!(report.basis.new_messages_estimate, report.total);
     world.session.undo(edit.id.clone()).await.unwrap();
     assert_eq!(view(&world.session).await.0, before.0);
+    let report = world.session.context().await.unwrap();
+    assert_eq!((report.basis.last_input_tokens, report.basis.new_messages_estimate), (None, report.total));
     let again = world.session.undo(edit.id.clone()).await.unwrap_err();
     assert_eq!(again, SessionError::AlreadyUndone(edit.id.clone()));
     world.session.release(edit.id.clone()).await.unwrap();
     let again = world.session.release(edit.id.clone()).await.unwrap_err();
     assert_eq!(again, SessionError::AlreadyReleased(edit.id.clone()));
+    world.session.ask("Read on.").await.unwrap();
+    let basis = world.session.context().await.unwrap().basis;
+    assert!(basis.last_input_tokens.is_some(), "a call has counted the view since");
     assert_eq!(world.model.invalid_requests(), 0);
 }
 

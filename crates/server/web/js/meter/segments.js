@@ -110,7 +110,9 @@ export function tableOf(report) {
     { label: 'Compactions so far', number: report.compactionCount, says: 'In this session, undone ones included.' },
     { label: 'Input of the last call', tokens: basis.lastInputTokens, says: 'As the provider reported it, cached tokens included.' },
     { label: 'Output of the last call', tokens: basis.lastOutputTokens, says: 'The part of it that is sent back.' },
-    { label: 'New since then', tokens: basis.newMessagesEstimate, mark: 'estimated', says: 'Everything that came after the last call: results, messages, notes.' },
+    basis.lastInputTokens === null
+      ? { label: 'Estimated as a whole', tokens: basis.newMessagesEstimate, mark: 'estimated', says: 'No call has counted the view as it is now. The next one will.' }
+      : { label: 'New since then', tokens: basis.newMessagesEstimate, mark: 'estimated', says: 'Everything that came after the last call: results, messages, notes.' },
     { label: 'All calls: input', tokens: report.tokenUsage.inputTokens, says: `For cost only, no decision rests on it. ${count(report.tokenUsage.cacheReadTokens ?? 0)} of them came from the provider’s cache.` },
     { label: 'All calls: output', tokens: report.tokenUsage.outputTokens, says: 'For cost only, reasoning included.' },
   ];
