@@ -14,6 +14,11 @@ soak:
     PROPTEST_CASES=100000 cargo test --release -p longhaul-core
     LONGHAUL_SIM_SESSIONS=100000 cargo test --release -p longhaul-core --test it sim
 
+# So many minutes in real time with a model server that fails in every way by turns; prints one line of figures.
+soak-hour minutes="60":
+    cargo build
+    clients/checks/soak/hour.sh target/debug/longhaul {{minutes}}
+
 # Every fault, often: kills, power failures, full and failing disks. A failure says its seed.
 faults rounds="2000":
     LONGHAUL_FAULT_ROUNDS={{rounds}} cargo test -p longhaul-cli --test it faults:: -- --nocapture

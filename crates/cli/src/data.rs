@@ -14,13 +14,15 @@ use rustix::process::geteuid;
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 use crate::serving::Serving;
+use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
-/// How long what runs may take when a server is told to end.
-pub(crate) const DRAINING: Duration = Duration::from_secs(30);
+/// How long what runs may take when a server is told to end. What is left of [`ENDS_WITHIN`] is for tools that are
+/// cancelled then, which have 5 s, and for its connections and its store.
+pub(crate) const DRAINING: Duration = Duration::from_secs(20);
 
-/// How long it may take beyond that, to close its connections and its store.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long it may take beyond that.
+const GRACE: Duration = ENDS_WITHIN.saturating_sub(DRAINING);
 
 /// Between two looks whether a server that ends has ended.
 const LOOKING: Duration = Duration::from_millis(100);

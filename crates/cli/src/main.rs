@@ -26,6 +26,7 @@ mod signals;
 mod term;
 mod trust;
 mod tui;
+mod watchdog;
 
 use std::process::ExitCode;
 

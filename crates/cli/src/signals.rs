@@ -1,8 +1,15 @@
 //! Somebody wants it to end: Ctrl-C, or a polite `kill`.
 
 use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::watchdog;
+
+/// The process has ended so long after it was sent SIGTERM, whatever runs.
+pub(crate) const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Waits for interruptions.
 pub(crate) struct Interrupts {
@@ -17,6 +24,10 @@ impl Interrupts {
     /// # Errors
     /// The system's.
     pub(crate) fn listen() -> io::Result<Self> {
+        static IS_WATCHED: OnceLock<()> = OnceLock::new();
+        if IS_WATCHED.set(()).is_ok() {
+            watchdog::start(ENDS_WITHIN)?;
+        }
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

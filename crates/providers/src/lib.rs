@@ -4,6 +4,7 @@
 //! drops what it does not understand. The loop above decides. Two addresses are tried again, because nothing was done
 //! there: a connection that this machine itself refuses, and a base URL without the version of its API.
 
+mod answer_size;
 pub mod anthropic;
 mod body;
 pub mod catalog;
@@ -42,6 +43,7 @@ use longhaul_core::message::{Answer, Message, Origin, Part, ToolSpec};
 use longhaul_core::refusal::Refusal;
 use longhaul_core::usage::Usage;
 
+pub use answer_size::{AnswerSize, AnswerTooLarge, MAX_ARGUMENT_BYTES, MAX_PARTS, MAX_TOOL_CALLS};
 pub use endpoint::Endpoint;
 pub use limits::{Ability, Declared, LimitSource, Limits, Retention};
 

@@ -16,7 +16,10 @@ use crate::tokens::Count;
 /// Characters of an unreadable payload that go into the error.
 const MAX_QUOTE_CHARS: usize = 200;
 
-/// A JSON object whose values are not read.
+/// The most fields of one object. A field is looked for among all of them, and no provider sends a tenth as many.
+const MAX_FIELDS: usize = 1_024;
+
+/// A JSON object whose values are not read; one of more than 1,024 fields is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawObject(Vec<(String, Box<RawValue>)>);
 
@@ -77,11 +80,13 @@ impl RawObject {
         self.0.iter().map(|(name, value)| (name.as_str(), value.get()))
     }
 
-    /// Puts a value in a field's place, or at the end.
+    /// Puts a value in a field's place, or at the end; an object that is full takes no other field.
     pub(crate) fn set(&mut self, key: &str, value: Box<RawValue>) {
+        let is_full = self.0.len() >= MAX_FIELDS;
         match self.0.iter_mut().rev().find(|(name, _)| name == key) {
             Some((_, old)) => *old = value,
-            None => self.0.push((key.to_owned(), value)),
+            None if !is_full => self.0.push((key.to_owned(), value)),
+            None => {}
         }
     }
 
@@ -124,6 +129,10 @@ impl<'de> Deserialize<'de> for RawObject {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
+                    if fields.len() >= MAX_FIELDS {
+                        let words = format!("an object of more than {MAX_FIELDS} fields");
+                        return Err(serde::de::Error::custom(words));
+                    }
                     fields.push(field);
                 }
                 Ok(RawObject(fields))
@@ -230,6 +239,20 @@ mod tests {
         let mut old = RawObject::parse(r#"{"in":10,"out":1}"#).unwrap();
         old.overwrite(&RawObject::parse(r#"{"in":null,"out":25,"more":2}"#).unwrap());
         assert_eq!(old.to_json().as_str(), r#"{"in":10,"out":25,"more":2}"#);
+    }
+
+    #[test]
+    fn an_object_grows_to_its_limit_only() {
+        let mut object = RawObject::default();
+        for number in 0..2 * MAX_FIELDS {
+            object.set(&number.to_string(), value("1").unwrap());
+        }
+        assert_eq!(object.fields().count(), MAX_FIELDS);
+        object.set("0", value("2").unwrap());
+        assert_eq!(object.get("0"), Some("2"), "what is there may change");
+        let json = object.to_json().0;
+        assert!(RawObject::parse(&json).is_some());
+        assert!(RawObject::parse(&json.replacen('{', r#"{"more":1,"#, 1)).is_none());
     }
 
     #[test]

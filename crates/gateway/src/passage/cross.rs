@@ -353,6 +353,7 @@ impl Route {
     async fn encoded(self, begun: Begun, prepared: Prepared, told: &Told) -> Result<Opened, Fault> {
         let mut headers = HeaderMap::new();
         told.say(&mut headers);
+        self.say_omitted(&mut headers);
         let is_stream = self.passage.envelope.stream;
         let kind = if is_stream { "text/event-stream" } else { "application/json" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

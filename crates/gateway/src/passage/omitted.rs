@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use longhaul_core::message::{Media, Message, Part};
 use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
 use longhaul_providers::{ProviderError, Request, refused};
 
 use super::Route;
 use super::refused::{Came, Whole};
+use crate::headers;
 use crate::wire::blocks::{blocks, words};
 use crate::wire::patch::Patch;
 
@@ -45,6 +47,8 @@ impl Omitted {
 #[derive(Debug, Default)]
 pub(super) struct Omissions {
     tries: u32,
+    /// Parts in whose place the request that was sent last has words.
+    sent_without: usize,
     /// What was left out on a guess that nothing has confirmed yet.
     guess: Vec<Key>,
 }
@@ -57,13 +61,15 @@ struct Suspect {
 
 impl Route {
     /// The request with words in place of what its upstream has refused.
-    pub(super) fn without_refused(&self, body: Bytes) -> Bytes {
+    pub(super) fn without_refused(&mut self, body: Bytes) -> Bytes {
+        self.omissions.sent_without = 0;
         let known = self.passage.inner.omitted.known();
         let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else { return body };
         let mut patch = Patch::default();
         for block in blocks(text) {
             if let Some(note) = known.get(&self.key(&text.as_bytes()[block.at.clone()])) {
                 patch.replace(block.at, words(self.passage.wire.dialect(), note));
+                self.omissions.sent_without += 1;
             }
         }
         patch.apply(&body)
@@ -99,7 +105,20 @@ impl Route {
     }
 
     /// Puts words in the place of what the upstream has refused.
-    pub(super) fn leave_out_refused(&self, request: &mut Request) {
+    pub(super) fn leave_out_refused(&mut self, request: &mut Request) {
+        let mut left_out = 0;
+        self.replace_refused(request, &mut left_out);
+        self.omissions.sent_without = left_out;
+    }
+
+    /// Tells the client how many of its pictures and files the model was not shown.
+    pub(super) fn say_omitted(&self, headers: &mut HeaderMap) {
+        if self.omissions.sent_without > 0 {
+            headers::say(headers, "x-longhaul-omitted", &self.omissions.sent_without.to_string());
+        }
+    }
+
+    fn replace_refused(&self, request: &mut Request, left_out: &mut usize) {
         let known = self.passage.inner.omitted.known();
         if known.is_empty() {
             return;
@@ -107,6 +126,7 @@ impl Route {
         each_media(&mut request.messages, &mut |part, hash, _| {
             if let Some(note) = known.get(&self.key(hash.as_bytes())) {
                 *part = Part::text(note.as_str());
+                *left_out += 1;
             }
         });
     }

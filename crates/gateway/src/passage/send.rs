@@ -115,6 +115,7 @@ impl Route {
         self.check_place(status, &upstream_headers)?;
         let mut headers = self.target.server.headers_for_caller(&upstream_headers);
         self.say_limit(prepared, &mut headers);
+        self.say_omitted(&mut headers);
         let lost = |_: &Fault| {
             if status.is_success() {
                 self.totals.unanswered(prepared.input);

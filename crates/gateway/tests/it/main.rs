@@ -15,6 +15,7 @@ mod large;
 mod misplaced;
 mod model;
 mod notices;
+mod omitted;
 mod pairs;
 mod passing;
 mod previous;

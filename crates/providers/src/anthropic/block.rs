@@ -5,6 +5,9 @@ use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
 use crate::raw::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
 
+/// The most fields of a block that grow in pieces. Known blocks have three.
+const MAX_GROWN: usize = 64;
+
 /// A content block that may still grow.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -19,17 +22,18 @@ pub(super) struct Block {
     untouched: Option<RawJson>,
     /// Arguments so far, as text.
     input: String,
+    /// Citations that came in pieces, in order.
+    citations: Vec<String>,
     /// Which of the answer's tool calls it is.
-    call: Option<usize>,
+    pub(super) call: Option<usize>,
     pub(super) done: bool,
 }
 
 impl Block {
-    /// A block that begins as `json`; `calls` tool calls came before it. `None` if that is no object.
-    pub(super) fn new(index: u64, json: &str, calls: usize) -> Option<Self> {
+    /// A block that begins as `json`. `None` if that is no object.
+    pub(super) fn new(index: u64, json: &str) -> Option<Self> {
         let object = RawObject::parse(json)?;
         let kind = object.text("type").unwrap_or_default();
-        let call = (kind == "tool_use").then_some(calls);
         let untouched = Some(RawJson(json.to_owned()));
         Some(Self {
             index,
@@ -38,13 +42,14 @@ impl Block {
             grown: Vec::new(),
             untouched,
             input: String::new(),
-            call,
+            citations: Vec::new(),
+            call: None,
             done: false,
         })
     }
 
     pub(super) fn is_call(&self) -> bool {
-        self.call.is_some()
+        self.kind == "tool_use"
     }
 
     /// Whether it may grow for long and show nothing: reasoning that is withheld, arguments that come at once.
@@ -129,12 +134,14 @@ impl Block {
     }
 
     fn grow_text(&mut self, key: &str, more: &str) {
+        let is_full = self.grown.len() >= MAX_GROWN;
         match self.grown.iter_mut().find(|(name, _)| name == key) {
             Some((_, text)) => text.push_str(more),
-            None => {
+            None if !is_full => {
                 let before = self.object.text(key).unwrap_or_default();
                 self.grown.push((key.to_owned(), before + more));
             }
+            None => {}
         }
     }
 
@@ -144,12 +151,15 @@ impl Block {
     }
 
     fn cite(&mut self, delta: &RawObject) {
-        let mut citations: Vec<String> =
-            self.object.list("citations").iter().map(|one| one.get().to_owned()).collect();
-        citations.extend(delta.get("citation").map(str::to_owned));
-        if let Some(list) = raw::value(&format!("[{}]", citations.join(","))) {
-            self.object.set("citations", list);
+        let Some(citation) = delta.get("citation") else { return };
+        if self.citations.is_empty() {
+            self.citations = self.object.list("citations").iter().map(|one| one.get().to_owned()).collect();
+            // The place among the fields; the list itself is written when the block is.
+            if let Some(list) = raw::value("[0]") {
+                self.object.set("citations", list);
+            }
         }
+        self.citations.push(citation.to_owned());
     }
 
     /// The part it is. `None` for text and reasoning without content.
@@ -207,6 +217,11 @@ impl Block {
             return untouched.clone();
         }
         let mut whole = self.object.clone();
+        if let Some(list) = raw::value(&format!("[{}]", self.citations.join(",")))
+            && !self.citations.is_empty()
+        {
+            whole.set("citations", list);
+        }
         for (key, text) in &self.grown {
             whole.set_text(key, text);
         }

@@ -8,7 +8,7 @@ use super::unfinished;
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
-use crate::{ModelEvent, ProviderError};
+use crate::{AnswerSize, ModelEvent, ProviderError};
 
 /// Counts of what was read. Each report gives all of them, or none.
 const INPUT_COUNTS: &[&str] = &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
@@ -17,6 +17,9 @@ const INPUT_COUNTS: &[&str] = &["input_tokens", "cache_read_input_tokens", "cach
 #[derive(Debug, Default)]
 pub struct Decoder {
     blocks: Vec<Block>,
+    /// The places in `blocks` of those that may still grow.
+    open: Vec<usize>,
+    size: AnswerSize,
     /// The newest snapshot of each count.
     usage: RawObject,
     /// What was said of the answer as a whole, without its content and its counts.
@@ -104,9 +107,13 @@ impl Decoder {
     }
 
     fn begin(&mut self, index: u64, json: &str) -> Result<Option<ModelEvent>, ProviderError> {
-        let calls = self.blocks.iter().filter(|block| block.is_call()).count();
-        let block = Block::new(index, json, calls).ok_or_else(|| raw::garbled("content_block", json))?;
+        let mut block = Block::new(index, json).ok_or_else(|| raw::garbled("content_block", json))?;
+        match block.is_call() {
+            true => block.call = Some(self.size.add_call()?),
+            false => self.size.add_part()?,
+        }
         let begin = block.begin();
+        self.open.push(self.blocks.len());
         self.blocks.push(block);
         Ok(begin)
     }
@@ -123,12 +130,15 @@ impl Decoder {
         let Some(block) = self.block(index) else { return Vec::new() };
         block.done = true;
         let done = block.part().map(ModelEvent::PartDone);
-        block.end().into_iter().chain(done).collect()
+        let events = block.end().into_iter().chain(done).collect();
+        self.open.retain(|at| !self.blocks[*at].done);
+        events
     }
 
     /// The open block of that place.
     fn block(&mut self, index: u64) -> Option<&mut Block> {
-        self.blocks.iter_mut().rev().find(|block| block.index == index && !block.done)
+        let at = self.open.iter().rev().find(|at| self.blocks[**at].index == index)?;
+        self.blocks.get_mut(*at)
     }
 
     fn conclude(&mut self, event: &RawObject) -> Vec<ModelEvent> {

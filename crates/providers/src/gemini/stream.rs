@@ -9,7 +9,7 @@ use super::withheld;
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
-use crate::{ModelEvent, ProviderError};
+use crate::{AnswerSize, ModelEvent, ProviderError};
 
 /// Reads one answer, payload by payload.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Decoder {
     /// Plain text or plain reasoning that may go on in the next chunk.
     open: Option<Run>,
     pending: Option<Pending>,
-    calls: usize,
+    size: AnswerSize,
     /// The newest snapshot of each count.
     usage: RawObject,
     /// Whether it was taken when the answer was over: earlier ones count a part of it.
@@ -69,7 +69,7 @@ impl Decoder {
         if let Some(error) = withheld::error(finish, &self.envelope) {
             return Err(self.with_usage(error));
         }
-        self.flush(&mut Vec::new());
+        self.flush(&mut Vec::new())?;
         if let Some(pending) = self.pending.take() {
             self.parts.push(Part::ToolCall(pending.call(false)));
         }
@@ -122,7 +122,7 @@ impl Decoder {
         self.keep(candidate, &["content", "index"]);
         let content: RawObject = candidate.content("content")?.unwrap_or_default();
         for native in content.contents("parts")? {
-            self.part(native.get(), raw::element("parts", &native)?, events);
+            self.part(native.get(), raw::element("parts", &native)?, events)?;
         }
         if let Some(reason) =
             candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
@@ -131,20 +131,25 @@ impl Decoder {
                 // Thoughts that led to nothing are no part of an answer: the call may be made again.
                 self.open.take_if(|run| run.thought);
             }
-            self.flush(events);
+            self.flush(events)?;
             self.finish = Some(finish(&reason));
         }
         Ok(())
     }
 
-    fn part(&mut self, native: &str, part: RawObject, events: &mut Vec<ModelEvent>) {
+    fn part(
+        &mut self,
+        native: &str,
+        part: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         if let Some(function) = part.object("functionCall") {
-            self.flush(events);
+            self.flush(events)?;
             return self.function(native, part, function, events);
         }
         let Some(text) = part.text("text") else {
-            self.flush(events);
-            return self.done(opaque(native, &part), events);
+            self.flush(events)?;
+            return self.said(opaque(native, &part), events);
         };
         let thought = part.get("thought") == Some("true");
         if !text.is_empty() {
@@ -152,30 +157,42 @@ impl Decoder {
             events.push(show(text.clone()));
         }
         if is_plain(&part) {
-            self.append(thought, &text, events);
-        } else {
-            self.flush(events);
-            self.done(spoken(thought, text, Some(RawJson(native.to_owned()))), events);
+            return self.append(thought, &text, events);
         }
+        self.flush(events)?;
+        self.said(spoken(thought, text, Some(RawJson(native.to_owned()))), events)
     }
 
-    fn append(&mut self, thought: bool, text: &str, events: &mut Vec<ModelEvent>) {
+    fn append(
+        &mut self,
+        thought: bool,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         if text.is_empty() {
-            return;
+            return Ok(());
         }
         if self.open.as_ref().is_some_and(|run| run.thought != thought) {
-            self.flush(events);
+            self.flush(events)?;
         }
         self.open.get_or_insert(Run { thought, text: String::new() }).text.push_str(text);
+        Ok(())
     }
 
-    fn flush(&mut self, events: &mut Vec<ModelEvent>) {
-        if let Some(Run { thought, text }) = self.open.take() {
-            self.done(spoken(thought, text, None), events);
+    fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        match self.open.take() {
+            Some(Run { thought, text }) => self.said(spoken(thought, text, None), events),
+            None => Ok(()),
         }
     }
 
-    fn function(&mut self, native: &str, part: RawObject, function: RawObject, events: &mut Vec<ModelEvent>) {
+    fn function(
+        &mut self,
+        native: &str,
+        part: RawObject,
+        function: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         match self.pending.take() {
             Some(mut pending) if function.get("name").is_none() => {
                 pending.grow(&function);
@@ -184,17 +201,23 @@ impl Decoder {
                 } else {
                     self.complete(pending, events);
                 }
+                Ok(())
             }
             before => {
                 before.into_iter().for_each(|before| self.complete(before, events));
-                self.begin(native, part, function, events);
+                self.begin(native, part, function, events)
             }
         }
     }
 
-    fn begin(&mut self, native: &str, part: RawObject, function: RawObject, events: &mut Vec<ModelEvent>) {
-        let index = self.calls;
-        self.calls += 1;
+    fn begin(
+        &mut self,
+        native: &str,
+        part: RawObject,
+        function: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let index = self.size.add_call()?;
         events.push(ModelEvent::ToolInput { index, name: function.text("name"), delta: String::new() });
         if call::goes_on(&function) {
             self.pending = Some(Pending::new(part, function, index));
@@ -203,6 +226,7 @@ impl Decoder {
             events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
             self.done(Part::ToolCall(call), events);
         }
+        Ok(())
     }
 
     fn complete(&mut self, pending: Pending, events: &mut Vec<ModelEvent>) {
@@ -210,6 +234,13 @@ impl Decoder {
         let call = pending.call(true);
         events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
         self.done(Part::ToolCall(call), events);
+    }
+
+    /// A part that is no call.
+    fn said(&mut self, part: Part, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        self.size.add_part()?;
+        self.done(part, events);
+        Ok(())
     }
 
     fn done(&mut self, part: Part, events: &mut Vec<ModelEvent>) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use super::{ByteStream, too_much};
-use crate::{ModelEvent, ProviderError};
+use crate::{AnswerTooLarge, MAX_ARGUMENT_BYTES, ModelEvent, ProviderError};
 
 /// The most text, reasoning and arguments of one answer together, in bytes: 8 million tokens.
 const MAX_SAID_BYTES: usize = 32 << 20;
@@ -13,6 +13,8 @@ const MAX_SAID_BYTES: usize = 32 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Said {
     bytes: usize,
+    /// Those of them that are arguments of tool calls.
+    argument_bytes: usize,
 }
 
 impl Said {
@@ -22,6 +24,10 @@ impl Said {
     /// `third-party` once it is more than is kept.
     pub(super) fn count(&mut self, events: &[ModelEvent]) -> Result<(), ProviderError> {
         self.bytes += events.iter().map(said_bytes).sum::<usize>();
+        self.argument_bytes += events.iter().map(argument_bytes).sum::<usize>();
+        if self.argument_bytes > MAX_ARGUMENT_BYTES {
+            return Err(AnswerTooLarge::Arguments.into());
+        }
         if self.bytes > MAX_SAID_BYTES {
             return Err(too_much("what the answer says", MAX_SAID_BYTES));
         }
@@ -32,8 +38,14 @@ impl Said {
 fn said_bytes(event: &ModelEvent) -> usize {
     match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text.len(),
+        other => argument_bytes(other),
+    }
+}
+
+fn argument_bytes(event: &ModelEvent) -> usize {
+    match event {
         ModelEvent::ToolInput { delta, .. } => delta.len(),
-        ModelEvent::PartDone(_) | ModelEvent::Usage(_) | ModelEvent::Finished(_) => 0,
+        _ => 0,
     }
 }
 
@@ -102,14 +114,24 @@ mod tests {
 
     #[test]
     fn everything_said_counts() {
-        let third = "x".repeat(MAX_SAID_BYTES / 3);
-        let input = ModelEvent::ToolInput { index: 0, name: None, delta: third.clone() };
+        let input = ModelEvent::ToolInput { index: 0, name: None, delta: "x".repeat(MAX_ARGUMENT_BYTES - 1) };
+        let half = "x".repeat((MAX_SAID_BYTES - MAX_ARGUMENT_BYTES) / 2);
         let mut said = Said::default();
-        said.count(&[ModelEvent::Text(third.clone()), ModelEvent::Reasoning(third), input]).unwrap();
+        said.count(&[ModelEvent::Text(half.clone()), ModelEvent::Reasoning(half), input]).unwrap();
         let error = said.count(&[ModelEvent::Text("xyz".to_owned())]).unwrap_err();
         assert_eq!(
             (error.message.as_str(), error.retryable),
             ("what the answer says was given up after 32 MiB", false)
         );
+    }
+
+    #[test]
+    fn the_arguments_of_all_calls_count_together() {
+        let piece =
+            |index| ModelEvent::ToolInput { index, name: None, delta: "x".repeat(MAX_ARGUMENT_BYTES / 2) };
+        let mut said = Said::default();
+        said.count(&[piece(0), piece(1)]).unwrap();
+        let more = ModelEvent::ToolInput { index: 2, name: None, delta: "x".to_owned() };
+        assert_eq!(said.count(&[more]).unwrap_err(), ProviderError::from(AnswerTooLarge::Arguments));
     }
 }

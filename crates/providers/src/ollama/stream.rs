@@ -7,7 +7,7 @@ use longhaul_core::usage::Usage;
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
-use crate::{ModelEvent, ProviderError, ending};
+use crate::{AnswerSize, ModelEvent, ProviderError, ending};
 
 /// Fields of the closing line that are kept elsewhere.
 const LEFT_OUT: &[&str] = &["message", "logprobs"];
@@ -21,7 +21,7 @@ pub struct Decoder {
     parts: Vec<Part>,
     /// Text or thinking that may go on in the next line.
     open: Option<Run>,
-    calls: usize,
+    size: AnswerSize,
     /// The closing line.
     closing: Option<RawObject>,
 }
@@ -52,7 +52,7 @@ impl Decoder {
         }
         self.message(&line.content("message")?.unwrap_or_default(), &mut events)?;
         if line.get("done") == Some("true") {
-            self.flush(&mut events);
+            self.flush(&mut events)?;
             events.extend(counted(&line).map(ModelEvent::Usage));
             self.closing = Some(line);
         }
@@ -90,27 +90,34 @@ impl Decoder {
     /// # Errors
     /// `third-party` for content that nobody can read.
     fn message(&mut self, message: &RawObject, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
-        self.say(true, message.content("thinking")?, events);
-        self.say(false, message.content("content")?, events);
+        self.say(true, message.content("thinking")?, events)?;
+        self.say(false, message.content("content")?, events)?;
         for native in message.contents("tool_calls")? {
             let call = raw::element("tool_calls", &native)?;
-            self.flush(events);
-            self.call(native.get(), call, events);
+            self.flush(events)?;
+            self.call(native.get(), call, events)?;
         }
         Ok(())
     }
 
-    fn say(&mut self, is_thinking: bool, text: Option<String>, events: &mut Vec<ModelEvent>) {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+    fn say(
+        &mut self,
+        is_thinking: bool,
+        text: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(()) };
         if self.open.as_ref().is_some_and(|run| run.is_thinking != is_thinking) {
-            self.flush(events);
+            self.flush(events)?;
         }
         self.open.get_or_insert(Run { is_thinking, text: String::new() }).text.push_str(&text);
         events.push(if is_thinking { ModelEvent::Reasoning(text) } else { ModelEvent::Text(text) });
+        Ok(())
     }
 
-    fn flush(&mut self, events: &mut Vec<ModelEvent>) {
+    fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         if let Some(Run { is_thinking, text }) = self.open.take() {
+            self.size.add_part()?;
             let part = if is_thinking {
                 Part::Reasoning(Reasoning { text, native: None })
             } else {
@@ -118,12 +125,18 @@ impl Decoder {
             };
             self.done(part, events);
         }
+        Ok(())
     }
 
     /// Calls come whole. Their arguments are an object, kept as it was written; some servers in between make a
     /// text of it, which Ollama would not take back. `null` says what no arguments say, and goes back as what it
     /// was taken for.
-    fn call(&mut self, native: &str, mut call: RawObject, events: &mut Vec<ModelEvent>) {
+    fn call(
+        &mut self,
+        native: &str,
+        mut call: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         let function = call.object("function").unwrap_or_default();
         let quoted = function.text("arguments");
         let native = match (&quoted, function.get("arguments")) {
@@ -133,12 +146,12 @@ impl Decoder {
         };
         let given = function.get("arguments").filter(|arguments| *arguments != "null").unwrap_or("{}");
         let arguments = quoted.unwrap_or_else(|| given.to_owned());
-        let (index, name) = (self.calls, function.text("name").unwrap_or_default());
-        self.calls += 1;
+        let (index, name) = (self.size.add_call()?, function.text("name").unwrap_or_default());
         events.push(ModelEvent::ToolInput { index, name: Some(name.clone()), delta: arguments.clone() });
         let provider_id = call.text("id").filter(|id| !id.is_empty());
         let call_id = provider_id.clone().unwrap_or_else(|| format!("call_{index}")).into();
         self.done(Part::ToolCall(ToolCall { call_id, name, arguments, provider_id, native }), events);
+        Ok(())
     }
 
     fn done(&mut self, part: Part, events: &mut Vec<ModelEvent>) {

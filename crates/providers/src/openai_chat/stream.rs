@@ -1,5 +1,6 @@
 //! From the payloads of a stream to the events of one model call.
 
+mod arguments;
 mod calls;
 mod details;
 mod envelope;
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 use super::response::{self, Choice, Chunk, Delta, Piece};
 use crate::http::answer::Decode;
 use crate::http::failure;
-use crate::{ModelEvent, ProviderError, ending, raw};
+use crate::{AnswerSize, ModelEvent, ProviderError, ending, raw};
 use calls::Calls;
 use details::Details;
 use envelope::Envelope;
@@ -26,8 +27,11 @@ const MAX_QUOTE_CHARS: usize = 200;
 pub struct Decoder {
     /// Text, reasoning and calls in the order in which each began.
     slots: Vec<Slot>,
-    /// Which of `slots` were reported as done.
-    done: Vec<bool>,
+    /// Those of `slots` that were not reported as done yet, in order.
+    open: Vec<usize>,
+    /// The first of `slots` that is reasoning.
+    first_reasoning: Option<usize>,
+    size: AnswerSize,
     calls: Calls,
     details: Details,
     envelope: Envelope,
@@ -196,38 +200,40 @@ impl Decoder {
         self.refused |= delta.refuses();
         for piece in delta.pieces()? {
             match piece {
-                Piece::Text(text) => self.text(text, events),
-                Piece::Reasoning(text) => self.reasoning(text, events),
-                Piece::Opaque(block) => self.begin(Slot::Opaque(block), events),
+                Piece::Text(text) => self.text(text, events)?,
+                Piece::Reasoning(text) => self.reasoning(text, events)?,
+                Piece::Opaque(block) => self.begin(Slot::Opaque(block), events)?,
             }
         }
         if let Some(details) = delta.reasoning_details {
             self.details.add(details);
         }
         for piece in delta.tool_calls()? {
-            let (index, is_new) = self.calls.add(&piece);
+            let (index, is_new) = self.calls.add(&piece)?;
             if is_new {
-                self.begin(Slot::Call(index), events);
+                self.begin(Slot::Call(index), events)?;
             }
             events.extend(self.calls.event(index, piece.arguments()));
         }
         Ok(())
     }
 
-    fn text(&mut self, more: String, events: &mut Vec<ModelEvent>) {
+    fn text(&mut self, more: String, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.slots.last_mut() {
             Some(Slot::Text(text)) => text.push_str(&more),
-            _ => self.begin(Slot::Text(more.clone()), events),
+            _ => self.begin(Slot::Text(more.clone()), events)?,
         }
         events.push(ModelEvent::Text(more));
+        Ok(())
     }
 
-    fn reasoning(&mut self, more: String, events: &mut Vec<ModelEvent>) {
+    fn reasoning(&mut self, more: String, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.slots.last_mut() {
             Some(Slot::Reasoning(text)) => text.push_str(&more),
-            _ => self.begin(Slot::Reasoning(more.clone()), events),
+            _ => self.begin(Slot::Reasoning(more.clone()), events)?,
         }
         events.push(ModelEvent::Reasoning(more));
+        Ok(())
     }
 }
 

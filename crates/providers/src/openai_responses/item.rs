@@ -140,11 +140,6 @@ impl Item {
     }
 }
 
-/// Whether a raw item is the one with this id.
-pub(super) fn has_id(native: &RawObject, id: Option<&str>) -> bool {
-    id.is_some() && native.text("id").as_deref() == id
-}
-
 /// Settles arguments that say nothing, in the item too: it is sent back as it is, and servers refuse such arguments.
 fn mend_empty_arguments(call: &mut ToolCall) {
     let written = std::mem::take(&mut call.arguments);

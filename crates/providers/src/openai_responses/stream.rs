@@ -6,11 +6,11 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Finish, Part, RawJson};
 use longhaul_core::usage::Usage;
 
-use super::item::{Item, has_id};
+use super::item::Item;
 use crate::http::answer::Decode;
 use crate::http::failure;
 use crate::raw::{self, RawObject};
-use crate::{ModelEvent, ProviderError, ending};
+use crate::{AnswerSize, ModelEvent, ProviderError, ending};
 
 /// Fields of a response that are kept elsewhere, or only repeat what was asked for at length.
 const LEFT_OUT: &[&str] = &[
@@ -31,7 +31,9 @@ const LEFT_OUT: &[&str] = &[
 pub struct Decoder {
     /// The output items by their place in the output.
     items: BTreeMap<u64, Item>,
-    calls: usize,
+    /// The first place of each item's id.
+    places: BTreeMap<String, u64>,
+    size: AnswerSize,
     usage: Option<Usage>,
     finish: Option<Finish>,
     /// What the closing copy says of the response as a whole.
@@ -52,7 +54,7 @@ impl Decoder {
         let event: RawObject = serde_json::from_str(payload)
             .map_err(|error| self.with_usage(raw::unreadable(payload, &error)))?;
         match event.text("type").as_deref() {
-            Some("response.output_item.added") => Ok(self.added(&event)),
+            Some("response.output_item.added") => self.added(&event).map_err(|error| self.with_usage(error)),
             Some("response.output_item.done") => self.done(&event).map_err(|error| self.with_usage(error)),
             Some("response.output_text.delta" | "response.refusal.delta") => Ok(self.text(&event)),
             Some("response.reasoning_summary_part.added") => Ok(self.next_summary(&event)),
@@ -97,26 +99,33 @@ impl Decoder {
         Ok(Answer { parts, finish, usage: self.usage, envelope: self.envelope })
     }
 
-    fn added(&mut self, event: &RawObject) -> Vec<ModelEvent> {
-        let Some(head) = event.object("item") else { return Vec::new() };
+    fn added(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
+        let Some(head) = event.object("item") else { return Ok(Vec::new()) };
         let place = event.number("output_index").unwrap_or_else(|| self.next_place());
-        let begin = self.insert(place, head);
-        begin.into_iter().collect()
+        let begin = self.insert(place, head)?;
+        Ok(begin.into_iter().collect())
     }
 
-    fn insert(&mut self, place: u64, head: RawObject) -> Option<ModelEvent> {
+    fn insert(&mut self, place: u64, head: RawObject) -> Result<Option<ModelEvent>, ProviderError> {
         let mut item = Item::new(head);
-        let begin = item.is_call().then(|| {
-            item.call = Some(self.calls);
-            self.calls += 1;
-            ModelEvent::ToolInput {
-                index: self.calls - 1,
-                name: item.head().text("name"),
-                delta: String::new(),
-            }
-        });
+        let begin = if item.is_call() {
+            let index = self.size.add_call()?;
+            item.call = Some(index);
+            Some(ModelEvent::ToolInput { index, name: item.head().text("name"), delta: String::new() })
+        } else {
+            self.size.add_part()?;
+            None
+        };
+        self.note_place(item.id(), place);
         self.items.insert(place, item);
-        begin
+        Ok(begin)
+    }
+
+    fn note_place(&mut self, id: Option<String>, place: u64) {
+        if let Some(id) = id {
+            let known = self.places.entry(id).or_insert(place);
+            *known = place.min(*known);
+        }
     }
 
     fn done(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
@@ -126,21 +135,31 @@ impl Decoder {
         let head: RawObject = head;
         let place = self.place(event).or_else(|| self.place_of_id(head.text("id").as_deref()));
         let place = place.or(event.number("output_index")).unwrap_or_else(|| self.next_place());
-        Ok(self.settle(place, native, head))
+        self.settle(place, native, head)
     }
 
     /// The item at `place` is whole.
-    fn settle(&mut self, place: u64, native: &str, head: RawObject) -> Vec<ModelEvent> {
+    fn settle(
+        &mut self,
+        place: u64,
+        native: &str,
+        head: RawObject,
+    ) -> Result<Vec<ModelEvent>, ProviderError> {
         let mut events = Vec::new();
-        if !self.items.contains_key(&place) {
-            events.extend(self.insert(place, head));
+        match self.items.get(&place) {
+            None => events.extend(self.insert(place, head)?),
+            // Another copy of what is whole already is told again, so it counts again.
+            Some(item) if item.is_done() => self.size.add_part()?,
+            Some(_) => {}
         }
         if let Some(item) = self.items.get_mut(&place) {
             item.done(native);
             events.extend(item.unsaid());
             events.extend(item.part().map(ModelEvent::PartDone));
+            let id = item.id();
+            self.note_place(id, place);
         }
-        events
+        Ok(events)
     }
 
     fn text(&mut self, event: &RawObject) -> Vec<ModelEvent> {
@@ -187,8 +206,7 @@ impl Decoder {
     }
 
     fn place_of_id(&self, id: Option<&str>) -> Option<u64> {
-        let found = self.items.iter().find(|(_, item)| has_id(item.head(), id));
-        found.map(|(place, _)| *place)
+        self.places.get(id?).copied()
     }
 
     fn next_place(&self) -> u64 {
@@ -229,7 +247,7 @@ impl Decoder {
             let head = raw::element("output", &native)?;
             let place = self.spot(place, head.text("id").as_deref());
             if !self.items.get(&place).is_some_and(Item::is_done) {
-                events.extend(self.settle(place, native.get(), head));
+                events.extend(self.settle(place, native.get(), head)?);
             }
         }
         Ok(events)

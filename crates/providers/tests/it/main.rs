@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test, its helpers too")]
 
+mod answer_size;
 mod anthropic;
 mod failures;
 mod fake;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::fake::{Asked, End, Fake, answer, stream};
 use crate::wire::{Outcome, call, finished, hi, patient};
 
-async fn against<F>(kind: Kind, reply: F) -> Outcome
+pub(crate) async fn against<F>(kind: Kind, reply: F) -> Outcome
 where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {

@@ -12,7 +12,10 @@ use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::refusal::{Refusal, RefusedPart};
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
+use longhaul_providers::{
+    AnswerSize, AnswerTooLarge, MAX_TOOL_CALLS, ModelEvent, ModelStream, ProviderError, Request,
+    SharedProvider, ToolChoice,
+};
 use longhaul_store::{Chunk, Lease, StoreError};
 use serde_json::json;
 use tokio::time::Instant;
@@ -143,14 +146,18 @@ impl Call {
             };
             match event {
                 Some(Ok(ModelEvent::Finished(answer))) => {
+                    // Not every provider bounds its answers; the log and everything behind it would carry them.
+                    if let Err(exceeded) = AnswerSize::check(&answer) {
+                        break streaming.failed(exceeded.into());
+                    }
                     streaming.complete(&self.shared);
                     break Input::ModelAnswered(answer);
                 }
-                Some(Ok(event)) => {
-                    if streaming.take(event, &self.shared) {
-                        break streaming.paused();
-                    }
-                }
+                Some(Ok(event)) => match streaming.take(event, &self.shared) {
+                    Ok(false) => {}
+                    Ok(true) => break streaming.paused(),
+                    Err(exceeded) => break streaming.failed(exceeded.into()),
+                },
                 Some(Err(error)) => break streaming.failed(error),
                 None => break streaming.failed(truncated()),
             }
@@ -225,6 +232,7 @@ struct Streaming {
     began: bool,
     /// Complete parts, in order.
     parts: Vec<Part>,
+    size: AnswerSize,
     /// Text since the last complete part.
     text: String,
     /// Reasoning that stands in no complete part.
@@ -246,6 +254,7 @@ impl Streaming {
             every,
             began: false,
             parts: Vec::new(),
+            size: AnswerSize::default(),
             text: String::new(),
             reasoning: String::new(),
             usage: None,
@@ -257,7 +266,10 @@ impl Streaming {
     }
 
     /// Takes what comes; whether the answer is to stop with it.
-    fn take(&mut self, event: ModelEvent, shared: &Shared) -> bool {
+    ///
+    /// # Errors
+    /// [`AnswerTooLarge`], before more of it is kept or shown.
+    fn take(&mut self, event: ModelEvent, shared: &Shared) -> Result<bool, AnswerTooLarge> {
         if !std::mem::replace(&mut self.began, true) {
             let _ = shared.inbox.send(Input::ModelBegan.into());
         }
@@ -274,12 +286,19 @@ impl Streaming {
                 shared.feed.chunk(&self.step, Voice::Reasoning, &delta, false);
                 self.reasoning.push_str(&delta);
             }
+            ModelEvent::ToolInput { index, .. } if index >= MAX_TOOL_CALLS => {
+                return Err(AnswerTooLarge::ToolCalls);
+            }
             ModelEvent::ToolInput { index, name, delta } => {
                 let payload =
                     json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
                 shared.feed.tell(Announcement::passing("llm:tool-input", &shared.session_id, payload));
             }
             ModelEvent::PartDone(part) => {
+                match part {
+                    Part::ToolCall(_) => self.size.add_call().map(|_| ())?,
+                    _ => self.size.add_part()?,
+                }
                 match part {
                     Part::Text(_) => self.text.clear(),
                     Part::Reasoning(_) => self.reasoning.clear(),
@@ -290,7 +309,7 @@ impl Streaming {
             ModelEvent::Usage(usage) => self.usage = Some(usage),
             ModelEvent::Finished(_) => {}
         }
-        end.is_some()
+        Ok(end.is_some())
     }
 
     fn complete(&self, shared: &Shared) {

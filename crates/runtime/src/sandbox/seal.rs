@@ -78,7 +78,8 @@ impl Sealed {
         Ok(Self { path: path.to_owned(), folder, rights, entries })
     }
 
-    /// Puts back what has changed, and returns how many files and folders that were.
+    /// Puts back what has changed, and returns how many files and folders that were. Newer files are closed as well and do
+    /// not count: no command can make one here, so this process has, with the rights that new files get.
     fn restore(&self) -> io::Result<usize> {
         let mut changed = 0;
         let now = Rights::of(&self.folder.metadata()?);
@@ -118,7 +119,8 @@ impl Sealed {
             chownat(&self.folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
         }
         chmodat(&self.folder, name, Mode::from_raw_mode(wanted.mode), AtFlags::empty())?;
-        Ok(true)
+        let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes());
+        Ok(self.entries.contains_key(name))
     }
 
     /// The rights that an entry had at first. One that is newer is the folder's owner's; in a closed folder it is closed.
@@ -250,5 +252,36 @@ mod watch {
         pub(in super::super) fn seal(&self) -> Arc<Seal> {
             Arc::clone(&self.0)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::testing::Folder;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_new_file_is_closed_and_no_command_is_accused_of_it() {
+        let folder = Folder::new().unwrap();
+        set_mode(folder.path(), 0o700);
+        let (known, newer) = (folder.path().join("token"), folder.path().join("newer.json"));
+        fs::write(&known, "x").unwrap();
+        set_mode(&known, 0o600);
+        let sealed = Sealed::of(folder.path()).unwrap();
+        fs::write(&newer, "x").unwrap();
+        set_mode(&newer, 0o644);
+        assert_eq!((sealed.restore().unwrap(), mode(&newer)), (0, 0o600));
+        set_mode(&known, 0o644);
+        assert_eq!((sealed.restore().unwrap(), mode(&known)), (1, 0o600), "a command was at it");
     }
 }

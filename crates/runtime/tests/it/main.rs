@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "figures, and what was skipped by name")]
 
 mod among;
+mod answer_size;
 mod counting;
 mod doubt;
 mod eviction;

@@ -2,10 +2,11 @@
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{RawJson, ToolCall};
-use serde_json::value::RawValue;
 
 use super::super::response::CallPiece;
-use crate::ModelEvent;
+use super::arguments::Arguments;
+use crate::answer_size::MAX_TOOL_NAME_BYTES;
+use crate::{AnswerTooLarge, ModelEvent};
 
 /// The calls of one answer, in the order in which each began.
 #[derive(Debug, Default)]
@@ -17,26 +18,29 @@ struct Call {
     index: Option<i64>,
     id: Option<String>,
     name: String,
-    arguments: String,
+    arguments: Arguments,
     extra: Option<String>,
 }
 
 impl Calls {
     /// Adds a piece to the call it belongs to. Says which that is, and whether it just began.
-    pub(super) fn add(&mut self, piece: &CallPiece<'_>) -> (usize, bool) {
+    ///
+    /// # Errors
+    /// [`AnswerTooLarge::ToolName`].
+    pub(super) fn add(&mut self, piece: &CallPiece<'_>) -> Result<(usize, bool), AnswerTooLarge> {
         let found = self.find(piece);
         let at = found.unwrap_or_else(|| {
             self.0.push(Call {
                 index: piece.index,
                 id: None,
                 name: String::new(),
-                arguments: String::new(),
+                arguments: Arguments::default(),
                 extra: None,
             });
             self.0.len() - 1
         });
-        self.0[at].extend(piece);
-        (at, found.is_none())
+        self.0[at].extend(piece)?;
+        Ok((at, found.is_none()))
     }
 
     /// The progress of a call that [`add`](Self::add) was given. `None` before its arguments begin: more of its name may
@@ -63,7 +67,7 @@ impl Calls {
         ToolCall {
             call_id: CallId::new(id),
             name: call.name.clone(),
-            arguments: call.arguments.clone(),
+            arguments: call.arguments.as_str().to_owned(),
             provider_id: call.id.clone(),
             native: call.extra.as_ref().map(|extra| RawJson(format!("{{\"extra_content\":{extra}}}"))),
         }
@@ -88,20 +92,32 @@ impl Calls {
 
 impl Call {
     /// Pieces may repeat the id and the name, or bring the name in parts; the arguments never repeat.
-    fn extend(&mut self, piece: &CallPiece<'_>) {
+    fn extend(&mut self, piece: &CallPiece<'_>) -> Result<(), AnswerTooLarge> {
         if self.id.is_none() {
             self.id = piece.id();
         }
         if let Some(more) = piece.name().filter(|more| self.arguments.is_empty() && *more != self.name) {
             self.name.push_str(&more);
         }
+        if self.name.len() > MAX_TOOL_NAME_BYTES {
+            return Err(AnswerTooLarge::ToolName);
+        }
         if let Some(extra) = piece.extra_content {
             self.extra = Some(extra.get().to_owned());
         }
-        self.arguments.push_str(&piece.arguments());
+        self.arguments.push(&piece.arguments());
+        Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        serde_json::from_str::<&RawValue>(&self.arguments).is_ok()
+        self.arguments.is_complete()
+    }
+}
+
+#[cfg(test)]
+impl Calls {
+    /// The bytes of arguments that were looked at so far.
+    pub(super) fn scanned_bytes(&self) -> usize {
+        self.0.iter().map(|call| call.arguments.scanned_bytes).sum()
     }
 }

@@ -3,14 +3,25 @@
 use longhaul_core::message::{Part, Reasoning, Text};
 
 use super::{Decoder, Slot};
-use crate::ModelEvent;
+use crate::{ModelEvent, ProviderError};
 
 impl Decoder {
     /// Opens a slot: what stands before it is complete.
-    pub(super) fn begin(&mut self, slot: Slot, events: &mut Vec<ModelEvent>) {
+    ///
+    /// # Errors
+    /// The answer has too many parts.
+    pub(super) fn begin(&mut self, slot: Slot, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        match slot {
+            Slot::Call(_) => self.size.add_call().map(|_| ())?,
+            _ => self.size.add_part()?,
+        }
         self.report_done(false, events);
+        if matches!(slot, Slot::Reasoning(_)) {
+            self.first_reasoning.get_or_insert(self.slots.len());
+        }
+        self.open.push(self.slots.len());
         self.slots.push(slot);
-        self.done.push(false);
+        Ok(())
     }
 
     /// `[DONE]`.
@@ -22,19 +33,20 @@ impl Decoder {
     /// Reports every slot as done that is not yet. Before the model has stopped of its own will (`all`), a call
     /// is done only if its arguments are whole.
     pub(super) fn report_done(&mut self, all: bool, events: &mut Vec<ModelEvent>) {
-        for index in 0..self.slots.len() {
-            let open = matches!(self.slots[index], Slot::Call(call) if !all && !self.calls.is_complete(call));
-            if !open && !self.done[index] {
+        for index in std::mem::take(&mut self.open) {
+            let is_open =
+                matches!(self.slots[index], Slot::Call(call) if !all && !self.calls.is_complete(call));
+            if is_open {
+                self.open.push(index);
+            } else {
                 events.push(ModelEvent::PartDone(self.part(index)));
-                self.done[index] = true;
             }
         }
     }
 
     /// All parts in order. Proof without readable reasoning is a part of its own.
     pub(super) fn parts(&self) -> Vec<Part> {
-        let has_reasoning = self.slots.iter().any(|slot| matches!(slot, Slot::Reasoning(_)));
-        let proof = self.details.native().filter(|_| !has_reasoning);
+        let proof = self.details.native().filter(|_| self.first_reasoning.is_none());
         let lone =
             proof.map(|native| Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }));
         lone.into_iter().chain((0..self.slots.len()).map(|index| self.part(index))).collect()
@@ -46,7 +58,7 @@ impl Decoder {
             Slot::Call(call) => Part::ToolCall(self.calls.part(*call)),
             Slot::Opaque(block) => Part::Opaque(block.clone()),
             Slot::Reasoning(text) => {
-                let is_first = !self.slots[..index].iter().any(|slot| matches!(slot, Slot::Reasoning(_)));
+                let is_first = self.first_reasoning == Some(index);
                 let native = is_first.then(|| self.details.native()).flatten();
                 Part::Reasoning(Reasoning { text: text.clone(), native })
             }

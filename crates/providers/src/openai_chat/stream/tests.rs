@@ -405,3 +405,50 @@ fn the_envelope_holds_what_was_said_of_the_whole() {
     );
     assert_eq!(answer.envelope.unwrap().as_str(), expected);
 }
+
+/// A server that repeats the name with each piece and gives no id: whether a call is whole decides where a piece
+/// belongs, and must not be found by reading all of it again.
+#[test]
+fn each_byte_of_arguments_is_looked_at_once() {
+    let piece = |text: &str| {
+        delta(json!({"tool_calls": [{"index": 0, "function": {"name": "write", "arguments": text}}]}))
+    };
+    let mut decoder = Decoder::default();
+    decoder.push(&piece("{\"a\":\"")).unwrap();
+    for _ in 0..32_000 {
+        decoder.push(&piece("x")).unwrap();
+    }
+    decoder.push(&piece("\"}")).unwrap();
+    assert_eq!(decoder.calls.scanned_bytes(), 6 + 32_000 + 2);
+    decoder.push(&finish("tool_calls")).unwrap();
+    let answer = decoder.finish().unwrap();
+    assert_eq!(calls(&answer).first().map(|call| call.arguments.len()), Some(6 + 32_000 + 2));
+    assert_eq!(calls(&answer).len(), 1);
+}
+
+#[test]
+fn a_part_that_was_reported_is_not_looked_at_again() {
+    let mut decoder = Decoder::default();
+    for number in 0..crate::MAX_TOOL_CALLS {
+        let call = json!({"index": number, "id": format!("c{number}"), "function": {"name": "ls", "arguments": "{}"}});
+        decoder.push(&delta(json!({"tool_calls": [call]}))).unwrap();
+        assert_eq!(decoder.open, [number], "only the newest may still grow");
+    }
+}
+
+#[test]
+fn a_name_without_end_is_given_up() {
+    let mut decoder = Decoder::default();
+    let mut pieces = 0;
+    let error = loop {
+        pieces += 1;
+        let name = format!("{pieces}-{}", "x".repeat(100));
+        if let Err(error) =
+            decoder.push(&delta(json!({"tool_calls": [{"index": 0, "function": {"name": name}}]})))
+        {
+            break error;
+        }
+        assert!(pieces < 100, "never given up");
+    };
+    assert_eq!((error.message, error.retryable), (crate::AnswerTooLarge::ToolName.to_string(), false));
+}

@@ -1,16 +1,17 @@
 //! Servers that are programs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use longhaul::config::McpTransport;
+use longhaul::config::{McpCommand, McpTransport};
 use longhaul::mcp::McpPlace;
 use longhaul::sandbox::{Confinement, Network};
 use longhaul::tools::{Output, ToolInput};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{PATIENCE, Place, Running, SCHEMA, alive, python, script, until};
+use super::{PATIENCE, Place, Running, SCHEMA, alive, python, script, server, until};
 
 /// The script in a mode; `None` without a Python.
 async fn started(test: &str, mode: &[&str]) -> Option<(Place, Running)> {
@@ -148,6 +149,22 @@ async fn cancelled(running: &Running, tool: &str) -> (longhaul::tools::ToolOutpu
     let begun = Instant::now();
     cancel.cancel();
     (call.await.unwrap(), begun.elapsed())
+}
+
+#[tokio::test]
+async fn an_optional_program_that_never_answers_is_waited_for_no_longer_than_for_a_call() {
+    let args = ["-c", "echo $$ > pid; exec sleep 600"].map(str::to_owned).to_vec();
+    let command = McpCommand { program: "/bin/sh".to_owned(), args, env: BTreeMap::new(), network: None };
+    let mut config = server(McpTransport::Command(command));
+    (config.timeout, config.optional) = (Duration::from_millis(700), true);
+    let place = Place::new();
+    let begun = Instant::now();
+    let error = place.start(config).await.err().unwrap();
+    assert!(error.optional && error.why.contains("within 0.7 s"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "it was waited for longer");
+    if let Ok(pid) = fs::read_to_string(place.path("ws/pid")) {
+        until("the program to be ended", || !alive(pid.trim())).await;
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,155 @@
+//! Ends a process that was told to end and does not.
+//!
+//! It is a thread of its own, with nothing in common with the rest: it hears the signal also where no other thread comes to
+//! it, because a computation has them all or one waits for a disk that does not answer. Nothing is lost by that end: it
+//! is one as by `kill -9`, which every store survives.
+
+use std::io;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::term::out;
+
+/// How long the last words may take: whoever reads them may be at a standstill too.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// From now on the process ends `limit` after it was sent SIGTERM, if it has not done so by itself.
+///
+/// # Errors
+/// The system's: no thread, or no signal is to be had.
+pub(crate) fn start(limit: Duration) -> io::Result<()> {
+    let (listens, is_listening) = mpsc::channel();
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(limit, &listens))?;
+    is_listening.recv().unwrap_or_else(|_| Err(io::Error::other("the watchdog ended at once")))
+}
+
+fn watch(limit: Duration, listens: &mpsc::Sender<io::Result<()>>) {
+    // Each of them goes unheard only if whoever started it is gone.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(listens.send(Err(error))),
+    };
+    let terminated = runtime.block_on(async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                let _ = listens.send(Ok(()));
+                terminate.recv().await
+            }
+            Err(error) => {
+                let _ = listens.send(Err(error));
+                None
+            }
+        }
+    });
+    if terminated.is_some() {
+        std::thread::sleep(limit);
+        end(limit);
+    }
+}
+
+/// Ends the process and the processes that it has started.
+fn end(limit: Duration) {
+    let seconds = limit.as_secs();
+    std::thread::spawn(move || {
+        out::complaint(&format!(
+            "longhaul: it was told to end {seconds} s ago and is still busy: it is killed. What was acknowledged is kept; runs \
+             that were cut go on with the next message or `resume`\n"
+        ));
+    });
+    std::thread::sleep(LAST_WORDS);
+    for child in children() {
+        // Commands and MCP programs lead groups of their own. Who is gone already needs no end.
+        let _ = kill_process_group(child, Signal::KILL);
+        let _ = kill_process(child, Signal::KILL);
+    }
+    let _ = kill_process(getpid(), Signal::KILL);
+}
+
+/// The processes that this one has started and that live. None where the system does not say.
+fn children() -> Vec<Pid> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers: Vec<i32> = lists
+        .flat_map(|list| list.split_whitespace().filter_map(|number| number.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    numbers.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    use super::*;
+    use crate::signals::Interrupts;
+
+    const IS_BUSY: &str = "LONGHAUL_TEST_IS_BUSY";
+
+    /// No test, but the process that the next one starts: each of its threads is at work that never ends.
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "that it ends with this process is what is tested")]
+    fn busy() {
+        if std::env::var_os(IS_BUSY).is_none() {
+            return;
+        }
+        start(Duration::from_secs(1)).unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut interrupts = Interrupts::listen().unwrap();
+            // Whoever would hear the signal is never asked.
+            tokio::spawn(async move {
+                interrupts.next().await;
+                std::process::exit(0);
+            });
+            let sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+            eprintln!("busy {}", sleeper.id());
+            tokio::spawn(async { spin() });
+            tokio::spawn(async { spin() });
+            spin();
+        });
+    }
+
+    fn spin() {
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_busy_process_ends_when_it_is_told_to() {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "watchdog::tests::busy", "--nocapture"])
+            .env(IS_BUSY, "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap());
+        let started = said.lines().find_map(|line| line.unwrap().strip_prefix("busy ").map(str::to_owned));
+        let sleeper: i32 = started.unwrap().parse().unwrap();
+        // Its threads are at work by then, or will never come to anything else.
+        std::thread::sleep(Duration::from_millis(500));
+        kill_process(Pid::from_raw(process.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
+        let told = Instant::now();
+        let status = loop {
+            if let Some(status) = process.try_wait().unwrap() {
+                break status;
+            }
+            if told.elapsed() > Duration::from_secs(20) {
+                process.kill().unwrap();
+                panic!("it goes on");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(status.signal(), Some(9), "{status}");
+        let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "what it has started goes on: {state}");
+    }
+}

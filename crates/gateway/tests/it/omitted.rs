@@ -1,0 +1,125 @@
+//! A picture that its upstream refuses: the client gets an answer and is told, and the picture is not sent again.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use longhaul_gateway::Call;
+use longhaul_gateway::wire::Dialect;
+use serde_json::{Value, json};
+
+use crate::model::read;
+use crate::upstream::*;
+
+const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
+
+/// Two pictures that differ in their last bytes; the upstream refuses the first only.
+const BROKEN: &str = "iVBORw0KGgpicm9rZW4gb25l";
+const GOOD: &str = "iVBORw0KGgpzb3VuZCBvbmUh";
+
+/// An upstream of Chat Completions that names the place of a picture which it refuses.
+async fn particular() -> Server {
+    Server::start(|_, body| {
+        let messages = body["messages"].as_array().unwrap();
+        let refused = messages.iter().enumerate().find_map(|(number, message)| {
+            let parts = message["content"].as_array()?;
+            let place = parts.iter().position(|part| part.to_string().contains(BROKEN))?;
+            Some(format!("messages.{number}.content.{place}"))
+        });
+        match refused {
+            Some(place) => {
+                let words = format!("{place}: Could not process image");
+                Does::Json(400, json!({ "error": { "message": words, "type": "invalid_request_error" } }))
+            }
+            None if body["stream"] == true => {
+                Does::Events(streamed("a", "it is a dog", Some((20, 4))), Duration::ZERO)
+            }
+            None => Does::Json(200, said("it is a dog", 20, 4)),
+        }
+    })
+    .await
+}
+
+fn text(dialect: Dialect, said: &str) -> Value {
+    json!({ "type": if dialect == Dialect::Responses { "input_text" } else { "text" }, "text": said })
+}
+
+fn picture(dialect: Dialect, data: &str) -> Value {
+    let address = format!("data:image/png;base64,{data}");
+    match dialect {
+        Dialect::Chat => json!({ "type": "image_url", "image_url": { "url": address } }),
+        Dialect::Messages => json!({
+            "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": data },
+        }),
+        Dialect::Responses => json!({ "type": "input_image", "image_url": address }),
+    }
+}
+
+fn call(dialect: Dialect, items: &[Value], stream: bool) -> Call {
+    let mut body = json!({ "model": "m", "stream": stream });
+    body[crate::model::list(dialect)] = json!(items);
+    if dialect == Dialect::Messages {
+        body["max_tokens"] = json!(500);
+    }
+    Call { dialect, ..chat(body.to_string()) }
+}
+
+/// What the client is told.
+fn said_in(dialect: Dialect, stream: bool, out: &[u8]) -> String {
+    if stream {
+        return read(dialect, out).0.text;
+    }
+    let answer: Value = serde_json::from_slice(out).unwrap();
+    let said = match dialect {
+        Dialect::Chat => &answer["choices"][0]["message"]["content"],
+        Dialect::Messages => &answer["content"][0]["text"],
+        Dialect::Responses => &answer["output"][0]["content"][0]["text"],
+    };
+    said.as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_refused_picture_does_not_end_a_conversation() {
+    for dialect in DIALECTS {
+        for stream in [false, true] {
+            let server = particular().await;
+            let gateway = server.gateway(20_000);
+            let content = json!([text(dialect, "see"), picture(dialect, BROKEN), picture(dialect, GOOD)]);
+            let mut items = vec![json!({ "role": "user", "content": content })];
+            let reply = gateway.answer(call(dialect, &items, stream)).await;
+            let case = format!("{dialect:?}, streamed: {stream}");
+            assert_eq!(reply.status, StatusCode::OK, "{case}");
+            assert_eq!(header(&reply, "x-longhaul-omitted"), "1", "{case}");
+            assert_eq!(said_in(dialect, stream, &body(reply).await), "it is a dog", "{case}");
+            let sent = server.sent();
+            assert_eq!(sent.len(), 2, "{case}: refused once, then answered");
+            let again = String::from_utf8_lossy(&sent[1].body).into_owned();
+            assert!(
+                again.contains("Left out: a picture") && again.contains("Could not process image"),
+                "{case}: {again}"
+            );
+            assert!(again.contains(GOOD), "{case}: only the one that is named goes");
+
+            // The client sends its whole history again.
+            items.extend([assistant("it is a dog"), user("and its name?")]);
+            let reply = gateway.answer(call(dialect, &items, stream)).await;
+            assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, "1"), "{case}");
+            body(reply).await;
+            let sent = server.sent();
+            assert_eq!(sent.len(), 3, "{case}: it is not refused a second time");
+            let next = String::from_utf8_lossy(&sent[2].body).into_owned();
+            assert!(!next.contains(BROKEN) && next.contains(GOOD), "{case}: {next}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_sends_nothing_refused_is_told_of_nothing() {
+    let server = particular().await;
+    let gateway = server.gateway(20_000);
+    for dialect in DIALECTS {
+        let content = json!([text(dialect, "see"), picture(dialect, GOOD)]);
+        let items = [json!({ "role": "user", "content": content })];
+        let reply = gateway.answer(call(dialect, &items, false)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, ""), "{dialect:?}");
+    }
+}

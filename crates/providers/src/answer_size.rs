@@ -1,0 +1,120 @@
+//! How much one answer may hold. Whoever reads an answer stops at these limits while it streams: nothing that a server
+//! sends makes more work than that.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Part};
+
+use crate::ProviderError;
+
+/// The most tool calls of one answer. OpenAI's API takes no message back whose `tool_calls` has more elements, so that
+/// nothing could follow a longer answer there; models that mean what they ask for stay far below it.
+pub const MAX_TOOL_CALLS: usize = 128;
+
+/// The most parts of one answer: texts, reasoning, calls and a provider's own items.
+pub const MAX_PARTS: usize = 4_096;
+
+/// The most arguments of all tool calls of one answer together, in bytes: 2 million tokens.
+pub const MAX_ARGUMENT_BYTES: usize = 8 << 20;
+
+/// The longest name of a tool, in bytes. OpenAI's API allows 64 characters, others up to 128.
+pub(crate) const MAX_TOOL_NAME_BYTES: usize = 1 << 10;
+
+/// A limit that an answer exceeds. It is given up there, and no tool that it asks for runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerTooLarge {
+    /// More than [`MAX_TOOL_CALLS`] calls.
+    #[error(
+        "the answer asks for more than {MAX_TOOL_CALLS} tools at once: it was given up there, and none of them ran"
+    )]
+    ToolCalls,
+    /// More than [`MAX_PARTS`] parts.
+    #[error("the answer has more than {MAX_PARTS} parts: it was given up there")]
+    Parts,
+    /// More than [`MAX_ARGUMENT_BYTES`] of arguments.
+    #[error(
+        "the arguments of the answer's tool calls were given up after {} MiB, and none of its tools ran",
+        MAX_ARGUMENT_BYTES >> 20
+    )]
+    Arguments,
+    /// A tool's name of more than 1 KiB.
+    #[error(
+        "the answer asks for a tool whose name is longer than {MAX_TOOL_NAME_BYTES} bytes: it was given up there"
+    )]
+    ToolName,
+}
+
+impl From<AnswerTooLarge> for ProviderError {
+    /// It would be so again: the call is not repeated.
+    fn from(exceeded: AnswerTooLarge) -> Self {
+        Self { retryable: false, ..Self::new(ErrorCode::ThirdParty, exceeded.to_string()) }
+    }
+}
+
+/// The number of parts that an answer has so far.
+#[derive(Debug, Default)]
+pub struct AnswerSize {
+    parts: usize,
+    calls: usize,
+}
+
+impl AnswerSize {
+    /// Counts a part that is no tool call.
+    ///
+    /// # Errors
+    /// [`AnswerTooLarge::Parts`].
+    pub fn add_part(&mut self) -> Result<(), AnswerTooLarge> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS { Err(AnswerTooLarge::Parts) } else { Ok(()) }
+    }
+
+    /// Counts a tool call, and returns which of the answer's calls it is, from 0.
+    ///
+    /// # Errors
+    /// [`AnswerTooLarge::ToolCalls`], or that of [`add_part`](Self::add_part).
+    pub fn add_call(&mut self) -> Result<usize, AnswerTooLarge> {
+        if self.calls >= MAX_TOOL_CALLS {
+            return Err(AnswerTooLarge::ToolCalls);
+        }
+        self.add_part()?;
+        self.calls += 1;
+        Ok(self.calls - 1)
+    }
+
+    /// Counts the parts of an answer that came whole.
+    ///
+    /// # Errors
+    /// [`AnswerTooLarge`].
+    pub fn check(answer: &Answer) -> Result<(), AnswerTooLarge> {
+        let mut size = Self::default();
+        answer.parts.iter().try_for_each(|part| match part {
+            Part::ToolCall(_) => size.add_call().map(|_| ()),
+            _ => size.add_part(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_at_its_limits_is_taken() {
+        let mut size = AnswerSize::default();
+        let calls: Vec<usize> = (0..MAX_TOOL_CALLS).map(|_| size.add_call().unwrap()).collect();
+        assert_eq!(calls, (0..MAX_TOOL_CALLS).collect::<Vec<_>>());
+        assert_eq!(size.add_call(), Err(AnswerTooLarge::ToolCalls));
+        for _ in MAX_TOOL_CALLS..MAX_PARTS {
+            size.add_part().unwrap();
+        }
+        assert_eq!(size.add_part(), Err(AnswerTooLarge::Parts));
+    }
+
+    #[test]
+    fn the_error_names_its_limit_and_is_not_repeated() {
+        let error = ProviderError::from(AnswerTooLarge::ToolCalls);
+        assert_eq!((error.code, error.retryable), (ErrorCode::ThirdParty, false));
+        assert!(error.message.contains("more than 128 tools"), "{error}");
+        assert!(AnswerTooLarge::Arguments.to_string().contains("8 MiB"));
+    }
+}

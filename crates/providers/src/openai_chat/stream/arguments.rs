@@ -1,0 +1,148 @@
+//! Whether arguments that come in pieces are one whole JSON value yet. Each byte is looked at once.
+
+use serde_json::value::RawValue;
+
+/// Numbers and words that are longer are no arguments, and not read again with each piece.
+const MAX_WORD_BYTES: usize = 64;
+
+/// Arguments so far.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    text: String,
+    state: State,
+    #[cfg(test)]
+    pub(super) scanned_bytes: usize,
+}
+
+/// Where the end of the arguments stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing but blanks.
+    #[default]
+    Empty,
+    /// A number or a word (`null`), which has no end of its own.
+    Word,
+    /// An object, a list or a text whose end has not come.
+    Open { depth: usize, in_text: bool, is_escaped: bool },
+    /// A whole value; at most blanks behind it.
+    Whole,
+    /// No value, whatever comes.
+    Garbled,
+}
+
+impl Arguments {
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn push(&mut self, piece: &str) {
+        let before = self.text.len();
+        self.text.push_str(piece);
+        for (at, byte) in piece.bytes().enumerate() {
+            #[cfg(test)]
+            {
+                self.scanned_bytes += 1;
+            }
+            let next = self.state.after(byte);
+            let has_ended = next == State::Whole && self.state != State::Whole;
+            self.state = match has_ended && !is_value(&self.text[..=before + at]) {
+                true => State::Garbled,
+                false => next,
+            };
+            if self.state == State::Garbled {
+                break;
+            }
+        }
+    }
+
+    /// Whether they are one JSON value already.
+    pub(super) fn is_complete(&self) -> bool {
+        match self.state {
+            State::Whole => true,
+            State::Word => self.text.len() <= MAX_WORD_BYTES && is_value(&self.text),
+            State::Empty | State::Open { .. } | State::Garbled => false,
+        }
+    }
+}
+
+impl State {
+    /// The state behind one more byte. Blanks behind a value leave it whole: it is not read a second time.
+    fn after(self, byte: u8) -> Self {
+        let is_blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        match self {
+            Self::Empty if is_blank => Self::Empty,
+            Self::Empty => match byte {
+                b'{' | b'[' => Self::Open { depth: 1, in_text: false, is_escaped: false },
+                b'"' => Self::Open { depth: 0, in_text: true, is_escaped: false },
+                _ => Self::Word,
+            },
+            Self::Open { depth, in_text: true, is_escaped } => match byte {
+                _ if is_escaped => Self::Open { depth, in_text: true, is_escaped: false },
+                b'\\' => Self::Open { depth, in_text: true, is_escaped: true },
+                b'"' if depth == 0 => Self::Whole,
+                b'"' => Self::Open { depth, in_text: false, is_escaped: false },
+                _ => self,
+            },
+            Self::Open { depth, in_text: false, .. } => match byte {
+                b'"' => Self::Open { depth, in_text: true, is_escaped: false },
+                b'{' | b'[' => Self::Open { depth: depth + 1, in_text: false, is_escaped: false },
+                b'}' | b']' if depth <= 1 => Self::Whole,
+                b'}' | b']' => Self::Open { depth: depth - 1, in_text: false, is_escaped: false },
+                _ => self,
+            },
+            Self::Whole if !is_blank => Self::Garbled,
+            Self::Whole | Self::Word | Self::Garbled => self,
+        }
+    }
+}
+
+fn is_value(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_values_are_known_wherever_they_are_cut() {
+        for text in [
+            r#"{"a":[1,{"b":"}\"]"}],"c":null}"#,
+            "{}",
+            "[]",
+            r#""a \" b""#,
+            "12",
+            "null",
+            "",
+            " ",
+            "{",
+            "{]",
+            "{a}",
+            "{}{}",
+            "{} x",
+            " {\"a\" : \"\\\\\"}\n",
+            "nul",
+            "\"ü\\ud83d\\ude00\"",
+        ] {
+            for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+                let mut arguments = Arguments::default();
+                arguments.push(&text[..cut]);
+                assert_eq!(arguments.is_complete(), is_value(&text[..cut]), "{text:?} up to {cut}");
+                arguments.push(&text[cut..]);
+                assert_eq!(arguments.is_complete(), is_value(text), "{text:?} cut at {cut}");
+                assert_eq!(arguments.as_str(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn blanks_behind_a_value_do_not_have_it_read_again() {
+        let mut state = State::Whole;
+        state = state.after(b' ');
+        assert_eq!((state, state.after(b'{')), (State::Whole, State::Garbled));
+    }
+}
