@@ -1173,7 +1173,7 @@ export interface components {
         };
         /** @description What was found, and whether everything was looked through. */
         Found: {
-            /** @description Whether nothing was left out: otherwise there were too many hits, or too much to look through. */
+            /** @description Whether nothing was left out; else there were too many hits, too much to look through, or damage. */
             complete: boolean;
             hits: components["schemas"]["Hit"][];
         };
@@ -1514,6 +1514,8 @@ export interface components {
              * @description Where the page before ends.
              */
             before: number | null;
+            /** @description The positions of damaged events among the messages, if there are any: what they said is lost, the rest is shown. */
+            damaged?: number[];
             hasMore: boolean;
             messages: components["schemas"]["Message"][];
         };
@@ -5333,7 +5335,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file */
+            /** @description The file. Damaged events are left out, and `x-longhaul-damaged-events` names their positions */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_store::{Blobs, Memo, MemoLimits, SharedNodes, SharedStore, SharedUpkeep, StoreError};
+use longhaul_store::{
+    Blobs, Memo, MemoLimits, MemoryMemo, SharedNodes, SharedStore, SharedUpkeep, Store as _, StoreError,
+};
 use longhaul_store_sqlite::{Hold, SqliteMemo, SqliteStore};
 use rustix::process::geteuid;
 
@@ -49,6 +51,10 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     let folder = &place.data_dir;
     make_private(folder)?;
     let store = once_free(place, async || SqliteStore::open(folder).await).await?;
+    opened(folder, store, max_blob_bytes).await
+}
+
+async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outcome<Data> {
     let blobs = Blobs::local(&folder.join("blobs"), max_blob_bytes)?;
     // The store holds the lock on the folder: whoever wrote those files has ended.
     match blobs.sweep().await {
@@ -59,6 +65,30 @@ pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
     let store = Arc::new(store);
     let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), MemoLimits::default()));
     Ok(Data { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
+}
+
+/// Opens the data folder, or on a disk that is full or cannot be written opens it for reading only: the sessions can be
+/// read then, and nothing else.
+///
+/// # Errors
+/// As [`open`], if what is there cannot be read either.
+pub(crate) async fn open_or_read(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
+    let folder = &place.data_dir;
+    make_private(folder)?;
+    let store = once_free(place, async || SqliteStore::open_or_read(folder).await).await?;
+    match store.check_writable().await {
+        Ok(()) => opened(folder, store, max_blob_bytes).await,
+        Err(error) => {
+            tracing::error!("nothing can be written: {error}");
+            let below = folder.join("blobs");
+            let blobs = match below.is_dir() {
+                true => Blobs::local(&below, max_blob_bytes)?,
+                false => Blobs::in_memory(max_blob_bytes),
+            };
+            let memo = Arc::new(MemoryMemo::default());
+            Ok(Data { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
+        }
+    }
 }
 
 /// Keeps the data folder for a process whose sessions are elsewhere: its settings and its token are there.

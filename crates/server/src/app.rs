@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use longhaul::config::RateLimit;
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul_core::ids::SessionId;
-use longhaul_core::run::Status;
+use longhaul_core::run::{Run, Status};
 use longhaul_gateway::Gateway;
 use longhaul_store::StoreError;
 use tokio::sync::Semaphore;
@@ -112,6 +112,30 @@ struct Shared {
     tasks: TaskTracker,
     /// Answers of the gateway on their way.
     answers: TaskTracker,
+}
+
+/// A session to be looked at.
+pub(crate) enum Readable {
+    /// It is open.
+    Open(Session),
+    /// It cannot be opened, because nothing can be written: its loop as it is stored.
+    Stored(Box<Run>),
+}
+
+impl Readable {
+    /// Looks at the loop.
+    ///
+    /// # Errors
+    /// The session has stopped.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Run) -> T + Send + 'static,
+    ) -> Result<T, SessionError> {
+        match self {
+            Self::Open(session) => session.look(look).await,
+            Self::Stored(run) => Ok(look(run)),
+        }
+    }
 }
 
 impl App {
@@ -293,6 +317,24 @@ impl App {
     /// `not-found`, and those of the store.
     pub(crate) async fn open(&self, id: &str) -> Result<Session, Problem> {
         Ok(self.runtime().open(&SessionId::from(id)).await?)
+    }
+
+    /// The session of that id, open; or, where nothing can be written, its loop as its log has it, at rest.
+    ///
+    /// # Errors
+    /// As [`App::open`].
+    pub(crate) async fn open_or_read(&self, id: &str) -> Result<Readable, Problem> {
+        let id = SessionId::from(id);
+        let error = match self.runtime().open(&id).await {
+            Ok(session) => return Ok(Readable::Open(session)),
+            Err(error) => error,
+        };
+        if let SessionError::Store(StoreError::Storage(_) | StoreError::ReadOnly) = &error
+            && let Ok(run) = self.runtime().glance(&id).await
+        {
+            return Ok(Readable::Stored(Box::new(run)));
+        }
+        Err(error.into())
     }
 
     /// Markup for texts in Markdown. It takes a processor for a while: not one of those that answer, and not all.

@@ -46,9 +46,9 @@ impl Ends {
             return Ok(end.clone());
         }
         let after = record.last_seq.saturating_sub(NEWEST);
-        let events = match store.read(&record.id, after, usize::try_from(NEWEST).unwrap_or(usize::MAX)).await
-        {
-            Ok(events) => events,
+        let limit = usize::try_from(NEWEST).unwrap_or(usize::MAX);
+        let events = match store.read_undamaged(&record.id, after, limit).await {
+            Ok(found) => found.events,
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };

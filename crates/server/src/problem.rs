@@ -200,6 +200,14 @@ impl From<StoreError> for Problem {
                 Self { retry_after_s: Some(5), ..full }
             }
             StoreError::Closed => Self::unavailable(ErrorCode::Interrupted, ENDING),
+            StoreError::Damaged { seq, .. } => {
+                tracing::error!(%error, "storage");
+                let detail = format!(
+                    "Event {seq} of this session is damaged, so it cannot go on. Its messages and its export show the \
+                     rest; a backup may have the event."
+                );
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
+            }
             StoreError::Locked { .. }
             | StoreError::Corrupt(_)
             | StoreError::Outdated(_)

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 
-/// Sessions, and events of all, that are looked through for one query at most.
+/// Sessions that are looked through for one query at most, and events of all of them together.
 const SESSIONS: usize = 1_000;
 const EVENTS: usize = 40_000;
 
@@ -27,7 +27,7 @@ const PASSAGE: usize = 240;
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Found {
     pub(crate) hits: Vec<Hit>,
-    /// Whether nothing was left out: otherwise there were too many hits, or too much to look through.
+    /// Whether nothing was left out; else there were too many hits, too much to look through, or damage.
     pub(crate) complete: bool,
 }
 
@@ -69,7 +69,10 @@ pub(crate) async fn search(app: &App, query: &str, limit: usize) -> Result<Found
         }
         found.hits.extend(in_title(record, &words));
         match in_log(app, record, &words, &mut left).await {
-            Ok(hits) => found.hits.extend(hits),
+            Ok(of_log) => {
+                found.hits.extend(of_log.hits);
+                found.complete &= of_log.is_all;
+            }
             // It was deleted meanwhile.
             Err(StoreError::NotFound(_)) => {}
             Err(error) => return Err(error),
@@ -92,27 +95,43 @@ fn hit(record: &SessionRecord, text: String) -> Hit {
     Hit { session_id, title, seq: None, handle: None, at: None, role: None, text }
 }
 
-/// The newest hits of a session, the newest first.
+/// What was found in a log.
+struct LogHits {
+    /// The newest ones, the newest first.
+    hits: Vec<Hit>,
+    /// Whether there are no others.
+    is_all: bool,
+}
+
+/// Looks through a log from its end, as long as `left` lasts.
 async fn in_log(
     app: &App,
     record: &SessionRecord,
     words: &[String],
     left: &mut usize,
-) -> Result<Vec<Hit>, StoreError> {
-    let mut hits = std::collections::VecDeque::new();
-    let mut after = 0;
-    while *left > 0 {
-        let events = app.runtime().store().read(&record.id, after, PAGE.min(*left)).await?;
-        let Some(last) = events.last() else { break };
-        after = last.seq;
-        *left -= events.len();
-        for event in &events {
-            let found = said(event).and_then(|(role, parts)| Some((role, in_parts(parts, words)?)));
-            let Some((role, text)) = found else { continue };
-            if hits.len() == OF_A_SESSION {
-                hits.pop_back();
+) -> Result<LogHits, StoreError> {
+    let mut found = LogHits { hits: Vec::new(), is_all: true };
+    let mut last = record.last_seq;
+    while last > 0 {
+        if *left == 0 {
+            found.is_all = false;
+            break;
+        }
+        let count = PAGE.min(*left).min(usize::try_from(last).unwrap_or(PAGE));
+        let after = last - count as u64;
+        let page = app.runtime().store().read_undamaged(&record.id, after, count).await?;
+        *left -= count;
+        last = after;
+        // What a damaged event said is not known.
+        found.is_all &= page.damaged.is_empty();
+        for event in page.events.iter().rev() {
+            let text = said(event).and_then(|(role, parts)| Some((role, in_parts(parts, words)?)));
+            let Some((role, text)) = text else { continue };
+            if found.hits.len() == OF_A_SESSION {
+                found.is_all = false;
+                return Ok(found);
             }
-            hits.push_front(Hit {
+            found.hits.push(Hit {
                 seq: Some(event.seq),
                 handle: Some(Handle(LogRange::one(event.seq)).to_string()),
                 at: Some(event.at),
@@ -121,7 +140,7 @@ async fn in_log(
             });
         }
     }
-    Ok(hits.into())
+    Ok(found)
 }
 
 /// What was said, or what a tool gave as far as the model was shown it.

@@ -1,8 +1,8 @@
 //! Events in their stored form.
 
-use longhaul_core::event::{Event, EventBody};
+use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Millis;
-use longhaul_store::{RecordChange, StoreError, blob_refs};
+use longhaul_store::{RecordChange, StoreError, blob_refs, event_checksum};
 
 use crate::text::{text_to_db, to_db};
 
@@ -10,6 +10,7 @@ use crate::text::{text_to_db, to_db};
 pub(crate) struct Encoded {
     pub(crate) bodies: Vec<String>,
     pub(crate) times: Vec<i64>,
+    pub(crate) checksums: Vec<i64>,
     pub(crate) change: RecordChange,
     pub(crate) hashes: Vec<String>,
     pub(crate) sizes: Vec<i64>,
@@ -21,11 +22,14 @@ impl Encoded {
     pub(crate) fn new<'e>(
         events: impl Iterator<Item = (Millis, &'e EventBody)> + Clone,
     ) -> Result<Self, StoreError> {
-        let bodies = events
+        let bodies: Vec<String> = events
             .clone()
             .map(|(_, event)| Event::encode_body(event))
             .collect::<Result<_, _>>()
             .map_err(|error| StoreError::Storage(error.to_string()))?;
+        let checksum =
+            |((at, _), body): ((Millis, _), &String)| event_checksum(FORMAT.into(), at, body.as_bytes());
+        let checksums = events.clone().zip(&bodies).map(checksum).collect();
         let (mut hashes, mut sizes, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (_, event)) in (1..).zip(events.clone()) {
             for blob in blob_refs(event) {
@@ -36,7 +40,7 @@ impl Encoded {
         }
         let times = events.clone().map(|(at, _)| to_db(at)).collect();
         let change = RecordChange::of(events.map(|(_, event)| event));
-        Ok(Self { bodies, times, change, hashes, sizes, places })
+        Ok(Self { bodies, times, checksums, change, hashes, sizes, places })
     }
 
     /// How many.

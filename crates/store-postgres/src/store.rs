@@ -10,7 +10,7 @@ use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::queue::Queued;
 use longhaul_store::{
     Accepted, Append, Arrivals, Chunk, Lease, NewQueued, NewRequest, NewSession, Node, Nodes, Request,
-    SessionRecord, Signal, Standing, Store, StoreError,
+    SessionCounts, SessionRecord, Signal, Standing, Store, StoreError, ViewChange,
 };
 use sqlx::PgPool;
 use tokio::sync::watch;
@@ -199,6 +199,20 @@ impl Store for PostgresStore {
         let count = u64::try_from(limit).unwrap_or(u64::MAX);
         // Events that come in between are left out: they would push the oldest asked for out of the answer.
         self.read(id, last.saturating_sub(count), limit).await
+    }
+
+    async fn view_changes(
+        &self,
+        id: &SessionId,
+        kind: ViewChange,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.database.make(&read::ViewChanges { id: id.clone(), kind, after, limit }).await
+    }
+
+    async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
+        self.database.make(&read::Counts).await
     }
 
     async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {

@@ -6,10 +6,11 @@ use longhaul_core::message::BlobRef;
 use longhaul_store::transfer::{
     EventCopy, InboxCopy, InboxState, MemoCopy, RequestCopy, SessionCopy, Transfer,
 };
-use longhaul_store::{Chunk, MemoKey, StoreError};
+use longhaul_store::{Chunk, MemoKey, StoreError, event_checksum};
 use sqlx::{Connection, PgConnection};
 
 use crate::call::{Call, call_name};
+use crate::calls::read::check;
 use crate::error::{Failure, not_found};
 use crate::store::PostgresStore;
 use crate::text::{from_db, text_from_db, text_to_db, to_db};
@@ -76,7 +77,7 @@ impl Call for Export {
             running: session.running,
             parked: session.parked,
             epoch: from_db(session.epoch),
-            events: events(&mut all, session.no).await?,
+            events: events(&mut all, &self.id, session.no).await?,
             inbox: inbox(&mut all, session.no).await?,
             requests: requests(&mut all, session.no).await?,
             chunks: chunks(&mut all, session.no).await?,
@@ -87,21 +88,26 @@ impl Call for Export {
     }
 }
 
-async fn events(db: &mut PgConnection, no: i64) -> Result<Vec<EventCopy>, sqlx::Error> {
+/// A copy with a damaged event would vouch for the damage: it is refused.
+async fn events(db: &mut PgConnection, session: &SessionId, no: i64) -> Result<Vec<EventCopy>, Failure> {
     let rows = sqlx::query!(
-        "SELECT seq, format, epoch, at_ms, body FROM event WHERE session_no = $1 ORDER BY seq",
+        "SELECT seq, format, epoch, at_ms, body, checksum FROM event WHERE session_no = $1 ORDER BY seq",
         no
     )
     .fetch_all(db)
     .await?;
-    let events = rows.into_iter().map(|row| EventCopy {
-        seq: from_db(row.seq),
-        format: u16::try_from(row.format).unwrap_or(u16::MAX),
-        epoch: from_db(row.epoch),
-        at: from_db(row.at_ms),
-        body: row.body,
+    let events = rows.into_iter().map(|row| {
+        let (seq, at) = (from_db(row.seq), from_db(row.at_ms));
+        check(session, seq, row.checksum, event_checksum(row.format.into(), at, row.body.as_bytes()))?;
+        Ok(EventCopy {
+            seq,
+            format: u16::try_from(row.format).unwrap_or(u16::MAX),
+            epoch: from_db(row.epoch),
+            at,
+            body: row.body,
+        })
     });
-    Ok(events.collect())
+    events.collect()
 }
 
 async fn inbox(db: &mut PgConnection, no: i64) -> Result<Vec<InboxCopy>, sqlx::Error> {
@@ -228,16 +234,17 @@ impl Import<'_> {
             let column = |of: fn(&EventCopy) -> i64| -> Vec<i64> { events.iter().map(of).collect() };
             let bodies: Vec<String> = events.iter().map(|event| event.body.clone()).collect();
             sqlx::query!(
-                "INSERT INTO event (session_no, seq, format, epoch, at_ms, body)
-                 SELECT $1, seq, format::integer, epoch, at_ms, body
-                 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[])
-                      AS event (seq, format, epoch, at_ms, body)",
+                "INSERT INTO event (session_no, seq, format, epoch, at_ms, body, checksum)
+                 SELECT $1, seq, format::integer, epoch, at_ms, body, checksum
+                 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
+                      AS event (seq, format, epoch, at_ms, body, checksum)",
                 no,
                 &column(|event| to_db(event.seq)),
                 &column(|event| event.format.into()),
                 &column(|event| to_db(event.epoch)),
                 &column(|event| to_db(event.at)),
-                &bodies
+                &bodies,
+                &column(|event| event_checksum(event.format.into(), event.at, event.body.as_bytes()))
             )
             .execute(&mut *db)
             .await?;

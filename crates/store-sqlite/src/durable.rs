@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use longhaul_store::flush_folder;
 
+use crate::wal::report_damage;
+
 /// Bytes of the WAL that are written again at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -21,7 +23,7 @@ pub(crate) async fn prepare(folder: &Path, file: &Path) -> io::Result<()> {
             return keep_names(&folder).map_err(|error| about(&folder, &error));
         }
         let wal = PathBuf::from(format!("{}-wal", file.display()));
-        write_again(&wal).map_err(|error| about(&wal, &error))
+        write_again(&wal).and_then(|()| report_damage(&file)).map_err(|error| about(&wal, &error))
     });
     prepared.await.map_err(io::Error::other)?
 }

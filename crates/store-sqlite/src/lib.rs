@@ -14,6 +14,7 @@ mod durable;
 mod error;
 mod key;
 mod lock;
+mod marker;
 mod memo;
 mod open;
 mod read_only;
@@ -21,6 +22,7 @@ mod reader;
 mod store;
 mod transfer;
 mod upkeep;
+mod wal;
 mod writer;
 
 pub use crate::memo::SqliteMemo;

@@ -8,9 +8,9 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
-use crate::durable;
 use crate::error::store_error;
 use crate::lock::{FolderLock, regular};
+use crate::{durable, marker};
 
 pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
 
@@ -19,8 +19,13 @@ pub(crate) const FILE_NAME: &str = "longhaul.db";
 /// The first version whose WAL cannot be corrupted by a checkpoint that races a writer.
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
-/// Large bodies share pages badly with 4 KiB: 8 KiB stores 2 kB messages in two thirds of the space.
-const PAGE_BYTES: u32 = 8192;
+/// Each transaction writes every page that it touches as a whole, though it adds a few hundred bytes. 2 KiB write a
+/// quarter of what 8 KiB do, in less space, and read as fast; with 1 KiB reading takes twice as long. A database keeps the
+/// size it was made with.
+const PAGE_BYTES: u32 = 2048;
+
+/// Pages in the WAL after which it is moved into the file: 8 MiB.
+const CHECKPOINT_PAGES: &str = "4096";
 
 /// The size to which the WAL is cut back after a checkpoint, in bytes.
 const WAL_LIMIT_BYTES: &str = "67108864";
@@ -46,8 +51,10 @@ pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
     let lock = FolderLock::take(folder).await?;
     let file = folder.join(FILE_NAME);
     check_files(&file)?;
+    marker::check(folder, &file)?;
     durable::prepare(folder, &file).await.map_err(|error| StoreError::Storage(error.to_string()))?;
     let (writer, readers) = connect(&file).await.map_err(|error| named(error, &file))?;
+    marker::set(folder);
     Ok(Opened { lock, writer, readers })
 }
 
@@ -117,6 +124,7 @@ fn options(file: &Path) -> SqliteConnectOptions {
         // macOS: flush the drive's cache too. Elsewhere these do nothing.
         .pragma("fullfsync", "ON")
         .pragma("checkpoint_fullfsync", "ON")
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .pragma("journal_size_limit", WAL_LIMIT_BYTES)
         .statement_cache_capacity(CACHED_STATEMENTS)
         .disable_statement_logging()
@@ -186,7 +194,8 @@ mod tests {
         };
         assert_eq!(setting("journal_mode").await, "wal");
         assert_eq!(setting("synchronous").await, "2", "FULL");
-        assert_eq!(setting("page_size").await, "8192");
+        assert_eq!(setting("page_size").await, "2048");
+        assert_eq!(setting("wal_autocheckpoint").await, "4096");
         assert_eq!(setting("foreign_keys").await, "1");
         assert_eq!(setting("fullfsync").await, "1");
         assert_eq!(setting("checkpoint_fullfsync").await, "1");

@@ -9,6 +9,7 @@ use sqlx::{ConnectOptions, SqliteConnection};
 
 use crate::error::{is_about_surroundings, store_error};
 use crate::lock::{Free, check_file, keep_free};
+use crate::marker;
 use crate::open::{
     BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
 };
@@ -23,6 +24,7 @@ pub(crate) struct Readable {
 /// Opens the database in `folder` for reading.
 pub(crate) async fn open(folder: &Path) -> Result<Readable, StoreError> {
     let file = folder.join(FILE_NAME);
+    marker::check(folder, &file)?;
     if !file.exists() {
         return Err(StoreError::NotFound(format!("database {}", file.display())));
     }

@@ -3,14 +3,14 @@
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_core::queue::Queued;
-use longhaul_store::{Chunk, MemoKey, SessionRecord, StoreError};
+use longhaul_store::{Chunk, MemoKey, SessionCounts, SessionRecord, StoreError};
 use sqlx::SqlitePool;
 
 use crate::error::store_error;
 use crate::key::{count_from_db, from_db, limit_to_db};
 use crate::writer::memo::keys_to_db;
 
-mod log;
+pub(crate) mod log;
 
 /// The connections that read.
 #[derive(Clone, Debug)]
@@ -70,6 +70,19 @@ impl Reader {
         .await
         .map_err(|error| store_error(&error))?;
         Ok(rows.into_iter().map(RecordRow::into_record).collect())
+    }
+
+    pub(crate) async fn counts(&self) -> Result<SessionCounts, StoreError> {
+        let row = sqlx::query!(
+            r#"SELECT count(*) AS "sessions!: i64", count(*) FILTER (WHERE parked) AS "parked!: i64",
+                      (SELECT count(*) FROM inbox WHERE state = 0) AS "queued!: i64"
+               FROM session"#
+        )
+        .fetch_one(&self.pool)
+        .await
+        .map_err(|error| store_error(&error))?;
+        let (sessions, parked, queued) = (from_db(row.sessions), from_db(row.parked), from_db(row.queued));
+        Ok(SessionCounts { sessions, parked, queued })
     }
 
     pub(crate) async fn last_seq(&self, id: &SessionId) -> Result<Seq, StoreError> {

@@ -1,6 +1,6 @@
 //! The store's face: reads go to the readers, writes to the writer's task.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,8 +9,8 @@ use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::queue::Queued;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, Store,
-    StoreError, Watchers,
+    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionCounts, SessionRecord,
+    Store, StoreError, ViewChange, Watchers,
 };
 use tokio::sync::watch;
 
@@ -36,10 +36,13 @@ use crate::writer::{chunk, inbox, lease, log, request, session};
 /// ```
 #[derive(Debug)]
 pub struct SqliteStore {
+    folder: PathBuf,
     reader: Reader,
     /// None if the folder is only read.
     writer: Option<Writer>,
     watchers: Arc<Watchers>,
+    /// Why the folder is only read, if it was to be written.
+    unwritable: Option<StoreError>,
     /// Held by some that only read.
     _free: Option<Free>,
 }
@@ -61,7 +64,9 @@ impl SqliteStore {
         let Opened { lock, writer, readers } = open(folder).await?;
         let watchers = Arc::new(Watchers::default());
         let writer = Writer::spawn(writer, lock, Arc::clone(&watchers));
-        Ok(Self { reader: Reader::new(readers), writer: Some(writer), watchers, _free: None })
+        let reader = Reader::new(readers);
+        let folder = folder.to_owned();
+        Ok(Self { folder, reader, writer: Some(writer), watchers, unwritable: None, _free: None })
     }
 
     /// Opens the store in `folder` for reading only, also beside a process that has the folder, in a folder that
@@ -75,7 +80,29 @@ impl SqliteStore {
     /// written by a newer version.
     pub async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let Readable { readers, free } = read_only::open(folder).await?;
-        Ok(Self { reader: Reader::new(readers), writer: None, watchers: Arc::default(), _free: free })
+        let reader = Reader::new(readers);
+        let folder = folder.to_owned();
+        Ok(Self { folder, reader, writer: None, watchers: Arc::default(), unwritable: None, _free: free })
+    }
+
+    /// Opens the store in `folder`, or for reading only if its disk is full or cannot be written. Then every write
+    /// answers why, and so does [`check_writable`](Store::check_writable); the next start tries again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), if what is there cannot be read either.
+    pub async fn open_or_read(folder: &Path) -> Result<Self, StoreError> {
+        match Self::open(folder).await {
+            Err(StoreError::Storage(why)) => match Self::open_to_read(folder).await {
+                Ok(store) => {
+                    let reason =
+                        unwritable_reason(folder).map(|reason| format!("{reason}: ")).unwrap_or_default();
+                    let why = format!("{reason}{why}; sessions can only be read until the next start");
+                    Ok(Self { unwritable: Some(StoreError::Storage(why)), ..store })
+                }
+                Err(_) => Err(StoreError::Storage(why)),
+            },
+            opened => opened,
+        }
     }
 
     /// Whether there is a database in `folder`.
@@ -101,8 +128,28 @@ impl SqliteStore {
     }
 
     pub(crate) fn writer(&self) -> Result<&Writer, StoreError> {
-        self.writer.as_ref().ok_or(StoreError::ReadOnly)
+        self.writer.as_ref().ok_or_else(|| self.unwritable.clone().unwrap_or(StoreError::ReadOnly))
     }
+}
+
+/// Below so much room, in bytes, a disk counts as full: a database that is opened needs a part of it.
+#[cfg(unix)]
+const MIN_FREE_BYTES: u64 = 1 << 18;
+
+/// Why nothing can be written in `folder`, as far as its file system says.
+#[cfg(unix)]
+fn unwritable_reason(folder: &Path) -> Option<&'static str> {
+    use rustix::fs::StatVfsMountFlags;
+    let known = rustix::fs::statvfs(folder).ok()?;
+    if known.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Some("the file system is read-only");
+    }
+    (known.f_bavail.saturating_mul(known.f_frsize) < MIN_FREE_BYTES).then_some("the disk is full")
+}
+
+#[cfg(not(unix))]
+fn unwritable_reason(_folder: &Path) -> Option<&'static str> {
+    None
 }
 
 #[async_trait]
@@ -146,6 +193,29 @@ impl Store for SqliteStore {
 
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.reader.tail(id, limit).await
+    }
+
+    async fn view_changes(
+        &self,
+        id: &SessionId,
+        kind: ViewChange,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.reader.view_changes(id, kind, after, limit).await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        let writer = self.writer()?;
+        // What is left of the log's file may have room for a little more: that helps nobody.
+        match unwritable_reason(&self.folder) {
+            Some(reason) => Err(StoreError::Storage(reason.to_owned())),
+            None => writer.check().await,
+        }
+    }
+
+    async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
+        self.reader.counts().await
     }
 
     async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {

@@ -11,6 +11,7 @@ use sqlx::SqliteConnection;
 
 use crate::error::store_error;
 use crate::key::{event_id, from_db, last_event_id, seq_of};
+use crate::reader::log::{StoredEvent, damaged};
 use crate::store::SqliteStore;
 use crate::writer::transfer::{Import, ImportMemo};
 
@@ -27,8 +28,7 @@ impl Transfer for SqliteStore {
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError> {
         // Everything as it is at one moment.
         let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
-        let copy = export(&mut all, id).await.map_err(|error| store_error(&error))?;
-        copy.ok_or_else(|| StoreError::NotFound(format!("session {id}")))
+        export(&mut all, id).await
     }
 
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
@@ -52,7 +52,7 @@ impl Transfer for SqliteStore {
     }
 }
 
-async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<Option<SessionCopy>, sqlx::Error> {
+async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<SessionCopy, StoreError> {
     let name = id.as_str();
     let session = sqlx::query!(
         r#"SELECT no AS "no!", title, created_ms, updated_ms, running, parked, epoch
@@ -60,9 +60,11 @@ async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<Option<Sess
         name
     )
     .fetch_optional(&mut *db)
-    .await?;
-    let Some(session) = session else { return Ok(None) };
-    Ok(Some(SessionCopy {
+    .await
+    .map_err(|error| store_error(&error))?
+    .ok_or_else(|| StoreError::NotFound(format!("session {id}")))?;
+    let failed = |error| store_error(&error);
+    Ok(SessionCopy {
         id: id.clone(),
         title: session.title,
         created_at: from_db(session.created_ms),
@@ -70,31 +72,44 @@ async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<Option<Sess
         running: session.running != 0,
         parked: session.parked != 0,
         epoch: from_db(session.epoch),
-        events: events(db, session.no).await?,
-        inbox: inbox(db, session.no).await?,
-        requests: requests(db, session.no).await?,
-        chunks: chunks(db, session.no).await?,
-        blobs: blobs(db, session.no).await?,
-    }))
+        events: events(db, id, session.no).await?,
+        inbox: inbox(db, session.no).await.map_err(failed)?,
+        requests: requests(db, session.no).await.map_err(failed)?,
+        chunks: chunks(db, session.no).await.map_err(failed)?,
+        blobs: blobs(db, session.no).await.map_err(failed)?,
+    })
 }
 
-async fn events(db: &mut SqliteConnection, no: i64) -> Result<Vec<EventCopy>, sqlx::Error> {
+/// A copy with a damaged event would vouch for the damage: it is refused.
+async fn events(
+    db: &mut SqliteConnection,
+    session: &SessionId,
+    no: i64,
+) -> Result<Vec<EventCopy>, StoreError> {
     let (first, last) = (event_id(no, 0), last_event_id(no));
     let rows = sqlx::query!(
-        r#"SELECT id AS "id!", format, epoch, at_ms, body FROM event WHERE id BETWEEN ? AND ? ORDER BY id"#,
+        r#"SELECT id AS "id!", format, epoch, at_ms, checksum, CAST(body AS BLOB) AS "body!: Vec<u8>"
+           FROM event WHERE id BETWEEN ? AND ? ORDER BY id"#,
         first,
         last
     )
     .fetch_all(db)
-    .await?;
-    let events = rows.into_iter().map(|row| EventCopy {
-        seq: seq_of(row.id),
-        format: u16::try_from(row.format).unwrap_or(u16::MAX),
-        epoch: from_db(row.epoch),
-        at: from_db(row.at_ms),
-        body: row.body,
+    .await
+    .map_err(|error| store_error(&error))?;
+    let events = rows.into_iter().map(|row| {
+        let seq = seq_of(row.id);
+        let (id, format, at_ms, checksum) = (row.id, row.format, row.at_ms, row.checksum);
+        let stored = StoredEvent { id, format, at_ms, checksum, body: &row.body };
+        stored.check().map_err(|why| damaged(session, seq, why))?;
+        Ok(EventCopy {
+            seq,
+            format: u16::try_from(format).unwrap_or(u16::MAX),
+            epoch: from_db(row.epoch),
+            at: from_db(at_ms),
+            body: String::from_utf8(row.body).map_err(|error| damaged(session, seq, error.to_string()))?,
+        })
     });
-    Ok(events.collect())
+    events.collect()
 }
 
 async fn inbox(db: &mut SqliteConnection, no: i64) -> Result<Vec<InboxCopy>, sqlx::Error> {

@@ -57,6 +57,35 @@ pub(crate) trait Write: Send + Sync + 'static {
 pub(crate) struct Writer {
     requests: mpsc::Sender<Message>,
     task: Mutex<Option<JoinHandle<()>>>,
+    failure: Arc<LastFailure>,
+}
+
+/// Why the newest write failed, if it did and the next may too.
+#[derive(Debug, Default)]
+struct LastFailure(Mutex<Option<StoreError>>);
+
+impl LastFailure {
+    fn set(&self, failure: Option<StoreError>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    fn get(&self) -> Option<StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A write that changes nothing and needs room all the same.
+struct Probe;
+
+#[async_trait]
+impl Write for Probe {
+    type Answer = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        // The first page is written whatever the number was.
+        sqlx::query("PRAGMA user_version = 0").execute(batch.db().await?).await?;
+        Ok(())
+    }
 }
 
 enum Message {
@@ -68,12 +97,14 @@ impl Writer {
     /// Starts the task. It holds `lock` until its connection is closed.
     pub(crate) fn spawn(db: SqliteConnection, lock: FolderLock, watchers: Arc<Watchers>) -> Self {
         let (requests, waiting) = mpsc::channel(WAITING_REQUESTS);
-        let desk = Desk { db, watchers, leases: Leases::default(), poisoned: None };
+        let failure = Arc::<LastFailure>::default();
+        let last_failure = Arc::clone(&failure);
+        let desk = Desk { db, watchers, leases: Leases::default(), poisoned: None, last_failure };
         let task = tokio::spawn(async move {
             desk.serve(waiting).await;
             drop(lock);
         });
-        Self { requests, task: Mutex::new(Some(task)) }
+        Self { requests, task: Mutex::new(Some(task)), failure }
     }
 
     /// Has it written, and waits until it is on disk.
@@ -82,6 +113,17 @@ impl Writer {
         let request = Message::Write(Box::new(Pending { write, answer: None, reply }));
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Whether writes work. After one that failed another is tried.
+    ///
+    /// # Errors
+    /// Why they do not.
+    pub(crate) async fn check(&self) -> Result<(), StoreError> {
+        match self.failure.get() {
+            Some(_) => self.submit(Probe).await,
+            None => Ok(()),
+        }
     }
 
     /// Waits until what was accepted is written and the connection closed.
@@ -141,6 +183,7 @@ struct Desk {
     leases: Leases,
     /// Set after an error that leaves unknown what is on disk.
     poisoned: Option<StoreError>,
+    last_failure: Arc<LastFailure>,
 }
 
 impl Desk {
@@ -176,6 +219,7 @@ impl Desk {
         }
         match self.transact(requests).await {
             Ok(news) => {
+                self.last_failure.set(None);
                 self.leases.keep();
                 news.tell(&self.watchers);
                 Ok(())
@@ -197,7 +241,11 @@ impl Desk {
         // Some errors have rolled back already; then this one fails, and that is fine.
         let _ = sqlx::query("ROLLBACK").execute(&mut self.db).await;
         let answer = store_error(error);
-        if severity(error) == Severity::Fatal {
+        let severity = severity(error);
+        if severity != Severity::Passing {
+            self.last_failure.set(Some(answer.clone()));
+        }
+        if severity == Severity::Fatal {
             tracing::error!(%error, "writing failed; nothing more is written until the next start");
             let why = format!("{error}; nothing more is written until the next start");
             self.poisoned = Some(StoreError::Storage(why));

@@ -37,11 +37,11 @@ macro_rules! conformance {
         $crate::conformance! { $make:
             created_sessions_are_found, a_taken_id_is_a_conflict, a_log_is_never_empty,
             unknown_sessions_are_not_found, the_last_changed_session_comes_first,
-            the_record_follows_the_log, the_record_says_what_is_parked, a_deleted_session_is_gone, a_leased_session_is_not_deleted,
+            sessions_are_counted, the_record_follows_the_log, the_record_says_what_is_parked, a_deleted_session_is_gone, a_leased_session_is_not_deleted,
             a_closed_store_refuses,
             seq_counts_without_gaps, events_come_back_as_they_went_in, large_bodies_are_kept,
             a_refused_append_leaves_nothing, an_append_without_events_takes_and_settles,
-            the_log_is_read_in_pages, large_events_are_read_among_small_ones, the_tail_is_the_newest,
+            the_log_is_read_in_pages, changes_of_the_view_are_found, large_events_are_read_among_small_ones, the_tail_is_the_newest,
             writers_of_different_sessions_do_not_mix, readers_never_see_a_gap, blobs_named_by_the_log_are_listed,
             an_older_claim_is_fenced, a_released_lease_is_void, releasing_a_void_lease_changes_nothing,
             of_two_racing_claims_one_holds, a_lease_does_not_outlive_its_session,

@@ -1,6 +1,6 @@
 //! What can go wrong, by what the caller can do about it.
 
-use longhaul_core::ids::SessionId;
+use longhaul_core::ids::{Seq, SessionId};
 
 /// Why the store refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +45,17 @@ pub enum StoreError {
     /// Something stored cannot be read.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
+    /// One event of a log is damaged or missing. The others can be read: see
+    /// [`Store::read_undamaged`](crate::Store::read_undamaged).
+    #[error("stored data cannot be read: event {seq} of session {session} is damaged ({why})")]
+    Damaged {
+        /// The session.
+        session: SessionId,
+        /// The event's position.
+        seq: Seq,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The disk or the database failed. After a failed fsync every later write fails too.
     #[error("storage failed: {0}")]
     Storage(String),

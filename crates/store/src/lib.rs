@@ -7,6 +7,7 @@
 //! - a queued message enters the log exactly once.
 
 pub mod blobs;
+mod checksum;
 pub mod conformance;
 mod durable;
 mod error;
@@ -30,6 +31,7 @@ use longhaul_core::queue::Queued;
 use tokio::sync::watch;
 
 pub use crate::blobs::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED, blob_hashes, blob_refs};
+pub use crate::checksum::event_checksum;
 pub use crate::durable::flush_folder;
 pub use crate::error::StoreError;
 pub use crate::inbox::{Accepted, NewQueued};
@@ -37,7 +39,9 @@ pub use crate::memo::{Memo, MemoKey, MemoLimits, MemoScope, MemoryMemo};
 pub use crate::memory::MemoryStore;
 pub use crate::nodes::{Arrivals, Arriving, BootId, Node, Nodes, SharedNodes, Signal, Standing};
 pub use crate::request::{NewRequest, Request};
-pub use crate::session::{Append, Chunk, Lease, NewSession, RecordChange, SessionRecord};
+pub use crate::session::{
+    Append, Chunk, Lease, NewSession, RecordChange, SessionCounts, SessionRecord, UndamagedEvents, ViewChange,
+};
 pub use crate::transfer::{SessionCopy, Transfer};
 pub use crate::upkeep::{SharedUpkeep, Turn, Upkeep};
 pub use crate::watchers::{Watched, Watchers};
@@ -94,7 +98,7 @@ pub trait Store: Send + Sync {
     /// Events after `after` (0: from the start), at most `limit`, in order.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; [`StoreError::Corrupt`] if a stored event cannot be read.
+    /// [`StoreError::NotFound`]; [`StoreError::Damaged`] with the first event that cannot be read.
     async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// The newest `limit` events, in order.
@@ -102,6 +106,80 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// As [`Store::read`].
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// As [`Store::read`], without the events that are damaged. `limit` counts positions, damaged ones among them.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Storage`].
+    async fn read_undamaged(
+        &self,
+        id: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<UndamagedEvents, StoreError> {
+        let mut found = UndamagedEvents::default();
+        let end = after.saturating_add(u64::try_from(limit).unwrap_or(u64::MAX));
+        let mut next = after;
+        loop {
+            match self.read(id, next, count_between(next, end)).await {
+                Ok(events) => {
+                    found.events.extend(events);
+                    return Ok(found);
+                }
+                Err(StoreError::Damaged { seq, .. }) if seq > next => {
+                    found.events.extend(self.read(id, next, count_between(next, seq - 1)).await?);
+                    found.damaged.push(seq);
+                    next = seq;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Events of one kind that changed the view, after `after`, at most `limit`, in order. Damaged ones are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Storage`].
+    async fn view_changes(
+        &self,
+        id: &SessionId,
+        kind: ViewChange,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        // A back-end with an index does better.
+        let mut found = Vec::new();
+        let (mut next, last) = (after, self.session(id).await?.last_seq);
+        while next < last && found.len() < limit {
+            let page = self.read_undamaged(id, next, SCANNED_EVENTS).await?;
+            found.extend(page.events.into_iter().filter(|event| kind.is_kind_of(&event.body)));
+            next = next.saturating_add(SCANNED_EVENTS as u64);
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Whether writes can be expected to work now. Cheap; after a write that failed it may try one.
+    ///
+    /// # Errors
+    /// Why they cannot: [`StoreError::Storage`] with a full or failed disk, [`StoreError::ReadOnly`].
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Counts over all sessions.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`].
+    async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
+        // A database counts faster.
+        let records = self.sessions(usize::MAX >> 1).await?;
+        Ok(SessionCounts {
+            sessions: records.len() as u64,
+            parked: records.iter().filter(|record| record.parked).count() as u64,
+            queued: records.iter().map(|record| record.queued as u64).sum(),
+        })
+    }
 
     /// Accepts a message for later, durably. Anyone may; no lease is needed. The same `client_key` again
     /// answers with the first acceptance and adds nothing, also when that message was taken or removed since.
@@ -183,6 +261,13 @@ pub trait Store: Send + Sync {
 
     /// Finishes what was accepted and releases the files. Later calls fail.
     async fn close(&self);
+}
+
+/// Events that are read at a time where there is no index.
+const SCANNED_EVENTS: usize = 1_000;
+
+fn count_between(after: Seq, last: Seq) -> usize {
+    usize::try_from(last.saturating_sub(after)).unwrap_or(usize::MAX)
 }
 
 /// A shared store.

@@ -1,6 +1,6 @@
 //! Sessions, the right to write them, and what is written.
 
-use longhaul_core::event::EventBody;
+use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 
 /// A session to create.
@@ -68,6 +68,45 @@ pub struct Chunk {
     pub index: u64,
     /// The piece, in the runtime's own form.
     pub body: String,
+}
+
+/// A stretch of a log without its damaged events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UndamagedEvents {
+    /// The events that can be read, in order.
+    pub events: Vec<Event>,
+    /// The positions of those that cannot, in order.
+    pub damaged: Vec<Seq>,
+}
+
+/// A kind of event that changes the view of earlier messages. Stores find these without reading the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewChange {
+    /// [`EventBody::ViewEdited`].
+    Edited,
+    /// [`EventBody::ViewRestored`].
+    Restored,
+}
+
+impl ViewChange {
+    /// Returns whether `event` is of this kind.
+    pub fn is_kind_of(self, event: &EventBody) -> bool {
+        match self {
+            Self::Edited => matches!(event, EventBody::ViewEdited(_)),
+            Self::Restored => matches!(event, EventBody::ViewRestored { .. }),
+        }
+    }
+}
+
+/// Counts over all sessions of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// All sessions.
+    pub sessions: u64,
+    /// Sessions that wait for a person after repeated failures.
+    pub parked: u64,
+    /// Messages that wait, in all sessions.
+    pub queued: u64,
 }
 
 /// What events change in the record of their session.

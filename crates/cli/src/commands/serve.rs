@@ -233,7 +233,7 @@ async fn open(
     assemble::check_key(place, &config.model)?;
     let data = match shared {
         Some(shared) => Box::pin(data::shared::open(place, shared, config.blobs.max_bytes)).await?,
-        None => data::open(place, config.blobs.max_bytes).await?,
+        None => data::open_or_read(place, config.blobs.max_bytes).await?,
     };
     let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
     let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent.calibrations).await?;

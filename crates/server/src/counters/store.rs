@@ -6,8 +6,8 @@ use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::queue::Queued;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, SharedStore,
-    Store, StoreError,
+    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionCounts, SessionRecord,
+    SharedStore, Store, StoreError, UndamagedEvents, ViewChange,
 };
 use tokio::sync::watch;
 
@@ -63,6 +63,33 @@ impl Store for Counted {
 
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.store.tail(id, limit).await
+    }
+
+    async fn read_undamaged(
+        &self,
+        id: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<UndamagedEvents, StoreError> {
+        self.store.read_undamaged(id, after, limit).await
+    }
+
+    async fn view_changes(
+        &self,
+        id: &SessionId,
+        kind: ViewChange,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.store.view_changes(id, kind, after, limit).await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.store.check_writable().await
+    }
+
+    async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
+        self.store.session_counts().await
     }
 
     async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {

@@ -261,6 +261,8 @@ pub(crate) struct Messages {
     /// Where the page before ends.
     #[schema(required)]
     before: Option<u64>,
+    /// The positions of damaged events among the messages, if there are any: what they said is lost, the rest is shown.
+    damaged: Option<Vec<u64>>,
 }
 
 /// A message as the log has it.

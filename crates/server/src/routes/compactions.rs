@@ -145,7 +145,7 @@ fn preview(preview: &Preview) -> Result<Value, Problem> {
 #[utoipa::path(get, path = "/api/sessions/{id}/compactions", operation_id = "listCompactions", tag = "context", params(("id" = String, Path)), 
     responses((status = 200, body = answer::Compactions, description = "The oldest first")))]
 pub(crate) async fn list(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
-    let session = app.open(&id).await?;
+    let session = app.open_or_read(&id).await?;
     let all = |run: &Run| run.history().edits().iter().map(|state| shown(run, state)).collect::<Vec<_>>();
     Ok(Json(json!({ "compactions": session.look(all).await? })))
 }

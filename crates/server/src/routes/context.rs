@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use longhaul::context::ContextReport;
 
-use crate::app::App;
+use crate::app::{App, Readable};
 use crate::extract::Named;
 use crate::openapi::answer;
 use crate::problem::Problem;
@@ -16,6 +16,8 @@ pub(crate) async fn show(
     State(app): State<App>,
     Named(id): Named<String>,
 ) -> Result<Json<ContextReport>, Problem> {
-    let session = app.open(&id).await?;
-    Ok(Json(session.context().await?))
+    Ok(Json(match app.open_or_read(&id).await? {
+        Readable::Open(session) => session.context().await?,
+        Readable::Stored(run) => app.runtime().context(&run),
+    }))
 }

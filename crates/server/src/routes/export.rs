@@ -1,16 +1,19 @@
 //! A session as a file.
 
 use axum::extract::State;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use longhaul::export::{self, SessionMeta};
-use longhaul_core::ids::SessionId;
+use longhaul_core::ids::{Seq, SessionId};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::extract::{Named, Params};
 use crate::problem::Problem;
+
+/// The header that names the positions of damaged events, which an export leaves out.
+const DAMAGED_EVENTS: HeaderName = HeaderName::from_static("x-longhaul-damaged-events");
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -30,7 +33,7 @@ pub(crate) enum Format {
 
 /// A session as a file
 #[utoipa::path(get, path = "/api/sessions/{id}/export", operation_id = "exportSession", tag = "sessions", params(("id" = String, Path), How), 
-    responses((status = 200, description = "The file", content((String = "application/x-ndjson"), (String = "text/markdown")))))]
+    responses((status = 200, description = "The file. Damaged events are left out, and `x-longhaul-damaged-events` names their positions", content((String = "application/x-ndjson"), (String = "text/markdown")))))]
 pub(crate) async fn export(
     State(app): State<App>,
     Named(id): Named<String>,
@@ -38,7 +41,9 @@ pub(crate) async fn export(
 ) -> Result<Response, Problem> {
     let id = SessionId::from(id);
     let record = app.runtime().store().session(&id).await?;
-    let events = app.runtime().log(&id).await?;
+    // All but what is damaged: the rest is all there is of it.
+    let found = app.runtime().store().read_undamaged(&id, 0, usize::MAX).await?;
+    let (events, damaged) = (found.events, found.damaged);
     let meta = SessionMeta { id: record.id, title: record.title, created_at: record.created_at };
     let (file, kind, ending) = match how.format {
         Format::Markdown => {
@@ -58,5 +63,11 @@ pub(crate) async fn export(
     };
     // Ids are letters, digits and dashes: nothing in them ends a quoted string.
     let name = format!("attachment; filename=\"{}.{ending}\"", meta.id);
-    Ok(([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)], file).into_response())
+    let mut answer = ([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)], file).into_response();
+    if !damaged.is_empty() {
+        tracing::warn!(session = %meta.id, ?damaged, "damaged events are left out of an export");
+        let seqs = damaged.iter().map(Seq::to_string).collect::<Vec<_>>().join(",");
+        answer.headers_mut().extend(HeaderValue::from_str(&seqs).ok().map(|seqs| (DAMAGED_EVENTS, seqs)));
+    }
+    Ok(answer)
 }

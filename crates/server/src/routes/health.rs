@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use longhaul_core::error::ErrorCode;
-use longhaul_store::Standing;
+use longhaul_store::{Standing, StoreError};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -36,6 +36,17 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem
     app.runtime().sessions(1).await.map_err(|error| {
         tracing::error!(%error, "not ready");
         not_ready(ErrorCode::Storage, "The store does not answer.")
+    })?;
+    app.runtime().store().check_writable().await.map_err(|error| {
+        tracing::error!(%error, "not ready to write");
+        let why = match error {
+            StoreError::Storage(why) if why.contains("the disk is full") => "its disk is full",
+            StoreError::Storage(why) if why.contains("the file system is read-only") => {
+                "its file system is read-only"
+            }
+            _ => "its disk cannot be written; the server's log says why",
+        };
+        not_ready(ErrorCode::Storage, &format!("The store can only be read: {why}."))
     })?;
     Ok(Json(json!({ "status": "ready" })))
 }

@@ -1,20 +1,32 @@
 //! Everything that was said, page by page, as the log has it: nothing is left out, what the model no longer
 //! sees in full is marked.
+//!
+//! A page is read from the store, not from the folded session: what is read does not grow with the log, nothing is
+//! opened, and a session that is compacting or damaged elsewhere can be read all the same.
+
+mod fragment;
+mod log_window;
+mod selection;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use longhaul_core::event::{Cut, Event, EventBody, ViewOp};
-use longhaul_core::history::{EditState, Entry, EntryKind, History};
+use longhaul::session::SessionError;
+use longhaul_core::event::{Cut, Event, EventBody, ViewEdit};
+use longhaul_core::history::EntryKind;
 use longhaul_core::ids::{CallId, Millis, Seq, SessionId};
-use longhaul_core::message::{Message, Part, ToolCall};
-use longhaul_core::run::Run;
+use longhaul_core::message::{Message, Part, Role, ToolCall};
+use longhaul_core::run::Status;
 use longhaul_core::usage::Usage;
+use longhaul_store::{SessionRecord, StoreError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+use self::fragment::{CallState, Fragment, FragmentEntry};
 use crate::app::App;
 use crate::extract::{Named, Params};
 use crate::openapi::answer;
@@ -26,9 +38,6 @@ const LARGEST_PAGE: usize = 500;
 
 /// Text of a page that is rendered, in bytes.
 const RENDERED_BYTES: usize = 2 << 20;
-
-/// Events read from the store at a time.
-const EVENTS: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -54,23 +63,44 @@ pub(crate) enum Form {
     Html,
 }
 
-/// A page before the store was asked for times and usage.
-struct Page {
-    messages: Vec<Shown>,
-    more: bool,
+/// Which messages are asked for.
+#[derive(Clone, Copy)]
+struct PageRange {
+    after: Option<Seq>,
+    before: Option<Seq>,
+    limit: usize,
 }
 
-/// A message and what is still to be looked up.
+/// A page of messages.
+#[derive(Default)]
+struct Page {
+    messages: Vec<Shown>,
+    has_more: bool,
+    /// Positions of damaged events among the messages.
+    damaged: Vec<Seq>,
+    known: Known,
+}
+
+/// A message and what events around it must still say of it.
 struct Shown {
     seq: Seq,
     message_id: String,
     /// What the step is named after that said the last of it.
     said_in: String,
     fields: Map<String, Value>,
-    /// The edits that took it from the view: the field that says when, and where.
-    edited: Option<(&'static str, Seq)>,
+    /// The field that says when an edit took the message from the view; `None` for a summary.
+    taken_field: Option<&'static str>,
+    /// When the oldest edit that still applies took it.
+    taken_at: Option<Millis>,
     /// The call that it is the result of.
     answers: Option<CallId>,
+}
+
+impl Shown {
+    /// Whether an edit may take it that none has taken yet.
+    fn can_be_taken(&self) -> bool {
+        self.taken_field.is_some() && self.taken_at.is_none()
+    }
 }
 
 /// Everything that was said, page by page
@@ -87,18 +117,50 @@ pub(crate) async fn page(
     if wanted.limit == Some(0) {
         return Err(Problem::invalid("`limit` is at least 1."));
     }
-    let session = app.open(&id).await?;
-    let page = session.look(move |run| of_history(run, wanted)).await?;
-    let known = Known::read(&app, session.id(), &page.messages).await?;
+    let limit = wanted.limit.unwrap_or(PAGE).min(LARGEST_PAGE);
+    let range = PageRange { after: wanted.after, before: wanted.before, limit };
+    let id = SessionId::from(id);
+    let (record, is_running) = look_at(&app, &id).await?;
+    let store = app.runtime().store();
+    let page = selection::read_page(store, &id, record.last_seq, range, is_running).await?;
     let (first, last) = (page.messages.first().map(|one| one.seq), page.messages.last().map(|one| one.seq));
+    let known = page.known;
     let mut messages: Vec<Value> = page.messages.into_iter().map(|shown| known.complete(shown)).collect();
     if let Some(Form::Html) = wanted.render {
         render(&app, &mut messages).await?;
     }
     let backwards = wanted.before.is_some();
-    let next = last.filter(|_| page.more && !backwards);
-    let previous = first.filter(|_| page.more && backwards);
-    Ok(Json(json!({ "messages": messages, "hasMore": page.more, "after": next, "before": previous })))
+    let next = last.filter(|_| page.has_more && !backwards);
+    let previous = first.filter(|_| page.has_more && backwards);
+    let mut answer =
+        json!({ "messages": messages, "hasMore": page.has_more, "after": next, "before": previous });
+    if !page.damaged.is_empty() {
+        answer["damaged"] = json!(page.damaged);
+    }
+    Ok(Json(answer))
+}
+
+/// The record of a session, and whether a run goes on in it. What a crash has left open is put right first, as far as
+/// the log can be read.
+async fn look_at(app: &App, id: &SessionId) -> Result<(SessionRecord, bool), Problem> {
+    let goes_on = || {
+        let open = app.runtime().opened().into_iter().find(|session| session.id() == id);
+        open.map(|session| !matches!(*session.status().borrow(), Status::Idle | Status::Parked))
+    };
+    let store = app.runtime().store();
+    // In this order: a result that comes in between is read.
+    let (known, record) = (goes_on(), store.session(id).await?);
+    if known.is_some() || !record.running {
+        return Ok((record, known.unwrap_or(false)));
+    }
+    match app.runtime().open(id).await {
+        Ok(_) => Ok((store.session(id).await?, goes_on().unwrap_or(false))),
+        // It cannot be put right: it is shown as it was left.
+        Err(SessionError::Store(
+            StoreError::Damaged { .. } | StoreError::Storage(_) | StoreError::ReadOnly,
+        )) => Ok((record, false)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Puts markup beside what models have written, as far as it is not too much.
@@ -125,89 +187,42 @@ async fn render(app: &App, messages: &mut [Value]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn of_history(run: &Run, wanted: Wanted) -> Page {
-    let history = run.history();
-    let limit = wanted.limit.unwrap_or(PAGE).min(LARGEST_PAGE);
-    // An answer that was paused is shown as a whole, where it ends.
-    let entries = history.entries().iter().filter(|entry| !history.is_continued(entry));
-    let mut all: Vec<(Seq, Item<'_>)> = entries.map(|entry| (entry.seq, Item::Entry(entry))).collect();
-    all.extend(summaries(history));
-    all.sort_by_key(|(seq, _)| *seq);
-    all.retain(|(seq, _)| {
-        wanted.after.is_none_or(|after| *seq > after) && wanted.before.is_none_or(|before| *seq < before)
-    });
-    let more = all.len() > limit;
-    if wanted.before.is_some() {
-        all.drain(..all.len().saturating_sub(limit));
-    } else {
-        all.truncate(limit);
-    }
-    let messages = all.into_iter().map(|(seq, item)| match item {
-        Item::Entry(entry) => of_entry(entry, history, run),
-        Item::Summary(state, parts) => of_summary(seq, state, parts),
-    });
-    Page { messages: messages.collect(), more }
-}
-
-enum Item<'a> {
-    Entry(&'a Entry),
-    Summary(&'a EditState, &'a [Part]),
-}
-
-fn summaries(history: &History) -> impl Iterator<Item = (Seq, Item<'_>)> {
-    let active = history.edits().iter().filter(|state| state.active);
-    active.flat_map(|state| {
-        state.edit.ops.iter().filter_map(move |op| match op {
-            ViewOp::Replace { parts, summary: true, .. } => Some((state.seq, Item::Summary(state, parts))),
-            _ => None,
-        })
-    })
-}
-
-fn of_summary(seq: Seq, state: &EditState, parts: &[Part]) -> Shown {
+fn show_summary(seq: Seq, edit: &ViewEdit, parts: &[Part]) -> Shown {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), "user".into());
     fields.insert("parts".to_owned(), json!(parts));
     fields.insert("isSummary".to_owned(), true.into());
-    let message_id = state.edit.id.to_string();
-    Shown { seq, said_in: message_id.clone(), message_id, fields, edited: None, answers: None }
+    let message_id = edit.id.to_string();
+    let said_in = message_id.clone();
+    Shown { seq, message_id, said_in, fields, taken_field: None, taken_at: None, answers: None }
 }
 
-fn of_entry(entry: &Entry, history: &History, run: &Run) -> Shown {
-    let message = &history.whole(entry);
+fn show_entry(entry: &FragmentEntry<'_>, fragment: &Fragment<'_>, is_running: bool) -> Shown {
+    let message = &fragment.whole(entry);
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(message.role));
     fields.insert("parts".to_owned(), json!(message.parts));
+    let mut answers = None;
     match &entry.kind {
-        EntryKind::Typed => {}
-        EntryKind::Note => drop(fields.insert("isNote".to_owned(), true.into())),
-        EntryKind::Assistant(cut) => of_assistant(message, *cut, history, run, &mut fields),
-        EntryKind::Result { tool } => of_result(message, tool, &mut fields),
+        Some(EntryKind::Typed) => {}
+        Some(EntryKind::Note) => drop(fields.insert("isNote".to_owned(), true.into())),
+        Some(EntryKind::Assistant(cut)) => {
+            let call =
+                |call: &ToolCall| show_call(call, fragment.call_state(entry, &call.call_id), is_running);
+            let calls = message.tool_calls().map(call).collect();
+            of_assistant(message, *cut, calls, &mut fields);
+        }
+        Some(EntryKind::Result { tool }) => answers = of_result(message, Some(tool), &mut fields),
+        // Its call is damaged.
+        None => answers = of_result(message, None, &mut fields),
     }
-    let is_result = matches!(entry.kind, EntryKind::Result { .. });
-    let field = if is_result { "compactedAt" } else { "summarizedAt" };
-    let edited = taken_by(entry.seq, history).map(|seq| (field, seq));
+    let field = if message.role == Role::Tool { "compactedAt" } else { "summarizedAt" };
     let said_in = entry.message.id.to_string();
-    let answers = match message.parts.first() {
-        Some(Part::ToolResult(result)) if is_result => Some(result.call_id.clone()),
-        _ => None,
-    };
-    Shown { seq: entry.seq, message_id: message.id.to_string(), said_in, fields, edited, answers }
+    let message_id = message.id.to_string();
+    Shown { seq: entry.seq, message_id, said_in, fields, taken_field: Some(field), taken_at: None, answers }
 }
 
-/// The oldest edit that still applies and hides the message.
-fn taken_by(seq: Seq, history: &History) -> Option<Seq> {
-    let mut active = history.edits().iter().filter(|state| state.active && seq < state.seq);
-    active.find(|state| state.edit.ops.iter().any(|op| op.range().contains(seq))).map(|state| state.seq)
-}
-
-fn of_assistant(
-    message: &Message,
-    cut: Option<Cut>,
-    history: &History,
-    run: &Run,
-    fields: &mut Map<String, Value>,
-) {
+fn of_assistant(message: &Message, cut: Option<Cut>, calls: Vec<Value>, fields: &mut Map<String, Value>) {
     if let Some(origin) = &message.origin {
         fields.insert("model".to_owned(), json!(origin));
     }
@@ -227,36 +242,30 @@ fn of_assistant(
     if !native.is_empty() {
         fields.insert("reasoningMetadata".to_owned(), json!(native));
     }
-    let calls: Vec<Value> = message.tool_calls().map(|call| of_call(call, history, run)).collect();
     if !calls.is_empty() {
         fields.insert("toolCalls".to_owned(), calls.into());
     }
 }
 
-fn of_call(call: &ToolCall, history: &History, run: &Run) -> Value {
-    let open = history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
-    let status = match open {
-        Some(open) if open.started && !run.is_idle() => json!("running"),
-        Some(_) => json!("pending"),
-        None => result_status(call, history).unwrap_or(Value::Null),
+fn show_call(call: &ToolCall, state: CallState, is_running: bool) -> Value {
+    let status = match state {
+        CallState::Ended(status) => json!(status),
+        CallState::Open { started: true } if is_running => json!("running"),
+        CallState::Open { .. } => json!("pending"),
+        CallState::Void => Value::Null,
     };
     json!({ "callId": call.call_id, "toolName": call.name, "args": call.arguments, "status": status })
 }
 
-fn result_status(call: &ToolCall, history: &History) -> Option<Value> {
-    let results = history.entries().iter().rev().filter_map(|entry| match entry.message.parts.first() {
-        Some(Part::ToolResult(result)) => Some(result),
-        _ => None,
-    });
-    results.into_iter().find(|result| result.call_id == call.call_id).map(|result| json!(result.status))
-}
-
-fn of_result(message: &Message, tool: &str, fields: &mut Map<String, Value>) {
-    let Some(Part::ToolResult(result)) = message.parts.first() else { return };
-    fields.insert("toolName".to_owned(), tool.into());
+fn of_result(message: &Message, tool: Option<&str>, fields: &mut Map<String, Value>) -> Option<CallId> {
+    let Some(Part::ToolResult(result)) = message.parts.first() else { return None };
+    if let Some(tool) = tool {
+        fields.insert("toolName".to_owned(), tool.into());
+    }
     fields.insert("callId".to_owned(), json!(result.call_id));
     fields.insert("status".to_owned(), json!(result.status));
     fields.insert("truncated".to_owned(), result.truncated.is_some().into());
+    Some(result.call_id.clone())
 }
 
 /// What the events around the messages say.
@@ -272,26 +281,6 @@ struct Known {
 }
 
 impl Known {
-    async fn read(app: &App, id: &SessionId, messages: &[Shown]) -> Result<Self, Problem> {
-        let mut known = Self::default();
-        let (Some(first), Some(last)) = (messages.first(), messages.last()) else { return Ok(known) };
-        // A step's usage is stored right behind its message.
-        let (mut after, until) = (first.seq - 1, last.seq + 1);
-        while after < until {
-            let limit = EVENTS.min(usize::try_from(until - after).unwrap_or(EVENTS));
-            let events = app.runtime().store().read(id, after, limit).await?;
-            let Some(newest) = events.last() else { break };
-            after = newest.seq;
-            events.iter().for_each(|event| known.note(event));
-        }
-        for (_, seq) in messages.iter().filter_map(|shown| shown.edited) {
-            if !known.at.contains_key(&seq) {
-                app.runtime().store().read(id, seq - 1, 1).await?.iter().for_each(|event| known.note(event));
-            }
-        }
-        Ok(known)
-    }
-
     fn note(&mut self, event: &Event) {
         self.at.insert(event.seq, event.at);
         if let EventBody::StepFinished { step_id, usage: Some(usage), .. } = &event.body {
@@ -321,8 +310,8 @@ impl Known {
         if let Some(started) = shown.answers.and_then(|call_id| self.started.get(&call_id)) {
             message.insert("startedAt".to_owned(), json!(started));
         }
-        if let Some((field, seq)) = shown.edited {
-            message.insert(field.to_owned(), json!(self.at.get(&seq)));
+        if let (Some(field), Some(at)) = (shown.taken_field, shown.taken_at) {
+            message.insert(field.to_owned(), json!(at));
         }
         Value::Object(message)
     }

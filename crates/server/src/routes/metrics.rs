@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use longhaul_core::run::Status;
+use longhaul_store::SessionCounts;
 
 use super::sessions::status_name;
 use crate::app::App;
@@ -15,17 +16,44 @@ use crate::problem::Problem;
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain", description = "The figures")))]
 pub(crate) async fn show(State(app): State<App>) -> Result<Response, Problem> {
-    let open = app.runtime().opened();
-    let records = app.runtime().sessions(usize::MAX >> 1).await?;
-    let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut queued = 0;
-    for record in &records {
-        let session = open.iter().find(|session| *session.id() == record.id);
-        let at_rest = if record.parked { Status::Parked } else { Status::Idle };
-        let status = session.map_or(at_rest, |session| *session.status().borrow());
-        *sessions.entry(status_name(status)).or_default() += 1;
-        queued += record.queued as u64;
-    }
+    let open: Vec<Status> = app.runtime().opened().iter().map(|session| *session.status().borrow()).collect();
+    let counts = app.runtime().store().session_counts().await.map_err(Problem::from)?;
+    let (sessions, queued) = (by_status(&open, &counts), counts.queued);
     let text = app.config().counters.text(&sessions, queued);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}
+
+/// How many sessions do what. Those that are not open are parked or idle, and the database counts them.
+fn by_status(open: &[Status], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
+    let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
+    open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);
+    let is_parked = |status: &&Status| **status == Status::Parked;
+    let open_parked = open.iter().filter(is_parked).count() as u64;
+    let at_rest = counts.sessions.saturating_sub(open.len() as u64);
+    let parked = counts.parked.saturating_sub(open_parked).min(at_rest);
+    for (status, count) in [(Status::Parked, parked), (Status::Idle, at_rest - parked)] {
+        if count > 0 {
+            *sessions.entry(status_name(status)).or_default() += count;
+        }
+    }
+    sessions
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_core::run::Status;
+    use longhaul_store::SessionCounts;
+
+    use super::by_status;
+
+    #[test]
+    fn sessions_that_are_not_open_are_counted_by_the_database() {
+        let counts = SessionCounts { sessions: 10_000, parked: 3, queued: 0 };
+        let open = [Status::Streaming, Status::Parked, Status::Idle];
+        let expected = [("idle", 9_996), ("parked", 3), ("streaming", 1)];
+        assert_eq!(by_status(&open, &counts).into_iter().collect::<Vec<_>>(), expected);
+        // One was opened after the count, or deleted before it.
+        let counts = SessionCounts { sessions: 1, ..counts };
+        assert_eq!(by_status(&open, &counts).values().sum::<u64>(), 3);
+    }
 }

@@ -41,19 +41,19 @@ pub(crate) async fn recall(
     Params(wanted): Params<Wanted>,
 ) -> Result<Json<Value>, Problem> {
     check(&wanted)?;
-    let session = app.open(&id).await?;
+    let session = app.open_or_read(&id).await?;
     let source = session.look(|run| Source::of(run.history())).await?;
     if let (None, Some(query)) = (&wanted.handle, &wanted.query) {
         let hits = wanted.limit.unwrap_or(DEFAULT_HITS);
         let hits = find_all(query, hits, &source, app.runtime().blobs(), &LIMIT).await;
         let text = as_text(&hits, &LIMIT);
         let hits: Vec<Value> = hits.iter().map(shown).collect();
-        return Ok(Json(json!({ "sessionId": session.id(), "text": text, "hits": hits })));
+        return Ok(Json(json!({ "sessionId": id, "text": text, "hits": hits })));
     }
     let arguments = serde_json::to_string(&wanted).map_err(|_| Problem::internal())?;
     let found = find(&arguments, &source, app.runtime().blobs(), &LIMIT).await;
     let text = found.map_err(|why| refused(why.trim_start_matches("recall: ")))?;
-    Ok(Json(json!({ "sessionId": session.id(), "text": text })))
+    Ok(Json(json!({ "sessionId": id, "text": text })))
 }
 
 fn shown(hit: &Hit) -> Value {

@@ -7,14 +7,14 @@ use longhaul::announce::{self, GO_ON, token_usage};
 use longhaul::session::Session;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_core::run::{Run, Status};
+use longhaul_core::run::{Run, ServerWait, Status};
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents;
-use crate::app::App;
+use crate::app::{App, Readable};
 use crate::ends::End;
 use crate::extract::{Input, Key, Named, Optional, Params};
 use crate::once;
@@ -190,8 +190,10 @@ fn unopened(app: &App, record: &SessionRecord) -> Status {
 #[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path)), 
     responses((status = 200, body = answer::Session, description = "The session")))]
 pub(crate) async fn show(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
-    let session = app.open(&id).await?;
-    whole(&app, &session).await.map(Json)
+    match app.open_or_read(&id).await? {
+        Readable::Open(session) => whole(&app, &session).await.map(Json),
+        Readable::Stored(run) => described(&app, &id.into(), glimpse(&run), None).await.map(Json),
+    }
 }
 
 /// Renames a session
@@ -314,17 +316,35 @@ fn ended(shown: &mut Value, end: Option<&End>) {
 
 async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
     // One look: a run that ends after it is shown as it was before.
-    let look = |run: &Run| {
-        let chosen = run.history().choice().agent.clone();
-        (run.status(), of_run(run), chosen, run.waiting().cloned())
-    };
-    let (status, mut more, chosen, waiting) = session.look(look).await?;
-    if let Some(wait) = waiting {
-        more.push(("waiting", announce::waiting(&wait, session.next_attempt_at())));
-    }
+    let seen = session.look(glimpse).await?;
+    let waiting = seen.waiting.as_ref().map(|wait| announce::waiting(wait, session.next_attempt_at()));
+    described(app, session.id(), seen, waiting).await
+}
+
+/// What is shown of a loop.
+struct Glimpse {
+    status: Status,
+    facts: Vec<(&'static str, Value)>,
+    agent: Option<String>,
+    waiting: Option<ServerWait>,
+}
+
+fn glimpse(run: &Run) -> Glimpse {
+    let agent = run.history().choice().agent.clone();
+    Glimpse { status: run.status(), facts: of_run(run), agent, waiting: run.waiting().cloned() }
+}
+
+async fn described(
+    app: &App,
+    id: &SessionId,
+    seen: Glimpse,
+    waiting: Option<Value>,
+) -> Result<Value, Problem> {
+    let Glimpse { status, facts: mut more, agent: chosen, .. } = seen;
+    more.extend(waiting.map(|waiting| ("waiting", waiting)));
     let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
     more.push(("agent", chosen.or_else(usual).into()));
-    let record = app.runtime().store().session(session.id()).await?;
+    let record = app.runtime().store().session(id).await?;
     let mut shown = brief(&record, status);
     if is_at_rest(status) {
         ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());

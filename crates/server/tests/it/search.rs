@@ -1,6 +1,7 @@
 //! Sessions by what was said in them.
 
-use longhaul_core::message::Role;
+use longhaul_core::event::EventBody;
+use longhaul_core::message::{Message, Part, Role};
 use longhaul_providers::Request;
 use longhaul_providers::scripted::{Script, ScriptedAnswer};
 use serde_json::{Value, json};
@@ -50,11 +51,32 @@ async fn a_session_gives_its_newest_messages() {
     let texts: Vec<&str> =
         found["hits"].as_array().unwrap().iter().map(|hit| hit["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["needle 4", "needle 3", "needle 2"]);
+    assert_eq!(found["complete"], false, "there are two more");
     let agents = world.get("/api/agents").await;
     assert_eq!(
         (&agents["agents"][0]["name"], &agents["agents"][0]["isDefault"]),
         (&json!("default"), &json!(true))
     );
+}
+
+/// Of a log that is longer than what one search looks through, the newest part is looked through, and it is said that
+/// the rest was not.
+#[tokio::test]
+async fn a_long_log_is_searched_from_its_end_and_not_called_complete() {
+    let world = World::new(Script::always("Yes.")).await;
+    let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
+    let said = |text: String| {
+        let message = Message::user("m", vec![Part::text(text)]);
+        EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None }
+    };
+    let mut events = vec![(1, started), (1, said("an old needle".to_owned()))];
+    events.extend((0..40_010).map(|at| (2, said(format!("hay {at}")))));
+    events.push((3, said("a new needle".to_owned())));
+    world.app.runtime().create_with(None, events).await.unwrap();
+    let found = world.get("/api/search?q=needle").await;
+    let texts: Vec<&str> =
+        found["hits"].as_array().unwrap().iter().map(|hit| hit["text"].as_str().unwrap()).collect();
+    assert_eq!((texts, &found["complete"]), (vec!["a new needle"], &json!(false)));
 }
 
 /// What a tool gave is found, and the name under which it is recalled.

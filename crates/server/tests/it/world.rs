@@ -53,9 +53,15 @@ pub(crate) struct World {
     stop: Option<oneshot::Sender<()>>,
 }
 
+/// In a folder in which this file is, nothing is written.
+pub(crate) const READ_ONLY: &str = "only-read-this";
+
 async fn storage(data: Option<PathBuf>) -> (SharedStore, Blobs) {
     let Some(folder) = data else { return (Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20)) };
-    let store = SqliteStore::open(&folder).await.unwrap();
+    let store = match folder.join(READ_ONLY).exists() {
+        true => SqliteStore::open_to_read(&folder).await.unwrap(),
+        false => SqliteStore::open(&folder).await.unwrap(),
+    };
     (Arc::new(store), Blobs::local(&folder.join("blobs"), 64 << 20).unwrap())
 }
 

@@ -56,9 +56,9 @@ impl AppendEvents {
                      AND (SELECT count(*) FROM waiting) = $11
                    RETURNING last_seq - $6 AS before
                ), logged AS (
-                   INSERT INTO event (session_no, seq, format, epoch, at_ms, body)
-                   SELECT $1, held.before + new.place, $8, $3, $7, new.body
-                   FROM held, unnest($9::text[]) WITH ORDINALITY AS new (body, place)
+                   INSERT INTO event (session_no, seq, format, epoch, at_ms, body, checksum)
+                   SELECT $1, held.before + new.place, $8, $3, $7, new.body, new.checksum
+                   FROM held, unnest($9::text[], $19::bigint[]) WITH ORDINALITY AS new (body, checksum, place)
                ), taken AS (
                    UPDATE inbox SET state = 1, body = '[]'
                    WHERE no IN (SELECT no FROM waiting) AND EXISTS (SELECT FROM held)
@@ -90,6 +90,7 @@ impl AppendEvents {
             &self.events.hashes,
             &self.events.sizes,
             &self.events.places,
+            &self.events.checksums,
         )
         .fetch_one(db)
         .await

@@ -5,7 +5,7 @@ use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_core::queue::Queued;
-use longhaul_store::{Chunk, SessionRecord, StoreError};
+use longhaul_store::{Chunk, SessionCounts, SessionRecord, StoreError, ViewChange, event_checksum};
 use sqlx::PgConnection;
 
 use crate::call::Call;
@@ -33,6 +33,17 @@ pub(crate) struct Events {
     pub(crate) after: Seq,
     pub(crate) limit: usize,
 }
+
+/// [`Store::view_changes`](longhaul_store::Store::view_changes).
+pub(crate) struct ViewChanges {
+    pub(crate) id: SessionId,
+    pub(crate) kind: ViewChange,
+    pub(crate) after: Seq,
+    pub(crate) limit: usize,
+}
+
+/// [`Store::session_counts`](longhaul_store::Store::session_counts).
+pub(crate) struct Counts;
 
 /// [`Store::queue`](longhaul_store::Store::queue).
 pub(crate) struct Queue {
@@ -66,6 +77,7 @@ pub(crate) struct EventRow {
     format: i32,
     at_ms: i64,
     body: String,
+    checksum: Option<i64>,
 }
 
 #[async_trait]
@@ -124,9 +136,10 @@ impl Call for Events {
     async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<EventRow>, Failure> {
         // One row without an event, if the session is there and has none.
         let rows = sqlx::query!(
-            r#"SELECT found.seq AS "seq?", found.format AS "format?", found.at_ms AS "at_ms?", found.body AS "body?"
+            r#"SELECT found.seq AS "seq?", found.format AS "format?", found.at_ms AS "at_ms?", found.body AS "body?",
+                      found.checksum AS "checksum?"
                FROM session LEFT JOIN LATERAL (
-                   SELECT seq, format, at_ms, body FROM event
+                   SELECT seq, format, at_ms, body, checksum FROM event
                    WHERE session_no = session.no AND seq > $2 ORDER BY seq LIMIT $3
                ) AS found ON true
                WHERE session.id = $1 ORDER BY found.seq"#,
@@ -140,7 +153,8 @@ impl Call for Events {
             return Err(not_found(&self.id).into());
         }
         let events = rows.into_iter().filter_map(|row| {
-            Some(EventRow { seq: row.seq?, format: row.format?, at_ms: row.at_ms?, body: row.body? })
+            let (seq, format, at_ms, body) = (row.seq?, row.format?, row.at_ms?, row.body?);
+            Some(EventRow { seq, format, at_ms, body, checksum: row.checksum })
         });
         Ok(events.collect())
     }
@@ -210,6 +224,66 @@ impl Call for Blobs {
     }
 }
 
+#[async_trait]
+impl Call for ViewChanges {
+    type Answer = Vec<Event>;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Event>, Failure> {
+        let no = session_no(&mut *db, &self.id).await?;
+        let (after, limit) = (to_db(self.after), limit_to_db(self.limit));
+        let rows = match self.kind {
+            ViewChange::Edited => {
+                sqlx::query_as!(
+                    EventRow,
+                    r#"SELECT seq, format, at_ms, body, checksum FROM event
+                       WHERE starts_with(body, '{"kind":"view-edited"') AND session_no = $1 AND seq > $2
+                       ORDER BY seq LIMIT $3"#,
+                    no,
+                    after,
+                    limit
+                )
+                .fetch_all(db)
+                .await?
+            }
+            ViewChange::Restored => {
+                sqlx::query_as!(
+                    EventRow,
+                    r#"SELECT seq, format, at_ms, body, checksum FROM event
+                       WHERE starts_with(body, '{"kind":"view-restored"') AND session_no = $1 AND seq > $2
+                       ORDER BY seq LIMIT $3"#,
+                    no,
+                    after,
+                    limit
+                )
+                .fetch_all(db)
+                .await?
+            }
+        };
+        let events = rows.into_iter().filter_map(|row| {
+            let seq = from_db(row.seq);
+            row.into_event(&self.id, seq).ok().filter(|event| self.kind.is_kind_of(&event.body))
+        });
+        Ok(events.collect())
+    }
+}
+
+#[async_trait]
+impl Call for Counts {
+    type Answer = SessionCounts;
+
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionCounts, Failure> {
+        let row = sqlx::query!(
+            r#"SELECT count(*) AS "sessions!", count(*) FILTER (WHERE parked) AS "parked!",
+                      (SELECT count(*) FROM inbox WHERE state = 0) AS "queued!"
+               FROM session"#
+        )
+        .fetch_one(db)
+        .await?;
+        let (sessions, parked, queued) = (from_db(row.sessions), from_db(row.parked), from_db(row.queued));
+        Ok(SessionCounts { sessions, parked, queued })
+    }
+}
+
 async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Failure> {
     let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*text_to_db(id.as_str()))
         .fetch_optional(db)
@@ -220,7 +294,7 @@ async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Failur
 /// The events in `rows`, which follow `after` without a gap.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`].
+/// [`StoreError::Damaged`].
 pub(crate) async fn decode(
     session: &SessionId,
     after: Seq,
@@ -252,19 +326,37 @@ impl RecordRow {
 
 impl EventRow {
     fn into_event(self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
-        let (seq, corrupt) = (from_db(self.seq), StoreError::Corrupt);
+        let (seq, at) = (from_db(self.seq), from_db(self.at_ms));
         if seq != expected {
-            return Err(corrupt(format!("event {expected} of session {session} is missing")));
+            return Err(damaged(session, expected, "it is missing"));
         }
+        check(session, seq, self.checksum, event_checksum(self.format.into(), at, self.body.as_bytes()))?;
         let format = u16::try_from(self.format).unwrap_or(u16::MAX);
         if format > FORMAT {
-            return Err(corrupt(format!(
-                "event {seq} of session {session} has format {}, newer than {FORMAT}",
-                self.format
-            )));
+            return Err(damaged(session, seq, format!("it has format {}, newer than {FORMAT}", self.format)));
         }
-        let body = serde_json::from_str(&self.body)
-            .map_err(|error| corrupt(format!("event {seq} of session {session}: {error}")))?;
-        Ok(Event { seq, at: from_db(self.at_ms), format, body })
+        let body =
+            serde_json::from_str(&self.body).map_err(|error| damaged(session, seq, error.to_string()))?;
+        Ok(Event { seq, at, format, body })
     }
+}
+
+/// Compares the checksum that was stored with an event, if there was one, with that of what was read.
+///
+/// # Errors
+/// [`StoreError::Damaged`].
+pub(crate) fn check(
+    session: &SessionId,
+    seq: Seq,
+    stored: Option<i64>,
+    found: i64,
+) -> Result<(), StoreError> {
+    match stored {
+        Some(stored) if stored != found => Err(damaged(session, seq, "its checksum does not match")),
+        _ => Ok(()),
+    }
+}
+
+fn damaged(session: &SessionId, seq: Seq, why: impl Into<String>) -> StoreError {
+    StoreError::Damaged { session: session.clone(), seq, why: why.into() }
 }

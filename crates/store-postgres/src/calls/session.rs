@@ -52,9 +52,10 @@ impl Create {
                    VALUES ($1, $2, $3, $3, $4, $5, $6, $7)
                    ON CONFLICT (id) DO NOTHING RETURNING no
                ), logged AS (
-                   INSERT INTO event (session_no, seq, format, epoch, at_ms, body)
-                   SELECT made.no, new.place, $8, 0, new.at_ms, new.body
-                   FROM made, unnest($9::bigint[], $10::text[]) WITH ORDINALITY AS new (at_ms, body, place)
+                   INSERT INTO event (session_no, seq, format, epoch, at_ms, body, checksum)
+                   SELECT made.no, new.place, $8, 0, new.at_ms, new.body, new.checksum
+                   FROM made, unnest($9::bigint[], $10::text[], $14::bigint[])
+                        WITH ORDINALITY AS new (at_ms, body, checksum, place)
                ), named AS (
                    INSERT INTO blob_ref (session_no, hash, bytes, first_seq)
                    SELECT made.no, blob.hash, blob.bytes, blob.place
@@ -75,6 +76,7 @@ impl Create {
             &self.events.hashes,
             &self.events.sizes,
             &self.events.places,
+            &self.events.checksums,
         )
         .fetch_optional(db)
         .await?;

@@ -7,10 +7,11 @@ use longhaul_store::{MemoKey, Nodes, Store, Upkeep, blob_hashes};
 use crate::append;
 use crate::place::Place;
 
-const FIXTURES: [&str; 3] = [
+const FIXTURES: [&str; 4] = [
     include_str!("../fixtures/schema-0001.sql"),
     include_str!("../fixtures/schema-0002.sql"),
     include_str!("../fixtures/schema-0003.sql"),
+    include_str!("../fixtures/schema-0004.sql"),
 ];
 
 #[test]

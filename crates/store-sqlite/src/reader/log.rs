@@ -3,11 +3,11 @@
 use futures_util::TryStreamExt;
 use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::StoreError;
+use longhaul_store::{StoreError, ViewChange, event_checksum};
 
-use super::{Reader, corrupt, not_found};
+use super::{Reader, not_found};
 use crate::error::store_error;
-use crate::key::{event_id, from_db, seq_of};
+use crate::key::{event_id, from_db, last_event_id, limit_to_db, seq_of};
 
 /// How many events come in one row, unless they are large.
 const ROW_EVENTS: i64 = 64;
@@ -16,12 +16,25 @@ const ROW_EVENTS: i64 = 64;
 const ROW_BYTES: i64 = 1 << 20;
 
 /// Stands between the events of a row: `char(30)`, which JSON has in no place.
-const BETWEEN: char = '\u{1e}';
+const BETWEEN: u8 = 0x1e;
+
+/// Stands for the checksum of an event that has none.
+const NO_CHECKSUM: &str = "-";
 
 /// Where a log is, and how far it goes.
 struct Place {
     no: i64,
     last_seq: i64,
+}
+
+/// An event as it is stored. A damaged body need not be UTF-8.
+pub(crate) struct StoredEvent<'a> {
+    pub(crate) id: i64,
+    pub(crate) format: i64,
+    pub(crate) at_ms: i64,
+    /// `None` if an earlier version wrote it.
+    pub(crate) checksum: Option<i64>,
+    pub(crate) body: &'a [u8],
 }
 
 impl Reader {
@@ -42,6 +55,53 @@ impl Reader {
         self.span(id, place.no, last.saturating_sub(limit), last).await
     }
 
+    /// Events that changed the view, by the indexes that have nothing else in them.
+    pub(crate) async fn view_changes(
+        &self,
+        id: &SessionId,
+        kind: ViewChange,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let place = self.place(id).await?;
+        let (from, to, limit) = (event_id(place.no, after), last_event_id(place.no), limit_to_db(limit));
+        let ids = match kind {
+            ViewChange::Edited => {
+                sqlx::query_scalar!(
+                    r#"SELECT id AS "id!" FROM event INDEXED BY event_view_edited
+                       WHERE substr(body, 1, 21) = '{"kind":"view-edited"' AND id > ? AND id <= ?
+                       ORDER BY id LIMIT ?"#,
+                    from,
+                    to,
+                    limit
+                )
+                .fetch_all(self.pool())
+                .await
+            }
+            ViewChange::Restored => {
+                sqlx::query_scalar!(
+                    r#"SELECT id AS "id!" FROM event INDEXED BY event_view_restored
+                       WHERE substr(body, 1, 23) = '{"kind":"view-restored"' AND id > ? AND id <= ?
+                       ORDER BY id LIMIT ?"#,
+                    from,
+                    to,
+                    limit
+                )
+                .fetch_all(self.pool())
+                .await
+            }
+        };
+        let mut events = Vec::new();
+        for event_id in ids.map_err(|error| store_error(&error))? {
+            match self.single(id, event_id).await {
+                Ok(event) => events.extend(event.filter(|event| kind.is_kind_of(&event.body))),
+                Err(StoreError::Damaged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(events)
+    }
+
     async fn place(&self, id: &SessionId) -> Result<Place, StoreError> {
         let name = id.as_str();
         sqlx::query_as!(Place, r#"SELECT no AS "no!", last_seq FROM session WHERE id = ?"#, name)
@@ -53,6 +113,21 @@ impl Reader {
 
     /// The events after `after` up to `last`, which were written.
     async fn span(&self, id: &SessionId, no: i64, after: Seq, last: Seq) -> Result<Vec<Event>, StoreError> {
+        match self.grouped(id, no, after, last).await {
+            Err(StoreError::Damaged { .. } | StoreError::Corrupt(_)) => {
+                self.find_damage(id, no, after, last).await
+            }
+            other => other,
+        }
+    }
+
+    async fn grouped(
+        &self,
+        id: &SessionId,
+        no: i64,
+        after: Seq,
+        last: Seq,
+    ) -> Result<Vec<Event>, StoreError> {
         let mut events = Vec::new();
         if after >= last {
             return Ok(events);
@@ -63,11 +138,13 @@ impl Reader {
                    SELECT ?1, min(?1 + ?3 - 1, ?2)
                    UNION ALL
                    SELECT last + 1, min(last + ?3, ?2) FROM part WHERE last < ?2)
-               SELECT CASE WHEN single.id IS NULL
-                   THEN (SELECT group_concat(id || ' ' || format || ' ' || at_ms || ' ' || body, char(30))
+               SELECT CAST(CASE WHEN single.id IS NULL
+                   THEN (SELECT group_concat(id || ' ' || format || ' ' || at_ms || ' ' || coalesce(checksum, '-')
+                                             || ' ' || body, char(30))
                          FROM event WHERE id BETWEEN first AND last)
-                   ELSE single.id || ' ' || single.format || ' ' || single.at_ms || ' ' || single.body
-                   END AS "events: String"
+                   ELSE single.id || ' ' || single.format || ' ' || single.at_ms || ' '
+                        || coalesce(single.checksum, '-') || ' ' || single.body
+                   END AS BLOB) AS "events: Vec<u8>"
                FROM part LEFT JOIN event AS single ON single.id BETWEEN first AND
                    iif((SELECT total(octet_length(body)) FROM event WHERE id BETWEEN first AND last) <= ?4, 0, last)"#,
             from,
@@ -78,8 +155,9 @@ impl Reader {
         .fetch(self.pool());
         let mut expected = after + 1;
         while let Some(row) = rows.try_next().await.map_err(|error| store_error(&error))? {
-            for event in row.iter().flat_map(|row| row.split(BETWEEN)) {
-                events.push(decode(id, expected, event)?);
+            for event in row.iter().flat_map(|row| row.split(|byte| *byte == BETWEEN)) {
+                let event = split_fields(event).ok_or_else(|| damaged(id, expected, "it cannot be read"))?;
+                events.push(event.decode(id, expected)?);
                 expected += 1;
                 // Decoding megabytes must not keep other tasks from running.
                 tokio::task::consume_budget().await;
@@ -90,30 +168,90 @@ impl Reader {
             // The database says nothing of a page that has become another one. A session that was deleted meanwhile is
             // not found.
             self.place(id).await?;
-            return Err(corrupt(format!("event {expected} of session {id} is missing: {last} were written")));
+            return Err(damaged(id, expected, format!("it is missing: {last} were written")));
         }
         Ok(events)
     }
+
+    /// Reads one event after the other where something is damaged, so that the error names the first one that is.
+    async fn find_damage(
+        &self,
+        id: &SessionId,
+        no: i64,
+        after: Seq,
+        last: Seq,
+    ) -> Result<Vec<Event>, StoreError> {
+        let mut events = Vec::new();
+        for seq in after + 1..=last {
+            match self.single(id, event_id(no, seq)).await? {
+                Some(event) => events.push(event),
+                None => {
+                    self.place(id).await?;
+                    return Err(damaged(id, seq, format!("it is missing: {last} were written")));
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    async fn single(&self, session: &SessionId, id: i64) -> Result<Option<Event>, StoreError> {
+        let seq = seq_of(id);
+        let row = sqlx::query!(
+            r#"SELECT format, at_ms, checksum, CAST(body AS BLOB) AS "body!: Vec<u8>" FROM event WHERE id = ?"#,
+            id
+        )
+        .fetch_optional(self.pool())
+        .await;
+        match row.map_err(|error| store_error(&error)) {
+            Ok(Some(row)) => {
+                let (format, at_ms, checksum) = (row.format, row.at_ms, row.checksum);
+                StoredEvent { id, format, at_ms, checksum, body: &row.body }.decode(session, seq).map(Some)
+            }
+            Ok(None) => Ok(None),
+            // A page of the file is damaged, and with it this event and perhaps its neighbours.
+            Err(StoreError::Corrupt(why)) => Err(damaged(session, seq, why)),
+            Err(error) => Err(error),
+        }
+    }
 }
 
-/// One event: key, format, time, body.
-fn decode(session: &SessionId, expected: Seq, event: &str) -> Result<Event, StoreError> {
-    let mut fields = event.splitn(4, ' ');
-    let mut number = || fields.next().and_then(|field| field.parse::<i64>().ok());
-    let head = (number(), number(), number());
-    let ((Some(key), Some(format), Some(at_ms)), Some(body)) = (head, fields.next()) else {
-        return Err(corrupt(format!("event {expected} of session {session} cannot be read")));
+/// The fields of an event in a row: key, format, time, checksum, body.
+fn split_fields(event: &[u8]) -> Option<StoredEvent<'_>> {
+    let mut fields = event.splitn(5, |byte| *byte == b' ');
+    let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+    let (id, format, at_ms) = (text()?.parse().ok()?, text()?.parse().ok()?, text()?.parse().ok()?);
+    let checksum = match text()? {
+        NO_CHECKSUM => None,
+        checksum => Some(checksum.parse().ok()?),
     };
-    let seq = seq_of(key);
-    if seq != expected {
-        return Err(corrupt(format!("event {expected} of session {session} is missing")));
+    Some(StoredEvent { id, format, at_ms, checksum, body: fields.next()? })
+}
+
+impl StoredEvent<'_> {
+    /// The reason why the event is damaged, if its checksum says so.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let found = event_checksum(self.format, from_db(self.at_ms), self.body);
+        match self.checksum {
+            Some(checksum) if checksum != found => Err("its checksum does not match"),
+            _ => Ok(()),
+        }
     }
-    let Some(format) = u16::try_from(format).ok().filter(|format| *format <= FORMAT) else {
-        return Err(corrupt(format!(
-            "event {seq} of session {session} has format {format}, newer than {FORMAT}"
-        )));
-    };
-    let body = serde_json::from_str(body)
-        .map_err(|error| corrupt(format!("event {seq} of session {session}: {error}")))?;
-    Ok(Event { seq, at: from_db(at_ms), format, body })
+
+    fn decode(&self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
+        let seq = seq_of(self.id);
+        if seq != expected {
+            return Err(damaged(session, expected, "it is missing"));
+        }
+        self.check().map_err(|why| damaged(session, seq, why))?;
+        let Some(format) = u16::try_from(self.format).ok().filter(|format| *format <= FORMAT) else {
+            return Err(damaged(session, seq, format!("it has format {}, newer than {FORMAT}", self.format)));
+        };
+        let body =
+            serde_json::from_slice(self.body).map_err(|error| damaged(session, seq, error.to_string()))?;
+        Ok(Event { seq, at: from_db(self.at_ms), format, body })
+    }
+}
+
+pub(crate) fn damaged(session: &SessionId, seq: Seq, why: impl Into<String>) -> StoreError {
+    StoreError::Damaged { session: session.clone(), seq, why: why.into() }
 }

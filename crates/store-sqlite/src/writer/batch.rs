@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use longhaul_core::event::FORMAT;
 use longhaul_core::ids::{Millis, Seq, SessionId};
-use longhaul_store::{Lease, RecordChange, StoreError, Watchers};
+use longhaul_store::{Lease, RecordChange, StoreError, Watchers, event_checksum};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
 use crate::error::Failure;
 use crate::key::{event_id, to_db};
 
-/// Events in one `INSERT`, at most (five parameters each).
+/// Events in one `INSERT`, at most (six parameters each).
 const INSERT_ROWS: usize = 64;
 
 /// The requests of one transaction write here. Events, the session rows they change and pieces of answers are gathered;
@@ -157,10 +157,12 @@ fn push_insert(query: &mut QueryBuilder<Sqlite>, rows: &[EventRow]) {
     if rows.is_empty() {
         return;
     }
-    query.push("INSERT INTO event (id, format, epoch, at_ms, body) ");
+    query.push("INSERT INTO event (id, format, epoch, at_ms, body, checksum) ");
     query.push_values(rows, |mut values, row| {
-        values.push_bind(row.id).push_bind(i64::from(FORMAT)).push_bind(row.epoch);
+        let format = i64::from(FORMAT);
+        values.push_bind(row.id).push_bind(format).push_bind(row.epoch);
         values.push_bind(to_db(row.at)).push_bind(Arc::clone(&row.body));
+        values.push_bind(event_checksum(format, row.at, row.body.as_bytes()));
     });
     query.push(";");
 }

@@ -29,6 +29,7 @@ impl Setup {
             watchers: Arc::new(Watchers::default()),
             leases: Leases::default(),
             poisoned: None,
+            last_failure: Arc::default(),
         };
         Self { desk, _opened: (folder, lock, readers) }
     }

@@ -1,8 +1,8 @@
 //! Sessions and memos from another store.
 
 use async_trait::async_trait;
-use longhaul_store::StoreError;
 use longhaul_store::transfer::{MemoCopy, SessionCopy};
+use longhaul_store::{StoreError, event_checksum};
 use sqlx::SqliteConnection;
 
 use super::Write;
@@ -57,13 +57,15 @@ impl Import {
         for event in &self.copy.events {
             let (id, format) = (event_id(no, event.seq), i64::from(event.format));
             let (epoch, at) = (to_db(event.epoch), to_db(event.at));
+            let checksum = event_checksum(format, event.at, event.body.as_bytes());
             sqlx::query!(
-                "INSERT INTO event (id, format, epoch, at_ms, body) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO event (id, format, epoch, at_ms, body, checksum) VALUES (?, ?, ?, ?, ?, ?)",
                 id,
                 format,
                 epoch,
                 at,
-                event.body
+                event.body,
+                checksum
             )
             .execute(&mut *db)
             .await?;

@@ -74,7 +74,12 @@ async fn a_full_disk_loses_nothing_and_writes_resume_when_there_is_room() {
     };
     assert!(matches!(&error, StoreError::Storage(why) if why.contains("full")), "{error}");
     assert_eq!(last_seq(&store, "s").await, acknowledged);
+    disk.fill();
+    let unready = store.check_writable().await;
+    assert!(matches!(&unready, Err(StoreError::Storage(why)) if why.contains("full")), "{unready:?}");
+    std::fs::remove_file(disk.path().join("rest")).unwrap();
     std::fs::remove_file(reserve).unwrap();
+    assert_eq!(store.check_writable().await, Ok(()));
     assert_eq!(append(&store, &lease, 20_000).await, Ok(acknowledged + 1));
     assert_eq!(last_seq(&store, "s").await, acknowledged + 1);
     store.close().await;

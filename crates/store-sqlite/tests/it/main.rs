@@ -1,6 +1,7 @@
 //! The SQLite store as its users meet it.
 #![allow(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 
+mod damage;
 mod durability;
 #[cfg(target_os = "linux")]
 mod full_disk;

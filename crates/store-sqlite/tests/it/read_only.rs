@@ -80,7 +80,8 @@ async fn another_schema_is_refused_and_left_as_it_is() {
 
 #[cfg(target_os = "linux")]
 mod on_a_disk_of_its_own {
-    use longhaul_store::Store as _;
+    use longhaul_store::{Store as _, StoreError};
+    use longhaul_store_sqlite::SqliteStore;
 
     use super::{append, begin, last_seq, open, open_to_read};
     use crate::full_disk::SmallDisk;
@@ -117,7 +118,22 @@ mod on_a_disk_of_its_own {
         };
         disk.fill();
         read().await;
+        opened_anyway(&[&ended, &crashed], "full").await;
         disk.forbid_writing();
         read().await;
+        opened_anyway(&[&ended, &crashed], "read-only").await;
+    }
+
+    /// What is opened to be written where nothing can be written is read, and says why it is not written.
+    async fn opened_anyway(folders: &[&std::path::Path], word: &str) {
+        for folder in folders {
+            let store = SqliteStore::open_or_read(folder).await.unwrap();
+            assert_eq!(last_seq(&store, "s").await, 2, "{}", folder.display());
+            for refused in [store.check_writable().await, store.claim(&"s".into(), "x").await.map(drop)] {
+                let Err(StoreError::Storage(why)) = refused else { panic!("{refused:?}") };
+                assert!(why.contains(word), "{why}");
+            }
+            store.close().await;
+        }
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::event::{EditKind, EditReason, Event, EventBody, FORMAT, ViewEdit, ViewOp};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, Text};
 
-use super::{NOW, Setup, append, conflict, new_session, note, seqs, started};
-use crate::{Append, SharedStore};
+use super::{NOW, Setup, append, conflict, new_session, not_found, note, seqs, started};
+use crate::{Append, SharedStore, ViewChange};
 
 /// Appended events are answered with positions 1, 2, 3 … and read back at them.
 pub async fn seq_counts_without_gaps(store: SharedStore) {
@@ -105,6 +105,55 @@ pub async fn the_log_is_read_in_pages(store: SharedStore) {
         let page = setup.store.read(&setup.id, after, limit).await.unwrap();
         assert_eq!(seqs(&page), expected, "after {after}, limit {limit}");
     }
+}
+
+/// Events that changed the view are found by their kind, after any position, at most as many as are asked for; those
+/// of other sessions and events that only mention one are not among them.
+pub async fn changes_of_the_view_are_found(store: SharedStore) {
+    let setup = filled(store, 2).await;
+    let lease = setup.claim().await;
+    let restored = |id: &str| EventBody::ViewRestored { edit_id: id.into() };
+    let mentioned = note(r#"{"kind":"view-edited"}"#);
+    let events =
+        vec![edited("a"), mentioned, restored("a"), edited("b"), note("n"), edited("c"), restored("c")];
+    setup.store.append(&lease, append(events)).await.unwrap();
+    let behind = setup.store.claim(&"behind".into(), "owner").await.unwrap();
+    setup.store.append(&behind, append(vec![edited("d")])).await.unwrap();
+    for (kind, after, limit, expected) in [
+        (ViewChange::Edited, 0, 9, vec![4, 7, 9]),
+        (ViewChange::Edited, 4, 1, vec![7]),
+        (ViewChange::Edited, 9, 9, vec![]),
+        (ViewChange::Edited, 0, 0, vec![]),
+        (ViewChange::Restored, 0, usize::MAX, vec![6, 10]),
+        (ViewChange::Restored, 6, 9, vec![10]),
+        (ViewChange::Restored, u64::MAX, 9, vec![]),
+    ] {
+        let found = setup.store.view_changes(&setup.id, kind, after, limit).await.unwrap();
+        assert_eq!(seqs(&found), expected, "{kind:?} after {after}, limit {limit}");
+        assert!(found.iter().all(|event| kind.is_kind_of(&event.body)));
+    }
+    assert!(not_found(&setup.store.view_changes(&"x".into(), ViewChange::Edited, 0, 9).await));
+}
+
+fn edited(id: &str) -> EventBody {
+    EventBody::ViewEdited(Box::new(ViewEdit {
+        id: id.into(),
+        base_view_hash: String::new(),
+        ops: vec![ViewOp::clear(1)],
+        kind: EditKind::Prune,
+        strategy: "s".into(),
+        reason: EditReason::Requested,
+        trigger_tokens: 0,
+        original_tokens: 0,
+        compressed_tokens: 0,
+        original_bound: 0,
+        compressed_bound: 0,
+        original_messages: 0,
+        compressed_messages: 0,
+        why: String::new(),
+        usage: None,
+        summary: None,
+    }))
 }
 
 /// Small events and large ones, in any mixture, come back as they were, whatever a reader asks for at a time.

@@ -7,7 +7,7 @@ use longhaul_core::message::{Message, Part};
 use super::{
     NOW, Setup, append, conflict, message, new_session, not_found, note, run_finished, started, titled,
 };
-use crate::{Append, NewSession, SessionRecord, SharedStore, StoreError};
+use crate::{Append, NewSession, SessionCounts, SessionRecord, SharedStore, StoreError};
 
 /// A session is found as it was created.
 pub async fn created_sessions_are_found(store: SharedStore) {
@@ -184,4 +184,23 @@ pub async fn a_closed_store_refuses(store: SharedStore) {
     assert_eq!(store.read(&setup.id, 0, 1).await, Err(StoreError::Closed));
     assert_eq!(setup.enqueue("q", None).await, Err(StoreError::Closed));
     assert_eq!(store.watch(&setup.id).await.map(|_| ()), Err(StoreError::Closed));
+}
+
+/// Sessions are counted: all, those that are parked, and the messages that wait in any of them.
+pub async fn sessions_are_counted(store: SharedStore) {
+    assert_eq!(store.session_counts().await.unwrap(), SessionCounts::default());
+    let setup = Setup::new(store).await;
+    for id in ["a", "b"] {
+        setup.store.create(new_session(id, NOW)).await.unwrap();
+    }
+    let lease = setup.claim().await;
+    let parked = EventBody::Parked { reason: "r".into() };
+    setup.store.append(&lease, append(vec![parked])).await.unwrap();
+    for queued in ["q1", "q2", "q3"] {
+        setup.enqueue(queued, None).await.unwrap();
+    }
+    setup.store.enqueue(&"a".into(), message("q4", None, 9)).await.unwrap();
+    setup.store.remove_queued(&setup.id, &"q2".into()).await.unwrap();
+    let counts = SessionCounts { sessions: 3, parked: 1, queued: 3 };
+    assert_eq!(setup.store.session_counts().await.unwrap(), counts);
 }

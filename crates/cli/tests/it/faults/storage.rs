@@ -186,20 +186,32 @@ async fn talk_while_flushes_fail(place: &Place, talkers: &[Talker], pattern: &st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_cannot_be_written_is_named() {
+async fn a_folder_that_cannot_be_written_is_named_and_what_is_in_it_is_read() {
     let model = Model::start(brief).await;
     let place = Place::new(&model.url).shimmed(false);
-    for is_new in [true, false] {
-        place.shim().make_read_only(true);
-        let ended = place.try_start(Rules::default()).await.err().expect("it must not start");
-        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-        let named = ended.said.contains(place.data().to_str().unwrap());
-        assert!(named && ended.said.contains("Read-only file system"), "{is_new} {ended:?}");
-        assert_eq!(ended.said.trim().lines().count(), 1, "{ended:?}");
-        place.shim().make_read_only(false);
-        let server = place.start(Rules::default()).await;
-        let talker = Talker::new(&format!("s{is_new}"), 0, place.position());
-        conclude(&server.api, std::slice::from_ref(&talker), &place, &model).await;
-        assert!(server.terminate().await.status.success());
-    }
+    place.shim().make_read_only(true);
+    let ended = place.try_start(Rules::default()).await.err().expect("there is nothing to read");
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let named = ended.said.contains(place.data().to_str().unwrap());
+    assert!(named && ended.said.contains("Read-only file system"), "{ended:?}");
+    assert_eq!(ended.said.trim().lines().count(), 1, "{ended:?}");
+    place.shim().make_read_only(false);
+    let server = place.start(Rules::default()).await;
+    let talker = Talker::new("s", 0, place.position());
+    talker.finish(&server.api).await;
+    assert!(server.terminate().await.status.success());
+
+    place.shim().make_read_only(true);
+    let server = place.start(Rules::default()).await;
+    server.until_said("Read-only file system").await;
+    let session = talker.session().unwrap();
+    assert_eq!(server.api.session(session).await.unwrap().status, 200, "it is read");
+    let text = talker.next_text();
+    let refused = server.api.send(Some(session), &text, &text).await.unwrap();
+    assert_eq!((refused.status, &refused.body["code"]), (503, &"storage".into()), "{refused:?}");
+    server.kill().await;
+    place.shim().make_read_only(false);
+    let server = place.start(Rules::default()).await;
+    conclude(&server.api, std::slice::from_ref(&talker), &place, &model).await;
+    assert!(server.terminate().await.status.success());
 }

@@ -1,0 +1,119 @@
+//! A stretch of a log that grows to either side as more of it is needed.
+
+use std::collections::VecDeque;
+
+use longhaul_core::event::Event;
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_store::{SharedStore, StoreError};
+
+/// Events that are read at a time, at first and at most.
+const MIN_READ: usize = 64;
+const MAX_READ: usize = 2_000;
+
+/// Which way a window grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// Towards the beginning of the log.
+    Older,
+    /// Towards its end.
+    Newer,
+}
+
+/// The events at the positions after `after` up to `last`.
+pub(super) struct LogWindow<'a> {
+    store: &'a SharedStore,
+    id: &'a SessionId,
+    events: VecDeque<Event>,
+    damaged: Vec<Seq>,
+    after: Seq,
+    last: Seq,
+    /// The newest position that the log had at first.
+    end: Seq,
+    /// Events of the next read towards the beginning.
+    older_count: usize,
+    /// Events of the next read towards the end.
+    newer_count: usize,
+}
+
+impl<'a> LogWindow<'a> {
+    /// An empty window behind the position `at` of a log that ends at `end`.
+    pub(super) fn new(store: &'a SharedStore, id: &'a SessionId, at: Seq, end: Seq) -> Self {
+        let at = at.min(end);
+        Self {
+            store,
+            id,
+            events: VecDeque::new(),
+            damaged: Vec::new(),
+            after: at,
+            last: at,
+            end,
+            older_count: MIN_READ,
+            newer_count: MIN_READ,
+        }
+    }
+
+    /// The same, whose first read to one side is of about `count` events.
+    pub(super) fn reading_first(mut self, to: Direction, count: usize) -> Self {
+        *self.count(to) = count.clamp(MIN_READ, MAX_READ);
+        self
+    }
+
+    fn count(&mut self, to: Direction) -> &mut usize {
+        match to {
+            Direction::Older => &mut self.older_count,
+            Direction::Newer => &mut self.newer_count,
+        }
+    }
+
+    /// The events, in order.
+    pub(super) fn events(&self) -> &VecDeque<Event> {
+        &self.events
+    }
+
+    /// The positions of damaged events among them, in order.
+    pub(super) fn damaged(&self) -> &[Seq] {
+        &self.damaged
+    }
+
+    /// The newest position in the window.
+    pub(super) fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// Whether there is more of the log on that side.
+    pub(super) fn can_grow(&self, to: Direction) -> bool {
+        match to {
+            Direction::Older => self.after > 0,
+            Direction::Newer => self.last < self.end,
+        }
+    }
+
+    /// Reads more on one side; each read is twice as large as the one before.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(super) async fn grow(&mut self, to: Direction) -> Result<(), StoreError> {
+        let next = self.count(to);
+        let count = *next as u64;
+        *next = (*next * 2).min(MAX_READ);
+        let (after, last) = match to {
+            Direction::Older => (self.after.saturating_sub(count), self.after),
+            Direction::Newer => (self.last, self.last.saturating_add(count).min(self.end)),
+        };
+        let positions = usize::try_from(last - after).unwrap_or(usize::MAX);
+        let read = self.store.read_undamaged(self.id, after, positions).await?;
+        self.damaged.extend(read.damaged);
+        self.damaged.sort_unstable();
+        match to {
+            Direction::Older => {
+                read.events.into_iter().rev().for_each(|event| self.events.push_front(event));
+                self.after = after;
+            }
+            Direction::Newer => {
+                self.events.extend(read.events);
+                self.last = last;
+            }
+        }
+        Ok(())
+    }
+}
