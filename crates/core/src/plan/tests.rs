@@ -715,7 +715,8 @@ fn the_last_resort_goes_down_step_by_step() {
 
 #[test]
 fn a_message_longer_than_the_window_is_shown_by_its_ends() {
-    let text = format!("Find the fault in this log.\n{}\nNever touch main.rs.", "a line of it\n".repeat(9_000));
+    let text =
+        format!("Find the fault in this log.\n{}\nNever touch main.rs.", "a line of it\n".repeat(9_000));
     for (name, begun) in strategy::NAMES.iter().flat_map(|name| [(name, false), (name, true)]) {
         let mut log = Log::new();
         if begun {

@@ -399,7 +399,9 @@ impl Scene<'_> {
         );
         let mut edit = match gone {
             Some(gone) => self.removal(gone, NAME),
-            None => self.view_edit(Vec::new(), EditKind::Prune, NAME, &self.now, self.messages(), String::new()),
+            None => {
+                self.view_edit(Vec::new(), EditKind::Prune, NAME, &self.now, self.messages(), String::new())
+            }
         };
         edit.why = if edit.why.is_empty() { why } else { format!("{why}; {}", edit.why) };
         edit.ops.push(op);

@@ -18,8 +18,9 @@ use longhaul::session::SessionError;
 use longhaul_core::event::{Cut, Event, EventBody, ViewEdit};
 use longhaul_core::history::EntryKind;
 use longhaul_core::ids::{CallId, Millis, Seq, SessionId};
-use longhaul_core::message::{Message, Part, Role, ToolCall};
+use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult};
 use longhaul_core::run::Status;
+use longhaul_core::truncate::shown_content;
 use longhaul_core::usage::Usage;
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Deserialize;
@@ -201,7 +202,7 @@ fn show_entry(entry: &FragmentEntry<'_>, fragment: &Fragment<'_>, is_running: bo
     let message = &fragment.whole(entry);
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(message.role));
-    fields.insert("parts".to_owned(), json!(message.parts));
+    fields.insert("parts".to_owned(), json!(with_markers(entry.seq, &message.parts)));
     let mut answers = None;
     match &entry.kind {
         Some(EntryKind::Typed) => {}
@@ -220,6 +221,17 @@ fn show_entry(entry: &FragmentEntry<'_>, fragment: &Fragment<'_>, is_running: bo
     let said_in = entry.message.id.to_string();
     let message_id = message.id.to_string();
     Shown { seq: entry.seq, message_id, said_in, fields, taken_field: Some(field), taken_at: None, answers }
+}
+
+/// The parts of the message at `seq`; a result that was truncated has its marker.
+fn with_markers(seq: Seq, parts: &[Part]) -> Vec<Part> {
+    let shown = parts.iter().map(|part| match part {
+        Part::ToolResult(result) if result.truncated.is_some() => {
+            Part::ToolResult(ToolResult { content: shown_content(result, seq), ..result.clone() })
+        }
+        other => other.clone(),
+    });
+    shown.collect()
 }
 
 fn of_assistant(message: &Message, cut: Option<Cut>, calls: Vec<Value>, fields: &mut Map<String, Value>) {

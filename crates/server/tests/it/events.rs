@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use longhaul_core::ids::SessionId;
+use longhaul_core::truncate::MARKER;
 use longhaul_providers::scripted::{Script, ScriptedAnswer};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -484,6 +485,17 @@ async fn what_passes_by_names_its_run() {
         assert!(passing.contains(&"llm:chunk") && passing.contains(&"tool:output"), "{passing:?}");
         let result = seen.iter().find(|frame| frame.name == "llm:tool-result").unwrap();
         assert_eq!(result.data["truncated"], true);
+        let marker = format!("{MARKER} ");
+        let shown = result.data["sanitized"].to_string();
+        assert!(shown.contains(&marker), "the event says nothing of what is missing: {shown}");
+        let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+        let results =
+            page["messages"].as_array().unwrap().iter().filter(|message| message["truncated"] == true);
+        let newest = results.last().unwrap()["parts"].to_string();
+        assert!(newest.contains(&marker), "the message says nothing of what is missing: {newest}");
+        let export = format!("/api/sessions/{session}/export?format=markdown");
+        let export = world.request(reqwest::Method::GET, &export).send().await.unwrap().text().await.unwrap();
+        assert!(export.contains(&marker), "the export says nothing of what is missing");
         let hash = result.data["rawResult"]["hash"].as_str().unwrap();
         let blob = world.request(reqwest::Method::GET, &format!("/api/sessions/{session}/blobs/{hash}"));
         let whole = blob.send().await.unwrap().text().await.unwrap();

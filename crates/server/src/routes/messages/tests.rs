@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 use super::fragment::CallState;
 use super::selection::read_page;
-use super::{Known, PageRange, of_assistant, of_result, show_call};
+use super::{Known, PageRange, of_assistant, of_result, show_call, with_markers};
 
 const SESSION: &str = "s";
 
@@ -297,7 +297,7 @@ fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
         let message = history.whole(entry);
         let mut fields = Map::new();
         fields.insert("role".to_owned(), json!(message.role));
-        fields.insert("parts".to_owned(), json!(message.parts));
+        fields.insert("parts".to_owned(), json!(with_markers(entry.seq, &message.parts)));
         let mut answers = None;
         match &entry.kind {
             EntryKind::Typed => {}
