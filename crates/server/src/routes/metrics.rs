@@ -17,7 +17,7 @@ use crate::problem::Problem;
     responses((status = 200, body = String, content_type = "text/plain", description = "The figures")))]
 pub(crate) async fn show(State(app): State<App>) -> Result<Response, Problem> {
     let open: Vec<Status> = app.runtime().opened().iter().map(|session| *session.status().borrow()).collect();
-    let counts = app.runtime().store().session_counts().await.map_err(Problem::from)?;
+    let counts = app.runtime().store().session_counts().await?;
     let (sessions, queued) = (by_status(&open, &counts), counts.queued);
     let text = app.config().counters.text(&sessions, queued);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
