@@ -127,6 +127,7 @@ fn log(bytes: usize) -> Vec<Event> {
     events
 }
 
+#[expect(clippy::disallowed_methods, reason = "whoever runs it says how long the session is")]
 fn benches(criterion: &mut Criterion) {
     let megabytes = std::env::var("LONGHAUL_BENCH_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
     let events = log(megabytes * 1_000_000);

@@ -287,14 +287,14 @@ pub(crate) fn usage(run: &Run) -> Value {
         "outputReserve": budget.reserve,
         "freeSpace": budget.window.saturating_sub(reading.total.saturating_add(budget.reserve)),
         "expectedError": reading.margin,
-        "estimated": reading.estimated,
+        "estimated": basis(run.history(), &reading).new_messages_estimate,
         "compactionCount": run.history().compactions(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use longhaul_core::meter::{Anchor, Reading};
+    use longhaul_core::meter::Reading;
 
     use super::{apportion, unscale};
 

@@ -1,6 +1,6 @@
 //! The agents of a configuration: its own, and those beside it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul::agent::{Agent, ServedModel};
 use longhaul::agents::{Agents, Later, Models};
@@ -33,7 +33,9 @@ pub(crate) async fn agents(place: &Place, config: &Config, own: Agent, asking: A
     if config.model.provider == ProviderKind::Scripted {
         return agents;
     }
-    agents.with_models(Arc::new(Listed { place: place.clone(), config: config.clone(), calibrations }))
+    let listed =
+        Listed { place: place.clone(), config: config.clone(), calibrations, last_list: Mutex::default() };
+    agents.with_models(Arc::new(listed))
 }
 
 /// An agent's configuration with the others beside it: their keys are not its tools' to see, and one of them may prune
@@ -67,15 +69,24 @@ struct Listed {
     place: Place,
     config: Config,
     calibrations: Arc<Calibrations>,
+    /// What the server listed when it last answered.
+    last_list: Mutex<Vec<String>>,
 }
 
 impl Models for Listed {
     fn list(&self) -> Later<'_, Vec<String>> {
         Box::pin(async {
-            match backend::ask(&self.place, &self.config.model).await {
-                Answer::Models(models) => models,
-                Answer::Other(_) | Answer::Silent | Answer::Unasked => Vec::new(),
+            let answer = backend::ask(&self.place, &self.config.model).await;
+            let mut last_list = self.last_list.lock().unwrap_or_else(PoisonError::into_inner);
+            match answer {
+                Answer::Models(models) => last_list.clone_from(&models),
+                // A server that is away for a while still has its models when it is back.
+                Answer::Other(_) | Answer::Silent | Answer::Unasked => {
+                    let declared = self.config.models.keys().filter(|name| !last_list.contains(name));
+                    return last_list.iter().chain(declared).cloned().collect();
+                }
             }
+            last_list.clone()
         })
     }
 
@@ -102,5 +113,41 @@ impl Listed {
             prices: policy::prices(&config),
             provider,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LIST: &str = r#"{"object":"list","data":[{"id":"served","object":"model"}]}"#;
+
+    #[tokio::test]
+    async fn a_server_that_is_away_still_has_its_models() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        let model = format!(
+            "{{ provider: openai-compatible, name: own, base_url: 'http://{address}/v1', timeout: 2s }}"
+        );
+        let file = format!("model: {model}\nmodels: {{ declared: {{ window: 9000 }} }}");
+        let place = Place::default();
+        let calibrations = Arc::new(counting::calibrations(&place, "http://nobody"));
+        let config = Config::parse(&file, "test").unwrap();
+        let listed = Listed { place, config, calibrations, last_list: Mutex::default() };
+        let serving = tokio::spawn(async move {
+            let (mut caller, _) = server.accept().await.unwrap();
+            let mut request = [0; 4_096];
+            let _ = caller.read(&mut request).await.unwrap();
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length";
+            let answer = format!("{head}: {}\r\n\r\n{LIST}", LIST.len());
+            caller.write_all(answer.as_bytes()).await.unwrap();
+        });
+        assert_eq!(listed.list().await, ["served"]);
+        serving.await.unwrap();
+        assert_eq!(listed.list().await, ["served", "declared"], "it does not answer any more");
     }
 }

@@ -114,6 +114,7 @@ fn count(ranges: &[Range<usize>]) -> usize {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "one range of messages is a list of ranges too")]
 mod tests {
     use super::*;
     use crate::event::{Event, EventBody, FORMAT};

@@ -734,7 +734,7 @@ fn a_message_longer_than_the_window_is_shown_by_its_ends() {
         let shown = log.history.view().last().unwrap().message.text();
         assert!(shown.starts_with("Find the fault in this log.\na line of it\n"), "{name}: {shown}");
         assert!(shown.ends_with("a line of it\n\nNever touch main.rs."), "{name}: {shown}");
-        assert!(shown.contains(&format!("{}", crate::truncate::MARKER)), "{name}");
+        assert!(shown.contains(crate::truncate::MARKER), "{name}");
         assert!(shown.contains(&format!("the whole is lh:{seq}\n")), "{name}: {shown}");
         assert!(log.history.offers_recall(), "{name}");
         let room = budget.usable - log.bound();

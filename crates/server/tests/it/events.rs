@@ -489,9 +489,9 @@ async fn what_passes_by_names_its_run() {
         let shown = result.data["sanitized"].to_string();
         assert!(shown.contains(&marker), "the event says nothing of what is missing: {shown}");
         let page = world.get(&format!("/api/sessions/{session}/messages")).await;
-        let results =
-            page["messages"].as_array().unwrap().iter().filter(|message| message["truncated"] == true);
-        let newest = results.last().unwrap()["parts"].to_string();
+        let mut messages = page["messages"].as_array().unwrap().iter();
+        let newest = messages.rfind(|message| message["truncated"] == true).unwrap();
+        let newest = newest["parts"].to_string();
         assert!(newest.contains(&marker), "the message says nothing of what is missing: {newest}");
         let export = format!("/api/sessions/{session}/export?format=markdown");
         let export = world.request(reqwest::Method::GET, &export).send().await.unwrap().text().await.unwrap();

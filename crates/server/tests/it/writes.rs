@@ -1,7 +1,5 @@
 //! How many bytes go to the disk for what is said. A measurement, run by hand:
 //! `cargo test -p longhaul-server --test it -- --ignored --nocapture writes`
-//!
-//! `LONGHAUL_PAGE_BYTES` makes a database of other pages first, with the `sqlite3` command.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +13,7 @@ const WORDS: usize = 500;
 
 /// What the log of writes has grown by.
 #[derive(Debug)]
+#[expect(dead_code, reason = "they are printed")]
 struct Frames {
     bytes: usize,
     pages: usize,
@@ -41,28 +40,14 @@ async fn event_bytes(world: &World, session: &str) -> usize {
     log.iter().map(|event| longhaul_core::event::Event::encode_body(&event.body).unwrap().len()).sum()
 }
 
-/// An empty data folder, with a database of other pages in it if they are named.
-fn data_folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    if let Ok(bytes) = std::env::var("LONGHAUL_PAGE_BYTES") {
-        let made = std::process::Command::new("sqlite3")
-            .arg(folder.path().join("longhaul.db"))
-            .arg(format!("PRAGMA page_size = {bytes}; PRAGMA journal_mode = WAL; VACUUM;"))
-            .output();
-        assert!(made.unwrap().status.success());
-    }
-    folder
-}
-
 fn log_of(folder: &Path) -> Vec<u8> {
     std::fs::read(folder.join("longhaul.db-wal")).unwrap()
 }
 
 #[tokio::test]
 #[ignore = "a measurement, not a test: it prints figures"]
-#[expect(clippy::print_stdout, reason = "it prints figures")]
 async fn a_short_message_and_many_streams() {
-    let folder = data_folder();
+    let folder = tempfile::tempdir().unwrap();
     let script = Script::always("Hello there.");
     let world = World::over(folder.path(), script, |_| {}).await;
     let session = world.session().await;
@@ -81,7 +66,7 @@ async fn a_short_message_and_many_streams() {
     }
     world.end().await;
 
-    let folder = data_folder();
+    let folder = tempfile::tempdir().unwrap();
     let answer = ScriptedAnswer::text("word ".repeat(WORDS)).pace(Duration::from_millis(20));
     let world = World::over(folder.path(), Script::always(answer), |_| {}).await;
     let mut sessions = Vec::new();
