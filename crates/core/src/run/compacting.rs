@@ -6,7 +6,7 @@ use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
 use crate::history::SUMMARY_FAILURES;
 use crate::message::Answer;
-use crate::plan::{self, Misfit, Occasion, Plan, SummaryDraft};
+use crate::plan::{self, Misfit, Occasion, Plan, Policy, SummaryDraft};
 
 impl Run {
     pub(super) fn plan(&self, occasion: &Occasion) -> Plan {
@@ -14,6 +14,11 @@ impl Run {
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
         // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
         let ready = self.coming().filter(|_| matches!(occasion, Occasion::Routine | Occasion::Pause));
+        if *occasion == Occasion::Routine && self.may_ask_again() {
+            // The refusal that named the window may have been wrong: a message is tried whole before it is cut.
+            let policy = Policy { cuts_user_messages: false, ..settings.policy.clone() };
+            return plan::plan_with(&self.history, fixed, &budget, &policy, occasion, ready);
+        }
         plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 

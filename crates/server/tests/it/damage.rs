@@ -32,9 +32,11 @@ async fn a_damaged_event_is_named_and_the_rest_is_shown() {
     let session = left(data.path()).await;
     let file = data.path().join("longhaul.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    let needle = br#""text":"question 2?""#;
-    let place = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
-    bytes[place + 12] ^= 1;
+    let needle = b"question 2?";
+    // Pages that were split still have old copies.
+    let places: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place..].starts_with(needle)).collect();
+    assert!(!places.is_empty(), "the database has no such text");
+    places.iter().for_each(|place| bytes[*place] ^= 1);
     std::fs::write(&file, bytes).unwrap();
 
     let world = World::over(data.path(), Script::always("More."), |_| {}).await;

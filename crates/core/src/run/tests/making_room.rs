@@ -117,7 +117,10 @@ fn an_overflow_without_anything_to_leave_out_is_an_error() {
 
 #[test]
 fn a_wrong_limit_does_not_end_a_session() {
-    let mut stage = Stage::new(|settings| settings.model.window = None);
+    let mut stage = Stage::new(|settings| {
+        settings.model.window = None;
+        settings.policy.cuts_user_messages = false;
+    });
     let text = "word ".repeat(400);
     stage.send(&text);
     let wrong = Failure { limit_tokens: Some(520), ..overflow(None) };
@@ -136,6 +139,21 @@ fn a_wrong_limit_does_not_end_a_session() {
     let parts = vec![Part::text("yes")];
     stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
     assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW, "that was more than the limit");
+}
+
+#[test]
+fn a_refused_message_is_cut_and_the_next_is_tried_whole() {
+    let mut stage = Stage::new(|settings| settings.model.window = None);
+    let text = "word ".repeat(400);
+    stage.send(&text);
+    let shown = |stage: &Stage| stage.run.history().view().last().map(|item| item.message.text());
+    stage.fail(Failure { limit_tokens: Some(520), ..overflow(None) });
+    assert!(shown(&stage).is_some_and(|shown| shown.contains(crate::truncate::MARKER)));
+    let parts = vec![Part::text("what I saw of it")];
+    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage: None, envelope: None }));
+    assert_eq!(stage.end().map(|end| end.0), Some(RunEnd::Stop));
+    assert!(calls_model(&stage.send(&text)), "the limit may have been wrong");
+    assert_eq!(shown(&stage), Some(text));
 }
 
 #[test]
