@@ -19,14 +19,15 @@ mod tool;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use longhaul_core::event::{Event, EventBody, RunEnd};
-use longhaul_core::ids::{ApprovalId, QueueId, SessionId};
+use longhaul_core::ids::{ApprovalId, EditId, QueueId, SessionId};
 use longhaul_core::run::{
     AppendId, CompactionOutcome, Effect, Failure, Input, Notice, Run, ServerWait, Settings, Status, Timer,
 };
+use longhaul_core::survival::Survival;
 use longhaul_providers::{LimitSource, Limits};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) next_attempt_at: AtomicU64,
     /// The pictures that were checked before they were sent.
     pub(crate) pictures: Pictures,
+    /// What the newest compaction that was made here has left of the view.
+    pub(crate) survival: Mutex<Option<(EditId, Survival)>>,
 }
 
 pub(crate) struct Driver {
@@ -392,6 +395,10 @@ impl Driver {
         let before = events.iter().any(is_compaction).then(|| Before::of(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
         let survival = before.map(|before| aside(&self.run, |run| before.survival(run)));
+        if let (Some(survival), Some(edit)) = (&survival, self.run.history().edits().last()) {
+            let newest = (edit.edit.id.clone(), survival.clone());
+            *self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest);
+        }
         for event in &events {
             self.log_estimate(&event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {

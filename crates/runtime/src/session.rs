@@ -11,8 +11,8 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use longhaul_core::event::{ErrorInfo, Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq, SessionId};
@@ -20,6 +20,7 @@ use longhaul_core::message::Part;
 use longhaul_core::plan::Plan;
 use longhaul_core::queue::Queued;
 use longhaul_core::run::{CompactionOutcome, Input, Run, Status};
+use longhaul_core::survival::Survival;
 use longhaul_store::NewQueued;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
@@ -281,6 +282,13 @@ impl Session {
 
     async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, SessionError> {
         Ok(self.request(|reply| Command::Queue { change, reply }).await??)
+    }
+
+    /// Returns what a compaction has left of the view before it, if it is the newest one that was made since the session was
+    /// opened. [`compaction::survival`](crate::compaction::survival) reads the log for any other.
+    pub fn newest_survival(&self, edit_id: &EditId) -> Option<Survival> {
+        let newest = self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.as_ref().filter(|(id, _)| id == edit_id).map(|(_, survival)| survival.clone())
     }
 
     /// Compacts now.

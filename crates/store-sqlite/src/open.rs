@@ -194,7 +194,9 @@ mod tests {
             // Not every pragma has a table of its own.
             let row = sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA {pragma}")));
             let row = row.fetch_one(&mut opened.writer).await.unwrap();
-            row.try_get::<String, _>(0).or_else(|_| row.try_get::<i64, _>(0).map(|it| it.to_string())).unwrap()
+            row.try_get::<String, _>(0)
+                .or_else(|_| row.try_get::<i64, _>(0).map(|it| it.to_string()))
+                .unwrap()
         };
         assert_eq!(setting("journal_mode").await, "wal");
         assert_eq!(setting("synchronous").await, "2", "FULL");

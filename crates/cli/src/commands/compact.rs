@@ -160,8 +160,14 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
             let after = session.look(|run| run.meter().total).await?;
-            // It is done, whatever can be said of it.
-            let log = runtime.log(session.id()).await.unwrap_or_default();
+            let survival = match session.newest_survival(&edit.id) {
+                Some(survival) => Some(survival),
+                None => {
+                    // It is done, whatever can be said of it.
+                    let log = runtime.log(session.id()).await.unwrap_or_default();
+                    compaction::survival(&log, &edit.id)
+                }
+            };
             let mut notes = Vec::new();
             notes.extend(made.failed.map(|why| instead(&edit, &why)));
             notes.extend(unheard.filter(|_| is_instructed).map(str::to_owned));
@@ -173,7 +179,7 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
                 gone,
                 totals: (before, after),
                 notes: &notes,
-                survival: compaction::survival(&log, &edit.id).as_ref(),
+                survival: survival.as_ref(),
                 undo: match refused {
                     None => {
                         format!("undo with: {}", place.command(&format!("undo {} {}", session.id(), edit.id)))

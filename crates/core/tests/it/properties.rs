@@ -7,7 +7,7 @@ use longhaul_core::estimate::Groups;
 use longhaul_core::event::{
     Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
 };
-use longhaul_core::history::{EntryKind, History, ItemKind, closing_result, request_messages, units};
+use longhaul_core::history::{History, ItemKind, closing_result, request_messages, units};
 use longhaul_core::ids::{CallId, StepId};
 use longhaul_core::message::{
     Answer, BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult,
@@ -459,9 +459,7 @@ impl Log {
         if messages.last().is_some_and(|last| last.role != Role::Assistant) {
             validity::check(&messages).expect("a valid request");
         }
-        let newest = self.history.entries().iter().rev().find(|entry| entry.kind == EntryKind::Typed);
-        let parts = &newest.expect("somebody typed").message.parts;
-        assert!(validity::holds_verbatim(&messages, parts), "the newest message is not verbatim");
+        assert!(validity::holds_newest_typed(&messages, &self.history), "the newest message is not shown");
         handles::check(&self.history);
         self.check_order();
     }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use longhaul_core::event::{ViewEdit, ViewOp};
+use longhaul_core::history::{EntryKind, History};
+use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part, Role};
+use longhaul_core::truncate::MARKER;
 
 /// Why a provider would refuse these messages, if it would.
 pub(crate) fn check(messages: &[Message]) -> Result<(), String> {
@@ -77,4 +81,34 @@ fn check_content(at: usize, message: &Message) -> Result<(), String> {
 pub(crate) fn holds_verbatim(messages: &[Message], parts: &[Part]) -> bool {
     let users = messages.iter().filter(|message| message.role == Role::User);
     users.into_iter().any(|message| message.parts.windows(parts.len()).any(|window| window == parts))
+}
+
+/// Whether the newest typed message stands in a request as it is or, if an edit has cut it, by a beginning and an end of its
+/// text around the marker, with its pictures and files.
+pub(crate) fn holds_newest_typed(messages: &[Message], history: &History) -> bool {
+    let Some(entry) = history.entries().iter().rfind(|entry| entry.kind == EntryKind::Typed) else {
+        return true;
+    };
+    if !history.edits().iter().any(|state| state.active && cuts(&state.edit, entry.seq)) {
+        return holds_verbatim(messages, &entry.message.parts);
+    }
+    let texts: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
+    let text = texts.join("\n");
+    let others: Vec<&Part> = entry.message.parts.iter().filter(|part| part.as_text().is_none()).collect();
+    let is_cut = |shown: &str| {
+        let Some((head, rest)) = shown.split_once(MARKER) else { return false };
+        let tail = rest.split_once('\n').map_or("", |(_, tail)| tail);
+        let head = head.trim_end_matches('\n');
+        head.len() + tail.len() > 0 && text.starts_with(head) && text.ends_with(tail)
+    };
+    let users = messages.iter().filter(|message| message.role == Role::User);
+    users.into_iter().any(|message| {
+        message.parts.iter().filter_map(Part::as_text).any(is_cut)
+            && others.iter().all(|part| message.parts.contains(part))
+    })
+}
+
+/// Whether an edit shows the message at `seq` by its beginning and its end.
+pub(crate) fn cuts(edit: &ViewEdit, seq: Seq) -> bool {
+    edit.ops.iter().any(|op| matches!(op, ViewOp::Placeholder { seq: cut, cut: true, .. } if *cut == seq))
 }

@@ -2,7 +2,7 @@
 
 use longhaul_core::budget::Budget;
 use longhaul_core::event::{EventBody, NoteReason, ViewEdit};
-use longhaul_core::history::{Entry, EntryKind, History, request_messages};
+use longhaul_core::history::{Entry, History, request_messages};
 use longhaul_core::ids::LogRange;
 use longhaul_core::ledger::Ledger;
 use longhaul_core::message::{Answer, Finish, Message, Part, Role};
@@ -84,9 +84,7 @@ fn check(before: &History, session: &Session, edit: &ViewEdit) {
     }
     let bound = meter::read(after, session.fixed).bound();
     assert!(bound < edit.trigger_tokens && bound < edit.original_bound, "{bound}: {edit:?}");
-    let typed = after.entries().iter().rfind(|entry| entry.kind == EntryKind::Typed);
-    let typed = &typed.expect("somebody asked").message.parts;
-    assert!(validity::holds_verbatim(&messages, typed), "the newest typed message stays: {edit:?}");
+    assert!(validity::holds_newest_typed(&messages, after), "the newest typed message stays: {edit:?}");
     let unreachable = after.entries().iter().find(|entry| !is_reachable(after, entry));
     assert_eq!(unreachable.map(|entry| entry.seq), None, "in view, or behind a handle");
     let first = edit.ops.iter().map(|op| op.range().from).min().expect("an operation");

@@ -427,6 +427,7 @@ impl House {
             lost: CancellationToken::new(),
             next_attempt_at: AtomicU64::new(0),
             pictures: Pictures::default(),
+            survival: Mutex::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
         let driver = Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages);

@@ -93,9 +93,14 @@ async fn outcome(app: &App, session: &Session, done: CompactionOutcome) -> Resul
     match done {
         CompactionOutcome::Committed(edit) => {
             let id = edit.id;
-            // It is done, whatever can be said of it.
-            let log = app.runtime().log(session.id()).await.unwrap_or_default();
-            let survival = compaction::survival(&log, &id);
+            let survival = match session.newest_survival(&id) {
+                Some(survival) => Some(survival),
+                None => {
+                    // It is done, whatever can be said of it.
+                    let log = app.runtime().log(session.id()).await.unwrap_or_default();
+                    compaction::survival(&log, &id)
+                }
+            };
             let mut state = session.look(move |run| shown_if(run, &id)).await?;
             if let (Some(state), Some(survival)) = (&mut state, survival) {
                 state["survival"] = json!(survival);

@@ -1,7 +1,7 @@
 //! What must hold after every event, in every request, and whenever the session is at rest.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::{EditKind, EditReason, Event, EventBody, NoteReason, RunEnd, StepKind};
+use longhaul_core::event::{EditKind, EditReason, Event, EventBody, NoteReason, RunEnd, StepKind, ViewEdit};
 use longhaul_core::history::{EntryKind, History, request_messages};
 use longhaul_core::ids::StepId;
 use longhaul_core::message::{Message, ToolCall};
@@ -134,6 +134,7 @@ impl World {
         let bound = |history: &History| meter::read(history, fixed.tokens_of(history)).bound();
         let (was, is) = (bound(before), bound(&self.mirror));
         assert_eq!(edit.base_view_hash, before.view_hash(), "planned for another view");
+        self.check_typed_cut(before, edit);
         // A summary that takes the place of its extract may be longer than that; it stays below the line all the same.
         let is_swap = edit.why.contains("an extract stood in its place until now");
         assert!(is_swap || edit.compressed_bound < edit.original_bound, "{edit:?}");
@@ -156,6 +157,20 @@ impl World {
         handles::check(&self.mirror);
     }
 
+    /// The newest message is cut only if it leaves no room beside the fixed part, or was refused.
+    fn check_typed_cut(&self, before: &History, edit: &ViewEdit) {
+        let Some(item) = before.newest_typed().map(|at| &before.view()[at]) else { return };
+        if validity::cuts(edit, item.range.to) {
+            let needed = self.settings.fixed.tokens + item.tokens;
+            let little = self.run.budget().window * NEVER_TOO_LONG_PERCENT / 100;
+            let was_refused = edit.reason == EditReason::OverflowError;
+            assert!(
+                was_refused || needed + 1_000 > little,
+                "{needed} tokens were cut for {little}: {edit:?}"
+            );
+        }
+    }
+
     /// Before the model is called.
     pub(crate) fn check_request(&mut self, messages: &[Message], step: &StepId) {
         self.stats.requests += 1;
@@ -173,9 +188,7 @@ impl World {
         let start = history.open_run().and_then(|run| run.calling.as_ref()).expect("a stored start");
         assert_eq!(start.step_id, *step);
         assert_eq!(start.view_hash, history.view_hash(), "another view than was stored");
-        if let Some(typed) = newest_typed(history) {
-            assert!(validity::holds_verbatim(messages, &typed.parts), "the newest message is not verbatim");
-        }
+        assert!(validity::holds_newest_typed(messages, history), "the newest message is not shown");
     }
 
     /// What the meter called safe must be.
@@ -270,9 +283,4 @@ impl World {
             self.run = next;
         }
     }
-}
-
-/// The newest message that a person typed, as it was stored.
-pub(crate) fn newest_typed(history: &History) -> Option<&Message> {
-    history.entries().iter().rev().find(|entry| entry.kind == EntryKind::Typed).map(|entry| &*entry.message)
 }
