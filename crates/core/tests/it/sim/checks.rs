@@ -2,7 +2,7 @@
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, Event, EventBody, NoteReason, RunEnd, StepKind, ViewEdit};
-use longhaul_core::history::{EntryKind, History, request_messages};
+use longhaul_core::history::{History, request_messages};
 use longhaul_core::ids::StepId;
 use longhaul_core::message::{Message, ToolCall};
 use longhaul_core::meter;
