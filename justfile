@@ -83,3 +83,8 @@ sbom:
 # The demo, as a newcomer sees it.
 demo:
     cargo run --release -- demo
+
+# What sessions of so many megabytes cost to open, search and compact (release build; 25 MB takes seconds, 500 MB minutes).
+long-sessions sizes="1 25 100":
+    cargo build --release
+    python3 clients/checks/long/long.py target/release/longhaul {{sizes}}

@@ -47,7 +47,7 @@ pub(crate) async fn probe() -> Vec<Backend> {
     futures_util::future::join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Whether what answers at an address of this machine is a server of ours: it shows its page to everybody.
+/// Returns whether what answers at an address of this machine is a server of ours: it shows its page to everybody.
 pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
     let shown = async {
         let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;

@@ -151,7 +151,7 @@ fn log_to_stderr(place: &Place) {
     }
 }
 
-/// Whether somebody asked for log lines.
+/// Returns whether somebody asked for log lines.
 fn wants_log(place: &Place) -> bool {
     place.variable(LOG_VARIABLE).is_some()
 }

@@ -95,7 +95,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Whether it shows what it promises.
+    /// Returns whether it shows what it promises.
     pub(crate) fn is_success(&self) -> bool {
         self.edits >= 3 && self.asked > 0 && self.right == self.asked && self.invalid == 0
     }

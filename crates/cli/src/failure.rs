@@ -38,7 +38,7 @@ impl Failure {
         Self { is_untrusted: true, ..Self::usage(message) }
     }
 
-    /// Whether nothing is wrong but that a file is not trusted.
+    /// Returns whether nothing is wrong but that a file is not trusted.
     pub(crate) fn is_untrusted(&self) -> bool {
         self.is_untrusted
     }

@@ -120,7 +120,7 @@ impl Place {
         self.config_dir.as_ref().map(|folder| folder.join(AGENT_FILE))
     }
 
-    /// Whether a file lies outside the person's own configuration: it may be somebody else's.
+    /// Returns whether a file lies outside the person's own configuration: it may be somebody else's.
     pub(crate) fn is_here(&self, file: &Path) -> bool {
         self.config_dir.as_deref().is_none_or(|own| !file.starts_with(own))
     }
@@ -159,17 +159,17 @@ impl Terminal {
         }
     }
 
-    /// Whether a person can be asked and can type while the agent works.
+    /// Returns whether a person can be asked and can type while the agent works.
     pub(crate) fn is_interactive(self) -> bool {
         self.input && self.output && self.cursor
     }
 
-    /// Whether standard output may be coloured.
+    /// Returns whether standard output may be coloured.
     pub(crate) fn colour_output(self) -> bool {
         self.output && self.colour
     }
 
-    /// Whether standard error may be coloured.
+    /// Returns whether standard error may be coloured.
     pub(crate) fn colour_messages(self) -> bool {
         self.messages && self.colour
     }

@@ -243,7 +243,7 @@ fn agent_wants(place: &Place, agent: &AgentSource, own: Option<&UserFile>) -> Op
     }
 }
 
-/// Whether a path leads out of the workspace.
+/// Returns whether a path leads out of the workspace.
 fn leaves(place: &Place, path: &str) -> bool {
     let inside =
         Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -287,7 +287,7 @@ pub(crate) fn is_local(url: &str) -> bool {
     url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
 }
 
-/// Whether a file, links followed, lies in that folder. One that is not there is missed later, by name.
+/// Returns whether a file, links followed, lies in that folder. One that is not there is missed later, by name.
 fn lies_in(folder: &Path, path: &str) -> bool {
     match (folder.canonicalize(), folder.join(path).canonicalize()) {
         (Ok(folder), Ok(file)) => file.starts_with(folder),
@@ -295,13 +295,13 @@ fn lies_in(folder: &Path, path: &str) -> bool {
     }
 }
 
-/// Whether that content is trusted, wherever it lies.
+/// Returns whether that content is trusted, wherever it lies.
 fn is_trusted(place: &Place, text: &str) -> bool {
     let content = hash(text.as_bytes());
     known(place).lines().any(|line| line.split(' ').next() == Some(&content))
 }
 
-/// Whether the file was trusted with some content.
+/// Returns whether the file was trusted with some content.
 fn was_trusted(place: &Place, file: &Path) -> bool {
     let path = hash_of_path(file);
     known(place).lines().any(|line| line.split(' ').nth(1) == Some(&path))

@@ -446,7 +446,7 @@ pub enum ViewOp {
     },
 }
 
-/// Whether a flag is not set: then it is not stored.
+/// Returns whether a flag is not set: then it is not stored.
 fn is_false(flag: &bool) -> bool {
     !flag
 }

@@ -168,7 +168,7 @@ struct Answered {
 }
 
 impl Sent {
-    /// Whether the view is again, up to there, what it was then: after an undo the count stands.
+    /// Returns whether the view is again, up to there, what it was then: after an undo the count stands.
     fn is_shown_by(&self, view: &[ViewItem]) -> bool {
         self.hash == view::hash(view.iter().filter(|item| item.range.to < self.before))
     }

@@ -103,12 +103,12 @@ impl LogRange {
         Self { from: seq, to: seq }
     }
 
-    /// Whether `seq` lies inside.
+    /// Returns whether `seq` lies inside.
     pub fn contains(&self, seq: Seq) -> bool {
         (self.from..=self.to).contains(&seq)
     }
 
-    /// Whether the two ranges share a position.
+    /// Returns whether the two ranges share a position.
     pub fn overlaps(&self, other: &LogRange) -> bool {
         self.from <= other.to && other.from <= self.to
     }

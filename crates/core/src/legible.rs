@@ -71,14 +71,14 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
 }
 
-/// Whether a run has letters of both cases and digits, as encoded content has and words or rulers have not.
+/// Returns whether a run has letters of both cases and digits, as encoded content has and words or rulers have not.
 fn is_mixed(run: &str) -> bool {
     let has = |is: fn(&u8) -> bool| run.bytes().any(|byte| is(&byte));
     has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
 }
 
-/// Whether a character is no text: the replacement of a byte that is not UTF-8, or a control character that no
-/// terminal needs.
+/// Returns whether a character is no text: the replacement of a byte that is not UTF-8, or a control character that
+/// no terminal needs.
 fn is_unreadable(c: char) -> bool {
     c == '\u{fffd}' || (c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' | '\u{1b}'))
 }
@@ -94,8 +94,8 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Whether a line is the next one of encoded content, which has lines of one length. Encoded digits or blanks have
-    /// lines without letters of both cases.
+    /// Returns whether a line is the next one of encoded content, which has lines of one length. Encoded digits or
+    /// blanks have lines without letters of both cases.
     fn goes_on_with(&self, line: &str) -> bool {
         let is_next = |last: &&&str| last.len() == line.len();
         self.kind == Kind::Base64
@@ -103,7 +103,8 @@ impl<'a> Block<'a> {
             && line.trim_end().bytes().all(is_base64)
     }
 
-    /// Whether a line goes on with this block. Binary content has line breaks anywhere, and short lines between them.
+    /// Returns whether a line goes on with this block. Binary content has line breaks anywhere, and short lines
+    /// between them.
     fn takes(&self, kind: Kind, line: &str) -> bool {
         match self.kind {
             Kind::Text => self.lines.is_empty(),

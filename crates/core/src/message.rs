@@ -151,7 +151,7 @@ pub fn given_arguments(written: &str) -> &str {
     if is_nothing { NO_ARGUMENTS } else { written }
 }
 
-/// Whether arguments that have come so far may still turn out to say nothing.
+/// Returns whether arguments that have come so far may still turn out to say nothing.
 pub fn may_be_no_arguments(begun: &str) -> bool {
     let begun = begun.trim();
     let is_blank_text =
@@ -258,7 +258,7 @@ impl Media {
         self.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Whether its content is text: shown to every model as such.
+    /// Returns whether its content is text: shown to every model as such.
     pub fn is_text(&self) -> bool {
         let kind = self.kind();
         let is_named = TEXTS.contains(&kind.as_str());

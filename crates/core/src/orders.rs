@@ -72,7 +72,7 @@ pub struct StandingOrder {
 }
 
 impl StandingOrder {
-    /// Whether it holds.
+    /// Returns whether it holds.
     pub fn is_active(&self) -> bool {
         self.state == OrderState::Active
     }

@@ -388,7 +388,7 @@ fn named(handles: &[Handle]) -> String {
     handles.iter().map(Handle::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// Whether an item is a tool result that still has its content.
+/// Returns whether an item is a tool result that still has its content.
 fn is_clearable(kind: &ItemKind, protected: &[String]) -> bool {
     matches!(kind, ItemKind::Result { tool, cleared: None } if !protected.contains(tool))
 }

@@ -137,7 +137,7 @@ impl Index {
         self.lengths.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has none.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }

@@ -51,7 +51,7 @@ pub enum RefusedPart {
 }
 
 impl Refusal {
-    /// Whether the error says what it is about. Anything else is a guess.
+    /// Returns whether the error says what it is about. Anything else is a guess.
     pub fn is_specific(&self) -> bool {
         self.kind.is_some() || self.part.is_some()
     }

@@ -234,7 +234,7 @@ impl Run {
         effects
     }
 
-    /// Whether nothing is going on.
+    /// Returns whether nothing is going on.
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
     }
@@ -252,7 +252,7 @@ impl Run {
         }
     }
 
-    /// Whether an answer of the model is awaited, so that a cancel may cut it.
+    /// Returns whether an answer of the model is awaited, so that a cancel may cut it.
     pub fn is_answering(&self) -> bool {
         matches!(self.phase, Phase::Calling { .. })
     }

@@ -60,7 +60,7 @@ pub trait Strategy: Send + Sync {
     /// does not get under the trigger.
     fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice>;
 
-    /// Whether old tool results are cleared by the planner's own rule before the strategy is asked.
+    /// Returns whether old tool results are cleared by the planner's own rule before the strategy is asked.
     fn prunes_first(&self) -> bool {
         true
     }
@@ -76,7 +76,7 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// Whether a step waits for the summary, if it was not written ahead: else the extract takes its place.
+    /// Returns whether a step waits for the summary, if it was not written ahead: else the extract takes its place.
     fn waits(&self) -> bool {
         true
     }

@@ -287,7 +287,8 @@ impl Gateway {
         self.inner.targets.models()
     }
 
-    /// Whether the server of the configured model is one of the upstreams: then its models can be asked for, too.
+    /// Returns whether the server of the configured model is one of the upstreams: then its models can be asked
+    /// for, too.
     pub fn has_usual(&self) -> bool {
         self.inner.targets.has_usual()
     }

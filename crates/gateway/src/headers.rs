@@ -42,8 +42,8 @@ pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMa
     headers
 }
 
-/// Whether a header of an answer says something to a client of a model: what the answer is, whose, and when to ask
-/// again. Cookies, redirects, challenges and the rules for web pages are between the upstream and us.
+/// Returns whether a header of an answer says something to a client of a model: what the answer is, whose, and when
+/// to ask again. Cookies, redirects, challenges and the rules for web pages are between the upstream and us.
 fn is_for_clients(name: &str) -> bool {
     const KNOWN: [&str; 6] =
         ["content-type", "content-language", "cache-control", "retry-after", "retry-after-ms", "cf-ray"];

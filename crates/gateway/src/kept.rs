@@ -264,7 +264,7 @@ async fn write(memo: &dyn Memo, Entry { key, text }: Entry) {
     }
 }
 
-/// Whether a response has come to its end: by itself, or because it was long enough. Some servers do not say.
+/// Returns whether a response has come to its end: by itself, or because it was long enough. Some servers do not say.
 fn is_ended(said: &[(Cow<'_, str>, &str)]) -> bool {
     let status = field(said, "status").filter(|status| *status != "null").and_then(string);
     let has_failed = field(said, "error").is_some_and(|error| error != "null");

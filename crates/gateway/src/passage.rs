@@ -139,7 +139,7 @@ struct Report {
 }
 
 impl Report {
-    /// Whether something was shortened for this request.
+    /// Returns whether something was shortened for this request.
     fn has_acted(&self) -> bool {
         matches!(self.action, Action::Pruned | Action::Compacted)
     }
@@ -327,12 +327,13 @@ fn failure(opened: &Result<Opened, Fault>) -> String {
     }
 }
 
-/// Whether there was nobody to ask.
+/// Returns whether there was nobody to ask.
 fn is_unreachable(opened: &Result<Opened, Fault>) -> bool {
     opened.as_ref().is_err_and(|fault| fault.kind == FaultKind::Unreachable)
 }
 
-/// Whether another upstream may do better: this one is not there, has no time, or is broken, and has said nothing yet.
+/// Returns whether another upstream may do better: this one is not there, has no time, or is broken, and has said
+/// nothing yet.
 fn is_for_the_next(opened: &Result<Opened, Fault>) -> bool {
     match opened {
         Ok(Opened::Whole(status, ..)) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
@@ -374,7 +375,7 @@ impl Route {
         Self { policy: route.able(policy), ..route }
     }
 
-    /// Whether the upstream does not speak the caller's dialect.
+    /// Returns whether the upstream does not speak the caller's dialect.
     fn crosses(&self) -> bool {
         self.target.speaks(self.passage.wire.dialect()) == Speaks::No
     }

@@ -189,7 +189,7 @@ impl Targets {
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
 
-    /// Whether the server of the configured model is among them.
+    /// Returns whether the server of the configured model is among them.
     pub(crate) fn has_usual(&self) -> bool {
         self.servers.iter().any(|server| server.upstream.usual_model.is_some())
     }
@@ -303,7 +303,7 @@ impl Server {
         })
     }
 
-    /// Whether it could not be reached a moment ago: others are asked first.
+    /// Returns whether it could not be reached a moment ago: others are asked first.
     pub(crate) fn is_away(&self) -> bool {
         let since = *self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
         since.is_some_and(|since| since.elapsed() < LAST_FOR)
@@ -479,7 +479,7 @@ impl Target {
         connect::connect(self.server.upstream.kind, endpoint).unwrap_or_else(|_| Arc::clone(&self.provider))
     }
 
-    /// Whether the server goes on with an answer that was begun only when told so.
+    /// Returns whether the server goes on with an answer that was begun only when told so.
     pub(crate) fn must_be_told(&self) -> bool {
         let fields = |chat: &Arc<OpenAiChat>| matches!(chat.family().prefill, Prefill::Fields(fields) if !fields.is_empty());
         self.chat.as_ref().is_some_and(fields)
@@ -567,7 +567,7 @@ impl Target {
         }
     }
 
-    /// Whether the window is only suspected.
+    /// Returns whether the window is only suspected.
     pub(crate) fn is_suspected(&self) -> bool {
         let suspected = self.suspected.load(Ordering::Relaxed);
         suspected > 0 && suspected == self.learned.load(Ordering::Relaxed)
@@ -600,7 +600,7 @@ impl Target {
         self.server.windows.learn_tokenizer(&self.origin(), history.counter().name(), history.calibration());
     }
 
-    /// Whether what the server reports is no sign of a cut.
+    /// Returns whether what the server reports is no sign of a cut.
     pub(crate) fn counts_less(&self) -> bool {
         self.counts_less.load(Ordering::Relaxed)
     }
@@ -625,7 +625,7 @@ impl Target {
         }
     }
 
-    /// Whether requests of a dialect pass as they are. What the server says of itself is known after
+    /// Returns whether requests of a dialect pass as they are. What the server says of itself is known after
     /// [`limits`](Self::limits).
     pub(crate) fn speaks(&self, dialect: Dialect) -> Speaks {
         let upstream = &self.server.upstream;
@@ -645,14 +645,14 @@ impl Target {
         unspoken.extend(is_so.then_some(dialect));
     }
 
-    /// Whether it is a server that people run themselves.
+    /// Returns whether it is a server that people run themselves.
     pub(crate) fn is_local(&self) -> bool {
         let family =
             |chat: &Arc<OpenAiChat>| matches!(chat.family().name, "vllm" | "llama.cpp" | "LM Studio");
         self.server.upstream.kind == Kind::Ollama || self.chat.as_ref().is_some_and(family)
     }
 
-    /// Whether a picture or a file gets there, as it is or by its address.
+    /// Returns whether a picture or a file gets there, as it is or by its address.
     ///
     /// # Errors
     /// Why it does not.
@@ -691,7 +691,7 @@ impl Target {
         }
     }
 
-    /// Whether an answer that was begun can go on.
+    /// Returns whether an answer that was begun can go on.
     pub(crate) fn can_prefill(&self, limits: &Limits) -> bool {
         // Where the message itself must be marked is not known to us.
         let is_marked = |chat: &Arc<OpenAiChat>| chat.family().prefill == Prefill::Prefix;

@@ -52,7 +52,7 @@ impl Window {
         }
     }
 
-    /// Whether somebody said it.
+    /// Returns whether somebody said it.
     pub fn is_known(&self) -> bool {
         self.source != LimitSource::Unknown
     }

@@ -232,12 +232,12 @@ pub const GO_ON: &str = "Your answer above was cut off to make room. Go on with 
     middle of a sentence if need be. Repeat nothing of it, do not begin anew, and say nothing about the interruption.";
 
 impl Edited {
-    /// Whether nothing changes.
+    /// Returns whether nothing changes.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the list of items is another.
+    /// Returns whether the list of items is another.
     pub(crate) fn changes_items(&self) -> bool {
         let adds = !self.replays.is_empty() || !self.rounds.is_empty();
         self.steps.is_some() || self.prefill.is_some() || adds
@@ -322,7 +322,7 @@ impl Seen {
         self.text.len() + self.reasoning.len() + calls.sum::<usize>()
     }
 
-    /// Whether the model has given nothing, so far.
+    /// Returns whether the model has given nothing, so far.
     pub fn is_empty(&self) -> bool {
         self.written_bytes() == 0 && self.calls.is_empty() && !self.has_other
     }
@@ -403,7 +403,7 @@ pub trait Splice: Send {
     /// From now on calls of this tool are neither shown nor seen.
     fn hide(&mut self, tool: &'static str);
 
-    /// Whether the present stream has begun a call that is not shown.
+    /// Returns whether the present stream has begun a call that is not shown.
     fn has_hidden(&self) -> bool;
 
     /// The present stream is over and the answer is not: the next one begins another step of it. Appends what was held

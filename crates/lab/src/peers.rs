@@ -101,12 +101,12 @@ impl<'a> Moment<'a> {
         self.recording.overhead_tokens() + thread.tokens()
     }
 
-    /// Whether a provider would refuse this view.
+    /// Returns whether a provider would refuse this view.
     fn is_refused(&self, thread: &Thread) -> bool {
         self.total(thread) > self.budget().usable
     }
 
-    /// Whether the newest message was typed by a person: a turn begins.
+    /// Returns whether the newest message was typed by a person: a turn begins.
     fn turn_begins(&self) -> bool {
         let newest = self.recording.entries[..self.next].last();
         newest.is_some_and(|entry| entry.kind == EntryKind::Typed)

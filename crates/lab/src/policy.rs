@@ -16,7 +16,7 @@ pub trait Policy {
     /// Where its rules and numbers come from: one line for each parameter, with the source.
     fn sources(&self) -> Vec<String>;
 
-    /// Whether the agent can get back what left the view.
+    /// Returns whether the agent can get back what left the view.
     fn has_recall(&self) -> bool {
         false
     }

@@ -92,7 +92,7 @@ impl Model {
         &self.facts.maker
     }
 
-    /// Whether anybody may run it.
+    /// Returns whether anybody may run it.
     pub fn is_open(&self) -> bool {
         self.facts.open
     }

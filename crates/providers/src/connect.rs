@@ -85,12 +85,13 @@ impl Kind {
         format!("{base}{below}")
     }
 
-    /// Whether it is somebody's service, which needs a key and has more models than anybody would choose from.
+    /// Returns whether it is somebody's service, which needs a key and has more models than anybody would choose
+    /// from.
     pub fn is_hosted(self) -> bool {
         matches!(self, Self::OpenAi | Self::Anthropic | Self::Gemini)
     }
 
-    /// Whether its API marks a tool's result as that of a call that failed; elsewhere only its words say so.
+    /// Returns whether its API marks a tool's result as that of a call that failed; elsewhere only its words say so.
     pub fn marks_failed_results(self) -> bool {
         matches!(self, Self::Anthropic | Self::Gemini)
     }

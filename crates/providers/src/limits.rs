@@ -69,7 +69,7 @@ pub enum Ability {
 }
 
 impl Ability {
-    /// Whether to try: a model of which nothing is known is offered everything, its refusal teaches more than
+    /// Returns whether to try: a model of which nothing is known is offered everything, its refusal teaches more than
     /// ours.
     pub fn may(self) -> bool {
         self != Self::No
@@ -130,7 +130,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Whether there is nothing left to ask.
+    /// Returns whether there is nothing left to ask.
     pub fn is_complete(&self) -> bool {
         self.window.is_some() && self.tools.is_some() && self.images.is_some()
     }

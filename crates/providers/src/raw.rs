@@ -194,7 +194,7 @@ pub(crate) fn truncated() -> ProviderError {
     ProviderError::new(ErrorCode::TruncatedStream, "the stream ended without its closing event")
 }
 
-/// Whether `target` itself wrote the message: only then it is given its own items back.
+/// Returns whether `target` itself wrote the message: only then it is given its own items back.
 pub(crate) fn is_own(message: &Message, target: &Origin) -> bool {
     message.origin.as_ref() == Some(target)
 }

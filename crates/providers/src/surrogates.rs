@@ -48,7 +48,7 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Whether an event stays as it is and need not be taken.
+    /// Returns whether an event stays as it is and need not be taken.
     pub fn lets_pass(&self, event: &str) -> bool {
         self.held.is_none() && !is_suspect(event)
     }
@@ -138,12 +138,12 @@ impl Joining {
     }
 }
 
-/// Whether the data of an event only keeps the line alive. Such events say nothing, so they end no waiting.
+/// Returns whether the data of an event only keeps the line alive. Such events say nothing, so they end no waiting.
 pub fn is_ping(data: &str) -> bool {
     data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
 }
 
-/// Whether there may be a half at all.
+/// Returns whether there may be a half at all.
 fn is_suspect(json: &str) -> bool {
     json.contains("\\ud") || json.contains("\\uD")
 }

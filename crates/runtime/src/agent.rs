@@ -183,7 +183,8 @@ impl Agent {
         other
     }
 
-    /// Whether the model has our tool `pin`: its window is large enough, and no tool of the agent has that name.
+    /// Returns whether the model has our tool `pin`: its window is large enough, and no tool of the agent has that
+    /// name.
     pub(crate) fn offers_pin(&self) -> bool {
         let has_room = self.limits.window.is_none_or(|window| window >= pin::MIN_WINDOW);
         has_room && self.tools.get(pin::NAME).is_none()
@@ -220,7 +221,7 @@ impl Agent {
         specs
     }
 
-    /// Whether the model is told of its tools in few words.
+    /// Returns whether the model is told of its tools in few words.
     pub fn has_small_window(&self) -> bool {
         self.limits.window.is_some_and(|tokens| tokens < SMALL_WINDOW_TOKENS)
     }
@@ -231,7 +232,7 @@ impl Agent {
         if self.tools.has_recall() { history } else { history.without_recall() }
     }
 
-    /// Whether a history was folded as this agent would fold it.
+    /// Returns whether a history was folded as this agent would fold it.
     pub(crate) fn reads_as(&self, history: &History) -> bool {
         self.counter == *history.counter() && self.tools.has_recall() == history.has_recall()
     }

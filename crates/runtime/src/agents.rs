@@ -120,7 +120,7 @@ impl Agents {
         &self.usual
     }
 
-    /// Whether every session has the usual agent, whatever its log says.
+    /// Returns whether every session has the usual agent, whatever its log says.
     pub(crate) fn is_only(&self) -> bool {
         self.is_only
     }

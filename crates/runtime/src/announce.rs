@@ -108,7 +108,7 @@ pub(crate) struct Around<'a> {
     pub(crate) survival: Option<&'a Survival>,
 }
 
-/// Whether an event is a compaction, whose announcement reports what is left of the view before.
+/// Returns whether an event is a compaction, whose announcement reports what is left of the view before.
 pub(crate) fn is_compaction(event: &Event) -> bool {
     matches!(&event.body, EventBody::ViewEdited(edit) if edit.kind == EditKind::Compaction)
 }

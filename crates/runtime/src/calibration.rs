@@ -189,7 +189,7 @@ impl Calibrations {
     }
 }
 
-/// Whether there is something new in a profile that is worth a write.
+/// Returns whether there is something new in a profile that is worth a write.
 fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
     let (old, new) = (before.ratios(), now.ratios());
     let is_moved = |(old, new): (&f64, &f64)| (old - new).abs() >= WORTH_WRITING;

@@ -76,12 +76,12 @@ pub fn strategy(configured: &Policy, name: &str) -> Option<Arc<dyn Strategy>> {
     }
 }
 
-/// Whether a strategy of that name only leaves messages out: it writes no summary and asks no model.
+/// Returns whether a strategy of that name only leaves messages out: it writes no summary and asks no model.
 pub fn only_leaves_out(strategy: &str) -> bool {
     matches!(strategy, "middle-removal" | "truncation" | "importance")
 }
 
-/// Whether [`Session::undo`](crate::session::Session::undo) would be accepted now.
+/// Returns whether [`Session::undo`](crate::session::Session::undo) would be accepted now.
 ///
 /// # Errors
 /// Those of that undo.

@@ -504,7 +504,7 @@ fn aside<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
     compute(run)
 }
 
-/// Whether the answer in flight is over with that event.
+/// Returns whether the answer in flight is over with that event.
 fn settles(event: &EventBody) -> bool {
     matches!(
         event,
@@ -512,7 +512,7 @@ fn settles(event: &EventBody) -> bool {
     )
 }
 
-/// Whether somebody chose another model with that event.
+/// Returns whether somebody chose another model with that event.
 fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }

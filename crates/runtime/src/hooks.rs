@@ -149,7 +149,7 @@ impl Hooks {
         self
     }
 
-    /// Whether anybody is asked at that event.
+    /// Returns whether anybody is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
         self.0.contains_key(&event)
     }

@@ -36,7 +36,7 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a name may lead there.
+/// Returns whether a name may lead there.
 fn is_reachable(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_near = match address {

@@ -258,7 +258,7 @@ impl Sandbox {
         &self.report
     }
 
-    /// Whether children reach the network by the policy.
+    /// Returns whether children reach the network by the policy.
     pub(crate) fn network(&self) -> Network {
         self.policy.network
     }

@@ -439,7 +439,7 @@ impl Session {
         self.shared.inbox.is_closed()
     }
 
-    /// Whether nobody else has a handle, or watches. What others have sent before they left has arrived.
+    /// Returns whether nobody else has a handle, or watches. What others have sent before they left has arrived.
     fn is_only_handle(&mut self) -> bool {
         Arc::get_mut(&mut self.in_use).is_some()
     }

@@ -99,7 +99,7 @@ pub struct Holding {
 }
 
 impl Choices {
-    /// Whether nothing was changed.
+    /// Returns whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -51,8 +51,8 @@ pub trait Tool: Send + Sync {
     /// Runs one call. Dropping the future ends everything the call has started.
     async fn run(&self, call: ToolInput) -> ToolOutput;
 
-    /// Whether it is taken at its word when its spec says that it only reads: such a tool needs no approval. A
-    /// tool that passes on what somebody else's program says of itself answers `false`.
+    /// Returns whether it is taken at its word when its spec says that it only reads: such a tool needs no
+    /// approval. A tool that passes on what somebody else's program says of itself answers `false`.
     fn is_vouched_for(&self) -> bool {
         true
     }
@@ -277,7 +277,7 @@ impl ToolSet {
         self
     }
 
-    /// Whether sessions have the tool `recall` beside this set.
+    /// Returns whether sessions have the tool `recall` beside this set.
     pub fn has_recall(&self) -> bool {
         !self.without_recall
     }

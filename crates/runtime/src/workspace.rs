@@ -217,7 +217,7 @@ impl Workspace {
         &self.root
     }
 
-    /// Whether an absolute, resolved path is closed to tools.
+    /// Returns whether an absolute, resolved path is closed to tools.
     pub fn is_protected(&self, absolute: &Path) -> bool {
         self.protected.iter().any(|closed| absolute.starts_with(closed))
     }

@@ -289,12 +289,12 @@ impl App {
         }
     }
 
-    /// Whether the server begins to end.
+    /// Returns whether the server begins to end.
     pub(crate) fn is_draining(&self) -> bool {
         self.0.draining.is_cancelled() || self.closing().is_cancelled()
     }
 
-    /// Whether more work may begin.
+    /// Returns whether more work may begin.
     ///
     /// # Errors
     /// The server is ending.

@@ -31,7 +31,7 @@ fn header(host: &Authority, value: &str, age_s: u32) -> Option<HeaderValue> {
     HeaderValue::try_from(text).ok()
 }
 
-/// Whether a request brings it.
+/// Returns whether a request brings it.
 pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &Token) -> bool {
     let name = name(host);
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());

@@ -24,7 +24,7 @@ pub(crate) fn allowed(headers: &HeaderMap, config: &ServerConfig) -> Option<Head
     is_allowed.then(|| origin.clone())
 }
 
-/// Whether a browser asks what a page may do, before it lets it.
+/// Returns whether a browser asks what a page may do, before it lets it.
 pub(crate) fn is_question(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }

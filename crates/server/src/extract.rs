@@ -164,7 +164,7 @@ pub(crate) fn leave(request: Request, app: &App) {
     }
 }
 
-/// Whether the sender waits to hear that its body is welcome.
+/// Returns whether the sender waits to hear that its body is welcome.
 fn asks_first(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
@@ -223,7 +223,7 @@ fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Prob
     })
 }
 
-/// Whether a percent-encoded text is UTF-8.
+/// Returns whether a percent-encoded text is UTF-8.
 fn is_text(encoded: &str) -> bool {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let encoded = encoded.as_bytes();

@@ -130,12 +130,12 @@ pub(crate) fn is_at_the_door(path: &str) -> bool {
     DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Whether other makers' clients ask there.
+/// Returns whether other makers' clients ask there.
 fn is_of_gateway(path: &str) -> bool {
     path.starts_with(gateway::ROOT)
 }
 
-/// Whether it is the page or one of its files.
+/// Returns whether it is the page or one of its files.
 pub(crate) fn is_of_page(path: &str) -> bool {
     path == "/" || path.starts_with("/web/")
 }
@@ -165,13 +165,13 @@ fn show(method: &Method, uri: &Uri, headers: &HeaderMap, host: &Authority, confi
     }
 }
 
-/// Whether another node asks.
+/// Returns whether another node asks.
 fn is_of_node(headers: &HeaderMap, config: &ServerConfig) -> bool {
     bearer(headers).is_some_and(|shown| config.token.matches_node(shown))
 }
 
-/// Whether the server's own page asks, or a person who typed the address. Servers at other ports of the same machine
-/// are the same site for a browser, so that `SameSite` does not keep their pages away.
+/// Returns whether the server's own page asks, or a person who typed the address. Servers at other ports of the
+/// same machine are the same site for a browser, so that `SameSite` does not keep their pages away.
 fn is_of_own_page(method: &Method, headers: &HeaderMap, host: &Authority) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let mut origins = headers.get_all(ORIGIN).iter().peekable();
@@ -226,7 +226,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether a proxy of this machine asks for somebody who may be anywhere.
+/// Returns whether a proxy of this machine asks for somebody who may be anywhere.
 fn is_passed_on(headers: &HeaderMap) -> bool {
     const KNOWN: [&str; 6] =
         ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];
@@ -234,7 +234,7 @@ fn is_passed_on(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| says(name.as_str()))
 }
 
-/// Whether it is `:` and a number that a port can have.
+/// Returns whether it is `:` and a number that a port can have.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
     digits.is_some_and(|digits| digits.parse::<u16>().is_ok())

@@ -166,12 +166,12 @@ async fn for_another(app: &App, request: Request, next: Next) -> Response {
     answer
 }
 
-/// Whether another node sent the request on.
+/// Returns whether another node sent the request on.
 pub(crate) fn is_sent_on(headers: &HeaderMap) -> bool {
     headers.contains_key(SENT_ON)
 }
 
-/// Whether other makers' clients ask there, perhaps for an agent.
+/// Returns whether other makers' clients ask there, perhaps for an agent.
 fn is_of_agents(method: &Method, path: &str) -> bool {
     *method == Method::POST && path.starts_with(gateway::ROOT)
 }
@@ -298,7 +298,7 @@ impl Peers {
         }
     }
 
-    /// Whether to knock now. Whoever is told so does it.
+    /// Returns whether to knock now. Whoever is told so does it.
     fn is_due(&self, address: &str) -> bool {
         let mut doors = self.doors();
         let now = Instant::now();
@@ -444,7 +444,7 @@ async fn lost(nodes: SharedNodes, session: SessionId, boot: BootId) {
     }
 }
 
-/// Whether that node has the session still.
+/// Returns whether that node has the session still.
 async fn has(nodes: &SharedNodes, session: &SessionId, boot: &BootId) -> bool {
     match nodes.living_owner(session).await {
         Ok(owner) => owner.is_some_and(|owner| owner.boot_id == *boot),

@@ -26,7 +26,7 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
     /// The servers of models on this machine that answer now.
     fn backends(&self) -> Later<'_, Vec<Backend>>;
 
-    /// Whether the model is the scripted one of the demo, because no other was found.
+    /// Returns whether the model is the scripted one of the demo, because no other was found.
     fn is_demo(&self) -> bool;
 }
 

@@ -92,7 +92,7 @@ impl Token {
         Self::checked(&text, path)
     }
 
-    /// Whether `text` is the token. Takes the same time for every text of a length.
+    /// Returns whether `text` is the token. Takes the same time for every text of a length.
     pub fn matches(&self, text: &str) -> bool {
         // Comparing two hashes takes constant time.
         blake3::hash(text.as_bytes()) == self.0
@@ -108,7 +108,7 @@ impl Token {
         self.cookie_hash().to_hex().to_string()
     }
 
-    /// Whether `text` is what the page's cookie says. Takes constant time.
+    /// Returns whether `text` is what the page's cookie says. Takes constant time.
     pub(crate) fn matches_cookie(&self, text: &str) -> bool {
         blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.cookie_hash())
     }
@@ -118,7 +118,7 @@ impl Token {
         self.node_hash().to_hex().to_string()
     }
 
-    /// Whether `text` is that. Takes constant time.
+    /// Returns whether `text` is that. Takes constant time.
     pub(crate) fn matches_node(&self, text: &str) -> bool {
         blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.node_hash())
     }

@@ -36,7 +36,7 @@ pub(crate) fn plain(error: &str) -> String {
     }
 }
 
-/// Whether nothing of a text is to be seen: it is empty, or all space and signs without width.
+/// Returns whether nothing of a text is to be seen: it is empty, or all space and signs without width.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
 }

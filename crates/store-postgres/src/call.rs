@@ -51,7 +51,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Whether to try again after `error`; waits before it says so.
+    /// Returns whether to try again after `error`; waits before it says so.
     pub(crate) async fn allows(&mut self, error: &sqlx::Error) -> bool {
         if !is_passing(error) || Instant::now() >= self.until {
             return false;

@@ -28,8 +28,8 @@ pub(crate) fn not_found(id: &SessionId) -> StoreError {
     StoreError::NotFound(format!("session {id}"))
 }
 
-/// Whether the same call may succeed later: the connection died, the database is starting, or two transactions were in
-/// each other's way.
+/// Returns whether the same call may succeed later: the connection died, the database is starting, or two
+/// transactions were in each other's way.
 pub(crate) fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Protocol(_) => true,
@@ -37,7 +37,7 @@ pub(crate) fn is_passing(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the connection is of no more use.
+/// Returns whether the connection is of no more use.
 pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,

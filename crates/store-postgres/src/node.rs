@@ -85,7 +85,7 @@ impl Membership {
         let _ = standing.wait_for(|now| !matches!(now, Standing::Joined(now) if now == boot)).await;
     }
 
-    /// Whether sessions without a living owner may be taken: not while others may only be late.
+    /// Returns whether sessions without a living owner may be taken: not while others may only be late.
     pub(crate) fn may_adopt(&self) -> bool {
         matches!(*self.standing.borrow(), Standing::Joined(_)) && Instant::now() >= self.times().orphans_from
     }

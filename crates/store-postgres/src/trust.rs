@@ -18,7 +18,7 @@ impl Trust {
         self.0.send_replace(Some(moment));
     }
 
-    /// Whether a connection that was opened so long ago may be used.
+    /// Returns whether a connection that was opened so long ago may be used.
     pub(crate) fn covers(&self, age: Duration) -> bool {
         self.0.borrow().is_none_or(|since| since.elapsed() >= age)
     }

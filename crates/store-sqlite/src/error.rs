@@ -83,7 +83,7 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     }
 }
 
-/// Whether the file itself may be sound, and only what SQLite needs beside it cannot be made or written.
+/// Returns whether the file itself may be sound, and only what SQLite needs beside it cannot be made or written.
 pub(crate) fn is_about_surroundings(error: &sqlx::Error) -> bool {
     let code = code(error).map(|code| code & 0xff);
     matches!(code, Some(SQLITE_READONLY | SQLITE_IOERR | SQLITE_FULL | SQLITE_CANTOPEN))

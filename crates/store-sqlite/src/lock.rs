@@ -14,7 +14,7 @@ const FILE_NAME: &str = "longhaul.lock";
 const GRACE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Whether a process has the folder now. One that cannot be asked about counts as free.
+/// Returns whether a process has the folder now. One that cannot be asked about counts as free.
 pub(crate) fn is_taken(folder: &Path) -> bool {
     matches!(shared(folder), Some(Err(TryLockError::WouldBlock)))
 }
@@ -90,7 +90,7 @@ fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether it is a file.
+/// Returns whether it is a file.
 ///
 /// # Errors
 /// One that says that it is none.

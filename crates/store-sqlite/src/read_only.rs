@@ -56,7 +56,7 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Whether nothing is in the log that is not in the file: its last process has ended as it should.
+/// Returns whether nothing is in the log that is not in the file: its last process has ended as it should.
 fn is_whole(file: &Path) -> bool {
     let log = PathBuf::from(format!("{}-wal", file.display()));
     std::fs::metadata(log).map_or(true, |log| log.len() == 0)

@@ -105,7 +105,7 @@ impl SqliteStore {
         }
     }
 
-    /// Whether there is a database in `folder`.
+    /// Returns whether there is a database in `folder`.
     pub fn is_at(folder: &Path) -> bool {
         folder.join(crate::open::FILE_NAME).exists()
     }
@@ -118,7 +118,7 @@ impl SqliteStore {
         Ok(Hold { _lock: FolderLock::take(folder).await? })
     }
 
-    /// Whether a process has `folder` now.
+    /// Returns whether a process has `folder` now.
     pub fn is_in_use(folder: &Path) -> bool {
         lock::is_taken(folder)
     }

@@ -115,7 +115,7 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Whether writes work. After one that failed another is tried.
+    /// Returns whether writes work. After one that failed another is tried.
     ///
     /// # Errors
     /// Why they do not.

@@ -182,7 +182,7 @@ impl Blobs {
         }
     }
 
-    /// Whether the blobs can be reached and listed.
+    /// Returns whether the blobs can be reached and listed.
     ///
     /// # Errors
     /// [`BlobError::Storage`], with what to do about it.

@@ -159,7 +159,7 @@ pub trait Store: Send + Sync {
         Ok(found)
     }
 
-    /// Whether writes can be expected to work now. Cheap; after a write that failed it may try one.
+    /// Returns whether writes can be expected to work now. Cheap; after a write that failed it may try one.
     ///
     /// # Errors
     /// Why they cannot: [`StoreError::Storage`] with a full or failed disk, [`StoreError::ReadOnly`].

@@ -202,12 +202,13 @@ impl SessionCopy {
         digest.0.finalize()
     }
 
-    /// Whether the other says the same. Leases are no part of that: whoever opens a session to read it takes one.
+    /// Returns whether the other says the same. Leases are no part of that: whoever opens a session to read it
+    /// takes one.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.digest() == Self { epoch: self.epoch, ..other.clone() }.digest()
     }
 
-    /// Whether the log is what a log must be: positions 1, 2, 3 … and at least one.
+    /// Returns whether the log is what a log must be: positions 1, 2, 3 … and at least one.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].

@@ -71,7 +71,7 @@ impl<C: TextCounter> Cached<C> {
         self.counts().len()
     }
 
-    /// Whether nothing is remembered.
+    /// Returns whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

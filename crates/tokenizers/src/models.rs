@@ -58,7 +58,7 @@ pub fn encoding_of(model: &str) -> Option<&'static str> {
     FAMILIES.iter().find(|(family, _)| owned && is_of(family)).map(|(_, encoding)| *encoding)
 }
 
-/// Whether only qualifiers and numbers follow, each set off.
+/// Returns whether only qualifiers and numbers follow, each set off.
 fn is_qualified(family: &str, rest: &str) -> bool {
     let set_off = rest.is_empty() || family.ends_with('.') || rest.starts_with(SEPARATORS);
     set_off && rest.split(SEPARATORS).all(|word| word.is_empty() || is_qualifier(word))
@@ -71,7 +71,7 @@ fn is_qualifier(word: &str) -> bool {
     QUALIFIERS.contains(&word) || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a size follows, and after it how they were packed.
+/// Returns whether a size follows, and after it how they were packed.
 fn is_packed(rest: &str) -> bool {
     let rest = rest.strip_prefix("-safeguard").unwrap_or(rest);
     let after = ["-20b", ":20b", "-120b", ":120b"].iter().find_map(|size| rest.strip_prefix(size));

@@ -48,8 +48,8 @@ fn count_in_windows(bpe: &CoreBpe, text: &str, cuts: &[usize]) -> Option<u64> {
     holds(bpe, seam, &rest).then_some(total + rest.len() as u64)
 }
 
-/// Whether the window `tokens` may follow: it starts with the token that was dropped at the seam, or with another that
-/// does not merge with the one before.
+/// Returns whether the window `tokens` may follow: it starts with the token that was dropped at the seam, or with
+/// another that does not merge with the one before.
 fn holds(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool {
     let (Some([last, dropped]), Some(&first)) = (seam, tokens.first()) else { return true };
     let together = || String::from_utf8(bpe.decode(&[last, first])).ok();

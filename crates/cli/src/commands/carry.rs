@@ -211,13 +211,14 @@ async fn restored(from: &Depot, place: &Place, args: &RestoreArgs) -> Outcome<Ca
     carried
 }
 
-/// Whether there are sessions that the backup does not have. Those of a try that was interrupted may be there.
+/// Returns whether there are sessions that the backup does not have. Those of a try that was interrupted may be
+/// there.
 async fn has_others(from: &Depot, to: &Depot) -> Outcome<bool> {
     let ours = from.sessions.created().await?;
     Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
 }
 
-/// Whether the folder is there from which blobs are to be read, if it is one.
+/// Returns whether the folder is there from which blobs are to be read, if it is one.
 fn check_folder(blobs: Option<&str>) -> Outcome<()> {
     match blobs.map(|named| named.strip_prefix("file://").unwrap_or(named)) {
         Some(folder) if !folder.contains("://") && !Path::new(folder).is_dir() => {
@@ -258,7 +259,7 @@ async fn folder(place: &Place, folder: &Path, used: Use) -> Outcome<Depot> {
     Ok(Depot { name, sessions: Arc::clone(&store) as _, store, blobs, nodes: None })
 }
 
-/// Whether other processes have the database open.
+/// Returns whether other processes have the database open.
 async fn others(depot: &Depot) -> Outcome<bool> {
     match &depot.nodes {
         Some(nodes) => Ok(nodes.nodes().await?.len() > 1),
@@ -380,7 +381,7 @@ fn another(from: &Depot, to: &Depot, copy: &SessionCopy, there: &SessionCopy) ->
     ))
 }
 
-/// Whether something was said at the source while it was carried: then that stayed behind.
+/// Returns whether something was said at the source while it was carried: then that stayed behind.
 async fn went_on(from: &Depot, carried: &Carried) -> Outcome<bool> {
     let now = from.sessions.created().await?;
     if now.len() != carried.reached.len() {

@@ -57,7 +57,7 @@ pub(super) async fn done(args: CompactArgs, place: &Place) -> Outcome<String> {
     done
 }
 
-/// Whether somebody must be there who writes summaries.
+/// Returns whether somebody must be there who writes summaries.
 fn asks_a_model(config: &Config, strategy: Option<&str>) -> bool {
     let compression = &config.context.compression;
     let strategy = strategy.unwrap_or(compression.strategy.as_str());

@@ -114,7 +114,7 @@ async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
     if text.trim().is_empty() { Err(Failure::usage("the prompt is empty")) } else { Ok(text) }
 }
 
-/// Whether somebody has put a pipe or a file there; what a program merely has inherited is neither.
+/// Returns whether somebody has put a pipe or a file there; what a program merely has inherited is neither.
 fn is_piped() -> bool {
     let kind = rustix::fs::fstat(io::stdin()).map(|known| FileType::from_raw_mode(known.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))

@@ -273,7 +273,7 @@ pub(super) fn title_of(text: &str) -> String {
     fit(&one_line(text), 60)
 }
 
-/// Whether the log can be folded: what is imported must be usable.
+/// Returns whether the log can be folded: what is imported must be usable.
 fn check(events: &[(u64, EventBody)]) -> Outcome<()> {
     let numbered = (1..).zip(events).map(|(seq, (at, body))| Event {
         seq,

@@ -89,7 +89,7 @@ pub(super) fn content(line: &str) -> &str {
     }
 }
 
-/// Whether the line is in what the model is shown.
+/// Returns whether the line is in what the model is shown.
 pub(super) fn is_in_view(run: &Run, fact: &Fact) -> bool {
     run.history().view().iter().any(|item| text_of(&item.message).contains(&fact.line))
 }

@@ -248,7 +248,7 @@ fn link(rest: &str) -> Option<Found> {
     Some(Found::Text { length, text, ink: Ink::PLAIN })
 }
 
-/// Whether more may make a link of it.
+/// Returns whether more may make a link of it.
 fn may_be_link(rest: &str) -> bool {
     match rest[1..].split_once(']') {
         None => !rest[1..].contains('['),
@@ -268,7 +268,7 @@ fn may_be_fence(word: &str) -> bool {
     word.starts_with("```") || word.starts_with("~~~")
 }
 
-/// Whether a word may be the mark of a line, and what follows says whether it is.
+/// Returns whether a word may be the mark of a line, and what follows says whether it is.
 fn begins_line(word: &str) -> bool {
     is_mark(word) || word == ">" || word.bytes().all(|byte| byte == b'#')
 }

@@ -16,7 +16,7 @@ impl Ink {
     /// As it stands, without a colour of its own.
     pub(crate) const PLAIN: Self = Self(16);
 
-    /// Whether no mark in the text means anything.
+    /// Returns whether no mark in the text means anything.
     pub(crate) fn is_literal(self) -> bool {
         self.0 & (Self::CODE.0 | Self::PLAIN.0) != 0
     }
@@ -50,7 +50,7 @@ impl Style {
         Self { colour }
     }
 
-    /// Whether there are colours.
+    /// Returns whether there are colours.
     pub(crate) fn has_colour(self) -> bool {
         self.colour
     }

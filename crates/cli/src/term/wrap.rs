@@ -93,7 +93,7 @@ impl Wrap {
         out.push_str(&codes);
     }
 
-    /// Whether the current line is empty.
+    /// Returns whether the current line is empty.
     pub(crate) fn is_at_start(&self) -> bool {
         self.column == 0 && self.word.is_empty()
     }

@@ -15,7 +15,7 @@ impl Command {
         self.usage.split(' ').next().unwrap_or_default()
     }
 
-    /// Whether it says nothing without more words.
+    /// Returns whether it says nothing without more words.
     pub(crate) fn needs_words(&self) -> bool {
         self.usage.split(' ').nth(1).is_some_and(|word| !word.starts_with('['))
     }

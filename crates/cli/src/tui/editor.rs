@@ -41,7 +41,7 @@ impl Editor {
         editor
     }
 
-    /// Whether nothing is written.
+    /// Returns whether nothing is written.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

@@ -69,7 +69,7 @@ impl Action {
 /// More keys at once than anybody types.
 const TYPED_AT_ONCE: usize = 8;
 
-/// Whether what came at once looks like the beginning of a paste that the terminal did not mark.
+/// Returns whether what came at once looks like the beginning of a paste that the terminal did not mark.
 pub(crate) fn is_paste(batch: &[Event]) -> bool {
     batch.len() > TYPED_AT_ONCE && batch.iter().all(|event| letter(event).is_some())
 }

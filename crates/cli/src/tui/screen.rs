@@ -173,7 +173,7 @@ fn columns() -> u16 {
     u16::try_from(size().0).unwrap_or(u16::MAX)
 }
 
-/// Whether the terminal is still there.
+/// Returns whether the terminal is still there.
 pub(crate) fn is_there() -> bool {
     tcgetattr(io::stdin()).is_ok()
 }

@@ -432,8 +432,8 @@ impl Word {
     }
 }
 
-/// Whether two letters, in any case, seldom stand together in English and in source code. The lowest five bits of
-/// a letter are its place in the alphabet, from 1.
+/// Returns whether two letters, in any case, seldom stand together in English and in source code. The lowest five
+/// bits of a letter are its place in the alphabet, from 1.
 fn is_rare(first: u8, second: u8) -> bool {
     let common = COMMON_PAIRS[usize::from(first & 31)] << 1;
     first != 0 && (common >> (second & 31)) & 1 == 0

@@ -58,13 +58,14 @@ impl History {
         &self.counter
     }
 
-    /// Whether the model has the tool `recall`, which returns what went by its handle.
+    /// Returns whether the model has the tool `recall`, which returns what went by its handle.
     pub fn has_recall(&self) -> bool {
         !self.without_recall
     }
 
-    /// Whether the next request offers the tool `recall`: once anything of the session was pruned, truncated or
-    /// compacted, and from then on, whatever is undone later. Forks and restarted sessions follow from their logs.
+    /// Returns whether the next request offers the tool `recall`: once anything of the session was pruned,
+    /// truncated or compacted, and from then on, whatever is undone later. Forks and restarted sessions follow from
+    /// their logs.
     pub fn offers_recall(&self) -> bool {
         self.has_recall() && (self.has_truncated || !self.edits.is_empty())
     }
@@ -134,12 +135,13 @@ impl History {
         self.anchor.as_ref()
     }
 
-    /// Whether the server's usage reports are set aside, because several in a row could not be true: nothing rests on them then.
+    /// Returns whether the server's usage reports are set aside, because several in a row could not be true:
+    /// nothing rests on them then.
     pub fn usage_is_unreliable(&self) -> bool {
         self.usage_is_unreliable
     }
 
-    /// Whether the server has once reported more than the call before: its reports follow the requests.
+    /// Returns whether the server has once reported more than the call before: its reports follow the requests.
     pub fn reports_grow(&self) -> bool {
         self.reports_grow
     }
@@ -219,7 +221,7 @@ impl History {
         self.calls_since_edit
     }
 
-    /// Whether nobody is to be asked for a summary for now, because that has failed again and again.
+    /// Returns whether nobody is to be asked for a summary for now, because that has failed again and again.
     pub fn summaries_rest(&self) -> bool {
         self.summaries.rest()
     }
@@ -229,8 +231,8 @@ impl History {
         self.summaries.failed
     }
 
-    /// Whether the provider's cache, which forgets after `life_ms`, has forgotten the last request by the time of the
-    /// newest event; or there was none with this model.
+    /// Returns whether the provider's cache, which forgets after `life_ms`, has forgotten the last request by the
+    /// time of the newest event; or there was none with this model.
     pub fn is_cold(&self, life_ms: Millis) -> bool {
         self.last_call_at.is_none_or(|at| self.now.saturating_sub(at) > life_ms)
     }
@@ -245,7 +247,7 @@ impl History {
         &self.choice
     }
 
-    /// Whether the next step is the first since the model was switched.
+    /// Returns whether the next step is the first since the model was switched.
     pub fn is_switched(&self) -> bool {
         self.switched
     }
@@ -299,7 +301,7 @@ impl History {
         undone.flat_map(|state| state.edit.ops.iter().map(crate::event::ViewOp::range)).collect()
     }
 
-    /// Whether `edit_id`, an edit of the view or an omission, can be undone now.
+    /// Returns whether `edit_id`, an edit of the view or an omission, can be undone now.
     ///
     /// # Errors
     /// [`UndoError`].
@@ -350,7 +352,8 @@ impl History {
         self.view.last().is_none_or(|item| item.message.role == Role::Assistant)
     }
 
-    /// Whether the view ends with the beginning of an answer that we stopped to make room: the next goes on with it.
+    /// Returns whether the view ends with the beginning of an answer that we stopped to make room: the next goes on
+    /// with it.
     pub fn is_paused(&self) -> bool {
         self.paused().is_some()
     }
@@ -360,7 +363,7 @@ impl History {
         self.paused().is_some_and(|piece| self.broken_piece == Some(piece.seq))
     }
 
-    /// Whether the present model's server has refused to go on with an answer that was paused.
+    /// Returns whether the present model's server has refused to go on with an answer that was paused.
     pub fn refused_to_go_on(&self) -> bool {
         self.refused_to_go_on
     }
@@ -381,7 +384,7 @@ impl History {
         whole.unwrap_or_else(|| Message::clone(&piece.message))
     }
 
-    /// Whether the answer that `piece` belongs to goes on in a later one that counts.
+    /// Returns whether the answer that `piece` belongs to goes on in a later one that counts.
     pub fn is_continued(&self, piece: &Entry) -> bool {
         let after = self.entries.partition_point(|entry| entry.seq <= piece.seq);
         let goes_on = |entry: &&Entry| entry.goes_on() && entry.begins == piece.begins;

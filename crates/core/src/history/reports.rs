@@ -9,7 +9,7 @@ use crate::usage::Usage;
 /// Smaller windows are no windows, whatever an error text seems to say. In tokens.
 const SMALLEST_WINDOW: u64 = 512;
 
-/// Whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
+/// Returns whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
 /// the uncached part only, or nonsense: such a number is no anchor.
 fn is_plausible(reported: u64, fixed_tokens: u64, sent: &Groups) -> bool {
     let counted = fixed_tokens.saturating_add(sent.total());
@@ -94,8 +94,8 @@ impl Miss {
         Self { tokens, per_mille, counts }
     }
 
-    /// Whether the next report takes back what this one said: the estimate rests on it, and is now as far off to the
-    /// other side. After an edit only what cannot be is told from what the edit left out.
+    /// Returns whether the next report takes back what this one said: the estimate rests on it, and is now as far
+    /// off to the other side. After an edit only what cannot be is told from what the edit left out.
     fn is_taken_back_by(&self, next: &Self, edited: bool) -> bool {
         if edited {
             return self.per_mille < BEYOND_ANY_PER_MILLE && next.per_mille >= 1_000;
@@ -131,7 +131,7 @@ impl History {
         self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
     }
 
-    /// Whether the next request begins with the one that the anchor's call has counted.
+    /// Returns whether the next request begins with the one that the anchor's call has counted.
     fn extends_anchor(&self, fixed_tokens: u64) -> bool {
         let is_same = |anchor: &Anchor| anchor.fixed == fixed_tokens;
         self.anchor.as_ref().is_some_and(is_same) && !self.is_edited()
@@ -142,8 +142,9 @@ impl History {
         self.anchor.as_ref().map_or(0, |anchor| anchor.input)
     }
 
-    /// Whether a report cannot be one of this request: it has not grown with it, or says less than was reported of its
-    /// beginning and less than half of what was sent. Servers report what no cache had, a constant, or nothing of the tools.
+    /// Returns whether a report cannot be one of this request: it has not grown with it, or says less than was
+    /// reported of its beginning and less than half of what was sent. Servers report what no cache had, a constant,
+    /// or nothing of the tools.
     fn contradicts(&self, reported: u64, sent: &Groups, fixed_tokens: u64) -> bool {
         if !self.extends_anchor(fixed_tokens) {
             return false;
@@ -329,7 +330,7 @@ impl History {
         self.errors_per_mille.push_back(miss.per_mille);
     }
 
-    /// Whether the report before was false, and is forgotten.
+    /// Returns whether the report before was false, and is forgotten.
     fn takes_back(&mut self, miss: &Miss) -> bool {
         let Some(before) =
             self.last_miss.take().filter(|before| before.is_taken_back_by(miss, self.is_edited()))
@@ -342,7 +343,7 @@ impl History {
         true
     }
 
-    /// Whether what the anchor has counted is not shown as it was then.
+    /// Returns whether what the anchor has counted is not shown as it was then.
     fn is_edited(&self) -> bool {
         self.anchor.as_ref().is_some_and(|anchor| anchor.view_tokens != self.kept_groups.total())
     }

@@ -158,7 +158,7 @@ impl Entry {
         self.groups = self.shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
     }
 
-    /// Whether it goes on with an answer that was paused.
+    /// Returns whether it goes on with an answer that was paused.
     pub fn goes_on(&self) -> bool {
         self.begins < self.seq
     }
@@ -433,7 +433,7 @@ fn valid_name(name: &str) -> Option<String> {
     Some(if mended.is_empty() { "unnamed".to_owned() } else { mended })
 }
 
-/// Whether a text is one JSON object.
+/// Returns whether a text is one JSON object.
 pub(crate) fn is_object(text: &str) -> bool {
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }

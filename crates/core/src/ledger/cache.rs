@@ -101,7 +101,7 @@ fn joined(ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     joined
 }
 
-/// Whether `whole` begins with all of `part`.
+/// Returns whether `whole` begins with all of `part`.
 fn is_beginning(part: &[Range<usize>], whole: &[Range<usize>]) -> bool {
     let Some((last, before)) = part.split_last() else { return true };
     let Some(same) = whole.get(..before.len()) else { return false };

@@ -211,7 +211,7 @@ fn is_id_key(key: &str) -> bool {
         && !matches!(key.as_str(), "linenumber" | "width" | "grid" | "postcode" | "zipcode" | "keycode")
 }
 
-/// Whether a word names one thing: an address, a hash, an id with its digits, an issue, a version, a date.
+/// Returns whether a word names one thing: an address, a hash, an id with its digits, an issue, a version, a date.
 pub(super) fn is_name(word: &str) -> bool {
     if word.starts_with("https://") || word.starts_with("http://") {
         return (12..=MOST_ADDRESS_BYTES).contains(&word.len());

@@ -156,7 +156,8 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    /// Whether a pruning agent has not answered in the JSON that was asked for: it may be a model that cannot.
+    /// Returns whether a pruning agent has not answered in the JSON that was asked for: it may be a model that
+    /// cannot.
     pub fn is_other_form(&self) -> bool {
         matches!(self, Self::Incomplete(NO_JSON | OTHER_JSON))
     }

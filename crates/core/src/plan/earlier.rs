@@ -62,12 +62,12 @@ impl EarlierSummary {
         self.is_kept
     }
 
-    /// Whether a newer text carries it on.
+    /// Returns whether a newer text carries it on.
     pub(super) fn is_carried_by(&self, newer: &str) -> bool {
         self.text.is_empty() || carries(newer, &self.text)
     }
 
-    /// Whether less than all of it is shown.
+    /// Returns whether less than all of it is shown.
     pub(super) fn is_shortened(&self) -> bool {
         self.most_tokens < self.tokens
     }

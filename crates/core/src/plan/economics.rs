@@ -38,7 +38,7 @@ pub struct EditCost {
 }
 
 impl Prices {
-    /// Whether they say anything: a free model has no economics.
+    /// Returns whether they say anything: a free model has no economics.
     pub fn are_known(&self) -> bool {
         self.input > 0.0
     }

@@ -142,7 +142,7 @@ fn words_of(summary: &str) -> String {
     }
 }
 
-/// Whether a line is the title of a section that an extract has below its ledger.
+/// Returns whether a line is the title of a section that an extract has below its ledger.
 pub(super) fn is_section_title(line: &str) -> bool {
     let title = line.trim().strip_suffix(':');
     title.is_some_and(|title| [STATE, EARLIER, SAID].contains(&title))

@@ -20,7 +20,7 @@ impl Scene<'_> {
         self.prune_within(protection)
     }
 
-    /// Whether the protected turns alone reach the trigger: one long turn of many steps.
+    /// Returns whether the protected turns alone reach the trigger: one long turn of many steps.
     fn turns_are_too_much(&self) -> bool {
         let older = self.before_cut(self.protected_from(Protection::Turns, PROTECTED_TURNS));
         self.after(&older, Groups::default()).bound() >= self.trigger

@@ -163,12 +163,12 @@ impl Pruning {
         })
     }
 
-    /// Whether nothing usable was said of anything.
+    /// Returns whether nothing usable was said of anything.
     pub(super) fn is_given_up(&self) -> bool {
         self.is_done() && self.missing().count() == self.pieces.len()
     }
 
-    /// Whether nothing is said, neither by it nor by an extract.
+    /// Returns whether nothing is said, neither by it nor by an extract.
     pub(super) fn is_silent(&self) -> bool {
         self.summaries.is_empty() && !self.kept.iter().any(|kept| !matches!(kept, Kept::Item(_)))
     }

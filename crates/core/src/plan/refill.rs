@@ -68,7 +68,7 @@ impl Scene<'_> {
         choice.cleared.sort_unstable();
     }
 
-    /// Whether clearing `marked` saves more than the least that is worth it.
+    /// Returns whether clearing `marked` saves more than the least that is worth it.
     pub(crate) fn is_worth_clearing(&self, marked: &[usize]) -> bool {
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
         saved > self.policy.prune.minimum_tokens.min(self.budget.usable / 10)

@@ -97,12 +97,12 @@ impl<'a> Scene<'a> {
         plan
     }
 
-    /// Whether tokens cost something, as far as is known.
+    /// Returns whether tokens cost something, as far as is known.
     pub fn is_priced(&self) -> bool {
         self.policy.prices.as_ref().is_some_and(Prices::are_known)
     }
 
-    /// Whether a person asked for it.
+    /// Returns whether a person asked for it.
     pub fn is_requested(&self) -> bool {
         matches!(self.occasion, Occasion::Requested { .. })
     }
@@ -133,7 +133,7 @@ impl<'a> Scene<'a> {
         self.after(gone, Groups::of(draft::HEADER_TOKENS + self.earlier(gone).shown_tokens())).bound()
     }
 
-    /// Whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
+    /// Returns whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
     pub fn would_fit(&self, gone: &[bool], added: u64) -> bool {
         self.after(gone, Groups::of(added + draft::HEADER_TOKENS)).bound() < self.trigger
     }
@@ -220,7 +220,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Whether the model has not seen the newest results, and what it is sent is up to us.
+    /// Returns whether the model has not seen the newest results, and what it is sent is up to us.
     pub(super) fn is_unread(&self) -> bool {
         *self.occasion == Occasion::Routine && !self.history.is_answered()
     }
@@ -251,14 +251,14 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether no strategy may leave a unit out.
+    /// Returns whether no strategy may leave a unit out.
     pub(super) fn stays(&self, unit: usize) -> bool {
         // What was said of an answer that goes on.
         let is_paused = unit + 1 == self.units.len() && self.history.is_paused();
         self.units[unit].pinned || Some(unit) == self.newest_typed || is_paused
     }
 
-    /// Whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
+    /// Returns whether committing `edit` leaves a smaller view under the trigger, and the strategy agrees.
     pub(super) fn may_commit(&self, edit: &ViewEdit) -> bool {
         if edit.compressed_bound >= self.trigger || edit.compressed_bound >= self.before {
             return false;

@@ -27,12 +27,12 @@ impl Language {
         Self::Russian,
     ];
 
-    /// Whether `word`, written small, joins other words and says nothing itself.
+    /// Returns whether `word`, written small, joins other words and says nothing itself.
     pub(super) fn has_function_word(self, word: &str) -> bool {
         lists_word(self.function_words(), word)
     }
 
-    /// Whether `word`, written small, asks for a time.
+    /// Returns whether `word`, written small, asks for a time.
     pub(super) fn asks_for_time(self, word: &str) -> bool {
         let words = match self {
             Self::English => "when date",

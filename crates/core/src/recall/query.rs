@@ -62,7 +62,7 @@ pub(super) struct QueryTerm {
 }
 
 impl Query {
-    /// Whether no text has any of its words.
+    /// Returns whether no text has any of its words.
     pub fn is_hopeless(&self) -> bool {
         self.roots.iter().all(|(_, worth)| *worth == 0.0)
     }

@@ -24,7 +24,7 @@ const QUESTION_WORDS: u64 = 60;
 /// Words before a colon that label a text.
 const LABEL_WORDS: usize = 3;
 
-/// Whether a text of so many words asks something.
+/// Returns whether a text of so many words asks something.
 pub(super) fn is_question(text: &str, words: u64) -> bool {
     words <= QUESTION_WORDS && text.trim_end().ends_with(['?', '？', '؟'])
 }

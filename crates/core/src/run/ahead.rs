@@ -22,7 +22,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it can still be committed to that view.
+    /// Returns whether it can still be committed to that view.
     fn is_about(&self, view: &[ViewItem]) -> bool {
         match &self.stand_in {
             Some(edit) => self.stage != Stage::Void && self.draft.is_stood_in_by(edit, view),
@@ -174,7 +174,7 @@ impl Run {
         matches!(candidate.stage, Stage::Ready | Stage::Writing).then_some(&*candidate.draft)
     }
 
-    /// Whether an edit is what became of the candidate; if that is on its way, the edit stands in for it.
+    /// Returns whether an edit is what became of the candidate; if that is on its way, the edit stands in for it.
     pub(super) fn became(&self, edit: &ViewEdit) -> bool {
         self.coming().is_some_and(|draft| draft.became(edit))
     }
@@ -238,7 +238,7 @@ impl Run {
         (candidate.stage == Stage::Ready).then_some(&*candidate.draft)
     }
 
-    /// Whether a summary is on its way and there is room to go on without it.
+    /// Returns whether a summary is on its way and there is room to go on without it.
     pub(super) fn can_go_on_without(&self) -> bool {
         let on_its_way = self.candidate.as_ref().is_some_and(|candidate| {
             candidate.stand_in.is_none() && matches!(candidate.stage, Stage::Asking | Stage::Writing)

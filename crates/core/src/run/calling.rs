@@ -50,7 +50,7 @@ impl Run {
         self.append(vec![EventBody::StepStarted(Box::new(start))], Then::CallModel { step }, out);
     }
 
-    /// Whether the model was told that the run's time is over.
+    /// Returns whether the model was told that the run's time is over.
     pub(super) fn is_time_up(&self) -> bool {
         self.history.open_run().is_some_and(|run| run.time_is_up)
     }
@@ -352,7 +352,7 @@ impl Run {
     }
 }
 
-/// Whether the server was reached and will not answer, and neither waiting nor a person can change that.
+/// Returns whether the server was reached and will not answer, and neither waiting nor a person can change that.
 fn is_servers_no(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::InvalidRequest | ErrorCode::ThirdParty | ErrorCode::NotFound)
 }

@@ -77,7 +77,7 @@ impl Run {
         }
     }
 
-    /// Whether the next step may wait for a summary.
+    /// Returns whether the next step may wait for a summary.
     fn may_wait(&self, occasion: &Occasion) -> bool {
         let waits = self.settings.policy.strategy.waits() && !self.history.summaries_rest();
         waits || matches!(occasion, Occasion::Requested { .. })
@@ -126,8 +126,8 @@ impl Run {
         format!("the provider refused the request: {}", said.trim_end_matches('.'))
     }
 
-    /// Whether only a window that a refusal named stands in the way, and this run has not asked yet: a refusal may
-    /// have been wrong, and a session must not end with it.
+    /// Returns whether only a window that a refusal named stands in the way, and this run has not asked yet: a
+    /// refusal may have been wrong, and a session must not end with it.
     fn may_ask_again(&self) -> bool {
         let known = self.settings.model.window.or(self.history.window()).unwrap_or(ASSUMED_WINDOW);
         let asked = self.history.open_run().is_some_and(|run| run.steps > 0);

@@ -263,7 +263,7 @@ struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    /// Whether `draft` is written with that. What cannot be used is ignored, and said with the compaction.
+    /// Returns whether `draft` is written with that. What cannot be used is ignored, and said with the compaction.
     fn apply(self, draft: &mut SummaryDraft, history: &History) -> bool {
         match self.instructions {
             Some(Ok(text)) => draft.instruct(text),

@@ -82,15 +82,15 @@ impl MatchingRule {
     }
 }
 
-/// Whether a value can do more than a pattern that allows it shows: a shell's signs, or a way up in a path, that are
-/// not in the pattern.
+/// Returns whether a value can do more than a pattern that allows it shows: a shell's signs, or a way up in a path,
+/// that are not in the pattern.
 fn says_more(value: &str, pattern: &str) -> bool {
     let goes_up = |text: &str| text.split('/').any(|part| part == "..");
     value.contains(|c| MEANS_MORE.contains(&c) && !pattern.contains(c))
         || (goes_up(value) && !goes_up(pattern))
 }
 
-/// Whether a text fits a pattern. Its time is that of both lengths multiplied, at worst.
+/// Returns whether a text fits a pattern. Its time is that of both lengths multiplied, at worst.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);

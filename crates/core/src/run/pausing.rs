@@ -55,7 +55,7 @@ impl Run {
         if bound > usable && own < usable { own } else { bound }
     }
 
-    /// Whether the model goes on with what a request ends with, as far as its server has not shown otherwise.
+    /// Returns whether the model goes on with what a request ends with, as far as its server has not shown otherwise.
     pub(super) fn can_go_on(&self) -> bool {
         self.settings.model.prefill && !self.history.refused_to_go_on()
     }
@@ -83,7 +83,7 @@ impl Run {
         (!ends_before && is_worth_it).then_some(at)
     }
 
-    /// Whether what must stay of a view with `said` tokens more leaves room for the rest of the answer.
+    /// Returns whether what must stay of a view with `said` tokens more leaves room for the rest of the answer.
     fn can_make_room(&self, said: u64) -> bool {
         let stays = self.settings.fixed.tokens + self.history.overhead_tokens() + self.must_stay() + said;
         stays < plan::pause_target(&self.budget())
@@ -114,14 +114,14 @@ impl Run {
         parts
     }
 
-    /// Whether the limit that ended the answer was one that we set for it to pause before.
+    /// Returns whether the limit that ended the answer was one that we set for it to pause before.
     pub(super) fn ended_at_our_limit(&self, parts: &[Part]) -> bool {
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
         let is_ours = calling.is_some_and(|start| start.max_output_tokens < self.most_output());
         is_ours && self.pause_at().is_some() && ends_in_text(parts)
     }
 
-    /// Whether a compaction would find enough to leave out beside what must stay.
+    /// Returns whether a compaction would find enough to leave out beside what must stay.
     fn has_room_to_make(&self) -> bool {
         self.history.view_tokens().saturating_sub(self.must_stay()) > self.budget().progress()
     }
@@ -152,13 +152,13 @@ impl Run {
         self.append_with(events, Vec::new(), vec![step], Then::Prepare, out);
     }
 
-    /// Whether the model has to say something: to what it was told last, or the rest of an answer.
+    /// Returns whether the model has to say something: to what it was told last, or the rest of an answer.
     pub(super) fn owes_answer(&self) -> bool {
         let goes_on = || self.history.is_paused() && self.can_go_on() || self.history.is_broken_off();
         !self.history.is_answered() || goes_on()
     }
 
-    /// Whether the request can be sent, however little room it leaves.
+    /// Returns whether the request can be sent, however little room it leaves.
     pub(super) fn fits_the_window(&self) -> bool {
         self.meter().bound() < self.budget().window
     }
@@ -173,7 +173,7 @@ impl Run {
     }
 }
 
-/// Whether an answer can go on where it ends: in its text, and without calls.
+/// Returns whether an answer can go on where it ends: in its text, and without calls.
 pub(super) fn ends_in_text(parts: &[Part]) -> bool {
     parts.last().is_some_and(|part| part.as_text().is_some()) && !parts.iter().any(is_call)
 }

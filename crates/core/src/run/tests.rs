@@ -478,7 +478,7 @@ fn a_persons_time_is_not_the_runs() {
     assert_eq!(running(&effects).len(), 1);
 }
 
-/// Whether the server is asked to count.
+/// Returns whether the server is asked to count.
 fn counts(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Count { .. }))
 }

@@ -164,7 +164,7 @@ pub(crate) fn for_each_name(message: &Message, mut take: impl FnMut(&str)) {
     });
 }
 
-/// Whether a text begins the way our own summaries do.
+/// Returns whether a text begins the way our own summaries do.
 pub(crate) fn is_summary(text: &str) -> bool {
     let count = text.trim_start().strip_prefix(MARK).and_then(|rest| rest.strip_prefix(" of "));
     count.is_some_and(|count| count.starts_with(|char: char| char.is_ascii_digit()))
@@ -186,7 +186,7 @@ pub(crate) fn rules(text: &str) -> (Vec<(usize, &str)>, usize) {
     (found, count)
 }
 
-/// Whether a text has more than one word. Scripts without blanks have them in one run.
+/// Returns whether a text has more than one word. Scripts without blanks have them in one run.
 pub(crate) fn says_something(text: &str) -> bool {
     word_pairs(text).next().is_some() || text.chars().filter(|char| code::is_unspaced(*char)).nth(3).is_some()
 }
@@ -221,7 +221,8 @@ const ABBREVIATIONS: &[&str] = &[
     "ms", "nr", "resp", "usw", "vgl", "viz", "vs", "напр", "т.е", "т.д",
 ];
 
-/// Whether the full stop between `before` and `after` belongs to the word before it: `e.g. this`, `z. B. das`, `v. 2`.
+/// Returns whether the full stop between `before` and `after` belongs to the word before it: `e.g. this`, `z. B.
+/// das`, `v. 2`.
 pub(crate) fn is_abbreviation(before: &str, after: &str) -> bool {
     let word = before.rsplit([' ', '(', '"', '“', '„']).next().unwrap_or_default();
     let next = after.trim_start().chars().next();
@@ -243,7 +244,7 @@ pub(crate) fn is_abbreviation(before: &str, after: &str) -> bool {
     }
 }
 
-/// Whether the word before the last letter was abbreviated too: `z. B.`.
+/// Returns whether the word before the last letter was abbreviated too: `z. B.`.
 fn ends_abbreviated(before: &str, letter: &str) -> bool {
     let rest = before.strip_suffix(letter).unwrap_or_default().trim_end();
     let mut chars = rest.chars().rev();
@@ -252,7 +253,7 @@ fn ends_abbreviated(before: &str, letter: &str) -> bool {
         && !chars.next().is_some_and(char::is_alphanumeric)
 }
 
-/// Whether one of `marks` stands in the sentence as words of its own.
+/// Returns whether one of `marks` stands in the sentence as words of its own.
 pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
     let padded = plain_words(sentence);
     marks.iter().any(|mark| padded.match_indices(mark).any(|(at, _)| stands_alone(&padded, at, mark.len())))
@@ -434,7 +435,7 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Whether a line says that something went wrong.
+/// Returns whether a line says that something went wrong.
 pub fn is_error_line(line: &str) -> bool {
     let bytes = line.as_bytes();
     let begins = |at: usize, word: &str| {
@@ -447,7 +448,7 @@ pub fn is_error_line(line: &str) -> bool {
     })
 }
 
-/// Whether a word is a unit of measure: `ms`, `%`, `KiB`.
+/// Returns whether a word is a unit of measure: `ms`, `%`, `KiB`.
 pub fn is_unit(word: &str) -> bool {
     word.len() <= MAX_UNIT_BYTES && UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
 }
@@ -460,7 +461,7 @@ pub fn without_position(word: &str) -> &str {
     }
 }
 
-/// Whether a word is a path or an address. Slashes alone make none: `and/or`, `1/2`.
+/// Returns whether a word is a path or an address. Slashes alone make none: `and/or`, `1/2`.
 pub fn is_path(word: &str) -> bool {
     let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
     let extension =
@@ -472,7 +473,7 @@ pub fn is_path(word: &str) -> bool {
     has_letters && (known || rooted || (deep && !folder.is_empty()))
 }
 
-/// Whether a word is a name that a program gave: `camelCase`, `snake_case`, `a::path`, a hexadecimal id.
+/// Returns whether a word is a name that a program gave: `camelCase`, `snake_case`, `a::path`, a hexadecimal id.
 pub fn is_identifier(word: &str) -> bool {
     if word.len() < 4 {
         return false;

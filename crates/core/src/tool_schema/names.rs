@@ -29,7 +29,7 @@ pub struct PropertyNames {
 }
 
 impl PropertyNames {
-    /// Whether every name is the tool's own.
+    /// Returns whether every name is the tool's own.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -123,7 +123,7 @@ pub(super) fn renamed(schema: &mut Value) -> PropertyNames {
     rename(schema, &new_names)
 }
 
-/// Whether every provider takes the name: `[a-zA-Z0-9_.-]{1,64}`.
+/// Returns whether every provider takes the name: `[a-zA-Z0-9_.-]{1,64}`.
 fn is_accepted(name: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_known)

@@ -81,7 +81,7 @@ impl Said<'_> {
         list.ok_or_else(|| self.bad("must be a string or a list of strings"))
     }
 
-    /// Whether it says as much as nothing.
+    /// Returns whether it says as much as nothing.
     fn is_empty(&self) -> bool {
         match self.value {
             Value::Null | Value::Bool(false) => true,

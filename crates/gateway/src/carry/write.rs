@@ -49,7 +49,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Whether it could be said.
+    /// Returns whether it could be said.
     fn one(&mut self, param: &str, want: Want) -> Result<bool, Bad> {
         let kind = self.to.kind;
         let is_local = kind == Kind::OpenAiCompatible && self.to.is_local;

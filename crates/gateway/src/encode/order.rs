@@ -82,7 +82,7 @@ impl Arguments {
         }
     }
 
-    /// Whether an object has come to its end. What is none may always go on.
+    /// Returns whether an object has come to its end. What is none may always go on.
     fn is_whole(&self) -> bool {
         self.begun && self.depth == 0 && !self.in_string
     }

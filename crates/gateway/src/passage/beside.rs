@@ -25,7 +25,7 @@ const MOST_TASKS: usize = 64;
 pub(crate) struct Tasks(Mutex<JoinSet<()>>);
 
 impl Tasks {
-    /// Whether it was begun: not if there are too many.
+    /// Returns whether it was begun: not if there are too many.
     fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
@@ -205,7 +205,7 @@ impl Route {
         *permit.0.trial() = Trial::Over(Tried { totals: Arc::clone(&self.totals), outcome, at });
     }
 
-    /// Whether somebody else has got the summary, or has just tried in vain.
+    /// Returns whether somebody else has got the summary, or has just tried in vain.
     async fn is_settled_elsewhere(&self) -> bool {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();

@@ -68,7 +68,7 @@ pub(super) struct Midway {
 }
 
 impl Midway {
-    /// Whether what comes next, behind so many items, is the answer that room was made for.
+    /// Returns whether what comes next, behind so many items, is the answer that room was made for.
     fn goes_on_with(&self, items: usize, next: &[Vec<Piece>]) -> bool {
         let answer = next.iter().flatten().map_while(|piece| match piece {
             Piece::Assistant(parts) => Some(parts),
@@ -230,7 +230,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether the request goes on with the known items, or is the same. Items with the same bytes need no name.
+    /// Returns whether the request goes on with the known items, or is the same. Items with the same bytes need no
+    /// name.
     pub(super) fn extend(&mut self, known: &Known) -> Result<bool, Bad> {
         if known.request.items.len() > self.len() {
             return Ok(false);

@@ -514,7 +514,7 @@ fn reported(answer: &Answer) -> Option<&Usage> {
     answer.usage.as_ref().filter(|usage| usage.input_tokens > 0)
 }
 
-/// Whether an event has something for the caller.
+/// Returns whether an event has something for the caller.
 fn says(event: &ModelEvent) -> bool {
     match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
@@ -641,7 +641,7 @@ fn media_of(message: &Message) -> impl Iterator<Item = (&str, &Part)> {
     inner.filter_map(|part| Some((media_hash(part)?, part)))
 }
 
-/// Whether a tool's result says that the call failed.
+/// Returns whether a tool's result says that the call failed.
 fn has_failed(message: &Message) -> bool {
     let failed = |part: &Part| matches!(part, Part::ToolResult(result) if result.status == ToolStatus::Error);
     message.parts.iter().any(failed)

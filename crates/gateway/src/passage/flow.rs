@@ -282,7 +282,7 @@ impl Flow {
         .map(|time| Instant::now() + time)
     }
 
-    /// Whether anything but comments and pings came.
+    /// Returns whether anything but comments and pings came.
     fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
         let mut says = false;
@@ -332,7 +332,7 @@ impl Flow {
         }
     }
 
-    /// Whether the answer is to be stopped before this event.
+    /// Returns whether the answer is to be stopped before this event.
     fn must_stop(&mut self, raw: &[u8]) -> bool {
         // A call that is answered here is waited for.
         if self.has_hidden() {

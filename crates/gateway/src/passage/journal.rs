@@ -245,7 +245,7 @@ impl Route {
 }
 
 impl Journal {
-    /// Whether a conversation goes on with the one that it is about.
+    /// Returns whether a conversation goes on with the one that it is about.
     fn is_of(&self, chain: &[Name]) -> bool {
         let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
         let prefix = newest.and_then(|at| chain.get(at)).map(hex);

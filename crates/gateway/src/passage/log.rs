@@ -277,12 +277,12 @@ impl Log {
         self.stopgaps.extend(stopgap.map(|stopgap| (seq, stopgap)));
     }
 
-    /// Whether an extract stands for a summary that is still wanted.
+    /// Returns whether an extract stands for a summary that is still wanted.
     pub(super) fn is_pending(&self) -> bool {
         self.stopgaps.values().any(Stopgap::is_pending)
     }
 
-    /// Whether such a summary is to be tried now.
+    /// Returns whether such a summary is to be tried now.
     pub(super) fn is_due(&self, now: u64) -> bool {
         self.stopgaps.values().any(|stopgap| stopgap.is_due(now))
     }
@@ -381,8 +381,8 @@ impl Log {
         }
     }
 
-    /// Whether the model is shown what it is to answer: the newest message, of calls all with their results, and what a
-    /// person typed last. An edit that was made for a longer conversation may leave it out.
+    /// Returns whether the model is shown what it is to answer: the newest message, of calls all with their
+    /// results, and what a person typed last. An edit that was made for a longer conversation may leave it out.
     pub(super) fn shows_newest(&self) -> bool {
         let entries = self.history.entries();
         let begins = |kind: &EntryKind| matches!(kind, EntryKind::Typed | EntryKind::Assistant(_));
@@ -395,7 +395,7 @@ impl Log {
         })
     }
 
-    /// Whether something is left out.
+    /// Returns whether something is left out.
     pub(super) fn is_shortened(&self) -> bool {
         self.history.edits().iter().any(|state| state.active)
     }

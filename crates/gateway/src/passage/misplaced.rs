@@ -59,7 +59,7 @@ impl Passage {
     }
 }
 
-/// Whether a client can read it: a proxy between here and the upstream answers with a page for people.
+/// Returns whether a client can read it: a proxy between here and the upstream answers with a page for people.
 fn is_error(bytes: &Bytes) -> bool {
     matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_)))
 }

@@ -217,7 +217,7 @@ impl Route {
         }
     }
 
-    /// Whether a person states the window, or a refusal has named it.
+    /// Returns whether a person states the window, or a refusal has named it.
     pub(super) fn has_said_window(&self) -> bool {
         let is_learned = self.window.source == LimitSource::Learned && !self.target.is_suspected();
         self.limits.source == LimitSource::Declared || is_learned
@@ -291,7 +291,7 @@ impl Route {
         Ok(self.work_on(end_bytes, end).await)
     }
 
-    /// Whether an extract is to give way to a summary, if there is one now.
+    /// Returns whether an extract is to give way to a summary, if there is one now.
     pub(super) fn is_due(&self, log: &Log, occasion: &Occasion) -> bool {
         *occasion == Occasion::Routine && log.is_due((self.passage.inner.parts.now)())
     }
@@ -359,13 +359,13 @@ impl Route {
         self.keep(&state.log, None).await;
     }
 
-    /// Whether there will be nothing to plan.
+    /// Returns whether there will be nothing to plan.
     fn is_roomy(&self, before: &Reading, occasion: &Occasion) -> bool {
         let line = self.policy.trigger.map(|trigger| self.budget().trigger(trigger));
         *occasion == Occasion::Routine && line.is_some_and(|line| before.bound() < line)
     }
 
-    /// Whether the upstream gets what the client has sent.
+    /// Returns whether the upstream gets what the client has sent.
     fn is_unchanged(&self, state: &State) -> bool {
         !self.crosses() && state.log.history.edits().is_empty() && state.noticed.is_empty()
     }

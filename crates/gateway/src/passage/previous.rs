@@ -21,7 +21,7 @@ pub(super) struct Keeps {
     asked: Bytes,
 }
 
-/// Whether answers of these upstreams are kept here: OpenAI's own server keeps them itself.
+/// Returns whether answers of these upstreams are kept here: OpenAI's own server keeps them itself.
 fn is_kept_here(wire: &dyn Wire, targets: &[Arc<Target>]) -> bool {
     wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
 }

@@ -72,20 +72,20 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Whether the model may look something up.
+    /// Returns whether the model may look something up.
     fn may_look_up(&self) -> bool {
         self.answered < MOST_ROUNDS
     }
 
-    /// Whether the model has asked on although it was told that there is no more: it is asked one last time, and may call
-    /// nothing.
+    /// Returns whether the model has asked on although it was told that there is no more: it is asked one last
+    /// time, and may call nothing.
     pub(super) fn must_answer(&self) -> bool {
         self.answered > MOST_ROUNDS + 1
     }
 }
 
 impl Route {
-    /// Whether conversations here have the tool, once something of them is left out.
+    /// Returns whether conversations here have the tool, once something of them is left out.
     pub(super) fn may_recall(&self) -> bool {
         self.without_tool().is_none()
     }
@@ -96,7 +96,7 @@ impl Route {
         let _ = self.no_tool.set(Some("the items are the client's"));
     }
 
-    /// Whether this request has the tool.
+    /// Returns whether this request has the tool.
     pub(super) fn recalls(&self, report: &Report) -> bool {
         report.action != Action::None && self.may_recall() && self.not_now().is_none()
     }
@@ -408,7 +408,7 @@ impl AfterWhole {
     }
 }
 
-/// Whether anything of an item goes out.
+/// Returns whether anything of an item goes out.
 fn has(steps: &[Step], item: usize) -> bool {
     steps.iter().any(|step| match step {
         Step::Keep(range) => range.contains(&item),
@@ -417,7 +417,7 @@ fn has(steps: &[Step], item: usize) -> bool {
     })
 }
 
-/// Whether an item is among those that go out as they are.
+/// Returns whether an item is among those that go out as they are.
 fn keeps(steps: &[Step], item: usize) -> bool {
     steps.iter().any(|step| match step {
         Step::Keep(range) => range.contains(&item),

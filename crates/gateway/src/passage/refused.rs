@@ -65,7 +65,7 @@ pub(super) struct Refused {
 }
 
 impl Came {
-    /// Whether a client can be given it, also when it was looked for something better.
+    /// Returns whether a client can be given it, also when it was looked for something better.
     pub(super) fn is_for_client(&self) -> bool {
         match self {
             Self::Stream { beginning, .. } => beginning.error.is_none(),
@@ -85,7 +85,7 @@ impl Came {
 }
 
 impl Route {
-    /// Whether the upstream says, or shows, that the request was too long.
+    /// Returns whether the upstream says, or shows, that the request was too long.
     pub(super) fn refused(&self, came: &Came, prepared: &Prepared) -> Option<Refused> {
         if let Some(seen) = came.seen() {
             let suspicion = self.suspicion(seen, prepared)?;

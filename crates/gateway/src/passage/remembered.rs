@@ -60,8 +60,8 @@ impl Route {
         State::new(counter, Origin { provider: "client".to_owned(), api, ..origin }, self.has_recall())
     }
 
-    /// Whether the model has the tool `recall` in this request: only then does what stands in the place of what went name a
-    /// handle.
+    /// Returns whether the model has the tool `recall` in this request: only then does what stands in the place of
+    /// what went name a handle.
     pub(super) fn has_recall(&self) -> bool {
         self.may_recall()
     }

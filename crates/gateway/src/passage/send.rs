@@ -264,7 +264,7 @@ impl Route {
         }
     }
 
-    /// Whether an answer that the client wants whole may have to be stopped on its way.
+    /// Returns whether an answer that the client wants whole may have to be stopped on its way.
     pub(super) fn must_collect(&self, prepared: &Prepared) -> bool {
         let line = self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger));
         let may_outgrow = |most: u64| prepared.bound.saturating_add(most) > self.window.tokens / 10 * 9;
@@ -273,7 +273,7 @@ impl Route {
         !self.passage.envelope.stream && (self.may_continue() && is_long || has_more)
     }
 
-    /// Whether an answer can be stopped and gone on with here.
+    /// Returns whether an answer can be stopped and gone on with here.
     pub(super) fn may_continue(&self) -> bool {
         let config = &self.passage.inner.config;
         let one = self.passage.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
@@ -285,7 +285,7 @@ impl Route {
         can && one && self.conversation.is_some() && self.limits.window.is_some()
     }
 
-    /// Whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
+    /// Returns whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
     pub(super) fn goes_on_exactly(&self) -> bool {
         match self.crosses() {
             // Whoever puts the request into other words marks the message too, where it has to be marked.
@@ -294,14 +294,14 @@ impl Route {
         }
     }
 
-    /// Whether the answer has no form that a model which is asked to go on would begin anew.
+    /// Returns whether the answer has no form that a model which is asked to go on would begin anew.
     fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
         let plain = |raw: &str| raw == "null" || !raw.contains("json");
         forms.iter().all(|form| self.passage.envelope.other(form).is_none_or(plain))
     }
 
-    /// Whether the client is to be told in the answer's text.
+    /// Returns whether the client is to be told in the answer's text.
     pub(super) fn notes(&self, prepared: &Prepared) -> bool {
         self.passage.inner.config.notices_in_text && prepared.report.action == Action::Compacted
     }
@@ -489,7 +489,8 @@ enum Unsent {
     Other(Fault),
 }
 
-/// Whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may be.
+/// Returns whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may
+/// be.
 pub(super) fn is_wordless(said: &str) -> bool {
     overflow::recognise(Some(StatusCode::UNPROCESSABLE_ENTITY.as_u16()), said).is_none()
 }
@@ -513,8 +514,8 @@ pub(super) fn kind_of(status: StatusCode, said: &str) -> FaultKind {
 /// The most that an answer has which says nothing but that there is no such path, in bytes.
 const MAX_NO_PATH_BYTES: u64 = 1_000;
 
-/// Whether an answer says that there is no API at its address: no such path, or a page for people. LM Studio says so
-/// with status 200: of a short answer the words are looked at. The answer is given back whole.
+/// Returns whether an answer says that there is no API at its address: no such path, or a page for people. LM
+/// Studio says so with status 200: of a short answer the words are looked at. The answer is given back whole.
 ///
 /// # Errors
 /// [`Fault`] if it breaks off.

@@ -63,12 +63,12 @@ impl Stopgap {
         Self { tries, rejected, again_at: now.saturating_add(wait) }
     }
 
-    /// Whether it is tried again at all.
+    /// Returns whether it is tried again at all.
     pub(super) fn is_pending(&self) -> bool {
         self.rejected < MOST_REJECTED
     }
 
-    /// Whether it is tried again now. A clock that was put back makes nobody wait longer.
+    /// Returns whether it is tried again now. A clock that was put back makes nobody wait longer.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let is_later = now < self.again_at && self.again_at <= now.saturating_add(LONGEST_WAIT_SECS);
         self.is_pending() && !is_later

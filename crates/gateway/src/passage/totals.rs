@@ -92,7 +92,7 @@ impl Totals {
         spent.is_estimated = true;
     }
 
-    /// Whether anything was asked of the upstream yet.
+    /// Returns whether anything was asked of the upstream yet.
     pub(super) fn has_calls(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).calls > 0
     }

@@ -46,8 +46,8 @@ impl Tries {
         Self { left: most.max(1) - 1, wait: BEFORE_NEXT_TRY, may_be_stale: true }
     }
 
-    /// Whether there is another try, which comes after a wait. What the upstream may have read and did not answer is sent
-    /// once more at most: the line may have been an old one that it was just closing.
+    /// Returns whether there is another try, which comes after a wait. What the upstream may have read and did not
+    /// answer is sent once more at most: the line may have been an old one that it was just closing.
     pub(super) async fn again(&mut self, failed: Failed) -> bool {
         let again = match failed {
             Failed::Unreached | Failed::Busy => true,

@@ -31,7 +31,7 @@ const NAMES: Names = Names {
     items_may_be_text: false,
 };
 
-/// Whether the model may, must or must not call a tool.
+/// Returns whether the model may, must or must not call a tool.
 ///
 /// # Errors
 /// [`Bad`] if it is said in a way that other dialects do not have.

@@ -77,7 +77,7 @@ impl Echo {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// Whether a model that was asked to go on has ended with nothing new.
+    /// Returns whether a model that was asked to go on has ended with nothing new.
     pub fn says_nothing(&self) -> bool {
         self.says_nothing
     }

@@ -166,7 +166,7 @@ enum Half {
     Second,
 }
 
-/// Whether the escape that may stand here is a half of a pair without the other one beside it.
+/// Returns whether the escape that may stand here is a half of a pair without the other one beside it.
 fn is_half_character(bytes: &[u8], at: usize) -> bool {
     match half(bytes, at) {
         Some(Half::First) => half(bytes, at + ESCAPE_BYTES) != Some(Half::Second),

@@ -67,7 +67,7 @@ impl Replay {
         all
     }
 
-    /// Whether these are the calls that the client has of this step.
+    /// Returns whether these are the calls that the client has of this step.
     pub(super) fn is_of(&self, ids: &[String]) -> bool {
         self.shown == ids
     }

@@ -186,7 +186,7 @@ fn text(text: String) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-/// Whether the model may, must or must not ask for a tool.
+/// Returns whether the model may, must or must not ask for a tool.
 ///
 /// # Errors
 /// [`Bad`] if that is said in a way that no other dialect has.

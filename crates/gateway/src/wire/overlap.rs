@@ -107,8 +107,8 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// Whether a few characters that were said before, and what follows them, are a repetition: it ends where the answer
-/// was stopped, which is at the end of a word.
+/// Returns whether a few characters that were said before, and what follows them, are a repetition: it ends where
+/// the answer was stopped, which is at the end of a word.
 fn is_repetition(chars: usize, rest: &str, is_without_blanks: bool) -> bool {
     let ends_word = rest.chars().next().is_none_or(|next| !next.is_alphanumeric());
     match is_without_blanks {
@@ -117,7 +117,7 @@ fn is_repetition(chars: usize, rest: &str, is_without_blanks: bool) -> bool {
     }
 }
 
-/// Whether a blank belongs before it.
+/// Returns whether a blank belongs before it.
 fn begins_word(first: char) -> bool {
     !first.is_whitespace() && !".,;:!?)]}…»”’%".contains(first)
 }

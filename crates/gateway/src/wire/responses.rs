@@ -233,7 +233,7 @@ pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
     names.collect()
 }
 
-/// Whether a request says everything by itself: only OpenAI's own server knows what it has kept.
+/// Returns whether a request says everything by itself: only OpenAI's own server knows what it has kept.
 ///
 /// # Errors
 /// [`Bad`] with the field that points to more.
@@ -242,7 +242,7 @@ pub fn check_whole(envelope: &Envelope) -> Result<(), Bad> {
     check_no_conversation(envelope)
 }
 
-/// Whether a request is of no conversation that a server keeps: only OpenAI's own does.
+/// Returns whether a request is of no conversation that a server keeps: only OpenAI's own does.
 ///
 /// # Errors
 /// [`Bad`] with the field.
@@ -260,7 +260,7 @@ fn check_without(envelope: &Envelope, name: &str) -> Result<(), Bad> {
     Err(Bad::field(name, message))
 }
 
-/// Whether the model may, must or must not ask for a tool.
+/// Returns whether the model may, must or must not ask for a tool.
 ///
 /// # Errors
 /// [`Bad`] if that is said in a way that no other dialect has.

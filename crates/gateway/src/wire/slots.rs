@@ -58,7 +58,7 @@ pub trait Manners {
     /// A message of a person.
     fn own(&self, said: &[String]) -> String;
 
-    /// Whether instructions may stand only behind a person's message.
+    /// Returns whether instructions may stand only behind a person's message.
     fn system_follows_person(&self) -> bool;
 }
 
@@ -115,7 +115,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Whether its neighbour is who it was.
+    /// Returns whether its neighbour is who it was.
     fn follows(&self, slot: &Slot) -> bool {
         let first = match slot {
             Slot::Keep(range) => range.start,

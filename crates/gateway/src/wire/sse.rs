@@ -40,8 +40,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Whether a body that begins so is a stream of events; `None` if more of it has to be known. Not every server names the
-/// type of what it sends.
+/// Returns whether a body that begins so is a stream of events; `None` if more of it has to be known. Not every
+/// server names the type of what it sends.
 pub fn begins(body: &[u8]) -> Option<bool> {
     const FIELDS: [&[u8]; 6] = [b":", b"data:", b"event:", b"id:", b"retry:", b"error:"];
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start();
@@ -99,7 +99,7 @@ impl Events {
         }
     }
 
-    /// Whether no event has begun.
+    /// Returns whether no event has begun.
     pub fn is_between(&self) -> bool {
         self.rest.is_empty() && self.chunk.is_empty()
     }
@@ -109,7 +109,7 @@ impl Events {
         self.rest.len() + self.chunk.len()
     }
 
-    /// Whether the event that has begun is more than blank lines or a comment.
+    /// Returns whether the event that has begun is more than blank lines or a comment.
     pub fn has_begun(&self) -> bool {
         let begun = if self.rest.is_empty() { &self.chunk[..] } else { &self.rest[..] };
         begun.trim_ascii_start().first().is_some_and(|first| *first != b':')

@@ -44,7 +44,7 @@ const WORDS: [&str; 4] = [
 /// request.
 pub const CACHE_MARKS: [&str; 1] = ["cache_control"];
 
-/// Whether a block of text with this content is another with every request.
+/// Returns whether a block of text with this content is another with every request.
 pub fn is_volatile(text: &str) -> bool {
     TOKENS.iter().any(|start| text.trim_start().starts_with(start))
 }
@@ -71,7 +71,7 @@ pub fn without_notices(text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// Whether a line is a notice of ours and nothing else: a model may speak of one.
+/// Returns whether a line is a notice of ours and nothing else: a model may speak of one.
 fn is_notice(line: &str) -> bool {
     let line = line.trim();
     if [COMPACTING, CONTINUING, SPENT].contains(&line) {
@@ -89,7 +89,7 @@ pub fn exceeded(used: u64, limit: u64) -> String {
     format!("{EXCEEDED}{used}/{limit}{ABORTING}")
 }
 
-/// Whether a text of JSON may have one of our notices in it.
+/// Returns whether a text of JSON may have one of our notices in it.
 pub fn may_have_notices(json: &str) -> bool {
     WORDS.iter().any(|words| memmem::find(json.as_bytes(), words.as_bytes()).is_some())
 }

@@ -17,7 +17,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Whether a text holds it, not merely as a part of something longer.
+    /// Returns whether a text holds it, not merely as a part of something longer.
     pub fn is_in(&self, text: &str) -> bool {
         is_in(&self.text, text)
     }
@@ -112,7 +112,7 @@ fn is_version(word: &str) -> bool {
         && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether `text` holds `item`, not merely as a part of a longer word or number.
+/// Returns whether `text` holds `item`, not merely as a part of a longer word or number.
 pub(super) fn is_in(item: &str, text: &str) -> bool {
     text.match_indices(item).any(|(at, _)| {
         let before = text[..at].chars().next_back();

@@ -43,7 +43,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Whether an entry is shown as it was.
+    /// Returns whether an entry is shown as it was.
     pub(super) fn shows(&self, entry: usize) -> bool {
         self.shown.get(self.study.first_of(entry)) == Some(&true)
     }
@@ -53,7 +53,7 @@ impl<'a> Shown<'a> {
             || self.others.iter().any(|text| items::is_in(&need.text, text))
     }
 
-    /// Whether a word, written small, stands in view as a word of its own.
+    /// Returns whether a word, written small, stands in view as a word of its own.
     fn holds_word(&self, word: &str) -> bool {
         let mut entries = self.study.index.texts_with(word, self.next).rev();
         entries.any(|at| self.shows(at)) || self.other_words().contains(word)

@@ -75,7 +75,7 @@ impl Ahead {
         !self.void && self.ready_at.map_or(log.steps >= self.ready_step, |at| log.at >= at)
     }
 
-    /// Whether it can still be committed to that view.
+    /// Returns whether it can still be committed to that view.
     fn is_about(&self, view: &[ViewItem]) -> bool {
         match &self.stand_in {
             Some(edit) => !self.void && self.draft.is_stood_in_by(edit, view),

@@ -25,7 +25,7 @@ impl Cache {
         Self { held: Vec::new(), used_at: None, minimum_tokens, life_ms }
     }
 
-    /// Whether it holds something at that time. Where times are not known, calls follow each other at once.
+    /// Returns whether it holds something at that time. Where times are not known, calls follow each other at once.
     pub fn is_warm(&self, at: Option<Millis>) -> bool {
         let age = at.zip(self.used_at).map_or(0, |(at, used)| at.saturating_sub(used));
         !self.held.is_empty() && self.life_ms > 0 && age <= self.life_ms

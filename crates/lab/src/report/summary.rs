@@ -139,7 +139,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether a cell belongs to it.
+    /// Returns whether a cell belongs to it.
     pub fn holds(&self, cell: &Cell<'_>) -> bool {
         let outcome = cell.any();
         outcome.synthetic == self.synthetic && self.group.as_ref().is_none_or(|it| *it == outcome.group)

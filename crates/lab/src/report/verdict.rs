@@ -370,7 +370,7 @@ impl Goal {
         }
     }
 
-    /// Whether a figure reaches it.
+    /// Returns whether a figure reaches it.
     pub fn is_met(self, figure: f64) -> bool {
         let (limit, at_most) = self.limit();
         if at_most { figure <= limit } else { figure >= limit }

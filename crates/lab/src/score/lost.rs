@@ -95,7 +95,7 @@ pub fn measure(lost: &LostChat, strategy: &str, summariser: Summariser) -> Optio
 }
 
 impl LostFact {
-    /// Whether a text has the answer's words, or all its keywords.
+    /// Returns whether a text has the answer's words, or all its keywords.
     fn is_answered_in(&self, text: &str) -> bool {
         let answer = match &self.answer {
             serde_json::Value::String(answer) => normalised(answer),
@@ -106,7 +106,7 @@ impl LostFact {
     }
 }
 
-/// Whether a text has these words as words of their own: `3` is not in `13`.
+/// Returns whether a text has these words as words of their own: `3` is not in `13`.
 fn has_words(text: &str, words: &str) -> bool {
     let bare = words.trim_end_matches('.');
     text.match_indices(bare).any(|(at, found)| {

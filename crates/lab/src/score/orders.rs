@@ -171,7 +171,7 @@ pub fn measure(orders: &[String], filler: &[ChatTurn], case: &OrderCase) -> Opti
     Some(score)
 }
 
-/// Whether a listed line is the order: all of it, or a part of it that says something.
+/// Returns whether a listed line is the order: all of it, or a part of it that says something.
 fn is_order(line: &str, order: &str) -> bool {
     const TELLING_CHARS: usize = 12;
     let bare = single_spaced(line);

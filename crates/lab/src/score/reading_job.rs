@@ -121,7 +121,7 @@ fn result_entry(file: usize) -> usize {
     2 + 2 * file
 }
 
-/// Whether a text has a line of a file's content.
+/// Returns whether a text has a line of a file's content.
 fn shows_part(text: &str, file: usize) -> bool {
     text.contains(&format!("\n{} ", line_mark(file)))
 }

@@ -135,12 +135,12 @@ fn chat(strategy: &str, filler: &[ChatTurn], summariser: &Summariser) -> Option<
     Some(chat)
 }
 
-/// Whether a committed compaction shows a telling line of an answer that was given for it.
+/// Returns whether a committed compaction shows a telling line of an answer that was given for it.
 fn has_used_answer(chat: &Conversation) -> bool {
     chat.committed().any(|(shown, answers)| answers.iter().any(|answer| shows_answer(&shown, answer)))
 }
 
-/// Whether a text has the longest line of an answer; short lines count only as lines of their own.
+/// Returns whether a text has the longest line of an answer; short lines count only as lines of their own.
 pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
     const TELLING_CHARS: usize = 24;
     let body = answer.rsplit("</think>").next().filter(|body| !body.trim().is_empty()).unwrap_or(answer);

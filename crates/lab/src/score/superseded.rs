@@ -86,13 +86,13 @@ fn lines_with<'a>(view: &'a str, statement: &'a str) -> impl Iterator<Item = usi
         .map(|(at, _)| at)
 }
 
-/// Whether a line says, beside the statement itself, that it was replaced.
+/// Returns whether a line says, beside the statement itself, that it was replaced.
 fn is_marked(line: &str, statement: &str) -> bool {
     let rest = line.replace(bare_statement(statement), " ").to_lowercase();
     MARKS.iter().any(|mark| rest.contains(mark))
 }
 
-/// Whether the new statement follows below, in a section whose title says that later words win.
+/// Returns whether the new statement follows below, in a section whose title says that later words win.
 fn is_followed(view: &str, at: usize, new: &str) -> bool {
     let is_title = |line: &&str| {
         let bare = line.trim().trim_matches('*');

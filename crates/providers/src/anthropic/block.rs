@@ -52,7 +52,8 @@ impl Block {
         self.kind == "tool_use"
     }
 
-    /// Whether it may grow for long and show nothing: reasoning that is withheld, arguments that come at once.
+    /// Returns whether it may grow for long and show nothing: reasoning that is withheld, arguments that come at
+    /// once.
     pub(super) fn grows_unseen(&self) -> bool {
         !self.done && self.kind != "text"
     }

@@ -60,7 +60,7 @@ impl Decoder {
         }
     }
 
-    /// Whether nothing more can follow.
+    /// Returns whether nothing more can follow.
     pub fn is_closed(&self) -> bool {
         self.closed
     }

@@ -99,7 +99,7 @@ fn longest<'a>(catalog: &'a Catalog, asked: &[String]) -> Option<(usize, &'a Mod
     is_the_same(&rest, model.is_open()).then_some((words.len(), model))
 }
 
-/// Whether what follows a name leaves it the same model.
+/// Returns whether what follows a name leaves it the same model.
 fn is_the_same(rest: &[&str], open: bool) -> bool {
     let mut rest = rest;
     while !rest.is_empty() {

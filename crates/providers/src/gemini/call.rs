@@ -24,7 +24,7 @@ fn tool_call(function: &RawObject, arguments: String, index: usize, native: Opti
     }
 }
 
-/// Whether more of this call follows.
+/// Returns whether more of this call follows.
 pub(super) fn goes_on(function: &RawObject) -> bool {
     function.get("willContinue") == Some("true")
 }

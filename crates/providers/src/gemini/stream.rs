@@ -54,7 +54,7 @@ impl Decoder {
         Ok(events)
     }
 
-    /// Whether the provider said why it stopped: what follows is usage at most.
+    /// Returns whether the provider said why it stopped: what follows is usage at most.
     pub fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
@@ -304,7 +304,7 @@ impl Decode for Decoder {
     }
 }
 
-/// Whether a part says nothing beside its text.
+/// Returns whether a part says nothing beside its text.
 fn is_plain(part: &RawObject) -> bool {
     part.fields().all(|(key, _)| matches!(key, "text" | "thought"))
 }

@@ -24,7 +24,7 @@ pub(super) const FILTERS: &[&str] = &[
 /// often goes well.
 const SPOILT: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"];
 
-/// Whether an answer that ends for this reason holds nothing that can be used.
+/// Returns whether an answer that ends for this reason holds nothing that can be used.
 pub(super) fn is_spoilt(reason: &str) -> bool {
     SPOILT.contains(&reason)
 }

@@ -46,15 +46,16 @@ pub(crate) trait Decode: Default + Send + 'static {
     /// The server's error, or that of a payload nobody can read.
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError>;
 
-    /// Whether nothing more can follow.
+    /// Returns whether nothing more can follow.
     fn is_closed(&self) -> bool;
 
-    /// Whether the reason to stop is known: what follows is usage at most.
+    /// Returns whether the reason to stop is known: what follows is usage at most.
     fn has_finished(&self) -> bool {
         self.is_closed()
     }
 
-    /// Whether the model may be at something that it does not show: then pings say as much as there is to say.
+    /// Returns whether the model may be at something that it does not show: then pings say as much as there is to
+    /// say.
     fn works_unseen(&self) -> bool {
         false
     }

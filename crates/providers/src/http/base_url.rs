@@ -68,7 +68,7 @@ impl BaseUrl {
     }
 }
 
-/// Whether a segment of the path is the version of an API: `v1`, `v4`, `v1beta`.
+/// Returns whether a segment of the path is the version of an API: `v1`, `v4`, `v1beta`.
 fn has_version(url: &Url) -> bool {
     let is_version = |segment: &str| {
         let number = segment.strip_prefix('v').unwrap_or_default();

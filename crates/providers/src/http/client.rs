@@ -35,7 +35,7 @@ pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
     if base.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 
-/// Whether a server is on this machine.
+/// Returns whether a server is on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -59,7 +59,7 @@ pub(crate) fn is_private(url: &Url) -> bool {
     }
 }
 
-/// Whether an address is one of 100.64.0.0/10 (RFC 6598), which private overlays such as Tailscale use.
+/// Returns whether an address is one of 100.64.0.0/10 (RFC 6598), which private overlays such as Tailscale use.
 fn is_shared(address: Ipv4Addr) -> bool {
     let [first, second, ..] = address.octets();
     first == 100 && (64..128).contains(&second)

@@ -85,7 +85,7 @@ const NO_TOOLS: &[&str] = &[
     "tool_choice is not supported",
 ];
 
-/// Whether an error is about tools as such, not about one of them.
+/// Returns whether an error is about tools as such, not about one of them.
 fn refuses_tools(message: &str) -> bool {
     let text = message.to_lowercase().replace(['`', '"', '\''], "");
     NO_TOOLS.iter().any(|words| text.contains(words))

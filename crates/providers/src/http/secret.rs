@@ -20,7 +20,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether nothing is there but a scheme (`Bearer `).
+    /// Returns whether nothing is there but a scheme (`Bearer `).
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.0.trim(), "" | "Bearer" | "Basic")
     }

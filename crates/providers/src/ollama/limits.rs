@@ -76,7 +76,7 @@ impl Found {
         }
     }
 
-    /// Whether the window is known without loading the model.
+    /// Returns whether the window is known without loading the model.
     pub(super) fn has_window(&self) -> bool {
         self.loaded.or(self.remote).or(self.written).is_some()
     }

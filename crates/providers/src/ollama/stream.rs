@@ -59,7 +59,7 @@ impl Decoder {
         Ok(events)
     }
 
-    /// Whether the closing line was read.
+    /// Returns whether the closing line was read.
     pub fn is_closed(&self) -> bool {
         self.closing.is_some()
     }

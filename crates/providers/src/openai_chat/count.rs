@@ -36,7 +36,7 @@ const PROMPT_FIELDS: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// Whether a request holds what only the model's own reader can count.
+/// Returns whether a request holds what only the model's own reader can count.
 pub(super) fn has_media(request: &Request) -> bool {
     let holds = |part: &Part| match part {
         Part::Image(media) | Part::File(media) => {

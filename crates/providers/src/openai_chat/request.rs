@@ -70,7 +70,7 @@ fn put_fields(
     })
 }
 
-/// Whether the model is to go on with an answer.
+/// Returns whether the model is to go on with an answer.
 pub(super) fn is_prefilled(request: &Request) -> bool {
     request.messages.last().is_some_and(|message| message.role == Role::Assistant)
 }

@@ -40,7 +40,7 @@ struct HeldError<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Whether the value of `error` says that something failed.
+/// Returns whether the value of `error` says that something failed.
 fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"")
         && RawObject::parse(value).is_none_or(|it| it.fields().count() > 0)
@@ -145,7 +145,7 @@ impl<'a> Delta<'a> {
         Ok(pieces)
     }
 
-    /// Whether the model says here, in words of its own, that it will not answer.
+    /// Returns whether the model says here, in words of its own, that it will not answer.
     pub(super) fn refuses(&self) -> bool {
         self.refusal.is_some_and(|words| !text_of(words).is_empty())
     }
@@ -264,7 +264,7 @@ pub(super) struct Details<'a> {
 }
 
 impl Details<'_> {
-    /// Whether one of them is signed or encrypted.
+    /// Returns whether one of them is signed or encrypted.
     pub(super) fn are_proven(&self) -> bool {
         let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();
         let has = |entry: &Value, key: &str| {

@@ -73,12 +73,12 @@ impl Decoder {
         Ok(events)
     }
 
-    /// Whether the server said why it stopped: what follows is usage at most.
+    /// Returns whether the server said why it stopped: what follows is usage at most.
     pub fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Whether nothing more can follow.
+    /// Returns whether nothing more can follow.
     pub fn is_closed(&self) -> bool {
         self.closed
     }

@@ -201,7 +201,8 @@ fn written(content: &[Content]) -> String {
     }
 }
 
-/// Whether reasoning can be sent back by what it holds: encrypted at OpenAI, readable at servers of open models.
+/// Returns whether reasoning can be sent back by what it holds: encrypted at OpenAI, readable at servers of open
+/// models.
 fn holds_itself(native: &RawJson) -> bool {
     let Some(item) = RawObject::parse(native.as_str()) else { return false };
     item.text("encrypted_content").is_some_and(|content| !content.is_empty())

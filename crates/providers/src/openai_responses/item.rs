@@ -125,7 +125,7 @@ impl Item {
         whole.unwrap_or_else(|| self.streamed.clone())
     }
 
-    /// Whether the model says here, in words of its own, that it will not answer.
+    /// Returns whether the model says here, in words of its own, that it will not answer.
     pub(super) fn refuses(&self) -> bool {
         let parts = self.head.list("content");
         let mut parts = parts.iter().filter_map(|part| RawObject::parse(part.get()));

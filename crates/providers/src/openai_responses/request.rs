@@ -140,7 +140,8 @@ fn include(declared: &Map<String, Value>, model: &str, is_stored: bool) -> Optio
     (!include.is_empty()).then_some(include)
 }
 
-/// Whether a model may give encrypted reasoning. Routers put a maker before its name, fine-tuned models `ft:`.
+/// Returns whether a model may give encrypted reasoning. Routers put a maker before its name, fine-tuned models
+/// `ft:`.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.strip_prefix("ft:").unwrap_or(name);

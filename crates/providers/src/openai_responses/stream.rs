@@ -74,7 +74,7 @@ impl Decoder {
         }
     }
 
-    /// Whether nothing more can follow.
+    /// Returns whether nothing more can follow.
     pub fn is_closed(&self) -> bool {
         self.finish.is_some()
     }

@@ -166,8 +166,8 @@ impl Sent {
         missing >= MIN_MISSING_TOKENS && reported < self.at_least()
     }
 
-    /// Whether it counts to the token what it counted last time, although more was sent. If it has counted more each time before,
-    /// that is where it cuts.
+    /// Returns whether it counts to the token what it counted last time, although more was sent. If it has counted
+    /// more each time before, that is where it cuts.
     fn stands_still_at(&self, reported: u64) -> bool {
         let grown = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(self.last_input);
         reported == self.last_input && grown >= MIN_GROWN_TOKENS

@@ -184,7 +184,7 @@ fn only_media(message: &Value, root: &Value) -> Option<RefusedPart> {
     }
 }
 
-/// Whether a value is a picture or a file, on any wire.
+/// Returns whether a value is a picture or a file, on any wire.
 fn is_media(value: &Value) -> bool {
     let Value::Object(fields) = value else { return false };
     match fields.get("type").and_then(Value::as_str) {

@@ -46,7 +46,7 @@ impl Summaries {
     }
 }
 
-/// Whether a request asks for a summary: its last message holds the core's order for one, or it offers no
+/// Returns whether a request asks for a summary: its last message holds the core's order for one, or it offers no
 /// tools and its system prompt speaks of a summary.
 pub fn is_summary_request(request: &Request) -> bool {
     let ordered = request.messages.last().is_some_and(|last| last.parts.iter().any(is_order));

@@ -39,7 +39,7 @@ impl UserFile {
         Ok(Self { config: Config::parse(text, file)?, written: Config::written(text) })
     }
 
-    /// Whether the file names a model or a server.
+    /// Returns whether the file names a model or a server.
     pub fn names_a_model(&self) -> bool {
         self.config.model != Config::default().model
     }

@@ -30,7 +30,7 @@ pub struct McpToolFilter {
 }
 
 impl McpToolFilter {
-    /// Whether the model has the tool.
+    /// Returns whether the model has the tool.
     pub fn takes(&self, tool: &str) -> bool {
         let is_in = |names: &[String]| names.iter().any(|pattern| matches(pattern, tool));
         (self.allow.is_empty() || is_in(&self.allow)) && !is_in(&self.deny)
@@ -43,7 +43,7 @@ impl McpToolFilter {
     }
 }
 
-/// Whether a name is that of a pattern, in which `*` stands for any characters.
+/// Returns whether a name is that of a pattern, in which `*` stands for any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(name) = name.strip_prefix(start) else { return false };

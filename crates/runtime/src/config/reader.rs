@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Whether the file says it.
+    /// Returns whether the file says it.
     pub(super) fn has(&self, path: &str) -> bool {
         self.find(path).is_some()
     }

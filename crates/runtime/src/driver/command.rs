@@ -218,7 +218,7 @@ impl Driver {
         }
     }
 
-    /// Whether a message was taken that was not there then.
+    /// Returns whether a message was taken that was not there then.
     async fn took_since(&self, before: &Before) -> Result<bool, StoreError> {
         let (store, id) = (&self.shared.store, &self.shared.session_id);
         let since = store.read(id, before.seq, EVENTS_SINCE).await?;
@@ -392,7 +392,7 @@ pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions:
     other.preview(instructions)
 }
 
-/// Whether an undo of `edit_id` is allowed, and its event.
+/// Returns whether an undo of `edit_id` is allowed, and its event.
 pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
     let undone = run.history().edits().iter().any(|state| state.edit.id == *edit_id && !state.active)
         || run.history().omissions().iter().any(|omission| omission.id == *edit_id && !omission.active);
@@ -413,7 +413,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
     Ok(vec![restored])
 }
 
-/// Whether what `edit_id` covered may be released, and its event.
+/// Returns whether what `edit_id` covered may be released, and its event.
 pub(crate) fn release(run: &Run, edit_id: EditId) -> Result<Vec<EventBody>, SessionError> {
     match run.history().edits().iter().find(|state| state.edit.id == edit_id) {
         None => Err(SessionError::NotFound(format!("compaction {edit_id}"))),

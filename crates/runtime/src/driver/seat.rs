@@ -28,7 +28,7 @@ impl Seat {
         }
     }
 
-    /// Whether somebody is there who answers.
+    /// Returns whether somebody is there who answers.
     ///
     /// # Errors
     /// [`SessionError::Conflict`].

@@ -62,7 +62,7 @@ impl Recent {
         self.first + self.told.len() as u64
     }
 
-    /// Whether who goes on from that number is not about to lose what comes there.
+    /// Returns whether who goes on from that number is not about to lose what comes there.
     pub(super) fn is_young(&self, number: u64) -> bool {
         number >= self.first + self.told.len() as u64 / 2
     }

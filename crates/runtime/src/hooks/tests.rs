@@ -101,7 +101,7 @@ async fn hears_everything(hooks: &Hooks) {
     assert_eq!(hooks.user_prompt_submit(prompt()).await, Some(message));
 }
 
-/// Whether every event goes on without an answer.
+/// Returns whether every event goes on without an answer.
 async fn is_ignored(hooks: &Hooks) -> bool {
     hooks.pre_compact(before_compaction()).await.is_none()
         && hooks.pre_tool_use(before_tool()).await.is_none()

@@ -130,7 +130,7 @@ fn rewound(all: &[(usize, Line<'_>)]) -> HashSet<usize> {
     left
 }
 
-/// Whether a person typed it.
+/// Returns whether a person typed it.
 fn is_prompt(line: &Line<'_>) -> bool {
     #[derive(Deserialize)]
     struct Content<'a> {

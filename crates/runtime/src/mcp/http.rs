@@ -216,7 +216,7 @@ impl HttpClient {
         }
     }
 
-    /// Whether a new session may be begun for a request: once.
+    /// Returns whether a new session may be begun for a request: once.
     fn may_renew(&self, asked: &RequestId) -> bool {
         let mut renewed = self.0.renewed_for.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.replace(asked.clone()).as_ref() != Some(asked)
@@ -361,7 +361,7 @@ fn readable(wire: &Wire, mut event: Sse, asked: Option<&RequestId>) -> Sse {
     event
 }
 
-/// Whether an answer's id is that of a request: some servers make a text of a number.
+/// Returns whether an answer's id is that of a request: some servers make a text of a number.
 fn is_same(id: &RequestId, asked: &RequestId) -> bool {
     id.to_string() == asked.to_string()
 }
@@ -387,8 +387,8 @@ fn no_answer_to(asked: &RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(asked.clone()))
 }
 
-/// Whether a refusal says that the server does not know the session: it was started again, or has forgotten it. The
-/// protocol has 404 for that; the official TypeScript SDK's servers answer 400 with an error of no request.
+/// Returns whether a refusal says that the server does not know the session: it was started again, or has forgotten
+/// it. The protocol has 404 for that; the official TypeScript SDK's servers answer 400 with an error of no request.
 fn names_a_lost_session(status: StatusCode, words: &str) -> bool {
     let words = words.to_lowercase();
     status == StatusCode::NOT_FOUND || words.contains("session") || words.contains("not initialized")

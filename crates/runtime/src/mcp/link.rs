@@ -152,12 +152,12 @@ impl Link {
         })
     }
 
-    /// Whether calls can be sent.
+    /// Returns whether calls can be sent.
     pub(super) fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
 
-    /// Whether a connection on which a call met that fault is of no more use.
+    /// Returns whether a connection on which a call met that fault is of no more use.
     pub(super) fn is_broken_by(&self, fault: &Fault) -> bool {
         let ended = matches!(fault, Fault::Closed | Fault::NotSent(_)) && self.process.is_some();
         ended || !self.is_open()

@@ -9,8 +9,8 @@ const LONGEST_SERVER: usize = 32;
 /// Hexadecimal digits that tell names apart that would otherwise be the same.
 const HASH_CHARS: usize = 6;
 
-/// Whether a server can have that name: a letter, then letters, digits, `-` and single `_` in between, at most
-/// 32 characters, and not `builtin`. So the first `__` in a tool's name always ends the server's.
+/// Returns whether a server can have that name: a letter, then letters, digits, `-` and single `_` in between, at
+/// most 32 characters, and not `builtin`. So the first `__` in a tool's name always ends the server's.
 pub fn is_server_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.len() <= LONGEST_SERVER

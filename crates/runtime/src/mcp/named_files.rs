@@ -53,7 +53,8 @@ pub(super) enum Refused {
     Unreadable { path: String, source: io::Error },
 }
 
-/// Whether a program may do more than commands may: it has the network and they have none, or it was given a secret.
+/// Returns whether a program may do more than commands may: it has the network and they have none, or it was given
+/// a secret.
 pub(super) fn does_more(transport: &McpTransport, sandbox: &Sandbox) -> bool {
     let McpTransport::Command(command) = transport else { return false };
     let is_open = command.network == Some(Network::Open) && sandbox.network() == Network::Denied;

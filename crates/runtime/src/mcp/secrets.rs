@@ -55,7 +55,7 @@ impl Secrets {
         Self(found)
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -94,7 +94,7 @@ fn take_address(text: &str, found: &mut Vec<String>) {
     found.extend(written.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.to_owned()));
 }
 
-/// Whether a name says that its value is one: `Authorization`, `GITHUB_TOKEN`, `x-api-key`, `PGPASSWORD`.
+/// Returns whether a name says that its value is one: `Authorization`, `GITHUB_TOKEN`, `x-api-key`, `PGPASSWORD`.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());

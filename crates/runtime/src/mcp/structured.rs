@@ -34,8 +34,8 @@ fn attachment(number: usize) -> String {
     format!("[Attachment {number}]")
 }
 
-/// Whether the texts say all that the value says: one of them is the value as JSON, or each of its words and numbers
-/// stands in them, or names an attachment. Numbers alone say nothing without their names.
+/// Returns whether the texts say all that the value says: one of them is the value as JSON, or each of its words
+/// and numbers stands in them, or names an attachment. Numbers alone say nothing without their names.
 pub(super) fn is_told(value: &Value, texts: &[String], attachments: usize) -> bool {
     let parsed: Vec<Value> = texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
     if parsed.contains(value) {
@@ -71,7 +71,7 @@ fn leaves(value: &Value, words: &mut BTreeSet<String>, others: &mut BTreeSet<Str
     }
 }
 
-/// Whether a number or a flag stands in a text, and not within a longer one.
+/// Returns whether a number or a flag stands in a text, and not within a longer one.
 fn contains_word(text: &str, word: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -40,7 +40,7 @@ pub(super) fn command(program: &OsStr) -> io::Result<(Command, Gate)> {
     Ok((command, Gate(writer)))
 }
 
-/// Whether there is a shell to do it with.
+/// Returns whether there is a shell to do it with.
 pub(super) fn is_possible() -> bool {
     Path::new(SHELL).exists()
 }
@@ -59,7 +59,7 @@ impl Gate {
     }
 }
 
-/// Whether a program is there to be run: the shell's word for it comes too late for an error of ours.
+/// Returns whether a program is there to be run: the shell's word for it comes too late for an error of ours.
 ///
 /// # Errors
 /// Not found, or not to be run.

@@ -171,8 +171,8 @@ fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
     folders.filter(|folder| is_narrow(policy, folder)).collect()
 }
 
-/// Whether neither the home folder nor the workspace lies in a folder, nor is it one of those in which programs of all
-/// kinds keep what is theirs, keys included.
+/// Returns whether neither the home folder nor the workspace lies in a folder, nor is it one of those in which
+/// programs of all kinds keep what is theirs, keys included.
 fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let is_above = |path: &Path| path.starts_with(&folder);

@@ -25,7 +25,7 @@ impl ChildLimits {
     pub const NONE: Self =
         Self { cpu_seconds: None, memory_bytes: None, file_bytes: None, processes: None, open_files: None };
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }

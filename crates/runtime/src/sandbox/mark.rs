@@ -77,8 +77,9 @@ impl Family {
     }
 }
 
-/// Whether this process may set such limits, and can find who has them. One that is held to a small one (`ulimit -x`, or
-/// a mark: it runs in a sandbox itself) may not; old kernels and closed containers have no descriptors of processes.
+/// Returns whether this process may set such limits, and can find who has them. One that is held to a small one
+/// (`ulimit -x`, or a mark: it runs in a sandbox itself) may not; old kernels and closed containers have no
+/// descriptors of processes.
 pub(super) fn is_possible() -> bool {
     let own = getpid();
     getrlimit(Resource::Locks).maximum.is_none()

@@ -81,7 +81,7 @@ async fn run(sandbox: &Sandbox, script: &str) -> Ran {
     Ran { ok, output: String::from_utf8_lossy(&reading.await.unwrap()).into_owned() }
 }
 
-/// Whether the kernel has Landlock with everything the runtime asks for. A test that needs it and does not
+/// Returns whether the kernel has Landlock with everything the runtime asks for. A test that needs it and does not
 /// find it says so, and fails if the environment insists.
 fn landlock(test: &str) -> bool {
     let status = place().sandbox().status().clone();

@@ -105,7 +105,7 @@ impl Runtime {
         }
     }
 
-    /// Whether another process on its store lives, as far as can be found out soon.
+    /// Returns whether another process on its store lives, as far as can be found out soon.
     pub async fn has_company(&self) -> bool {
         let Some(nodes) = self.nodes() else { return false };
         // A node that has lost the database has nothing to give away.

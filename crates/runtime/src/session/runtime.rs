@@ -96,7 +96,7 @@ impl Runtime {
         self.house.steering.usual().0
     }
 
-    /// Whether there are agents that take up what waits since a crash or a cancel; see [`Session::take_up`].
+    /// Returns whether there are agents that take up what waits since a crash or a cancel; see [`Session::take_up`].
     pub fn takes_up(&self) -> bool {
         self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == Recovery::Continue)
     }

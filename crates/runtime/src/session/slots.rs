@@ -53,7 +53,7 @@ impl Slots {
         Arc::clone(self.lock().by_id.entry(id.clone()).or_default())
     }
 
-    /// Whether sessions may be opened here.
+    /// Returns whether sessions may be opened here.
     ///
     /// # Errors
     /// [`StoreError::Elsewhere`] if others are to have them; [`SessionError::Stopped`].

@@ -59,7 +59,7 @@ impl Call {
         }
     }
 
-    /// Whether it asks for an answer, not for a count.
+    /// Returns whether it asks for an answer, not for a count.
     pub(super) fn is_chat(&self) -> bool {
         self.kind == Kind::Chat
     }

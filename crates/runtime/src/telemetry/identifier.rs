@@ -53,7 +53,7 @@ pub(super) fn model<'a>(text: &'a str, requested: &str) -> Option<&'a str> {
     identifier(text).filter(is_plausible)
 }
 
-/// Whether the one is a version of the other: `gpt-4o-2024-08-06` of `openai/gpt-4o`.
+/// Returns whether the one is a version of the other: `gpt-4o-2024-08-06` of `openai/gpt-4o`.
 fn are_related(one: &str, other: &str) -> bool {
     let bare = |name: &str| name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let (one, other) = (bare(one), bare(other));

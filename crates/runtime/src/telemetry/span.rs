@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// Whether somebody else does the work.
+    /// Returns whether somebody else does the work.
     pub(super) fn is_client(self) -> bool {
         matches!(self, Self::Chat | Self::CountTokens)
     }

@@ -231,7 +231,7 @@ fn status_line(status: ExitStatus, ending: Ending, limit: Duration) -> String {
     }
 }
 
-/// Whether a process ended because it was told to, also when a shell reports that of its child.
+/// Returns whether a process ended because it was told to, also when a shell reports that of its child.
 fn was_killed(status: ExitStatus) -> bool {
     status.signal().is_some() || matches!(status.code(), Some(137 | 143))
 }

@@ -65,7 +65,7 @@ pub(super) fn shorten(spec: &ToolSpec) -> ToolSpec {
     }
 }
 
-/// Whether a small window is told of a tool although nobody asked for it by name.
+/// Returns whether a small window is told of a tool although nobody asked for it by name.
 pub(super) fn is_essential(spec: &ToolSpec) -> bool {
     spec.source != super::BUILTIN_SOURCE || !REPLACED_BY_BASH.contains(&spec.name.as_str())
 }

@@ -57,7 +57,7 @@ impl Ignored {
         }
     }
 
-    /// Whether a file or folder is passed over.
+    /// Returns whether a file or folder is passed over.
     pub(super) fn has(&self, absolute: &Path, is_folder: bool) -> bool {
         (0..FILES.len()).find_map(|file| self.says(file, absolute, is_folder)).unwrap_or(false)
     }

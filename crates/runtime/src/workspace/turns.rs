@@ -24,8 +24,8 @@ pub struct Turn<'a> {
 pub struct Opened(Stat);
 
 impl Opened {
-    /// Whether it is still that file, and nobody has written to it since. What is written within one tick of the clock and
-    /// has the same size is not noticed.
+    /// Returns whether it is still that file, and nobody has written to it since. What is written within one tick
+    /// of the clock and has the same size is not noticed.
     pub(super) fn is(&self, now: &Stat) -> bool {
         let of = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         of(&self.0) == of(now)

@@ -82,7 +82,7 @@ fn allowed<'v>(element: &str, attribute: &str, value: &'v str) -> Option<Cow<'v,
     is_fine.then_some(Cow::Borrowed(value))
 }
 
-/// Whether a sign may stand in the name of a language.
+/// Returns whether a sign may stand in the name of a language.
 pub(super) fn is_of_language(sign: u8) -> bool {
     sign.is_ascii_lowercase() || sign.is_ascii_digit() || matches!(sign, b'_' | b'+' | b'#' | b'-' | b'.')
 }

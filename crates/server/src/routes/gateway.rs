@@ -113,7 +113,7 @@ async fn entries(app: &App, with_agents: bool) -> Option<Vec<Value>> {
     Some(entries)
 }
 
-/// Whether a name is one of a model's.
+/// Returns whether a name is one of a model's.
 pub(super) async fn is_listed(app: &App, name: &str) -> bool {
     match &app.config().gateway {
         Some(gateway) => names(app, gateway).await.contains(name),
@@ -231,7 +231,7 @@ fn coding(headers: &HeaderMap) -> Option<String> {
     Some(coding.chars().take(50).collect())
 }
 
-/// Whether whoever asks has shown the token.
+/// Returns whether whoever asks has shown the token.
 fn shows_token(request: &Request) -> bool {
     request.extensions().get::<Visit>().is_some_and(|visit| visit.is_known)
 }
@@ -322,7 +322,7 @@ pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// Whether somebody meant a path of the gateway's, whose base URL lacks `/v1` or has it twice.
+/// Returns whether somebody meant a path of the gateway's, whose base URL lacks `/v1` or has it twice.
 pub(crate) fn is_missed(path: &str) -> bool {
     let known =
         ["chat/completions", "responses", "responses/compact", "messages", "messages/count_tokens", "models"];

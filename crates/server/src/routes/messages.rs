@@ -98,7 +98,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether an edit may take it that none has taken yet.
+    /// Returns whether an edit may take it that none has taken yet.
     fn can_be_taken(&self) -> bool {
         self.taken_field.is_some() && self.taken_at.is_none()
     }

@@ -61,7 +61,7 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Whether a list of tags names this one.
+/// Returns whether a list of tags names this one.
 fn names(tags: &HeaderValue, tag: &str) -> bool {
     let tags = tags.to_str().unwrap_or_default();
     tags.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")

@@ -68,7 +68,7 @@ fn positions(frames: &[Bytes]) -> Vec<Seq> {
     events.collect()
 }
 
-/// Whether two bodies were given the same bytes, and not equal ones.
+/// Returns whether two bodies were given the same bytes, and not equal ones.
 fn share(one: &Body, other: &Body, but: usize) -> bool {
     let places = |body: &Body| body.unsent.iter().map(|frame| frame.as_ptr()).collect::<Vec<_>>();
     let (one, other) = (places(one), places(other));

@@ -52,7 +52,7 @@ impl LeasedWrite for Put {
 }
 
 impl Put {
-    /// Whether the newest piece of the step is this one: it was put, and the answer was lost.
+    /// Returns whether the newest piece of the step is this one: it was put, and the answer was lost.
     async fn is_kept(&self, db: &mut PgConnection, place: &Place) -> Result<bool, sqlx::Error> {
         let newest = sqlx::query!(
             "SELECT idx, body FROM chunk WHERE session_no = $1 AND step = $2 ORDER BY idx DESC LIMIT 1",

@@ -83,7 +83,7 @@ impl Create {
         Ok(inserted.is_some())
     }
 
-    /// Whether the session that is there was made by this call, whose answer was lost.
+    /// Returns whether the session that is there was made by this call, whose answer was lost.
     async fn is_mine(&self, db: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let maker =
             sqlx::query_scalar!("SELECT made_by FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))

@@ -104,7 +104,7 @@ impl Call for DeleteAtRest {
     }
 }
 
-/// Whether this connection has the turn from now on.
+/// Returns whether this connection has the turn from now on.
 ///
 /// # Errors
 /// The database's.

@@ -231,7 +231,7 @@ pub(crate) struct Held {
 }
 
 impl Leases {
-    /// Whether anybody holds the session.
+    /// Returns whether anybody holds the session.
     pub(crate) fn is_held(&self, id: &SessionId) -> bool {
         self.held.contains_key(id)
     }

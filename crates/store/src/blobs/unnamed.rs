@@ -57,7 +57,7 @@ impl NamedBlobs {
         refs.into_iter().for_each(|blob| self.add(&blob.hash));
     }
 
-    /// Whether that blob is named.
+    /// Returns whether that blob is named.
     pub fn has(&self, hash: &str) -> bool {
         blake3::Hash::from_hex(hash).is_ok_and(|hash| self.0.contains(hash.as_bytes()))
     }
@@ -158,7 +158,7 @@ impl Blobs {
         }
     }
 
-    /// Whether it was set aside: not if somebody was faster, or has just stored it again.
+    /// Returns whether it was set aside: not if somebody was faster, or has just stored it again.
     async fn set_aside(&self, object: &ObjectMeta, hash: &str, oldest: i64) -> Result<bool, BlobError> {
         let failed = |error: &Error| storage(hash, error);
         let content = match self.content(&object.location).await {

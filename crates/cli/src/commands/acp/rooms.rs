@@ -104,8 +104,8 @@ impl Rooms {
         }
     }
 
-    /// Whether the model sees pictures, as far as that can be known before an editor says where it works. A model of
-    /// which nothing is known is offered them.
+    /// Returns whether the model sees pictures, as far as that can be known before an editor says where it works. A
+    /// model of which nothing is known is offered them.
     pub(super) async fn may_see(&self) -> bool {
         let Ok(loaded) = agent_file::load(&self.place) else { return true };
         let Ok(loaded) = backend::complete(&self.place, loaded).await else { return true };

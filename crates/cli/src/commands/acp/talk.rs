@@ -190,7 +190,7 @@ impl Talk {
         self.follower.lock().await.send(to, update);
     }
 
-    /// Whether nothing was said in it.
+    /// Returns whether nothing was said in it.
     pub(super) async fn is_empty(&self) -> bool {
         let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
         is_empty && self.session.queue().await.is_ok_and(|waiting| waiting.is_empty())

@@ -33,7 +33,7 @@ pub(super) async fn check(place: &Place, name: &str) -> Outcome<Option<String>> 
     Ok(Some(format!("whether there is a model {name} could not be checked: {server} {why}")))
 }
 
-/// Whether a model is listed, `latest` where it has no tag.
+/// Returns whether a model is listed, `latest` where it has no tag.
 fn found(name: &str, listed: &[String], server: &str) -> Result<(), String> {
     let latest = format!("{name}:latest");
     if listed.iter().any(|known| known == name || *known == latest) {

@@ -26,7 +26,7 @@ pub(super) enum Entered {
 }
 
 impl Pasted {
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -36,7 +36,7 @@ impl Pasted {
         self.lines.len()
     }
 
-    /// Whether the newest of them said that it goes on.
+    /// Returns whether the newest of them said that it goes on.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -78,7 +78,7 @@ impl Pasted {
     }
 }
 
-/// Whether a line says that it goes on. Two backslashes are one that is meant.
+/// Returns whether a line says that it goes on. Two backslashes are one that is meant.
 pub(crate) fn goes_on(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }

@@ -94,7 +94,7 @@ impl Activity {
         self.running.iter().map(move |(call, since)| (call, elapsed(*since, now)))
     }
 
-    /// Whether an answer is coming in.
+    /// Returns whether an answer is coming in.
     pub(crate) fn is_writing(&self) -> bool {
         self.doing == Doing::Writing
     }

@@ -25,7 +25,7 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Whether there is nothing to import.
+    /// Returns whether there is nothing to import.
     pub(super) fn has_failed(&self) -> bool {
         self.found.is_err()
     }

@@ -103,7 +103,7 @@ impl SummaryDraft {
         }
     }
 
-    /// Whether the summary can be asked for at the end of the live request, and that is the cheaper way.
+    /// Returns whether the summary can be asked for at the end of the live request, and that is the cheaper way.
     pub(super) fn may_ride(&self, budget: &Budget) -> bool {
         let [section] = self.sections.as_slice() else { return false };
         // With what is said if the same is asked once more.
@@ -171,7 +171,7 @@ impl SummaryDraft {
         &self.subject[..8]
     }
 
-    /// Whether an item of the view goes with a section.
+    /// Returns whether an item of the view goes with a section.
     pub(super) fn is_of(&self, section: &Section, item: &ViewItem) -> bool {
         let mut ops = self.edit.ops[section.op..].iter().enumerate();
         let own = |(at, op): &(usize, &ViewOp)| *at == 0 || matches!(op, ViewOp::Drop { .. });

@@ -202,8 +202,8 @@ fn check_content(text: &str, replaced: &ReplacedText<'_>) -> Result<(), SummaryD
     Ok(())
 }
 
-/// Whether a text carries on an earlier summary: it names something of what that names. One that names next to nothing
-/// is carried on by any text.
+/// Returns whether a text carries on an earlier summary: it names something of what that names. One that names next
+/// to nothing is carried on by any text.
 pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
     let names = Names::of(earlier);
     names.strong.len() < LEAST_NAMES || names.named_in(text) > 0
@@ -247,7 +247,7 @@ fn strong_names(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// Whether a word is a code of errors, tickets or versions, or a number of three digits or more.
+/// Returns whether a word is a code of errors, tickets or versions, or a number of three digits or more.
 fn is_code(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let has_letter = word.chars().any(char::is_alphabetic);
@@ -290,8 +290,8 @@ fn proper_names(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// Whether a text without headings is a summary all the same: it says something, says it of what it replaces, and not of
-/// its end only.
+/// Returns whether a text without headings is a summary all the same: it says something, says it of what it
+/// replaces, and not of its end only.
 fn is_plain_summary(text: &str, material: &str, names: &Names, named: usize) -> bool {
     let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
     let is_named = match names.strong.len() {
@@ -317,7 +317,7 @@ fn length_of(text: &str) -> usize {
     text.chars().map(|char| if facts::is_unspaced(char) { 3 } else { 1 }).sum()
 }
 
-/// Whether a text shares words or names with what it replaces; a text in other letters need not.
+/// Returns whether a text shares words or names with what it replaces; a text in other letters need not.
 fn is_related(text: &str, replaced: &ReplacedText<'_>) -> bool {
     overlap(text, replaced.material) >= 0.3
 }
@@ -346,7 +346,8 @@ fn content_words(text: &str) -> BTreeSet<String> {
     words
 }
 
-/// Whether a text speaks of more than one part of a long text: of words that occur in one part only it has some of two.
+/// Returns whether a text speaks of more than one part of a long text: of words that occur in one part only it has
+/// some of two.
 fn covers(text: &str, material: &str) -> bool {
     if material.chars().count() < LONG_CHARS {
         return true;
@@ -378,7 +379,7 @@ fn is_mostly_code(text: &str) -> bool {
     fenced * 2 > text.len()
 }
 
-/// Whether a text stands in another almost as it is.
+/// Returns whether a text stands in another almost as it is.
 fn is_copy(text: &str, material: &str) -> bool {
     spoken_words(text).count() >= 2 * ROW_WORDS && share_in(text, material) > 0.8
 }
@@ -398,7 +399,7 @@ fn rows_of(text: &str) -> Vec<String> {
     words.windows(ROW_WORDS).map(|row| row.join(" ")).collect()
 }
 
-/// Whether a text goes round in circles.
+/// Returns whether a text goes round in circles.
 fn is_repetitive(text: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let distinct = lines.iter().collect::<BTreeSet<_>>().len();

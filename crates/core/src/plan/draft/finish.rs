@@ -63,7 +63,7 @@ impl SummaryDraft {
         }
     }
 
-    /// Whether nothing is left to be written.
+    /// Returns whether nothing is left to be written.
     pub fn is_written(&self) -> bool {
         if let Agent::Asked(pruning) = &self.agent {
             return pruning.is_done();
@@ -99,13 +99,13 @@ impl SummaryDraft {
         bare.fitted(&self.edit, &self.floor, history)
     }
 
-    /// Whether `edit` is what became of it.
+    /// Returns whether `edit` is what became of it.
     pub fn became(&self, edit: &ViewEdit) -> bool {
         let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOp::range).collect::<Vec<_>>();
         edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
     }
 
-    /// Whether what it is about is still shown as it was.
+    /// Returns whether what it is about is still shown as it was.
     pub fn is_about(&self, view: &[ViewItem]) -> bool {
         subject(view, &self.edit.ops) == self.subject
     }
@@ -162,12 +162,12 @@ impl SummaryDraft {
         bare
     }
 
-    /// Whether another request would have to show what goes: it cannot once an extract stands there.
+    /// Returns whether another request would have to show what goes: it cannot once an extract stands there.
     pub fn needs_view(&self) -> bool {
         self.sections.iter().any(|section| section.work == Work::Fresh)
     }
 
-    /// Whether the extracts of `edit`, which stood in for the summaries, are still shown.
+    /// Returns whether the extracts of `edit`, which stood in for the summaries, are still shown.
     pub fn is_stood_in_by(&self, edit: &EditId, view: &[ViewItem]) -> bool {
         let is_shown = |section: &Section| {
             let range = self.edit.ops.get(section.op).map(ViewOp::range);
@@ -340,7 +340,7 @@ impl SummaryDraft {
         (checked || !self.refused.is_empty()).then_some(SummaryCheck { checked, reasons })
     }
 
-    /// Whether a model has written any of it.
+    /// Returns whether a model has written any of it.
     pub(super) fn is_by_model(&self) -> bool {
         !self.is_given && self.sections.iter().any(|section| matches!(section.work, Work::Written(_)))
     }

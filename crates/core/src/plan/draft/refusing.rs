@@ -12,7 +12,8 @@ const MOST_AT_FIRST: usize = 2;
 /// Nor one that made nothing usable of so many among others.
 const MOST_IN_ALL: usize = 4;
 
-/// Whether the model has shown that it cannot, by what it made of so many parts: nothing, and something usable.
+/// Returns whether the model has shown that it cannot, by what it made of so many parts: nothing, and something
+/// usable.
 fn is_enough(refused: usize, usable: usize) -> bool {
     refused >= MOST_IN_ALL || usable == 0 && refused >= MOST_AT_FIRST
 }
@@ -48,7 +49,7 @@ impl SummaryDraft {
         if is_void { Err(Rejected::Incomplete(why)) } else { Ok(()) }
     }
 
-    /// Whether the whole summary is one answer.
+    /// Returns whether the whole summary is one answer.
     fn is_one_answer(&self) -> bool {
         match (&self.agent, self.sections.as_slice()) {
             (Agent::Asked(pruning), _) => pruning.pieces() == 1,

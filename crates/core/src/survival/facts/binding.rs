@@ -192,7 +192,7 @@ const GERMAN_COMMANDS: &str = "\
     fass fasse fassen ändere ändert lösch lösche rühr rühre benutz benutze nutze verwende mach mache \
     schreib schreibe pushe committe nimm führe starte entferne überschreibe lass lasse geh gehe";
 
-/// Whether somebody who says this sets a rule.
+/// Returns whether somebody who says this sets a rule.
 pub(crate) fn binds(sentence: &str) -> bool {
     if !sentence.is_ascii() && UNSPACED.split(' ').any(|mark| sentence.contains(mark)) {
         return true;

@@ -79,7 +79,7 @@ impl<'a> Lines<'a> {
         self.lines.iter().copied().enumerate()
     }
 
-    /// Whether the line is code: by its fence, by itself, or by the lines around it if it might be either.
+    /// Returns whether the line is code: by its fence, by itself, or by the lines around it if it might be either.
     pub(crate) fn is_code(&self, at: usize) -> bool {
         self.fenced[at] || {
             let line = self.lines[at];
@@ -103,7 +103,8 @@ fn fence(line: &str) -> Option<&str> {
     Some(tag.trim_start_matches(['`', '~']).split_whitespace().next().unwrap_or_default())
 }
 
-/// Whether a line is code whatever stands around it. Signs of code count for little in a sentence of some words.
+/// Returns whether a line is code whatever stands around it. Signs of code count for little in a sentence of some
+/// words.
 fn is_program(line: &str) -> bool {
     let (signs, prose) = (signs(line), longest_prose(line));
     is_comment(line) || (signs > 0 && prose < 2) || (signs > 2 && prose < 3)

@@ -71,7 +71,8 @@ impl Body {
         }
     }
 
-    /// Whether it begins as a stream of events does; what is blank for too long is none. What was read is read again.
+    /// Returns whether it begins as a stream of events does; what is blank for too long is none. What was read is
+    /// read again.
     pub(in crate::passage) async fn has_events(&mut self) -> bool {
         let (mut held, mut begun) = (VecDeque::new(), Vec::new());
         let mut known = None;

@@ -112,8 +112,8 @@ impl Pause {
         self.counted = Counted { text, reasoning };
     }
 
-    /// Whether it is to end before what comes next, which is `next` alone. Only before more text: what is finished is not
-    /// gone on with.
+    /// Returns whether it is to end before what comes next, which is `next` alone. Only before more text: what is
+    /// finished is not gone on with.
     pub(super) fn is_due(&self, seen: &Seen, next: impl FnOnce() -> Seen) -> bool {
         // By our count that was all that is wanted; the server goes by its own.
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));

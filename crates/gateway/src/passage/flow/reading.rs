@@ -35,7 +35,7 @@ pub(super) struct Watched {
     pub(super) has_unread_error: bool,
 }
 
-/// Whether an event is an error that no client reads: llama.cpp has a field of its own for it.
+/// Returns whether an event is an error that no client reads: llama.cpp has a field of its own for it.
 pub(super) fn is_unread_error(raw: &[u8]) -> bool {
     raw.starts_with(b"error:")
 }
@@ -73,20 +73,20 @@ pub(super) fn said_by(wire: &dyn Wire, raw: &[u8]) -> String {
     seen_in(wire, raw).text
 }
 
-/// Whether an event says nothing to a reader.
+/// Returns whether an event says nothing to a reader.
 pub(super) fn is_comment(raw: &[u8]) -> bool {
     Event::parse(raw).data.is_empty()
 }
 
-/// Whether an event is more than a sign of life. Signs are enough where the model may be at something that it does not
-/// show.
+/// Returns whether an event is more than a sign of life. Signs are enough where the model may be at something that
+/// it does not show.
 pub(super) fn says_more(raw: &[u8], seen: &Seen) -> bool {
     let works_unseen = matches!(seen.inside, Inside::Reasoning | Inside::Call);
     let data = Event::parse(raw).data;
     works_unseen || !data.is_empty() && !is_ping(data)
 }
 
-/// Whether the end of a body, which has no empty line, is an event all the same (or nothing).
+/// Returns whether the end of a body, which has no empty line, is an event all the same (or nothing).
 pub(super) fn is_whole(rest: &[u8]) -> bool {
     let data = Event::parse(rest).data.trim();
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();

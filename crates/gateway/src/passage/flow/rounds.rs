@@ -44,7 +44,7 @@ impl Flow {
         }
     }
 
-    /// Whether the present stream has begun a call that is answered here.
+    /// Returns whether the present stream has begun a call that is answered here.
     pub(super) fn has_hidden(&self) -> bool {
         matches!(&self.reader, Reader::Joins(splice) if splice.has_hidden())
     }
@@ -84,7 +84,7 @@ impl Flow {
         }
     }
 
-    /// Whether the answer would end with nothing said, where the client was not shown all of it.
+    /// Returns whether the answer would end with nothing said, where the client was not shown all of it.
     pub(super) fn is_silent(&self) -> bool {
         let hides = self.is_between || self.has_hidden() || self.prepared.rounds.answered > 0;
         let seen = self.reader.seen();

@@ -310,14 +310,14 @@ fn delta_mut(choice: &mut Map<String, Value>) -> Option<&mut Map<String, Value>>
     choice.get_mut("delta")?.as_object_mut()
 }
 
-/// Whether a chunk says nothing at all, not even whose it is.
+/// Returns whether a chunk says nothing at all, not even whose it is.
 fn is_shell(data: &str) -> bool {
     let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return false };
     let says = |delta: &mut Map<String, Value>| !is_blank(delta) || delta.contains_key("role");
     !choice_mut(&mut chunk).and_then(delta_mut).is_none_or(says)
 }
 
-/// Whether nothing is said: no fields, or empty ones.
+/// Returns whether nothing is said: no fields, or empty ones.
 fn is_blank(delta: &Map<String, Value>) -> bool {
     delta.iter().all(|(key, value)| match value {
         Value::Null => true,

@@ -111,7 +111,7 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
-/// Whether the value of `error` says that something failed.
+/// Returns whether the value of `error` says that something failed.
 fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
 }
@@ -166,7 +166,7 @@ impl<'a> Delta<'a> {
         text(self.content).or_else(|| text(self.refusal))
     }
 
-    /// Whether it brings a picture or sound.
+    /// Returns whether it brings a picture or sound.
     fn has_other(&self) -> bool {
         let media = [self.images, self.audio].into_iter().flatten();
         media.map(RawValue::get).any(|raw| raw != "null" && raw != "[]")

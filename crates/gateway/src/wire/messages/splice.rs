@@ -159,7 +159,7 @@ impl Splice for Joint {
 }
 
 impl Joint {
-    /// Whether an event is about a call that is not shown.
+    /// Returns whether an event is about a call that is not shown.
     fn is_hidden(&mut self, payload: &Payload<'_>) -> bool {
         let (Some(tool), Some(index)) = (self.unseen, payload.block()) else { return false };
         let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
@@ -322,7 +322,7 @@ fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
     write("content_block_delta", &said, out);
 }
 
-/// Whether it is part of the end of the whole answer.
+/// Returns whether it is part of the end of the whole answer.
 fn is_end(raw: &[u8]) -> bool {
     name(raw).is_some_and(|name| name == "message_delta" || name == "message_stop")
 }

@@ -42,7 +42,7 @@ impl<'a> Item<'a> {
         field(&self.fields, name).and_then(string)
     }
 
-    /// Whether it answers a call.
+    /// Returns whether it answers a call.
     pub(super) fn is_result(&self) -> bool {
         self.kind.ends_with("_call_output")
     }

@@ -312,7 +312,7 @@ impl Joint {
         self.renumber(data, Some(theirs), out);
     }
 
-    /// Whether an event of the present stream is about the message that is open at the client's.
+    /// Returns whether an event of the present stream is about the message that is open at the client's.
     fn goes_on(&self, theirs: Option<u64>) -> bool {
         let ours = theirs.and_then(|theirs| self.ours.get(&theirs));
         self.open.as_ref().is_some_and(|open| Some(&open.index) == ours)
@@ -324,7 +324,7 @@ impl Joint {
         }
     }
 
-    /// Whether an event of that type closes a message or a part of it.
+    /// Returns whether an event of that type closes a message or a part of it.
     fn is_closing(&self, kind: &str) -> bool {
         let closing =
             ["response.output_text.done", "response.content_part.done", "response.output_item.done"];

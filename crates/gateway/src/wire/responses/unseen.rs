@@ -30,7 +30,7 @@ impl Unseen {
         self.has_hidden
     }
 
-    /// Whether an event is about such a call.
+    /// Returns whether an event is about such a call.
     pub(super) fn hides(&mut self, payload: &Payload<'_>) -> bool {
         let Some(tool) = self.tool else { return false };
         let kind = payload.r#type.as_ref();

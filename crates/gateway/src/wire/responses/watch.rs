@@ -38,7 +38,7 @@ impl<'a> Payload<'a> {
         serde_json::from_str::<Text<'a>>(self.delta?.get()).ok().map(|text| text.0)
     }
 
-    /// Whether it ends the response.
+    /// Returns whether it ends the response.
     pub(super) fn is_end(&self) -> bool {
         let ends = ["response.completed", "response.incomplete", "response.failed", "response.cancelled"];
         ends.contains(&self.r#type.as_ref())
@@ -57,7 +57,7 @@ pub(super) struct Reader {
     called: bool,
 }
 
-/// Whether it is an error that is not said as this dialect says it.
+/// Returns whether it is an error that is not said as this dialect says it.
 pub(super) fn is_foreign_error(event: &Event<'_>) -> bool {
     let is_own = || Payload::read(event.data).is_some_and(|payload| payload.r#type == "error");
     event.name == Some("error") && !is_own()

@@ -22,7 +22,7 @@ impl Answered {
         Self(parts.filter_map(belongs_to).collect())
     }
 
-    /// Whether the part may be sent.
+    /// Returns whether the part may be sent.
     pub(super) fn allows(&self, part: &Part) -> bool {
         match part {
             Part::Opaque(block) if CALLS.contains(&block.kind.as_str()) => {

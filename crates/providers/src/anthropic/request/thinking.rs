@@ -25,8 +25,8 @@ pub(super) fn of(request: &Request, config: &Config, stale: Stale) -> Option<Val
     }
 }
 
-/// Whether all reasoning stays behind: some of it is stale, and the request does not think, so that the server
-/// cannot be asked to sort it out.
+/// Returns whether all reasoning stays behind: some of it is stale, and the request does not think, so that the
+/// server cannot be asked to sort it out.
 pub(super) fn leaves_reasoning_out(config: &Config, stale: Stale) -> bool {
     let configured = config.endpoint.body.get("thinking");
     let can_ask = matches!(kind(configured), Some("adaptive" | "enabled")) || configured.is_none();
@@ -51,7 +51,7 @@ fn is_forced(request: &Request) -> bool {
     !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
 }
 
-/// Whether the turn that is going on asked for tools and its first answer does not begin with reasoning.
+/// Returns whether the turn that is going on asked for tools and its first answer does not begin with reasoning.
 fn lost_its_reasoning(request: &Request, config: &Config) -> bool {
     let messages = &request.messages;
     let begins =

@@ -59,7 +59,7 @@ impl Arguments {
         }
     }
 
-    /// Whether they are one JSON value already.
+    /// Returns whether they are one JSON value already.
     pub(super) fn is_complete(&self) -> bool {
         match self.state {
             State::Whole => true,

@@ -51,12 +51,12 @@ impl Calls {
         (!arguments.is_empty()).then_some(ModelEvent::ToolInput { index, name, delta })
     }
 
-    /// Whether the arguments of a call are JSON already.
+    /// Returns whether the arguments of a call are JSON already.
     pub(super) fn is_complete(&self, index: usize) -> bool {
         self.0[index].is_complete()
     }
 
-    /// Whether those of every call are.
+    /// Returns whether those of every call are.
     pub(super) fn are_complete(&self) -> bool {
         self.0.iter().all(Call::is_complete)
     }

@@ -91,7 +91,7 @@ fn share(node: &Node) -> Option<f64> {
     amount(node).filter(|share| *share > 0.0 && *share <= 1.0)
 }
 
-/// Whether a value is the key's default, however it is written: `1` and `1.0` are one number.
+/// Returns whether a value is the key's default, however it is written: `1` and `1.0` are one number.
 fn says_default(path: &str, node: &Node) -> bool {
     let default = keys::at(path).and_then(|key| key.default).and_then(|text| node::parse(text).ok());
     default.is_some_and(|default| default.word() == node.word())

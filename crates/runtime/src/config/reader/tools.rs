@@ -74,7 +74,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a key below `tools` names a tool of an MCP server: `SERVER__TOOL` or `mcp__SERVER__TOOL`.
+/// Returns whether a key below `tools` names a tool of an MCP server: `SERVER__TOOL` or `mcp__SERVER__TOOL`.
 pub(super) fn is_mcp_tool(key: &str) -> bool {
     let name = key.strip_prefix(MCP_PREFIX).filter(|name| name.contains("__")).unwrap_or(key);
     name.split_once("__").is_some_and(|(server, tool)| is_server_name(server) && !tool.is_empty())

@@ -6,7 +6,8 @@ use std::os::unix::net::UnixListener;
 use super::*;
 use crate::sandbox::calls::REFUSED;
 
-/// Whether there is a Python for calls that no shell makes. A test that needs it and does not find it says so.
+/// Returns whether there is a Python for calls that no shell makes. A test that needs it and does not find it says
+/// so.
 pub(super) fn python(test: &str) -> bool {
     let there = Path::new("/usr/bin/python3").exists();
     if !there {
@@ -16,7 +17,7 @@ pub(super) fn python(test: &str) -> bool {
     there
 }
 
-/// Whether calls are filtered here; as [`landlock`].
+/// Returns whether calls are filtered here; as [`landlock`].
 pub(super) fn seccomp(test: &str) -> bool {
     let status = place().sandbox().status().clone();
     if let Err(reason) = &status.calls {

@@ -140,7 +140,7 @@ impl Conversations {
         self.known().places.get(&prefix).cloned()
     }
 
-    /// Whether it is known which turn of a session is the newest, or that somebody goes on from it.
+    /// Returns whether it is known which turn of a session is the newest, or that somebody goes on from it.
     pub(super) fn knows_head(&self, session: &str) -> bool {
         self.known().heads.contains_key(session)
     }

@@ -143,7 +143,7 @@ impl<'e> Fragment<'e> {
         self.entries.push(FragmentEntry { seq, message, kind, begins, may_begin_before });
     }
 
-    /// Whether the next answer goes on with `piece`: it was paused, said something and is still shown.
+    /// Returns whether the next answer goes on with `piece`: it was paused, said something and is still shown.
     fn goes_on(&self, piece: &FragmentEntry<'_>) -> bool {
         let says_something = |part: &Part| match part {
             Part::Text(text) => !text.text.is_empty(),
@@ -170,7 +170,7 @@ impl<'e> Fragment<'e> {
         &self.edits
     }
 
-    /// Whether the answer that `piece` belongs to goes on in a later one that counts.
+    /// Returns whether the answer that `piece` belongs to goes on in a later one that counts.
     pub(super) fn is_continued(&self, piece: &FragmentEntry<'_>) -> bool {
         piece.kind.as_ref() == Some(&PAUSED)
             && self.next_counted(piece.seq).is_some_and(|next| next.begins == piece.begins)

@@ -80,7 +80,7 @@ impl<'a> LogWindow<'a> {
         self.last
     }
 
-    /// Whether there is more of the log on that side.
+    /// Returns whether there is more of the log on that side.
     pub(super) fn can_grow(&self, to: Direction) -> bool {
         match to {
             Direction::Older => self.after > 0,

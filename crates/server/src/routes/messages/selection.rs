@@ -45,7 +45,7 @@ impl Undone {
         self.after.is_some_and(|known| known <= after)
     }
 
-    /// Whether an edit applies.
+    /// Returns whether an edit applies.
     fn leaves(&self, seq: Seq, edit: &ViewEdit) -> bool {
         self.edits.get(&edit.id).is_none_or(|undone| *undone < seq)
     }

@@ -79,7 +79,7 @@ impl Mood {
         }
     }
 
-    /// Whether the text says that it does not do what was asked, and little else.
+    /// Returns whether the text says that it does not do what was asked, and little else.
     pub(super) fn is_refusal(&self, has_headings: bool) -> bool {
         let mostly = self.denials * 2 >= self.sentences.max(1);
         let plainly = !has_headings && self.begins_denying;
@@ -87,7 +87,7 @@ impl Mood {
         mostly && self.denials > 0 && (!has_headings || self.sentences <= 3) || plainly
     }
 
-    /// Whether the text asks, and says little else.
+    /// Returns whether the text asks, and says little else.
     pub(super) fn is_question(&self, has_headings: bool) -> bool {
         let mostly = self.questions * 2 >= self.sentences.max(1);
         let all = self.questions == self.sentences && self.sentences > 0;

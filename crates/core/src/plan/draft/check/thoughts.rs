@@ -83,7 +83,7 @@ fn begins_line(text: &str, at: usize) -> bool {
     before.is_empty() || before.ends_with('\n') || before.ends_with('>')
 }
 
-/// Whether a mark ends its line, or begins it: else a sentence speaks of it.
+/// Returns whether a mark ends its line, or begins it: else a sentence speaks of it.
 fn stands_alone(text: &str, at: usize, len: usize) -> bool {
     let after = text[at + len..].trim_start_matches([' ', '\t', '\r']);
     after.is_empty() || after.starts_with('\n') || begins_line(text, at)

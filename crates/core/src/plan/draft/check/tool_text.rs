@@ -19,7 +19,7 @@ const BEGINNINGS: [&str; 13] = [
     "functions.",
 ];
 
-/// Whether a text is a tool call and nothing else.
+/// Returns whether a text is a tool call and nothing else.
 pub(super) fn is_tool_call(text: &str) -> bool {
     let text = unfenced(text.trim());
     let lower = text.to_ascii_lowercase();
