@@ -1054,6 +1054,8 @@ export interface components {
             compactionId: string;
             /** Format: int64 */
             compressedTokens: number;
+            /** @description What was done, and why there. */
+            costNote: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}

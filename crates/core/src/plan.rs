@@ -67,6 +67,9 @@ pub struct Policy {
     pub cuts_user_messages: bool,
 }
 
+/// How the reason of an edit begins that shows the newest typed message by its beginning and its end.
+pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
+
 /// How long a summary is waited for unless the policy says otherwise, in milliseconds.
 pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
 

@@ -5,6 +5,7 @@ use longhaul::clock::now_ms;
 use longhaul_core::event::{Cut, EditKind, EditReason, Event, EventBody, ViewEdit};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part, ToolResult};
+use longhaul_core::plan::LONG_MESSAGE;
 use longhaul_core::truncate::shown_content;
 use serde_json::Value;
 
@@ -119,6 +120,8 @@ pub(crate) struct Shrunk {
     pub(crate) after_tokens: u64,
     /// Whether extracts stand where a model would have written.
     pub(crate) is_extract: bool,
+    /// Whether the newest message is shown by its beginning and its end.
+    pub(crate) is_message_cut: bool,
     pub(crate) undo: Undo,
     /// The choice, in words.
     pub(crate) why: String,
@@ -264,6 +267,7 @@ fn shrunk(announcement: &Announcement, count: u64) -> Shrunk {
         before_tokens: number("originalTokens"),
         after_tokens: number("compressedTokens"),
         is_extract: is_extract(announcement.text("costNote")),
+        is_message_cut: announcement.text("costNote").starts_with(LONG_MESSAGE),
         undo: Undo::Unknown,
         why: reason(announcement.text("costNote")).to_owned(),
     }
@@ -373,6 +377,7 @@ fn edited(edit: &ViewEdit) -> Happening {
         before_tokens: edit.original_tokens,
         after_tokens: edit.compressed_tokens,
         is_extract: is_extract(&edit.why),
+        is_message_cut: edit.why.starts_with(LONG_MESSAGE),
         undo: Undo::Unknown,
         why: why(edit),
     };

@@ -172,7 +172,11 @@ impl Transcript {
             }
             Happening::Compacted(shrunk) => self.compacted(shrunk),
             Happening::Cleared(shrunk) => {
-                let what = format!("cleared {}", count(shrunk.gone.messages, "old tool result"));
+                let what = match shrunk.is_message_cut {
+                    true => "the message is longer than the window: its beginning and its end are shown"
+                        .to_owned(),
+                    false => format!("cleared {}", count(shrunk.gone.messages, "old tool result")),
+                };
                 self.shrunk(&what, &shrunk.strategy, shrunk);
             }
             Happening::CompactionFailed { reason } => {

@@ -3,7 +3,7 @@
 //! the newest typed message alone, cut if no request holds it; then an error that says what does not fit. A ledger of what goes stands in its place
 //! where there is room for one.
 
-use super::{Misfit, Occasion, Plan, Scene, extract, is_clearable};
+use super::{LONG_MESSAGE, Misfit, Occasion, Plan, Scene, extract, is_clearable};
 use crate::estimate::Groups;
 use crate::event::{EditKind, EventBody, ViewEdit, ViewOp};
 use crate::ids::Seq;
@@ -393,7 +393,7 @@ impl Scene<'_> {
         let excerpt = shortened(cut, seq, self.history.has_recall());
         let op = ViewOp::Placeholder { seq, excerpt, cut: true };
         let why = format!(
-            "the newest message is longer than the window: {} of its {} characters are left out",
+            "{LONG_MESSAGE}: {} of its {} characters are left out",
             grouped(cut.omitted_chars),
             grouped(cut.total_chars)
         );

@@ -262,7 +262,8 @@ fn edited(edit: &ViewEdit, survival: Option<&Survival>) -> (&'static str, Value)
             "context:pruned",
             json!({ "prunedCount": edit.ops.len(), "savedTokens": saved, "compactionId": edit.id,
                     "strategy": edit.strategy, "reason": edit.reason,
-                    "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens }),
+                    "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
+                    "costNote": edit.why }),
         ),
         EditKind::Compaction => ("context:compressed", compressed(edit, survival)),
     }

@@ -173,6 +173,8 @@ events! {
         reason: EditReason,
         original_tokens: u64,
         compressed_tokens: u64,
+        /// What was done, and why there.
+        cost_note: String,
     }
     Always "context:compressed" ContextCompressed {
         compaction_id: String,

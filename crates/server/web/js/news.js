@@ -1,6 +1,6 @@
 // What is told of events beyond the conversation: toasts for what happened out of sight, words for those who listen.
 import { firstLine, tokens } from './text/format.js';
-import { reasonOf, sizes, survivalLine, whyNot } from './text/edits.js';
+import { cutsMessage, reasonOf, sizes, survivalLine, whyNot } from './text/edits.js';
 import { subject } from './text/calls.js';
 
 export function news(events, state, page) {
@@ -28,6 +28,10 @@ const NEWS = {
   },
 
   'context:pruned'(event, state, page) {
+    if (cutsMessage(event)) {
+      page.announce('Your message is longer than the window. The model sees its beginning and its end, and can look up the rest.');
+      return;
+    }
     page.announce(`${event.prunedCount} old tool results cleared, ${tokens(event.savedTokens)} tokens freed. All can be looked up.`);
   },
 

@@ -196,6 +196,12 @@ fn a_row_that_is_too_wide_is_broken_and_loses_nothing() {
     let reason = "  why: 41 messages and what stood for others\n";
     assert_eq!(piped.output(), format!("{}{reason}", told(120)), "what no terminal shows is not broken");
     let cleared = rows(Setting::Chat, 99, &[Happening::Cleared(edit("reactive-overflow", Undo::Newest))]);
+    let cut = Shrunk { is_message_cut: true, ..edit("truncation", Undo::Newest) };
+    let cut = rows(Setting::Chat, 120, &[Happening::Cleared(cut)]);
+    assert!(
+        cut.starts_with("─ the message is longer than the window: its beginning and its end are shown · "),
+        "{cut}"
+    );
     assert!(
         cleared.starts_with("─ cleared 41 old tool results · ")
             && cleared.contains(" · reactive-overflow · ")

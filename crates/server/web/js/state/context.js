@@ -42,7 +42,7 @@ function compressed(state, event) {
 function pruned(state, event) {
   const { compactionId, seq, prunedCount } = event;
   const edit = {
-    id: compactionId, seq, kind: 'prune', prunedCount, active: true,
+    id: compactionId, seq, kind: 'prune', prunedCount, why: event.costNote, active: true,
     originalTokens: event.originalTokens, compressedTokens: event.compressedTokens,
   };
   return withEdit(state, edit);

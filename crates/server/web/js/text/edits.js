@@ -38,6 +38,11 @@ export function refusedUndo({ code, message, tokens: needed, usable }) {
   return `The original does not fit into the window any more.${figures} It stays in the log and can be looked up.`;
 }
 
+/** Whether an edit, or its event, shows a message longer than the window by its beginning and its end. */
+export function cutsMessage(edit) {
+  return (edit.why ?? edit.costNote ?? '').startsWith('the newest message is longer than the window');
+}
+
 /** Messages that a compaction left out. */
 export function leftOut(edit, summaries = 1) {
   return Math.max(0, (edit.originalMessages ?? 0) - (edit.compressedMessages ?? 0) + summaries);

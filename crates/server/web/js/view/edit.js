@@ -1,6 +1,6 @@
 // What was compacted, pruned or brought back: one row each, that opens to what it stands for.
 import { button, coded, h, icon, show } from '../dom.js';
-import { leftOut, reasonOf, sizes, survivalLine, survivalRows, whyNot } from '../text/edits.js';
+import { cutsMessage, leftOut, reasonOf, sizes, survivalLine, survivalRows, whyNot } from '../text/edits.js';
 import { subject } from '../text/calls.js';
 import { count, plural, tokens } from '../text/format.js';
 import { MessageView } from './message.js';
@@ -184,7 +184,7 @@ export class PruneView {
         line.setAttribute('aria-expanded', String(!list.hidden));
       } },
       icon('broom'),
-      h('span.fold-words', {}, h('strong', {}, `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
+      h('span.fold-words', {}, h('strong', {}, cutsMessage(edit) ? 'a message longer than the window is shown by its ends' : `cleared ${plural(number, 'old tool result')}`), ` · ${tokens(edit.originalTokens)} → ${tokens(edit.compressedTokens)} tokens`, h('span.quiet', {}, ' · all recoverable')),
       icon('chevron'),
     );
     show(this.element, h('div.wide', {}, h('div.fold-head', {}, line, h('span.fold-actions', {}, undoing(row, said, this.context))), said, list));
