@@ -24,8 +24,8 @@ const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 /// size it was made with.
 const PAGE_BYTES: u32 = 2048;
 
-/// Pages in the WAL after which it is moved into the file: 8 MiB.
-const CHECKPOINT_PAGES: &str = "4096";
+/// Pages in the WAL after which it is moved into the file: 2 MiB, after about as many messages as with larger pages.
+const CHECKPOINT_PAGES: &str = "1024";
 
 /// The size to which the WAL is cut back after a checkpoint, in bytes.
 const WAL_LIMIT_BYTES: &str = "67108864";
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(setting("journal_mode").await, "wal");
         assert_eq!(setting("synchronous").await, "2", "FULL");
         assert_eq!(setting("page_size").await, "2048");
-        assert_eq!(setting("wal_autocheckpoint").await, "4096");
+        assert_eq!(setting("wal_autocheckpoint").await, "1024");
         assert_eq!(setting("foreign_keys").await, "1");
         assert_eq!(setting("fullfsync").await, "1");
         assert_eq!(setting("checkpoint_fullfsync").await, "1");
