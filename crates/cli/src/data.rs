@@ -82,7 +82,7 @@ pub(crate) async fn open_or_read(place: &Place, max_blob_bytes: u64) -> Outcome<
             tracing::error!("nothing can be written: {error}");
             let below = folder.join("blobs");
             let blobs = match below.is_dir() {
-                true => Blobs::local(&below, max_blob_bytes)?,
+                true => Blobs::local_to_read(&below, max_blob_bytes)?,
                 false => Blobs::in_memory(max_blob_bytes),
             };
             let memo = Arc::new(MemoryMemo::default());

@@ -12,7 +12,7 @@ mod unnamed;
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -96,6 +96,19 @@ impl Blobs {
         let folder = folder.canonicalize().map_err(failed)?;
         // The names of both folders.
         folder.parent().into_iter().chain([folder.as_path()]).try_for_each(flush_folder).map_err(failed)?;
+        Self::in_folder(folder, max_bytes)
+    }
+
+    /// Blobs in a folder that is there and may be on a disk that cannot be written: what is in it can be read.
+    ///
+    /// # Errors
+    /// [`BlobError::Storage`] if there is no such folder.
+    pub fn local_to_read(folder: &Path, max_bytes: u64) -> Result<Self, BlobError> {
+        let failed = |error: io::Error| BlobError::Storage(format!("{}: {error}", folder.display()));
+        Self::in_folder(folder.canonicalize().map_err(failed)?, max_bytes)
+    }
+
+    fn in_folder(folder: PathBuf, max_bytes: u64) -> Result<Self, BlobError> {
         let objects = LocalFileSystem::new_with_prefix(&folder)
             .map_err(|error| BlobError::Storage(error.to_string()))?
             .with_fsync(true);

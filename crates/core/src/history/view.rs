@@ -35,11 +35,12 @@ pub struct Entry {
     groups: Groups,
     /// Tokens of what stands there once it is cleared, if it is a result.
     placeholder: Groups,
-    cleared_form: Arc<Memo<ClearedForm>>,
+    /// What a plan would make of it, if it is a result.
+    cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
 }
 
 /// What a tool result becomes when a plan clears it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ClearedForm {
     /// The lines of it that stay; empty if none stands out.
     pub(crate) excerpt: String,
@@ -85,8 +86,8 @@ pub struct ViewItem {
     pub since: Seq,
     /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
     pub(crate) placeholder: Groups,
-    /// What a plan would make of it: found once, because every plan weighs all results.
-    pub(crate) cleared_form: Arc<Memo<ClearedForm>>,
+    /// What a plan would make of it, if it is a result: found once, because every plan weighs all of them.
+    pub(crate) cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
 }
 
 /// What a message of the view is.
@@ -132,7 +133,7 @@ impl Entry {
             EntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
             EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
         };
-        let cleared_form = Arc::default();
+        let cleared_form = matches!(kind, EntryKind::Result { .. }).then(Arc::default);
         Self { seq, message, kind, begins, pauses, shown, omission: None, groups, placeholder, cleared_form }
     }
 
@@ -154,7 +155,7 @@ impl Entry {
             _ => Arc::new(without_parts(&self.message, omitted)),
         };
         self.shown = shown(self.seq, &message, &self.kind, before);
-        self.cleared_form = Arc::default();
+        self.cleared_form = self.cleared_form.as_ref().map(|_| Arc::default());
         self.groups = self.shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
     }
 
@@ -192,7 +193,7 @@ impl ViewItem {
             omission: entry.omission.clone(),
             since: entry.seq,
             placeholder: entry.placeholder,
-            cleared_form: Arc::clone(&entry.cleared_form),
+            cleared_form: entry.cleared_form.clone(),
         })
     }
 
@@ -223,7 +224,7 @@ impl ViewItem {
             omission: None,
             since: entry.seq,
             placeholder: entry.placeholder,
-            cleared_form: Arc::default(),
+            cleared_form: None,
         })
     }
 
@@ -267,7 +268,7 @@ impl ViewItem {
             omission: None,
             since: range.from,
             placeholder,
-            cleared_form: Arc::default(),
+            cleared_form: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Sums over the view: what the request would have without some units, and with some results as placeholders.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::{Scene, draft, facts};
 use crate::estimate::Groups;
@@ -123,8 +124,13 @@ impl Scene<'_> {
 
     /// What the result at `at` in the view becomes when it is cleared.
     pub(super) fn cleared_form(&self, at: usize) -> &ClearedForm {
+        static NOTHING: LazyLock<ClearedForm> = LazyLock::new(ClearedForm::default);
         let item = &self.history.view()[at];
-        item.cleared_form.get(|| cleared_form(self.history, item))
+        match &item.cleared_form {
+            Some(form) => form.get(|| Box::new(cleared_form(self.history, item))),
+            // Only results are cleared.
+            None => &NOTHING,
+        }
     }
 
     pub(super) fn meter_of(&self, shown: &Share) -> Reading {

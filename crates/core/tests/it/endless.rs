@@ -7,6 +7,7 @@ use longhaul_core::message::Part;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{PreCompactAnswer, Settings};
 use longhaul_core::strategy;
+use longhaul_core::truncate::MARKER;
 
 use crate::stage::{BAD, HookAnswer, Stage, Summariser, call, settings};
 
@@ -54,7 +55,9 @@ fn a_fixed_prefix_near_the_trigger_costs_few_compactions() {
 #[test]
 fn one_giant_message_is_an_error_that_names_it_and_the_next_goes_on() {
     for (name, how) in all() {
-        let mut stage = Stage::chat(with(name, 8_000, 500), |_| "yes".to_owned());
+        let mut settings = with(name, 8_000, 500);
+        settings.policy.cuts_user_messages = false;
+        let mut stage = Stage::chat(settings, |_| "yes".to_owned());
         stage.summariser = how;
         stage.say("hello");
         assert_eq!(stage.say(&words(9_000)), RunEnd::Error, "{name} {how:?}");
@@ -65,6 +68,25 @@ fn one_giant_message_is_an_error_that_names_it_and_the_next_goes_on() {
         assert_eq!(stage.say("something shorter"), RunEnd::Stop, "{name} {how:?}: {:?}", stage.error());
         assert_eq!(stage.calls.len(), before + 1);
         assert!(stage.shown().contains("something shorter"));
+    }
+}
+
+#[test]
+fn one_giant_message_is_shown_by_its_ends_and_the_next_goes_on() {
+    for (name, how) in all() {
+        let mut stage = Stage::chat(with(name, 8_000, 500), |_| "yes".to_owned());
+        stage.summariser = how;
+        stage.say("hello");
+        let giant = format!("begin{}end", words(9_000));
+        assert_eq!(stage.say(&giant), RunEnd::Stop, "{name} {how:?}: {:?}", stage.error());
+        assert_eq!(stage.calls.len(), 2, "{name} {how:?}");
+        let shown = stage.shown();
+        assert!(
+            shown.contains("begin word") && shown.contains(MARKER) && shown.contains("word wordend"),
+            "{shown}"
+        );
+        assert_eq!(stage.say("something shorter"), RunEnd::Stop, "{name} {how:?}: {:?}", stage.error());
+        assert_eq!(stage.calls.len(), 3, "{name} {how:?}");
     }
 }
 

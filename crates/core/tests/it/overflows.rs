@@ -79,7 +79,9 @@ fn a_long_turn_goes_on_after_refusals() {
 
 #[test]
 fn what_must_stay_and_is_refused_ends_the_run() {
-    let mut stage = Stage::chat(with("adaptive"), |_| "yes".to_owned());
+    let mut settings = with("adaptive");
+    settings.policy.cuts_user_messages = false;
+    let mut stage = Stage::chat(settings, |_| "yes".to_owned());
     assert_eq!(stage.say("hello"), RunEnd::Stop);
     stage.server = Some(Server { window: 1_000, percent: 100, says_figures: true });
     assert_eq!(stage.say(&" word".repeat(4_000)), RunEnd::Error);
