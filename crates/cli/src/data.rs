@@ -19,11 +19,11 @@ use crate::serving::Serving;
 use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
-/// How long what runs may take when a server is told to end. What is left of [`ENDS_WITHIN`] is for tools that are
-/// cancelled then, which have 5 s, and for its connections and its store.
+/// Time that runs have to finish after a server is told to end. The rest of [`ENDS_WITHIN`] is for tools that are
+/// cancelled then, which have 5 s, and for connections and the store.
 pub(crate) const DRAINING: Duration = Duration::from_secs(20);
 
-/// How long it may take beyond that.
+/// Time beyond [`DRAINING`] until the process has ended.
 const GRACE: Duration = ENDS_WITHIN.saturating_sub(DRAINING);
 
 /// Between two looks whether a server that ends has ended.

@@ -1,8 +1,8 @@
 //! Ends a process that was told to end and does not.
 //!
-//! It is a thread of its own, with nothing in common with the rest: it hears the signal also where no other thread comes to
-//! it, because a computation has them all or one waits for a disk that does not answer. Nothing is lost by that end: it
-//! is one as by `kill -9`, which every store survives.
+//! The watchdog is a thread of its own. It hears SIGTERM also where computations keep all other threads busy, or where
+//! one waits for a disk that does not answer. Ending this way loses nothing that was acknowledged: it is a `kill -9`, which
+//! every store survives.
 
 use std::io;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::term::out;
 
-/// How long the last words may take: whoever reads them may be at a standstill too.
+/// Time for the last message: the terminal or pipe that reads it may be stuck too.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// From now on the process ends `limit` after it was sent SIGTERM, if it has not done so by itself.
@@ -27,7 +27,7 @@ pub(crate) fn start(limit: Duration) -> io::Result<()> {
 }
 
 fn watch(limit: Duration, listens: &mpsc::Sender<io::Result<()>>) {
-    // Each of them goes unheard only if whoever started it is gone.
+    // A message is not received only if the thread that called `start` is gone.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().build() {
         Ok(runtime) => runtime,
         Err(error) => return drop(listens.send(Err(error))),

@@ -1,4 +1,4 @@
-//! What a long session costs: folding its log, planning a compaction, writing the extract, reporting what is kept.
+//! Benchmarks of a long session: folding its log, planning a compaction, writing the extract, reporting what is kept.
 //!
 //! The sizes are those of sessions that ran for days: 25 MB in 5,000 messages by default, 500 MB with
 //! `LONGHAUL_BENCH_MB=500`.

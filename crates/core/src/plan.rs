@@ -67,7 +67,7 @@ pub struct Policy {
     pub cuts_user_messages: bool,
 }
 
-/// How the reason of an edit begins that shows the newest typed message by its beginning and its end.
+/// The beginning of an edit's reason where the edit shows the newest typed message by its beginning and its end.
 pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
 
 /// How long a summary is waited for unless the policy says otherwise, in milliseconds.

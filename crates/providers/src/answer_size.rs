@@ -1,5 +1,4 @@
-//! How much one answer may hold. Whoever reads an answer stops at these limits while it streams: nothing that a server
-//! sends makes more work than that.
+//! Limits of one answer. A reader stops at them while the answer streams, so no server can make more work than that.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Part};

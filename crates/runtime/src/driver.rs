@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     pub(crate) next_attempt_at: AtomicU64,
     /// The pictures that were checked before they were sent.
     pub(crate) pictures: Pictures,
-    /// What the newest compaction that was made here has left of the view.
+    /// The retention report of the newest compaction that this driver committed, by its edit.
     pub(crate) survival: Mutex<Option<(EditId, Survival)>>,
 }
 
@@ -371,7 +371,7 @@ impl Driver {
 
     fn tell_run(&mut self, input: Input) {
         self.trace.hear(&input, &self.run, &self.agent);
-        let effects = aside(&mut self.run, |run| run.handle(input));
+        let effects = compute_in_place(&mut self.run, |run| run.handle(input));
         self.trace.follow(&effects, &self.run, &self.agent);
         self.work.extend(effects);
     }
@@ -394,7 +394,7 @@ impl Driver {
         let mut open = self.run.history().open_run().cloned();
         let before = events.iter().any(is_compaction).then(|| Before::of(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
-        let survival = before.map(|before| aside(&self.run, |run| before.survival(run)));
+        let survival = before.map(|before| compute_in_place(&self.run, |run| before.survival(run)));
         if let (Some(survival), Some(edit)) = (&survival, self.run.history().edits().last()) {
             let newest = (edit.edit.id.clone(), survival.clone());
             *self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest);
@@ -492,9 +492,9 @@ impl Driver {
 /// Sessions with more messages than this may take noticeable time to plan.
 const LONG_SESSION_MESSAGES: usize = 1_000;
 
-/// Computes something about a run. If its session is long, everything else on this thread goes on elsewhere meanwhile:
-/// a plan over many megabytes must not hold up other sessions or the server.
-fn aside<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
+/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long, because a
+/// plan over many megabytes must not hold up other sessions or the server.
+fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
     let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
     let has_threads =
         || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);

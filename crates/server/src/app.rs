@@ -116,9 +116,9 @@ struct Shared {
 
 /// A session to be looked at.
 pub(crate) enum Readable {
-    /// It is open.
+    /// The session is open.
     Open(Session),
-    /// It cannot be opened, because nothing can be written: its loop as it is stored.
+    /// The session cannot be opened because nothing can be written: its run as the log has it.
     Stored(Box<Run>),
 }
 

@@ -1,4 +1,4 @@
-//! What the database will drop of a damaged write-ahead log.
+//! Damage in a write-ahead log, and which writes SQLite will drop because of it.
 //!
 //! SQLite reads a log up to the first frame that is not whole, and drops the rest without a word: a crash leaves such an
 //! end, if it hits in the middle of a write that nobody was told of. But what was written and flushed behind a damaged
@@ -20,7 +20,7 @@ const MAGIC: u32 = 0x377f_0682;
 const MIN_PAGE_BYTES: u32 = 512;
 const MAX_PAGE_BYTES: u32 = 65_536;
 
-/// What is wrong with a log.
+/// Damage of a write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalDamage {
     /// Nothing of it can be read.

@@ -69,7 +69,7 @@ struct Listed {
     place: Place,
     config: Config,
     calibrations: Arc<Calibrations>,
-    /// What the server listed when it last answered.
+    /// The models that the server listed when it last answered.
     last_list: Mutex<Vec<String>>,
 }
 

@@ -17,7 +17,7 @@ use crate::orders::{StandingOrder, StandingOrders};
 use crate::retention::user_text::UserText;
 use crate::usage::Usage;
 
-/// What framing may add to an exact count: so many tokens, and one part in so many of the report.
+/// Tokens of framing that an exact count may miss: this many, and one part in `UNEXPLAINED_SHARE` of the report.
 const UNEXPLAINED_TOKENS: u64 = 64;
 const UNEXPLAINED_SHARE: u64 = 20;
 

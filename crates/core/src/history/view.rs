@@ -35,11 +35,11 @@ pub struct Entry {
     groups: Groups,
     /// Tokens of what stands there once it is cleared, if it is a result.
     placeholder: Groups,
-    /// What a plan would make of it, if it is a result.
+    /// The placeholder that a plan would show for a result, with its lines that stay.
     cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
 }
 
-/// What a tool result becomes when a plan clears it.
+/// The placeholder of a tool result, with the lines of the result that stay visible.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ClearedForm {
     /// The lines of it that stay; empty if none stands out.
@@ -86,7 +86,7 @@ pub struct ViewItem {
     pub since: Seq,
     /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
     pub(crate) placeholder: Groups,
-    /// What a plan would make of it, if it is a result: found once, because every plan weighs all of them.
+    /// The placeholder that a plan would show for a result: computed once, because every plan weighs all results.
     pub(crate) cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
 }
 

@@ -4,18 +4,19 @@
 //! log again.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::Ledger;
 use crate::history::Entry;
+use crate::memo::Cache;
 
 /// The most ledgers kept. A plan asks for the part that its strategy drops, and sometimes for that of the last resort;
 /// each has a beginning that the newest typed message ends.
 const MAX_LEDGERS: usize = 4;
 
 /// The newest ledgers of one session.
-#[derive(Debug, Default)]
-pub(crate) struct LedgerCache(Mutex<Vec<CachedLedger>>);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LedgerCache(Cache<Vec<CachedLedger>>);
 
 /// A ledger and the messages that it has read.
 #[derive(Clone, Debug)]
@@ -23,21 +24,6 @@ struct CachedLedger {
     /// The messages, as ascending ranges of indices with gaps between them.
     read: Vec<Range<usize>>,
     ledger: Arc<Ledger>,
-}
-
-impl Clone for LedgerCache {
-    /// The copy shares what was read and goes its own way from there.
-    fn clone(&self) -> Self {
-        let ledgers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(Mutex::new(ledgers.clone()))
-    }
-}
-
-impl PartialEq for LedgerCache {
-    /// What is cached follows from the log.
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 impl LedgerCache {
@@ -49,7 +35,7 @@ impl LedgerCache {
         has_recall: bool,
     ) -> Arc<Ledger> {
         let wanted = joined(wanted);
-        let mut ledgers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledgers = self.0.lock();
         let best = ledgers.iter().enumerate().filter(|(_, known)| is_beginning(&known.read, &wanted));
         let best = best.max_by_key(|(_, known)| count(&known.read)).map(|(at, _)| at);
         let mut known = match best.map(|at| ledgers.remove(at)) {
@@ -159,11 +145,10 @@ mod tests {
         let cache = LedgerCache::default();
         cache.ledger(history.entries(), [0..20, 21..30], true);
         let ends = |ranges: &[Range<usize>]| ranges.last().map_or(0, |range| range.end);
-        let read: Vec<usize> = cache.0.lock().unwrap().iter().map(|known| ends(&known.read)).collect();
+        let read: Vec<usize> = cache.0.lock().iter().map(|known| ends(&known.read)).collect();
         assert_eq!(read, [20, 30]);
         cache.ledger(history.entries(), [0..35], true);
-        let read: Vec<Vec<Range<usize>>> =
-            cache.0.lock().unwrap().iter().map(|known| known.read.clone()).collect();
+        let read: Vec<Vec<Range<usize>>> = cache.0.lock().iter().map(|known| known.read.clone()).collect();
         assert_eq!(read, [vec![0..20, 21..30], vec![0..35]], "the gap was closed from the shorter one");
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
     meter::of_parts(history, fixed_tokens, &least.kept, &least.new).bound()
 }
 
-/// What a result becomes when it is cleared.
+/// Computes the placeholder of a result, with the lines that stay.
 fn cleared_form(history: &History, item: &ViewItem) -> ClearedForm {
     let results = item.message.parts.iter().filter_map(|part| match part {
         Part::ToolResult(result) => Some(result),
@@ -122,7 +122,7 @@ impl Scene<'_> {
         self.cleared_form(at).groups
     }
 
-    /// What the result at `at` in the view becomes when it is cleared.
+    /// Returns the placeholder of the result at `at` in the view, with the lines that stay.
     pub(super) fn cleared_form(&self, at: usize) -> &ClearedForm {
         static NOTHING: LazyLock<ClearedForm> = LazyLock::new(ClearedForm::default);
         let item = &self.history.view()[at];

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::mood::{CLEAR_ORDER_SCORE, ORDER_SCORE, is_question, is_slight, order_score};
 use super::replaced::{is_telling, replacements};
@@ -19,6 +19,7 @@ use super::sentences::sentence_spans;
 use crate::estimate::Counter;
 use crate::history::{EntryKind, History};
 use crate::ids::{Handle, LogRange, Seq};
+use crate::memo::Cache;
 use crate::plan::shortened;
 use crate::survival::facts::{CodeLines, is_summary, single_spaced};
 
@@ -371,27 +372,13 @@ impl UserText {
 const MAX_TEXTS: usize = 2;
 
 /// The user's words in the parts of one session that were asked for last. A plan reads the same part many times.
-#[derive(Debug, Default)]
-pub(crate) struct UserTextCache(Mutex<Vec<(Vec<Handle>, Arc<UserText>)>>);
-
-impl Clone for UserTextCache {
-    fn clone(&self) -> Self {
-        let texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self(Mutex::new(texts.clone()))
-    }
-}
-
-impl PartialEq for UserTextCache {
-    /// What is cached follows from the log.
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UserTextCache(Cache<Vec<(Vec<Handle>, Arc<UserText>)>>);
 
 impl UserTextCache {
     /// Returns what the user typed in everything that `handles` lead to.
     pub(crate) fn text(&self, history: &History, handles: &[Handle]) -> Arc<UserText> {
-        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.0.lock();
         if let Some((_, text)) = texts.iter().find(|(known, _)| known == handles) {
             return Arc::clone(text);
         }

@@ -355,7 +355,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
     }
 }
 
-/// What a word has, found while its end is looked for.
+/// Features of a word, collected while its end is searched for.
 #[derive(Clone, Copy, Default)]
 struct WordLooks {
     begins_with_digit: bool,

@@ -1,4 +1,4 @@
-//! What a stretch of a log says: its messages, calls and edits, as [`History`](longhaul_core::history::History) has them,
+//! Messages, calls and edits of a stretch of a log, as [`History`](longhaul_core::history::History) has them,
 //! without counting a token and without the rest of the log.
 //!
 //! At its edges a stretch leaves open what only its neighbours say. [`Fragment::missing`] says on which side more is
@@ -46,7 +46,7 @@ pub(super) struct FragmentEdit<'e> {
     pub(super) edit: &'e ViewEdit,
 }
 
-/// What a call has come to.
+/// State of a tool call at the end of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallState {
     /// It has a result.
@@ -57,7 +57,7 @@ pub(super) enum CallState {
     Void,
 }
 
-/// What a stretch of a log says.
+/// The messages, calls and edits of a stretch of a log.
 #[derive(Default)]
 pub(super) struct Fragment<'e> {
     entries: Vec<FragmentEntry<'e>>,
