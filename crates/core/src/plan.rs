@@ -278,10 +278,21 @@ pub fn ahead(
     budget: &Budget,
     policy: &Policy,
 ) -> Option<Box<SummaryDraft>> {
+    ahead_from(history, fixed_tokens, budget, policy, u64::MAX)
+}
+
+/// [`ahead`], and from `from` tokens of the request on even if the line is far.
+pub fn ahead_from(
+    history: &History,
+    fixed_tokens: impl Into<FixedTokens>,
+    budget: &Budget,
+    policy: &Policy,
+    from: u64,
+) -> Option<Box<SummaryDraft>> {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let line = line_at(history, fixed.now, budget, policy, now.bound());
-    let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history)));
+    let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history))).min(from);
     if !policy.enabled || policy.writer == Writer::Nobody || now.bound() < near || history.view().is_empty() {
         return None;
     }

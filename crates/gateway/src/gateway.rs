@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::Policy;
-use longhaul_core::strategy::PruningAgent;
+use longhaul_core::strategy::Adaptive;
 use longhaul_providers::SharedProvider;
 use longhaul_store::memo::{Memo, MemoryMemo};
 
@@ -36,9 +36,12 @@ pub struct Config {
     /// Where models are, the preferred first. A model is looked for in their lists; one that
     /// nobody lists is asked for where any name is taken.
     pub upstreams: Vec<Upstream>,
-    /// How conversations are shortened; by default `pruning-agent`, at the gateway's own trigger (SPEC §7) unless the
-    /// policy has one.
+    /// How conversations are shortened; by default `adaptive`. The strategy `pruning-agent` has the gateway's own trigger
+    /// (80 % of the window) unless the policy has one.
     pub policy: Policy,
+    /// Whether a request that needs a summary waits until it is written. By default it does not: an extract stands in
+    /// its place until a summary is ready, which is written between the requests, from 65 % of the window on.
+    pub waits_for_summaries: bool,
     /// Whose key an upstream is shown.
     pub credentials: Credentials,
     /// Whether an answer that outgrows its window is stopped and goes on after room was made.
@@ -64,7 +67,8 @@ impl Config {
     pub fn new(upstreams: Vec<Upstream>) -> Self {
         Self {
             upstreams,
-            policy: Policy::new(Arc::new(PruningAgent::default())),
+            policy: Policy::new(Arc::new(Adaptive::default())),
+            waits_for_summaries: false,
             credentials: Credentials::Own,
             midstream: Midstream::Exact,
             notices_in_text: false,

@@ -35,6 +35,7 @@ mod readings;
 mod recall;
 mod refused;
 mod remembered;
+mod riding;
 mod send;
 mod steps;
 mod stopgap;

@@ -192,6 +192,10 @@ impl Desk {
             let requests = gather(first, &mut waiting);
             self.write(requests).await;
         }
+        // A reader that is not gone yet would keep the last close from doing this.
+        if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut self.db).await {
+            tracing::warn!(%error, "what was written last stays in the write-ahead log until the next start");
+        }
         if let Err(error) = self.db.close().await {
             tracing::warn!(%error, "the database was not closed cleanly");
         }

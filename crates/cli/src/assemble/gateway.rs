@@ -10,7 +10,6 @@ use longhaul::config::{
 use longhaul_core::message::Origin;
 use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
-use longhaul_core::strategy::{PruningAgent, Strategy};
 use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
@@ -41,9 +40,11 @@ pub(crate) async fn gateway(
     if upstreams.is_empty() {
         return Ok(None);
     }
-    let (writer, summariser) = writer::writer(place, &shortening(config)).await?;
+    let config = &shortening(config);
+    let (writer, summariser) = writer::writer(place, config).await?;
     let settings = longhaul_gateway::Config {
-        policy: Policy { writer, strategy: strategy_of(config), ..policy(config) },
+        policy: Policy { writer, ..policy(config) },
+        waits_for_summaries: !config.context.compression.options.background,
         credentials: match config.gateway.credentials {
             GatewayCredentials::Own => Credentials::Own,
             GatewayCredentials::Forward => Credentials::Forward,
@@ -66,21 +67,13 @@ pub(crate) async fn gateway(
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// The same with the gateway's own strategy where the file names none.
+/// The same with the strategy `pruning-agent` where the file names its model and no strategy.
 fn shortening(config: &Config) -> Config {
     let mut config = config.clone();
-    if !config.context.names_strategy {
+    if config.context.pruning_agent_alone {
         config.context.compression.strategy = StrategyKind::PruningAgent;
     }
     config
-}
-
-/// The strategy that the file names, else the gateway's own.
-fn strategy_of(config: &Config) -> Arc<dyn Strategy> {
-    match config.context.names_strategy {
-        true => policy(config).strategy,
-        false => Arc::new(PruningAgent::default()),
-    }
 }
 
 /// What sessions have learned of windows.

@@ -1,10 +1,11 @@
-//! What is done beside the requests: a summary is tried again that an extract stands for, once the request that found it due
-//! is over.
+//! Summaries that are written between the requests of a conversation, so that none of them waits: the one that an extract
+//! stands for, and the one that will be needed soon. Writing begins when the request that found it due is over.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longhaul_core::plan::{Occasion, Plan, SummaryDraft};
+use longhaul_core::meter::Reading;
+use longhaul_core::plan::{self, Occasion, Plan, SummaryDraft};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -19,6 +20,9 @@ use crate::wire::Fault;
 
 /// Tasks at the same time, at most.
 const MOST_TASKS: usize = 64;
+
+/// The share of the window from which on a summary is written ahead of need, in percent.
+const AHEAD_PERCENT: u64 = 65;
 
 /// The gateway's own tasks; they end with it.
 #[derive(Default)]
@@ -68,6 +72,18 @@ pub(super) struct Tried {
     pub(super) outcome: Result<String, Cause>,
     /// When it was over, in seconds since 1970.
     pub(super) at: u64,
+    /// Whether it was begun before anything had to go.
+    is_ahead: bool,
+}
+
+/// A summary to be written.
+struct Assignment {
+    /// The log as it was when the summary was found due.
+    standing: Log,
+    /// The same without the extracts that the summary replaces.
+    whole: Log,
+    draft: SummaryDraft,
+    is_ahead: bool,
 }
 
 /// The right to write it, which ends however its task does.
@@ -103,10 +119,16 @@ impl Route {
         if let Err(cause) = tried.outcome {
             state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
         }
-        match std::mem::take(&mut *trial) {
-            Trial::Over(tried) => Some(tried),
-            Trial::None | Trial::Running => None,
+        let tried = match std::mem::take(&mut *trial) {
+            Trial::Over(tried) => tried,
+            Trial::None | Trial::Running => return None,
+        };
+        if tried.is_ahead && !state.log.is_pending() {
+            // Its time comes when the view is full.
+            state.ready = tried.outcome.ok();
+            return None;
         }
+        Some(tried)
     }
 
     /// Takes the summary that an extract stands for where somebody has it; else has it tried as soon as this request is over.
@@ -132,10 +154,35 @@ impl Route {
             return Ok(());
         }
         match self.work(|| self.without_stopgaps(&state.log, fixed)).await {
-            Some((whole, draft)) => self.begin_trial(permit, state.log.clone(), whole, draft),
+            Some((whole, draft)) => {
+                let standing = state.log.clone();
+                self.begin_trial(permit, Assignment { standing, whole, draft, is_ahead: false });
+            }
             None => self.put_off(state, Cause::Away).await,
         }
         Ok(())
+    }
+
+    /// Has a summary written for the time when the view is full, if that is near. Once for each edit of the view: a
+    /// summary that could not be had is tried again when an extract stands in its place.
+    pub(super) async fn look_ahead(&self, state: &mut State, fixed: u64, now: &Reading) {
+        let edits = state.log.history.edits().len();
+        let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
+        let waits = self.waits_for_summary(&Occasion::Routine);
+        if waits || !is_near || state.log.is_pending() || state.ahead_at == Some(edits) {
+            return;
+        }
+        let Some(permit) = self.conversation.as_ref().and_then(Permit::of) else { return };
+        let draft = self.work(|| self.draft_ahead(&state.log, fixed)).await;
+        let Some(draft) = draft else { return };
+        state.ahead_at = Some(edits);
+        let (standing, whole) = (state.log.clone(), state.log.clone());
+        self.begin_trial(permit, Assignment { standing, whole, draft, is_ahead: true });
+    }
+
+    fn draft_ahead(&self, log: &Log, fixed: u64) -> Option<SummaryDraft> {
+        let from = self.window.tokens / 100 * AHEAD_PERCENT;
+        plan::ahead_from(&log.history, fixed, &self.summary_budget(), &self.policy, from).map(|draft| *draft)
     }
 
     /// The log as it was before extracts stood for summaries, and what is to be written; `None` if there is nothing to be
@@ -148,7 +195,7 @@ impl Route {
         }
     }
 
-    fn begin_trial(&self, permit: Permit, standing: Log, whole: Log, draft: SummaryDraft) {
+    fn begin_trial(&self, permit: Permit, assignment: Assignment) {
         // Most local servers have room for one request: that of the client goes first. It is over when its route is gone.
         let (over, is_over) = oneshot::channel();
         if self.over.set(over).is_err() {
@@ -158,7 +205,7 @@ impl Route {
         self.passage.inner.tasks.begin(async move {
             // Nobody sends anything.
             let _gone = is_over.await;
-            route.trial(permit, standing, whole, draft).await;
+            route.trial(permit, assignment).await;
         });
     }
 
@@ -180,19 +227,30 @@ impl Route {
     }
 
     /// Has the summary written, and the memo know it: a later request finds it there.
-    async fn trial(&self, permit: Permit, mut standing: Log, mut whole: Log, draft: SummaryDraft) {
+    async fn trial(&self, permit: Permit, assignment: Assignment) {
+        let Assignment { mut standing, mut whole, draft, is_ahead } = assignment;
         let turn = self.turn().await;
-        if self.is_settled_elsewhere().await {
+        if !is_ahead && self.is_settled_elsewhere().await {
             return;
         }
         let written = summary::write(self, &whole, draft).await;
         let at = (self.passage.inner.parts.now)();
         let outcome = match written {
             Ok(edit) => {
-                let why = format!("{}; an extract stood in its place until now", edit.why);
+                let why = match is_ahead {
+                    true => format!("{}; it was written ahead", edit.why),
+                    false => format!("{}; an extract stood in its place until now", edit.why),
+                };
                 let before = standing.portable().map(|(_, item)| item);
                 whole.commit(edit, None);
                 self.keep(&whole, before).await;
+                // A request may hold the state while it waits for the turn.
+                drop(turn);
+                // Requests do not wait for it: an extract may stand in its place by now, and is found first.
+                let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
+                if newest > before {
+                    self.keep(&whole, newest).await;
+                }
                 Ok(why)
             }
             Err(Failed { why, .. }) => {
@@ -201,8 +259,7 @@ impl Route {
                 Err(why.cause)
             }
         };
-        drop(turn);
-        *permit.0.trial() = Trial::Over(Tried { totals: Arc::clone(&self.totals), outcome, at });
+        *permit.0.trial() = Trial::Over(Tried { totals: Arc::clone(&self.totals), outcome, at, is_ahead });
     }
 
     /// Returns whether somebody else has got the summary, or has just tried in vain.

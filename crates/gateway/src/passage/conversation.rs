@@ -57,6 +57,10 @@ pub(super) struct State {
     pub(super) is_new: bool,
     /// What was decided in the middle of the newest answer: for requests that have that answer.
     pub(super) midway: Option<Midway>,
+    /// How many edits the log had when a summary was last begun ahead of need: one is begun for each.
+    pub(super) ahead_at: Option<usize>,
+    /// The reason of a summary that was written ahead and waits for its time.
+    pub(super) ready: Option<String>,
 }
 
 /// A log as it was made in the middle of an answer.
@@ -82,7 +86,16 @@ impl Midway {
 impl State {
     pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
         let log = Log::new(counter, origin, has_recall);
-        Self { log, fixed: None, noticed: Vec::new(), parts: 0, is_new: true, midway: None }
+        Self {
+            log,
+            fixed: None,
+            noticed: Vec::new(),
+            parts: 0,
+            is_new: true,
+            midway: None,
+            ahead_at: None,
+            ready: None,
+        }
     }
 
     /// What it is to an answer on its way, with what was decided in the middle of that before.

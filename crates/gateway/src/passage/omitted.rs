@@ -62,17 +62,25 @@ struct Suspect {
 impl Route {
     /// The request with words in place of what its upstream has refused.
     pub(super) fn without_refused(&mut self, body: Bytes) -> Bytes {
-        self.omissions.sent_without = 0;
+        let (body, left_out) = self.with_omissions(body);
+        self.omissions.sent_without = left_out;
+        body
+    }
+
+    /// The request with words in place of what its upstream has refused, and how many parts those are.
+    pub(super) fn with_omissions(&self, body: Bytes) -> (Bytes, usize) {
         let known = self.passage.inner.omitted.known();
-        let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else { return body };
-        let mut patch = Patch::default();
+        let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
+            return (body, 0);
+        };
+        let (mut patch, mut left_out) = (Patch::default(), 0);
         for block in blocks(text) {
             if let Some(note) = known.get(&self.key(&text.as_bytes()[block.at.clone()])) {
                 patch.replace(block.at, words(self.passage.wire.dialect(), note));
-                self.omissions.sent_without += 1;
+                left_out += 1;
             }
         }
-        patch.apply(&body)
+        (patch.apply(&body), left_out)
     }
 
     /// Leaves out the part because of which `body` was refused. Returns whether there is one: then the request is worth

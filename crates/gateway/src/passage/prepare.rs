@@ -256,9 +256,9 @@ impl Route {
         let (mut done, mut lets_go) = (None, false);
         let is_written = tried.as_ref().is_some_and(|tried| tried.outcome.is_ok());
         if !matches!(plan, Plan::Fits) {
-            let is_asked = matches!(plan, Plan::Summarise(_));
+            let is_asked = self.waits_for_summary(occasion) && matches!(plan, Plan::Summarise(_));
             let _turn = if is_asked { Some(self.turn().await) } else { None };
-            self.remember(state, fixed).await?;
+            let was_written_ahead = self.remember(state, fixed).await?.then(|| state.ready.take()).flatten();
             done = match self.shorten(state, fixed, occasion).await {
                 // What was looked up can be looked up again.
                 Err(fault) if fault.kind == FaultKind::DoesNotFit && replayed > 0 => {
@@ -267,9 +267,14 @@ impl Route {
                 }
                 done => done?,
             };
+            done = done.or(was_written_ahead.map(|why| (EditKind::Compaction, why)));
         }
-        if done.is_none() && (is_written || self.is_due(&state.log, occasion)) {
+        if done.is_none() && is_written {
             self.try_beside(state, fixed, tried.as_ref()).await?;
+        } else if self.is_due(&state.log, occasion) && (done.is_none() || !self.waits_for_summary(occasion)) {
+            self.try_beside(state, fixed, None).await?;
+        } else if is_routine {
+            self.look_ahead(state, fixed, &now).await;
         }
         if done.is_none() && was_pending && !state.log.is_pending() {
             done = tried.and_then(|tried| Some((EditKind::Compaction, tried.outcome.ok()?)));
@@ -291,6 +296,11 @@ impl Route {
         Ok(self.work_on(end_bytes, end).await)
     }
 
+    /// Returns whether a request waits for a summary that it needs: a client that asks for one does.
+    pub(super) fn waits_for_summary(&self, occasion: &Occasion) -> bool {
+        self.passage.inner.config.waits_for_summaries || matches!(occasion, Occasion::Requested { .. })
+    }
+
     /// Returns whether an extract is to give way to a summary, if there is one now.
     pub(super) fn is_due(&self, log: &Log, occasion: &Occasion) -> bool {
         *occasion == Occasion::Routine && log.is_due((self.passage.inner.parts.now)())
@@ -304,7 +314,8 @@ impl Route {
         occasion: &Occasion,
     ) -> Result<Option<(EditKind, String)>, Fault> {
         let mut failed = None;
-        if *occasion == Occasion::Routine && state.log.is_pending() {
+        let waits = self.waits_for_summary(occasion);
+        if waits && *occasion == Occasion::Routine && state.log.is_pending() {
             let needs_one = || matches!(self.plan(&state.log.history, fixed, occasion), Plan::Summarise(_));
             if self.work(needs_one).await {
                 match self.summarise_again(state, fixed).await {
@@ -314,6 +325,7 @@ impl Route {
                 }
             }
         }
+        let failed = failed.or((!waits).then(Why::not_yet_asked));
         let Some(made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
         let done = (made.edit.kind, made.edit.why.clone());
         self.commit(state, made).await;
@@ -361,8 +373,10 @@ impl Route {
 
     /// Returns whether there will be nothing to plan.
     fn is_roomy(&self, before: &Reading, occasion: &Occasion) -> bool {
-        let line = self.policy.trigger.map(|trigger| self.budget().trigger(trigger));
-        *occasion == Occasion::Routine && line.is_some_and(|line| before.bound() < line)
+        let budget = self.budget();
+        // A strategy without a trigger of ours acts at no less than a third of what can be used.
+        let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
+        *occasion == Occasion::Routine && before.bound() < line
     }
 
     /// Returns whether the upstream gets what the client has sent.
@@ -466,8 +480,8 @@ impl Route {
         }
     }
 
-    /// The edit that makes the request fit; `None` if it does. `failed`: why there was no summary just now; nobody is asked
-    /// for another then.
+    /// The edit that makes the request fit; `None` if it does. `failed`: why there is no summary now; nobody is asked for
+    /// one then.
     ///
     /// # Errors
     /// [`Fault`] if nothing does.
@@ -529,7 +543,8 @@ impl Route {
             (meter::unedited(&paused.history, fixed), paused)
         };
         let (before, paused) = self.work(pause).await;
-        let made = self.act(&paused, fixed, &Occasion::Pause, None).await?;
+        let failed = (!self.waits_for_summary(&Occasion::Pause)).then(Why::not_yet_asked);
+        let made = self.act(&paused, fixed, &Occasion::Pause, failed).await?;
         let done = made.as_ref().map(|made| (made.edit.kind, made.edit.why.clone()));
         if let Some(made) = made {
             self.decide(&mut own.log, made);

@@ -129,11 +129,11 @@ impl Route {
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
 
-    /// Does what the memo knows to do, if that is more than was done here.
-    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<(), Fault> {
+    /// Does what the memo knows to do, if that is more than was done here. Returns whether it did.
+    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<bool, Fault> {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(()) };
+        let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
         // By the bare estimate, which both have: what the server has counted is known of one only.
         let total = |log: &Log| log.history.view_tokens();
         let (theirs, ours) = (total(&found), total(&state.log));
@@ -141,13 +141,14 @@ impl Route {
         // Somebody else has got the summary that an extract stands for here.
         let is_summary = state.log.is_pending() && !found.is_pending();
         let fits = || matches!(self.plan(&found.history, fixed, &Occasion::Routine), Plan::Fits);
-        if is_less || is_summary && self.work(fits).await {
+        let takes = is_less || is_summary && self.work(fits).await;
+        if takes {
             state.log = found;
         } else if theirs == ours {
             // The same extract: what was tried elsewhere is not tried here at once.
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
         }
-        Ok(())
+        Ok(takes)
     }
 
     /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to

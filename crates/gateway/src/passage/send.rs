@@ -295,7 +295,7 @@ impl Route {
     }
 
     /// Returns whether the answer has no form that a model which is asked to go on would begin anew.
-    fn is_prose(&self) -> bool {
+    pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
         let plain = |raw: &str| raw == "null" || !raw.contains("json");
         forms.iter().all(|form| self.passage.envelope.other(form).is_none_or(plain))
@@ -562,7 +562,7 @@ impl Kind {
 
 /// # Errors
 /// [`Fault`] if it breaks off or is too much.
-async fn whole(mut body: Body) -> Result<Bytes, Fault> {
+pub(super) async fn whole(mut body: Body) -> Result<Bytes, Fault> {
     let mut all = BytesMut::new();
     while let Some(chunk) = body.next().await? {
         if all.len() + chunk.len() > MAX_WHOLE_BYTES {

@@ -12,6 +12,8 @@ pub(super) enum Cause {
     Away,
     /// What was answered is no summary, or the request was refused.
     Rejected,
+    /// Nobody was asked yet: the request did not wait for it.
+    NotYetAsked,
 }
 
 impl Cause {
@@ -52,7 +54,8 @@ const MOST_REJECTED: u32 = 3;
 impl Stopgap {
     pub(super) fn new(cause: Cause, now: u64) -> Self {
         let rejected = u32::from(cause == Cause::Rejected);
-        Self { tries: 0, rejected, again_at: now.saturating_add(FIRST_WAIT_SECS) }
+        let wait = if cause == Cause::NotYetAsked { 0 } else { FIRST_WAIT_SECS };
+        Self { tries: 0, rejected, again_at: now.saturating_add(wait) }
     }
 
     /// It was tried again, in vain.
@@ -147,6 +150,12 @@ mod tests {
         }
         assert_eq!(waits, [15, 30, 60, 120, 240, 480, 900, 900, 900]);
         assert!(stopgap.is_due(3), "a clock that was put back");
+    }
+
+    #[test]
+    fn what_nobody_was_asked_for_is_due_at_once() {
+        let stopgap = Stopgap::new(Cause::NotYetAsked, 1_000);
+        assert!(stopgap.is_due(1_000) && !stopgap.failed(Cause::Away, 1_000).is_due(1_029));
     }
 
     #[test]

@@ -15,8 +15,10 @@ use longhaul_providers::{ModelEvent, ProviderError, Request};
 use super::Route;
 use super::client_tools::ClientTools;
 use super::log::Log;
+use super::riding;
 use super::stopgap::Cause;
 use super::totals::{Partial, Totals};
+use crate::wire::Seen;
 
 /// Reading stops at so many times the length that was asked for: some servers heed no limit.
 const MOST_TIMES_ASKED: u64 = 4;
@@ -68,6 +70,11 @@ pub(super) struct Why {
 const MOST_SAID_CHARS: usize = 120;
 
 impl Why {
+    /// The request does not wait: a summary is written once it is over.
+    pub(super) fn not_yet_asked() -> Self {
+        Self { cause: Cause::NotYetAsked, said: "a summary is written beside the requests".to_owned() }
+    }
+
     fn new(cause: Cause, said: &str) -> Self {
         let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { cause, said: said.chars().take(MOST_SAID_CHARS).collect() }
@@ -198,6 +205,25 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
     let mut length = Length { counter: log.history.counter(), counted: 0, rest: String::new() };
     let mut bill = Bill { totals: &route.totals, is_open: true, count };
+    if rides && passage.inner.parts.summariser.is_none() {
+        let mut written = 0;
+        let is_enough = |seen: &Seen| {
+            let counter = log.history.counter();
+            if seen.written_bytes() >= written + COUNTED_AT_ONCE_BYTES {
+                written = seen.written_bytes();
+                return counter.text(&seen.text) + counter.text(&seen.reasoning) > most;
+            }
+            false
+        };
+        match route.ride(log, &asked, is_enough).await {
+            Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
+            Some(Err(error)) => {
+                bill.broken(&error);
+                return Err(error);
+            }
+            None => {}
+        }
+    }
     let another = passage.inner.parts.summariser.clone();
     let provider = another.unwrap_or_else(|| route.target.summariser(passage.key.as_deref()));
     let mut stream = provider.call(request).await.inspect_err(|error| bill.refused(error))?;
@@ -215,6 +241,27 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
         }
     }
     Err(ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the summary did"))
+}
+
+/// What an answer in the client's dialect has brought.
+fn end_of_ride<C: Fn() -> u64>(
+    log: &Log,
+    seen: Seen,
+    most: u64,
+    bill: &mut Bill<'_, C>,
+) -> Result<Written, ProviderError> {
+    let counter = log.history.counter();
+    let output = counter.text(&seen.text) + counter.text(&seen.reasoning);
+    match riding::answer_of(seen) {
+        Some(answer) => {
+            bill.paid(answer.usage.as_ref(), || output);
+            Ok(Written::Whole(answer))
+        }
+        None if output > most => Ok(Written::TooLong(bill.stopped(output))),
+        None => {
+            Err(ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the summary did"))
+        }
+    }
 }
 
 /// How long an answer is while it is read, in tokens by our count.

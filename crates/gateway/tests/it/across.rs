@@ -37,7 +37,7 @@ fn upstream(server: &Server, speaks: Dialect, window: u64, prefill: bool) -> Ups
 
 fn gateway_at(server: &Server, speaks: Dialect, window: u64, set: impl FnOnce(&mut Config)) -> Gateway {
     let prefill = true;
-    let mut config = Config::new(vec![upstream(server, speaks, window, prefill)]);
+    let mut config = waiting(vec![upstream(server, speaks, window, prefill)]);
     config.policy = Policy::new(Arc::new(Truncation::default()));
     set(&mut config);
     gateway(config)
@@ -123,7 +123,7 @@ async fn a_model_that_cannot_go_on_by_itself_is_asked_to() {
             let config = Config {
                 policy: Policy::new(Arc::new(Truncation::default())),
                 midstream,
-                ..Config::new(vec![upstream(&server, speaks, 1_300, false)])
+                ..waiting(vec![upstream(&server, speaks, 1_300, false)])
             };
             let reply = gateway(config).answer(call(asks, &conversation(2), true)).await;
             let label = if is_asked { "approximate" } else { "" };
@@ -284,7 +284,7 @@ async fn after_a_refusal_a_shorter_one_is_asked_for_and_the_window_is_known() {
             let server = narrow(speaks, says).await;
             let mut upstream = upstream(&server, speaks, 1, true);
             upstream.endpoint.declared.window = None;
-            let gateway = gateway(Config::new(vec![upstream]));
+            let gateway = gateway(waiting(vec![upstream]));
             let items = [user(words(3_000, 1))];
             let (reply, sent) = whole(&server, &gateway, asking(asks, &items, 3_200).0).await;
             assert_eq!((reply.status, sent.len()), (StatusCode::OK, 2), "{asks:?}");
@@ -346,7 +346,7 @@ async fn a_stream_that_breaks_fails_under_the_name_that_it_has() {
     };
     let mut same = own.upstream(8_000);
     same.dialects = vec![Dialect::Responses];
-    for gateway in [across.gateway(8_000), gateway(Config::new(vec![same]))] {
+    for gateway in [across.gateway(8_000), gateway(waiting(vec![same]))] {
         let reply = gateway.answer(call(Dialect::Responses, &[user("hi")], true)).await;
         let (seen, all) = read(Dialect::Responses, &body(reply).await);
         assert!(seen.error.is_some());
@@ -377,7 +377,7 @@ async fn in_the_callers_own_dialect_too_the_end_of_a_stream_says_what_was_done()
             let mut upstream = crate::model::upstream(&server, dialect, window, false);
             upstream.endpoint.declared.prefill = Some(false);
             let policy = Policy::new(Arc::new(Truncation::default()));
-            let gateway = gateway(Config { policy, ..Config::new(vec![upstream]) });
+            let gateway = gateway(Config { policy, ..waiting(vec![upstream]) });
             let out = body(gateway.answer(call(dialect, &conversation(12), true)).await).await;
             let said = String::from_utf8(out.to_vec()).unwrap();
             if window > 1_500 {

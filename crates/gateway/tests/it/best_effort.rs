@@ -50,7 +50,7 @@ async fn model(dialect: Dialect, text: String, again: Again) -> Server {
 fn gateway_at(server: &Server, dialect: Dialect, window: u64) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
     let upstream = upstream(server, dialect, window, false);
-    gateway(Config { policy, midstream: Midstream::BestEffort, ..Config::new(vec![upstream]) })
+    gateway(Config { policy, midstream: Midstream::BestEffort, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,8 +133,7 @@ async fn a_whole_answer_is_labelled_too() {
 async fn exact_and_off_ask_nobody_in_words() {
     for midstream in [Midstream::Exact, Midstream::Off] {
         let server = model(Dialect::Chat, numbered(500), nothing).await;
-        let config =
-            Config { midstream, ..Config::new(vec![upstream(&server, Dialect::Chat, 1_300, false)]) };
+        let config = Config { midstream, ..waiting(vec![upstream(&server, Dialect::Chat, 1_300, false)]) };
         let reply = gateway(config).answer(call(Dialect::Chat, &conversation(2), true)).await;
         assert_eq!(header(&reply, "x-longhaul-midstream"), "");
         let (seen, _) = read(Dialect::Chat, &body(reply).await);
@@ -157,7 +156,7 @@ async fn who_can_go_on_exactly_is_not_asked_in_words() {
     .await;
     let policy = Policy::new(Arc::new(Truncation::default()));
     let upstream = upstream(&server, Dialect::Chat, 1_300, true);
-    let config = Config { policy, midstream: Midstream::BestEffort, ..Config::new(vec![upstream]) };
+    let config = Config { policy, midstream: Midstream::BestEffort, ..waiting(vec![upstream]) };
     let reply = gateway(config).answer(call(Dialect::Chat, &conversation(6), true)).await;
     assert_eq!(header(&reply, "x-longhaul-midstream"), "");
     let (seen, events) = read(Dialect::Chat, &body(reply).await);

@@ -72,7 +72,7 @@ async fn an_error_of_which_no_client_would_read_is_told() {
     for prefill in [false, true] {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
-        let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
+        let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
         let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
         assert_eq!(out.matches("data: {\"error\":").count(), 1, "{out}");
         assert!(out.ends_with(DONE) && !out.contains("\"length\""), "{out}");
@@ -91,7 +91,7 @@ async fn a_key_that_an_error_in_a_stream_repeats_is_hidden() {
             let mut upstream = server.upstream(8_000);
             upstream.endpoint.declared.prefill = Some(prefill);
             upstream.endpoint.api_key = Some(Secret::new(secret));
-            let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
+            let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
             let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
             assert!(out.contains("is refused") && !out.contains(secret), "{out}");
         }
@@ -140,7 +140,7 @@ async fn what_fails_before_its_first_word_is_asked_for_elsewhere() {
             let second = Server::start(move |_, _| Does::Events(fine.clone(), Duration::ZERO)).await;
             let upstreams =
                 vec![first.upstream(8_000), Upstream { name: "second".into(), ..second.upstream(8_000) }];
-            let gateway = gateway(Config::new(upstreams));
+            let gateway = gateway(waiting(upstreams));
             let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
             let name = header(&reply, "x-longhaul-upstream").to_owned();
             assert_eq!((reply.status, name.as_str()), (StatusCode::OK, "second"), "{number} {stream}");
@@ -165,7 +165,7 @@ async fn an_error_that_all_of_them_begin_with_is_the_last_ones() {
     let server = Server::start(move |_, _| Does::Events(script.clone(), Duration::ZERO)).await;
     let upstreams =
         vec![server.upstream(8_000), Upstream { name: "second".into(), ..server.upstream(8_000) }];
-    let reply = gateway(Config::new(upstreams)).answer(chat(request(&[user("hi")], true))).await;
+    let reply = gateway(waiting(upstreams)).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "x-longhaul-upstream"), "second");
     assert_eq!(body(reply).await, events.concat());
     assert_eq!(server.sent().len(), 2);
@@ -202,7 +202,7 @@ async fn what_an_upstream_has_read_is_not_sent_again_and_again() {
     // What breaks at once may have been an old line: once more. What took its time has been worked on.
     for (wait, most) in [(Duration::ZERO, 2), (Duration::from_millis(1_200), 1)] {
         let (upstream, asked) = hangs_up_after(wait).await;
-        let gateway = gateway(Config { attempts: 5, ..Config::new(vec![upstream]) });
+        let gateway = gateway(Config { attempts: 5, ..waiting(vec![upstream]) });
         let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
         assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
         assert_eq!(asked.load(Ordering::SeqCst), most);
@@ -217,7 +217,7 @@ async fn an_answer_that_is_whole_does_not_wait_for_the_line_to_close() {
         let server = Server::start(move |_, _| Does::Stalls(events.clone())).await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
-        let gateway = gateway(Config::new(vec![upstream]));
+        let gateway = gateway(waiting(vec![upstream]));
         for stream in [false, true] {
             let ask = async { body(gateway.answer(chat(request(&[user("hi")], stream))).await).await };
             let out = tokio::time::timeout(Duration::from_secs(most), ask).await.expect("it ends");
@@ -296,7 +296,7 @@ async fn a_refusal_that_comes_late_is_shortened_for_where_the_client_wants_it_wh
         .flat_map(|turn| [user(words(500, turn)), assistant(words(200, turn))])
         .chain([user("and now?")])
         .collect();
-    let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&messages, false))).await;
+    let reply = gateway(waiting(vec![upstream])).answer(chat(request(&messages, false))).await;
     assert_eq!(reply.status, StatusCode::OK);
     let action = header(&reply, "x-longhaul-action").to_owned();
     assert!(["pruned", "compacted"].contains(&action.as_str()), "{action}");

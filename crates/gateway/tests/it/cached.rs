@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Config, Gateway, Parts};
+use longhaul_gateway::{Gateway, Parts};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ async fn grown(strategy: Option<&str>, window: u64) -> Asked {
     let memo: Arc<MemoryMemo> = Arc::default();
     let process = || {
         let parts = Parts { memo: memo.clone(), ..Parts::default() };
-        Gateway::new(Config::new(vec![server.upstream(window)]), parts).unwrap()
+        Gateway::new(waiting(vec![server.upstream(window)]), parts).unwrap()
     };
     let (mut gateway, mut messages) = (process(), Vec::new());
     for turn in 0..TURNS {

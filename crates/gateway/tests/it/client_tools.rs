@@ -93,7 +93,7 @@ fn config(server: &Server, speaks: Dialect) -> Config {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
     let mut upstream = Upstream::new("up", kind, server.url.as_str());
     upstream.endpoint.declared = server.upstream(100_000).endpoint.declared;
-    Config::new(vec![upstream])
+    waiting(vec![upstream])
 }
 
 /// The tools that a model's server was told of, by name.

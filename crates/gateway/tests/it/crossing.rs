@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::message::Finish;
+use longhaul_gateway::Call;
 use longhaul_gateway::wire::{Dialect, Event, Events, Wire};
-use longhaul_gateway::{Call, Config};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned};
@@ -117,7 +117,7 @@ async fn what_goes_as_somebody_elses_words_is_named() {
 #[tokio::test]
 async fn what_cannot_be_said_there_and_what_fails_there_is_an_error_in_the_callers_words() {
     let server = Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "bad key" } }))).await;
-    let gateway = gateway(Config::new(vec![server.upstream(8_000)]));
+    let gateway = gateway(waiting(vec![server.upstream(8_000)]));
     let image = json!({ "type": "image", "source": { "type": "file", "file_id": "file_1" } });
     let picture = json!({ "model": "m", "max_tokens": 9, "messages": [user("see"), { "role": "user", "content": [image] }] });
     let reply = gateway.answer(messages_call(&picture)).await;
@@ -162,7 +162,7 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
         .await;
         let mut upstream = server.upstream(3_000);
         upstream.dialects.push(dialect);
-        let gateway = gateway(Config::new(vec![upstream]));
+        let gateway = gateway(waiting(vec![upstream]));
         let list = if dialect == Dialect::Messages { "messages" } else { "input" };
         let ask = |messages: Vec<Value>| {
             let body = json!({ "model": "m", "max_tokens": 100, list: messages }).to_string();
@@ -299,7 +299,7 @@ async fn pictures_files_and_fields_reach_anthropic() {
         longhaul_gateway::Upstream::new("a", longhaul_providers::connect::Kind::Anthropic, &server.url);
     let declared = &mut upstream.endpoint.declared;
     (declared.window, declared.tools, declared.images) = (Some(8_000), Some(true), Some(true));
-    let gateway = gateway(Config::new(vec![upstream]));
+    let gateway = gateway(waiting(vec![upstream]));
     let pdf = format!("data:application/pdf;base64,{PNG}");
     let asked = json!({ "model": "claude-x", "temperature": 1.4, "seed": 3, "stop": ["END"], "messages": [
         { "role": "user", "content": [

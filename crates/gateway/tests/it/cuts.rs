@@ -42,7 +42,7 @@ fn gateway(server: &Server, dialect: Dialect, seed: u64) -> Gateway {
     let window = 1_300 + seed * 53 % 400;
     let policy = Policy::new(Arc::new(Truncation::default()));
     let upstream = upstream(server, dialect, window, true);
-    crate::upstream::gateway(Config { policy, ..Config::new(vec![upstream]) })
+    crate::upstream::gateway(Config { policy, ..waiting(vec![upstream]) })
 }
 
 async fn answered(server: &Server, dialect: Dialect, seed: u64) -> u64 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::estimate::{CountKind, Counter, Groups, TextCounter};
-use longhaul_gateway::{Config, Gateway, Parts};
+use longhaul_gateway::{Gateway, Parts};
 
 use crate::upstream::*;
 
@@ -55,7 +55,7 @@ async fn another_request_is_answered_while_a_large_one_is_counted() {
         counter: Arc::new(move |_| Counter::new(Arc::clone(&counter) as Arc<dyn TextCounter>)),
         ..Parts::default()
     };
-    let gateway = Gateway::new(Config::new(vec![server.upstream(100_000_000)]), parts).unwrap();
+    let gateway = Gateway::new(waiting(vec![server.upstream(100_000_000)]), parts).unwrap();
     let big = gateway.clone();
     let large =
         tokio::spawn(async move { big.answer(chat(request(&[user("x".repeat(30 << 20))], false))).await });

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
 use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::{Call, Config, Upstream};
+use longhaul_gateway::{Call, Upstream};
 use longhaul_providers::connect::Kind;
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ async fn an_api_below_v1_is_found_and_kept_to() {
     for elsewhere in elsewhere {
         let server = Lost::start(elsewhere).await;
         let gateway =
-            gateway(Config::new(vec![Upstream::new("up", Kind::OpenAiCompatible, server.base.as_str())]));
+            gateway(waiting(vec![Upstream::new("up", Kind::OpenAiCompatible, server.base.as_str())]));
         for _ in 0..2 {
             let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
             assert_eq!(reply.status, StatusCode::OK);

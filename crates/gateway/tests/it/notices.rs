@@ -29,7 +29,7 @@ async fn model(dialect: Dialect, text: String) -> Server {
 fn gateway_at(server: &Server, dialect: Dialect, window: u64, in_text: bool) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
     let upstream = upstream(server, dialect, window, true);
-    gateway(Config { policy, notices_in_text: in_text, ..Config::new(vec![upstream]) })
+    gateway(Config { policy, notices_in_text: in_text, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test]

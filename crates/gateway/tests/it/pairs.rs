@@ -39,7 +39,7 @@ fn crossing() -> impl Iterator<Item = (Dialect, Dialect, bool)> {
 /// Before a server that speaks one dialect and says nothing of its window.
 fn gateway_at(server: &Server, speaks: Dialect) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, ..Config::new(vec![upstream_at(server, speaks)]) })
+    gateway(Config { policy, ..waiting(vec![upstream_at(server, speaks)]) })
 }
 
 fn upstream_at(server: &Server, speaks: Dialect) -> Upstream {
@@ -466,7 +466,7 @@ fn impatient(server: &Server, speaks: Dialect) -> Gateway {
     let timeouts = &mut upstream.endpoint.timeouts;
     let limit = Duration::from_millis(400);
     (timeouts.first_byte, timeouts.idle, timeouts.signs_of_life) = (Some(limit), limit, Some(limit));
-    gateway(Config { attempts: 1, ..Config::new(vec![upstream]) })
+    gateway(Config { attempts: 1, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn the_upstreams_key_or_the_callers() {
     {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.api_key = Some(Secret::new("own"));
-        let gateway = gateway(Config { credentials, ..Config::new(vec![upstream]) });
+        let gateway = gateway(Config { credentials, ..waiting(vec![upstream]) });
         gateway.answer(chat(request(&[user("hi")], false))).await;
         assert_eq!(server.sent().last().unwrap().headers["authorization"], expected);
     }
@@ -66,7 +66,7 @@ async fn a_model_by_another_name_changes_its_name_only() {
         upstream_name: "real/model".to_owned(),
         declared: Declared::default(),
     }];
-    let gateway = gateway(Config::new(vec![upstream]));
+    let gateway = gateway(waiting(vec![upstream]));
     assert_eq!(gateway.models()[0].window, Some(8_000));
     gateway.answer(chat(ODD)).await;
     let expected = ODD.replace("\"model\":\"m\"", "\"model\":\"real/model\"");

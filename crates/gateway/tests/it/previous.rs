@@ -88,7 +88,7 @@ async fn a_server_of_responses_that_keeps_nothing_is_too() {
             }
         })
         .await;
-        let gateway = gateway(Config::new(vec![upstream(&server, Dialect::Responses, 8_000, false)]));
+        let gateway = gateway(waiting(vec![upstream(&server, Dialect::Responses, 8_000, false)]));
         three_turns(&gateway, streams).await;
         let sent = server.sent().pop().unwrap();
         assert_eq!(said_in(&sent, "input"), expected(), "streams: {streams}");
@@ -152,7 +152,7 @@ async fn a_conversation_of_openais_is_refused_by_every_other_server() {
     for speaks in [Dialect::Responses, Dialect::Chat] {
         let server =
             Server::start(|_, _| Does::Events(streamed("a", "yes", Some((9, 2))), Duration::ZERO)).await;
-        let gateway = gateway(Config::new(vec![upstream(&server, speaks, 8_000, false)]));
+        let gateway = gateway(waiting(vec![upstream(&server, speaks, 8_000, false)]));
         let reply =
             gateway.answer(call(&json!({ "model": "m", "input": "hi", "conversation": "conv_1" }))).await;
         assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{speaks:?}");
@@ -177,7 +177,7 @@ async fn openais_own_server_keeps_its_answers_itself() {
     .await;
     let mut upstream = Upstream::new("openai", Kind::OpenAi, server.url.as_str());
     upstream.endpoint.declared = server.upstream(8_000).endpoint.declared;
-    let gateway = gateway(Config::new(vec![upstream]));
+    let gateway = gateway(waiting(vec![upstream]));
     let body = json!({ "model": "m", "input": "and?", "previous_response_id": "resp_theirs" });
     gateway.answer(call(&body)).await;
     assert_eq!(server.sent()[0].body, body.to_string().as_bytes());
@@ -198,7 +198,7 @@ async fn what_openai_keeps_goes_to_nobody_else() {
         let others = [Dialect::Responses, Dialect::Chat].map(|speaks| upstream(&other, speaks, 8_000, false));
         let mut upstreams = others.to_vec();
         upstreams.insert(if is_first { 0 } else { 2 }, own);
-        let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+        let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
         for (name, value) in
             [("conversation", json!({ "id": "conv_1" })), ("previous_response_id", json!("resp_1"))]
         {

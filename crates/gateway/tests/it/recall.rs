@@ -40,7 +40,7 @@ pub(crate) fn gateway_with(
 ) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
     let upstreams = vec![upstream(server, dialect, window, true)];
-    Gateway::new(Config { policy, recall, ..Config::new(upstreams) }, parts).unwrap()
+    Gateway::new(Config { policy, recall, ..waiting(upstreams) }, parts).unwrap()
 }
 
 pub(crate) fn injecting(server: &Server, dialect: Dialect) -> Gateway {
@@ -558,7 +558,7 @@ fn across(server: &Server, dialect: Dialect) -> Gateway {
         up.kind = longhaul_providers::connect::Kind::Anthropic;
     }
     let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, recall: Recall::Inject, ..Config::new(vec![up]) })
+    gateway(Config { policy, recall: Recall::Inject, ..waiting(vec![up]) })
 }
 
 #[tokio::test]

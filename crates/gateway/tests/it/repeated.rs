@@ -29,7 +29,7 @@ async fn model(dialect: Dialect, text: String, input: u64) -> Server {
 fn gateway_at(server: &Server, dialect: Dialect, window: u64) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
     let upstream = upstream(server, dialect, window, false);
-    gateway(Config { policy, midstream: Midstream::BestEffort, ..Config::new(vec![upstream]) })
+    gateway(Config { policy, midstream: Midstream::BestEffort, ..waiting(vec![upstream]) })
 }
 
 fn last(server: &Server) -> Value {
@@ -87,7 +87,7 @@ async fn the_same_request_reads_what_its_server_has_counted_and_a_branch_too() {
         let (memo, question) = (Arc::<MemoryMemo>::default(), conversation(6));
         let process = || {
             let parts = Parts { memo: memo.clone(), ..Parts::default() };
-            Gateway::new(Config::new(vec![upstream(&server, dialect, 3_000, false)]), parts).unwrap()
+            Gateway::new(waiting(vec![upstream(&server, dialect, 3_000, false)]), parts).unwrap()
         };
         let gateway = process();
         let reply = gateway.answer(call(dialect, &question, true)).await;
@@ -131,7 +131,7 @@ async fn a_stream_that_reports_nothing_is_billed_by_our_count() {
     })
     .await;
     let policy = Policy::new(Arc::new(Truncation::default()));
-    let config = Config { policy, ..Config::new(vec![server.upstream(1_500)]) };
+    let config = Config { policy, ..waiting(vec![server.upstream(1_500)]) };
     let reply = gateway(config).answer(call(Dialect::Chat, &conversation(14), true)).await;
     let input: u64 = header(&reply, "x-longhaul-tokens-after").parse().unwrap();
     let total = totals(&read(Dialect::Chat, &body(reply).await).1);

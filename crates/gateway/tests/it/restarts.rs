@@ -36,7 +36,7 @@ fn tokens(body: &Value) -> u64 {
 
 fn truncating(server: &Server, window: u64) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, ..Config::new(vec![upstream(server, Dialect::Chat, window, true)]) })
+    gateway(Config { policy, ..waiting(vec![upstream(server, Dialect::Chat, window, true)]) })
 }
 
 fn mains(server: &Server) -> Vec<Value> {
@@ -149,7 +149,7 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
     })
     .await;
     let policy = Policy::new(Arc::new(Truncation::default()));
-    let gateway = gateway(Config { policy, ..Config::new(vec![upstream(&server, dialect, 1_500, true)]) });
+    let gateway = gateway(Config { policy, ..waiting(vec![upstream(&server, dialect, 1_500, true)]) });
     let (seen, events) =
         read(dialect, &body(gateway.answer(call(dialect, &conversation(6), true)).await).await);
     assert_eq!(seen.text, text);
@@ -171,7 +171,7 @@ async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
     })
     .await;
     let policy = Policy::new(Arc::new(Truncation::default()));
-    let gateway = gateway(Config { policy, ..Config::new(vec![upstream(&server, dialect, 1_500, true)]) });
+    let gateway = gateway(Config { policy, ..waiting(vec![upstream(&server, dialect, 1_500, true)]) });
     let reply = gateway.answer(call(dialect, &conversation(6), true)).await;
     let (seen, events) = read(dialect, &body(reply).await);
     assert_eq!(seen.finish, Some(Finish::Length));
@@ -191,7 +191,7 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
             .await;
             let policy = Policy::new(Arc::new(Truncation::default()));
             let upstreams = vec![upstream(&server, dialect, 1_500, true)];
-            let gateway = gateway(Config { policy, attempts: 1, ..Config::new(upstreams) });
+            let gateway = gateway(Config { policy, attempts: 1, ..waiting(upstreams) });
             let reply = gateway.answer(call(dialect, &conversation(6), stream)).await;
             let told = reply.status;
             let out = body(reply).await;
@@ -280,7 +280,7 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
             .await;
             let policy = Policy::new(Arc::new(Truncation::default()));
             let upstreams = vec![upstream(&server, dialect, WINDOW, true)];
-            let gateway = gateway(Config { policy, ..Config::new(upstreams) });
+            let gateway = gateway(Config { policy, ..waiting(upstreams) });
             let mut asked = call(dialect, &conversation(6), stream);
             if let Some(limit) = limit {
                 let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
@@ -314,7 +314,7 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
 #[tokio::test]
 async fn a_summary_is_billed_too() {
     let server = model(words(2_700, 3)).await;
-    let gateway = gateway(Config::new(vec![upstream(&server, Dialect::Chat, 4_000, true)]));
+    let gateway = gateway(waiting(vec![upstream(&server, Dialect::Chat, 4_000, true)]));
     let out = body(gateway.answer(call(Dialect::Chat, &conversation(12), true)).await).await;
     let total = totals(&read(Dialect::Chat, &out).1);
     let summaries = server.sent().len() - mains(&server).len();
@@ -372,7 +372,7 @@ async fn a_newest_message_that_fills_the_window_ends_the_answer_clearly() {
 #[tokio::test]
 async fn a_newest_message_above_the_trigger_goes_out_as_it_is_or_not_at_all() {
     let server = model("short".to_owned()).await;
-    let gateway = gateway(Config::new(vec![upstream(&server, Dialect::Chat, 8_000, true)]));
+    let gateway = gateway(waiting(vec![upstream(&server, Dialect::Chat, 8_000, true)]));
     // Above the trigger, which is 5,400, and below the window: nothing can be left out, nothing has to be.
     let question = [user(words(5_600, 5))];
     let reply = gateway.answer(call(Dialect::Chat, &question, true)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use longhaul_gateway::{Config, Gateway, Parts};
+use longhaul_gateway::{Gateway, Parts};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ async fn sent(server: &Server, strategy: &str, restarts: Restarts) -> Vec<Bytes>
     let memo: Arc<MemoryMemo> = Arc::default();
     let process = || {
         let parts = Parts { memo: memo.clone(), ..Parts::default() };
-        Gateway::new(Config::new(vec![server.upstream(4_000)]), parts).unwrap()
+        Gateway::new(waiting(vec![server.upstream(4_000)]), parts).unwrap()
     };
     let before = server.sent().len();
     let (mut gateway, mut messages) = (process(), Vec::new());

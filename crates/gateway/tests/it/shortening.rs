@@ -144,7 +144,7 @@ async fn what_was_decided_outlives_the_process() {
     let memo = Arc::new(MemoryMemo::default());
     let start = || {
         let parts = Parts { memo: memo.clone(), ..Parts::default() };
-        Gateway::new(Config::new(vec![server.upstream(3_000)]), parts).unwrap()
+        Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap()
     };
     let mut client = Client::new();
     let first = start();
@@ -503,7 +503,7 @@ async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
         })
         .await;
         let unstated = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
-        let gateway = gateway(Config::new(vec![unstated]));
+        let gateway = gateway(waiting(vec![unstated]));
         let talk = |turns: usize| -> Vec<Value> {
             let turn = |n: usize| [user(words(800, n)), assistant("fine")];
             (0..turns).flat_map(turn).chain([user("go on")]).collect()
@@ -548,8 +548,7 @@ async fn the_client_hears_something_while_a_summary_is_written() {
         false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await;
-    let config =
-        Config { keep_alive: Duration::from_millis(40), ..Config::new(vec![server.upstream(3_000)]) };
+    let config = Config { keep_alive: Duration::from_millis(40), ..waiting(vec![server.upstream(3_000)]) };
     let reply = gateway(config).answer(chat(request(&long(), true))).await;
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n") && out.contains("fine"), "{out}");

@@ -36,7 +36,7 @@ async fn model(text: String) -> Server {
 fn gateway_with(server: &Server, prefill: bool, midstream: Midstream) -> Gateway {
     let mut upstream = server.upstream(WINDOW);
     upstream.endpoint.declared.prefill = Some(prefill);
-    gateway(Config { midstream, ..Config::new(vec![upstream]) })
+    gateway(Config { midstream, ..waiting(vec![upstream]) })
 }
 
 fn messages() -> Vec<Value> {
@@ -184,7 +184,7 @@ async fn wherever_the_window_ends_nothing_is_lost_or_said_twice() {
         let server = model(text.clone()).await;
         let mut upstream = server.upstream(window);
         upstream.endpoint.declared.prefill = Some(true);
-        let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&messages(), true))).await;
+        let reply = gateway(waiting(vec![upstream])).answer(chat(request(&messages(), true))).await;
         let out = body(reply).await;
         let (seen, chunks) = read(&out);
         assert_eq!(
@@ -233,7 +233,7 @@ async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
                 .await;
                 let policy = Policy::new(Arc::new(Truncation::default()));
                 let upstream = speaking(&server, dialect, 1_300 + case as u64 * 53, true);
-                let gateway = gateway(Config { policy, ..Config::new(vec![upstream]) });
+                let gateway = gateway(Config { policy, ..waiting(vec![upstream]) });
                 let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
                 let (seen, _) = crate::model::read(dialect, &out);
                 assert_eq!(
@@ -260,7 +260,7 @@ async fn an_answer_that_is_finished_is_not_called_on_for_its_last_word() {
         .await;
         let policy = Policy::new(Arc::new(Truncation::default()));
         let upstream = speaking(&server, dialect, 1_300, true);
-        let gateway = gateway(Config { policy, ..Config::new(vec![upstream]) });
+        let gateway = gateway(Config { policy, ..waiting(vec![upstream]) });
         let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
         let (seen, _) = crate::model::read(dialect, &out);
         assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "{dialect:?}");

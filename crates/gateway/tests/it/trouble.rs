@@ -63,7 +63,7 @@ async fn odd_histories_are_the_upstreams_to_judge() {
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
-    let config = Config { max_body_bytes: 1_000, ..Config::new(vec![server.upstream(8_000)]) };
+    let config = Config { max_body_bytes: 1_000, ..waiting(vec![server.upstream(8_000)]) };
     let reply = gateway(config).answer(chat(request(&[user(words(400, 1))], false))).await;
     assert_eq!(reply.status, StatusCode::PAYLOAD_TOO_LARGE);
     error(&body(reply).await);
@@ -120,7 +120,7 @@ async fn so_it_is_for_a_client_of_another_dialect() {
         opened
     });
     let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });
-    let reply = gateway(Config::new(vec![upstream])).answer(messages_call(&asked)).await;
+    let reply = gateway(waiting(vec![upstream])).answer(messages_call(&asked)).await;
     assert_eq!((reply.status, opened.await.unwrap()), (StatusCode::BAD_GATEWAY, 2));
 }
 
@@ -133,13 +133,13 @@ fn nowhere() -> Upstream {
 
 #[tokio::test]
 async fn an_upstream_that_is_down_is_named_and_another_takes_its_place() {
-    let alone = gateway(Config::new(vec![nowhere()]));
+    let alone = gateway(waiting(vec![nowhere()]));
     let reply = alone.answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
     let said_error = error(&body(reply).await);
     assert!(said_error["message"].as_str().unwrap().contains("`down` cannot be reached"), "{said_error}");
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
-    let both = gateway(Config::new(vec![nowhere(), server.upstream(8_000)]));
+    let both = gateway(waiting(vec![nowhere(), server.upstream(8_000)]));
     let reply = both.answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "up"));
 }
@@ -149,7 +149,7 @@ async fn an_upstream_that_hangs_is_given_up() {
     let server = Server::start(|_, _| Does::Hangs).await;
     let mut upstream = server.upstream(8_000);
     upstream.endpoint.timeouts.first_byte = Some(Duration::from_millis(200));
-    let config = Config::new(vec![upstream]);
+    let config = waiting(vec![upstream]);
     let reply = gateway(config).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(reply.status, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(error(&body(reply).await)["code"], "upstream_timeout");
@@ -163,8 +163,7 @@ async fn a_stream_that_is_long_in_coming_begins_with_comments() {
         Does::After(Duration::from_millis(300), Box::new(Does::Events(script.clone(), Duration::ZERO)))
     })
     .await;
-    let config =
-        Config { keep_alive: Duration::from_millis(50), ..Config::new(vec![server.upstream(8_000)]) };
+    let config = Config { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
     let asked = Instant::now();
     let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
     assert!(asked.elapsed() < Duration::from_millis(250), "the client hears something at once");
@@ -181,8 +180,7 @@ async fn errors_after_that_stand_in_the_stream() {
         Does::After(Duration::from_millis(150), Box::new(refused))
     })
     .await;
-    let config =
-        Config { keep_alive: Duration::from_millis(50), ..Config::new(vec![server.upstream(8_000)]) };
+    let config = Config { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
     let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     let last = out.rsplit(": keep-alive\n\n").next().unwrap();
@@ -207,7 +205,7 @@ async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
             let mut upstream = server.upstream(8_000);
             upstream.endpoint.declared.prefill = Some(prefill);
             upstream.endpoint.timeouts.idle = Duration::from_millis(200);
-            let config = Config { keep_alive: Duration::from_secs(1), ..Config::new(vec![upstream]) };
+            let config = Config { keep_alive: Duration::from_secs(1), ..waiting(vec![upstream]) };
             let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
             let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
             let rest = out.strip_prefix(&begun.concat()).unwrap();
@@ -243,7 +241,7 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
             let server = Server::start(move |_, _| Does::Text(status, "text/html", said.to_owned())).await;
             let mut upstream = server.upstream(8_000);
             upstream.finds_dialects = false;
-            let gateway = gateway(Config { attempts: 1, ..Config::new(vec![upstream]) });
+            let gateway = gateway(Config { attempts: 1, ..waiting(vec![upstream]) });
             for stream in [false, true] {
                 let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
                 assert_eq!(reply.status.as_u16(), status);
@@ -339,7 +337,7 @@ async fn an_event_without_end_is_not_kept() {
             Server::start(move |_, _| Does::Endless(first.clone(), more.clone(), Duration::ZERO)).await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
-        let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
+        let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], true))).await;
         let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
         let rest = out.strip_prefix(&begun).unwrap();
         assert!(rest.starts_with("data: {\"error\":") && rest.contains("16777216 bytes"), "{rest:.300}");
@@ -355,7 +353,7 @@ async fn silence_ends_however_often_the_line_is_kept_alive() {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
         upstream.endpoint.timeouts.idle = Duration::from_millis(300);
-        let config = Config { keep_alive: Duration::from_millis(40), ..Config::new(vec![upstream]) };
+        let config = Config { keep_alive: Duration::from_millis(40), ..waiting(vec![upstream]) };
         let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
         let out = tokio::time::timeout(Duration::from_secs(20), body(reply)).await.unwrap();
         let out = String::from_utf8(out.to_vec()).unwrap().replace(": keep-alive\n\n", "");
@@ -373,7 +371,7 @@ async fn comments_for_ever_are_no_answer() {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_millis(300));
-        let gateway = gateway(Config::new(vec![upstream]));
+        let gateway = gateway(waiting(vec![upstream]));
         let ask = async { body(gateway.answer(chat(request(&[user("hi")], stream))).await).await };
         let out = tokio::time::timeout(Duration::from_secs(20), ask).await.unwrap();
         let out = String::from_utf8(out.to_vec()).unwrap();
@@ -444,7 +442,7 @@ async fn a_server_that_lies_about_its_answer_is_found_out() {
         ("not modified", "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), false),
     ] {
         let (upstream, _left) = raw(said.into_bytes(), hangs_up).await;
-        let gateway = gateway(Config { attempts: 1, ..Config::new(vec![upstream]) });
+        let gateway = gateway(Config { attempts: 1, ..waiting(vec![upstream]) });
         for stream in [false, true] {
             let ask = async {
                 let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
@@ -466,7 +464,7 @@ async fn a_client_that_leaves_takes_its_request_with_it() {
         let (mut upstream, mut left) = raw(said.as_bytes().to_vec(), false).await;
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(60));
-        let config = Config { keep_alive: Duration::from_millis(50), ..Config::new(vec![upstream]) };
+        let config = Config { keep_alive: Duration::from_millis(50), ..waiting(vec![upstream]) };
         let gateway = gateway(config);
         let asked = async {
             let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
@@ -525,8 +523,7 @@ async fn whatever_a_field_is_the_answer_is_one() {
     let any = Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "no" } }))).await;
     let mut speaks_all = any.upstream(8_000);
     speaks_all.dialects = vec![Dialect::Chat, Dialect::Messages, Dialect::Responses];
-    let gateways =
-        [gateway(Config::new(vec![chat_server.upstream(8_000)])), gateway(Config::new(vec![speaks_all]))];
+    let gateways = [gateway(waiting(vec![chat_server.upstream(8_000)])), gateway(waiting(vec![speaks_all]))];
     let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } });
     let tool =
         json!({ "type": "function", "function": { "name": "f", "description": "d", "parameters": {} } });

@@ -10,6 +10,8 @@ use axum::http::{HeaderMap, Response, StatusCode, Uri};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderValue;
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy::PruningAgent;
 use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Config, Gateway, Parts, Reply, ReplyBody, Upstream};
 use longhaul_providers::connect::Kind;
@@ -112,14 +114,21 @@ impl Server {
 
     /// A gateway before this server only.
     pub(crate) fn gateway(&self, window: u64) -> Gateway {
-        gateway(Config::new(vec![self.upstream(window)]))
+        gateway(waiting(vec![self.upstream(window)]))
     }
 
     /// The same where nobody states its window.
     pub(crate) fn unstated_gateway(&self) -> Gateway {
         let upstream = Upstream::new("up", Kind::OpenAiCompatible, self.url.as_str());
-        gateway(Config::new(vec![upstream]))
+        gateway(waiting(vec![upstream]))
     }
+}
+
+/// A gateway's settings with which a request waits for the summary that it needs, written by a pruning agent: what a test
+/// sees happens within the request.
+pub(crate) fn waiting(upstreams: Vec<Upstream>) -> Config {
+    let policy = Policy::new(Arc::new(PruningAgent::default()));
+    Config { policy, waits_for_summaries: true, ..Config::new(upstreams) }
 }
 
 pub(crate) fn gateway(config: Config) -> Gateway {

@@ -38,7 +38,7 @@ async fn the_next_is_asked_where_the_first_has_no_time_or_is_broken() {
             named(&first, "first", vec![model("coder", "a")]),
             named(&second, "second", vec![model("coder", "b")]),
         ];
-        let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+        let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
         let reply = gateway.answer(ask("coder")).await;
         assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
         assert_eq!(first.sent()[0].json()["model"], "a");
@@ -60,7 +60,7 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
     let mut nobody = Upstream::new("nobody", Kind::OpenAiCompatible, gone);
     nobody.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![nobody, named(&second, "second", Vec::new()), named(&third, "third", Vec::new())];
-    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
     let reply = gateway.answer(ask("any")).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::BAD_REQUEST, "second"));
     assert!(third.sent().is_empty());
@@ -82,7 +82,7 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
     let mut first = Upstream::new("first", Kind::OpenAiCompatible, url);
     first.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![first, named(&second, "second", Vec::new())];
-    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
     for (waits, expected) in [(0, 1), (0, 1), (29, 1), (2, 2), (0, 2)] {
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(waits)).await;
@@ -99,7 +99,7 @@ async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
     let first = Server::start(|_, _| Does::Breaks(streamed("a", "half", None)[..2].to_vec())).await;
     let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
     let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
-    let reply = gateway(Config::new(upstreams)).answer(chat(request(&[user("hi")], true))).await;
+    let reply = gateway(waiting(upstreams)).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "x-longhaul-upstream"), "first");
     assert!(!body(reply).await.is_empty());
     assert!(second.sent().is_empty());
@@ -121,7 +121,7 @@ async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
         Server::start(|_, _| Does::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO)).await;
     let messages = [user(words(400, 2))];
     let upstreams = vec![breaking(&first, "first"), breaking(&second, "second")];
-    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
     // The client wants it whole, and it may have to be stopped on its way: it is streamed behind the scenes.
     let reply = gateway.answer(chat(request(&messages, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
@@ -149,7 +149,7 @@ async fn an_upstream_that_cost_nothing_leaves_no_trace() {
         })
         .await;
         let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
-        let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+        let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
         let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
         assert_eq!(header(&reply, "x-longhaul-calls"), "");
         assert_eq!(body(reply).await, expected.as_bytes(), "as it came");
@@ -168,7 +168,7 @@ async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
     large.endpoint.declared.window = Some(100_000);
     let mut small = named(&first, "first", Vec::new());
     small.endpoint.declared.window = Some(3_000);
-    let gateway = gateway(Config { attempts: 1, ..Config::new(vec![small, large]) });
+    let gateway = gateway(Config { attempts: 1, ..waiting(vec![small, large]) });
     let reply = gateway.answer(chat(request(&crate::model::conversation(24), false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
     let summaries =
@@ -186,7 +186,7 @@ async fn who_lists_a_model_is_asked_and_who_takes_any_for_the_others() {
     let listing = Server::start(|_, _| Does::Json(500, json!({}))).await;
     let upstreams =
         vec![named(&any, "any", Vec::new()), named(&listing, "listing", vec![model("coder", "coder")])];
-    let gateway = gateway(Config { attempts: 1, ..Config::new(upstreams) });
+    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
     let reply = gateway.answer(ask("coder")).await;
     assert_eq!(reply.status, StatusCode::INTERNAL_SERVER_ERROR, "what another server has is not its model");
     assert!(any.sent().is_empty());
@@ -224,7 +224,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
         let server = llama(status).await;
         let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
-        let gateway = gateway(Config::new(vec![upstream]));
+        let gateway = gateway(waiting(vec![upstream]));
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] }).to_string();
         for _ in 0..2 {
             let reply = gateway.answer(Call { dialect: Dialect::Messages, ..chat(asked.clone()) }).await;
@@ -253,7 +253,7 @@ async fn a_header_that_repeats_the_key_is_left_out() {
     upstream.endpoint.api_key = Some(Secret::new(key));
     // What a person has each request carry may be no secret.
     upstream.endpoint.headers = vec![("accept".to_owned(), Secret::new("application/json"))];
-    let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
+    let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!((header(&reply, "x-request-id"), header(&reply, "x-seen-key")), ("r7", ""));
     assert_eq!(header(&reply, "content-type"), "application/json");
 }
@@ -266,7 +266,7 @@ async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
         let place = server.url.trim_end_matches("/v1").to_owned();
         for (base_url, is_told) in [(place.clone(), true), (server.url.clone(), false)] {
             let upstream = Upstream::new("up", kind, base_url);
-            let gateway = gateway(Config::new(vec![upstream]));
+            let gateway = gateway(waiting(vec![upstream]));
             let reply = gateway.answer(call(dialect, &[user("hi")], false)).await;
             assert_eq!(reply.status, StatusCode::NOT_FOUND);
             let said = String::from_utf8(body(reply).await.to_vec()).unwrap();
@@ -278,6 +278,6 @@ async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
     let absent = |_, _: &Value| Does::Json(404, json!({ "error": { "message": "no such model" } }));
     let server = Server::start(absent).await;
     let upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.trim_end_matches("/v1"));
-    let reply = gateway(Config::new(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
+    let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(body_json(reply).await, json!({ "error": { "message": "no such model" } }), "as it is");
 }

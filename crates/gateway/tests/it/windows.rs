@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use longhaul_core::message::Origin;
-use longhaul_gateway::{Config, Gateway, Learned, Parts, Upstream, Window};
+use longhaul_gateway::{Gateway, Learned, Parts, Upstream, Window};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{Declared, LimitSource};
 use serde_json::json;
@@ -41,7 +41,7 @@ fn unsaid(server: &Server) -> Upstream {
 
 fn beside(sessions: &Arc<Sessions>, upstream: Upstream) -> Gateway {
     let parts = Parts { windows: sessions.clone(), ..Parts::default() };
-    Gateway::new(Config::new(vec![upstream]), parts).unwrap()
+    Gateway::new(waiting(vec![upstream]), parts).unwrap()
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_window_is_told_with_who_says_so() {
     let mut upstream = unsaid(&server);
     let own = Declared { window: Some(7_000), ..Declared::default() };
     upstream.declared_of = BTreeMap::from([("small".to_owned(), own)]);
-    let gateway = gateway(Config::new(vec![upstream]));
+    let gateway = gateway(waiting(vec![upstream]));
     let window = |tokens, source| Some(Window { tokens, source });
     assert_eq!(gateway.window("m", false).await, window(32_000, LimitSource::Unknown), "nobody was asked");
     assert_eq!(gateway.window("m", true).await, window(4_096, LimitSource::Server));
@@ -199,7 +199,7 @@ async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first
         (vec![listing(&server), usual], "first", "real/coder"),
         (vec![listing(&server), open, named], "up", "tiny"),
     ] {
-        let gateway = gateway(Config::new(upstreams));
+        let gateway = gateway(waiting(upstreams));
         for asked in [
             asked.to_owned(),
             asked.replacen('{', r#"{"model":null,"#, 1),

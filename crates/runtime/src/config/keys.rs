@@ -355,7 +355,7 @@ pub(super) const KEYS: &[Key] = &[
         "context.pruningAgent",
         Kind::Name,
         SAME_MODEL,
-        "pruning-agent (the gateway's default): the model that prunes: __same__ (the one that is talked to), that of another agent by its name, or another model of the same server by name.",
+        "pruning-agent (the gateway's strategy if this is set and no strategy is): the model that prunes: __same__ (the one that is talked to), that of another agent by its name, or another model of the same server by name.",
     ),
     key(
         "hooks.preCompact",

@@ -270,8 +270,8 @@ pub struct ContextConfig {
     pub token_counter: TokenCounter,
     /// How old messages make room.
     pub compression: Compression,
-    /// Whether the file names a strategy. Where it names none the gateway has another default than sessions.
-    pub names_strategy: bool,
+    /// Whether the file names a pruning agent and no strategy: then the gateway's strategy is `pruning-agent`.
+    pub pruning_agent_alone: bool,
     /// The share of the free room that quotes of the user may take in a view that was shortened, above 0 and at most 1.
     pub user_text_share: f64,
     /// Whether what went comes back at the tail when the newest message speaks of it.

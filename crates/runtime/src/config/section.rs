@@ -111,13 +111,14 @@ fn context(reader: &mut Reader<'_>) -> ContextConfig {
     let named = |word: &str| StrategyKind::from_name(word).map(Some);
     let names_strategy = reader.has("context.compression.strategy");
     let strategy = reader.choice("context.compression.strategy", named, None);
-    // The gateway has another default.
+    // A pruning agent that stands alone is the gateway's.
     let pruned_by = if names_strategy { strategy } else { Some(StrategyKind::PruningAgent) };
+    let pruning_agent_alone = !names_strategy && reader.has("context.pruningAgent");
     ContextConfig {
         enabled: reader.flag("context.enabled"),
         token_counter: counter,
         compression: compression(reader, strategy),
-        names_strategy,
+        pruning_agent_alone,
         user_text_share: reader.share("context.userTextShare"),
         auto_recall: reader.flag("context.autoRecall"),
         pruning_agent: reader.pruning_agent("context.pruningAgent", pruned_by),

@@ -40,16 +40,10 @@ fn errors(text: &str) -> String {
     Config::parse(text, "longhaul.yml").expect_err("the file should be refused").to_string()
 }
 
-/// The same of a file that names no strategy.
-fn unnamed(mut config: Config) -> Config {
-    assert!(std::mem::take(&mut config.context.names_strategy));
-    config
-}
-
 #[test]
 fn defaults_are_those_of_the_specification() {
     let config = Config::default();
-    assert_eq!(config, unnamed(parse(AS_SPECIFIED)));
+    assert_eq!(config, parse(AS_SPECIFIED));
     assert_eq!(config, parse(""));
     assert_eq!(config.name, "default");
     assert_eq!(config.system_prompt, SystemPrompt::Text(String::new()));
@@ -86,7 +80,7 @@ fn defaults_are_those_of_the_specification() {
 #[test]
 fn the_reference_names_every_key_and_parses_to_the_default() {
     let reference = Config::reference();
-    assert_eq!(unnamed(parse(&reference)), Config::default());
+    assert_eq!(parse(&reference), Config::default());
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap_or_default();
         assert!(reference.contains(&format!("{name}:")), "{} is missing", key.path);

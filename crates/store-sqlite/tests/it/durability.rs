@@ -9,7 +9,7 @@ use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
 use longhaul_store::{Append, Chunk, NewQueued, Store, StoreError};
 
-use crate::{append, assert_sound, begin, last_seq, note, open};
+use crate::{append, assert_sound, begin, database, last_seq, note, open};
 
 #[tokio::test]
 async fn a_store_that_was_only_dropped_is_opened_again() {
@@ -21,6 +21,21 @@ async fn a_store_that_was_only_dropped_is_opened_again() {
     let store = open(folder.path()).await;
     assert_eq!(last_seq(&store, "s").await, 2);
     store.close().await;
+}
+
+#[tokio::test]
+async fn a_closed_database_is_whole_beside_a_reader_that_is_still_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let lease = begin(&store, "s").await;
+    let mut reader = database(folder.path()).await;
+    let sessions: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM session").fetch_one(&mut reader).await.unwrap();
+    assert_eq!(sessions, 1);
+    append(&store, &lease, 100).await.unwrap();
+    store.close().await;
+    let file = std::fs::read(folder.path().join("longhaul.db")).unwrap();
+    assert!(file.windows(100).any(|window| window == [b'x'; 100]));
 }
 
 #[tokio::test]

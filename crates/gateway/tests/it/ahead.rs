@@ -1,0 +1,163 @@
+//! No request waits for a summary: it is written between the requests, before it is needed where there is time for that,
+//! and in the client's own bytes.
+
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use longhaul_gateway::{Config, Gateway};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::shortening::is_summary_request;
+use crate::upstream::*;
+
+const WINDOW: u64 = 32_000;
+
+/// What a model writes that is asked to summarise one of these conversations.
+fn summary_of(body: &Value) -> String {
+    let sent = body["messages"].to_string();
+    let topics = (0..200).filter(|at| sent.contains(&format!("topic{at} "))).step_by(3);
+    let done: Vec<String> = topics.map(|at| format!("- topic{at}: the {}", words(7, at))).collect();
+    format!(
+        "Goal: words about stones, rivers, paper, clouds and a letter.\nDone: the summary has reached\n{}\n\
+         Next steps: go on with the next topic.",
+        done.join("\n")
+    )
+}
+
+/// A model that writes its summaries only once it is let.
+async fn model(may_summarise: watch::Receiver<bool>) -> Server {
+    Server::start(move |number, body| {
+        if is_summary_request(body) {
+            let text = streamed("s", &summary_of(body), Some((20_000, 60)));
+            return Does::When(may_summarise.clone(), Box::new(Does::Events(text, Duration::ZERO)));
+        }
+        let mut answer = said(&format!("answer {number}"), 0, 0);
+        answer.as_object_mut().unwrap().remove("usage");
+        Does::Json(200, answer)
+    })
+    .await
+}
+
+/// So many messages of about 500 tokens, and a question.
+fn long(messages: usize) -> Vec<Value> {
+    let says = |at: usize| format!("topic{at} {}", words(490, at));
+    let message = |at: usize| if at.is_multiple_of(2) { user(says(at)) } else { assistant(says(at)) };
+    (0..messages).map(message).chain([user("go on")]).collect()
+}
+
+struct Turn {
+    action: String,
+    reason: String,
+    after: u64,
+}
+
+/// Sends the conversation, and adds the answer and another message of about 500 tokens.
+async fn turn(gateway: &Gateway, messages: &mut Vec<Value>) -> Turn {
+    let reply = gateway.answer(chat(request(messages, false))).await;
+    assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
+    let said = |name: &str| reply.headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+    let turn = Turn {
+        action: said("x-longhaul-action"),
+        reason: said("x-longhaul-reason"),
+        after: said("x-longhaul-tokens-after").parse().unwrap(),
+    };
+    messages.push(body_json(reply).await["choices"][0]["message"].clone());
+    messages.push(user(format!("topic{} {}", messages.len(), words(490, messages.len()))));
+    turn
+}
+
+fn summaries(server: &Server) -> Vec<Sent> {
+    server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).collect()
+}
+
+/// What the model was sent last for an answer.
+fn newest(server: &Server) -> String {
+    let sent = server.sent().into_iter().rev().find(|sent| !is_summary_request(&sent.json()));
+    sent.unwrap().json()["messages"].to_string()
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_long_goes_out_at_once_and_gets_its_summary_later() {
+    let (let_it, may_summarise) = watch::channel(false);
+    let server = model(may_summarise).await;
+    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let mut messages = long(80);
+    let begun = Instant::now();
+    let first = turn(&gateway, &mut messages).await;
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(first.action, "compacted");
+    assert!(first.reason.contains("a summary is written beside the requests"), "{}", first.reason);
+    // While it is written the extract stays, and nobody asks for another.
+    for _ in 0..2 {
+        assert_eq!(turn(&gateway, &mut messages).await.action, "remembered");
+    }
+    assert_eq!(summaries(&server).len(), 1);
+    assert!(!newest(&server).contains("the summary has reached"));
+    let_it.send(true).unwrap();
+    gateway.settle().await;
+    let swapped = turn(&gateway, &mut messages).await;
+    assert_eq!(swapped.action, "compacted");
+    assert!(swapped.reason.contains("an extract stood in its place"), "{}", swapped.reason);
+    assert!(newest(&server).contains("the summary has reached"));
+    // It was longer than the window: it was read in pieces.
+    assert!((2..=3).contains(&summaries(&server).len()), "{}", summaries(&server).len());
+}
+
+#[tokio::test]
+async fn a_summary_is_ready_when_the_view_is_full() {
+    let (let_it, may_summarise) = watch::channel(true);
+    let server = model(may_summarise).await;
+    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let mut messages = long(24);
+    let mut compacted = 0;
+    for _ in 0..90 {
+        let asked = summaries(&server).len();
+        let turn = turn(&gateway, &mut messages).await;
+        assert!(turn.after < WINDOW, "{}", turn.after);
+        if turn.action == "compacted" {
+            compacted += 1;
+            assert!(turn.reason.contains("it was written ahead"), "{}", turn.reason);
+            assert!(newest(&server).contains("the summary has reached"));
+            assert_eq!(summaries(&server).len(), asked, "none was asked for within the request");
+        }
+        gateway.settle().await;
+    }
+    assert!(compacted >= 3, "{compacted}");
+    let asked = summaries(&server).len();
+    assert!((compacted..=compacted + 1).contains(&asked), "{asked} summaries, {compacted} used");
+    drop(let_it);
+}
+
+/// What stands before the last message in a request is in the cache of its upstream: a summary request has the same.
+#[tokio::test]
+async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
+    let (_let_it, may_summarise) = watch::channel(true);
+    let server = model(may_summarise).await;
+    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let mut messages = long(44);
+    messages.insert(
+        0,
+        json!({ "role": "system", "content": [{ "type": "text", "text": "Be brief." }], "name": "s" }),
+    );
+    let tools = json!([{ "type": "function", "function": {
+        "name": "read", "strict": false, "parameters": { "type": "object", "properties": {} } } }]);
+    let body = json!({
+        "model": "m", "x_unknown": [1, 2], "tools": tools, "messages": messages, "temperature": 0.2,
+        "tool_choice": "required",
+    });
+    let reply = gateway.answer(chat(body.to_string())).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
+    drop(reply);
+    gateway.settle().await;
+    let sent = server.sent();
+    let [main, summary] = &sent[..] else { panic!("{} requests", sent.len()) };
+    let (main, summary) = (String::from_utf8_lossy(&main.body), String::from_utf8_lossy(&summary.body));
+    let same = main.bytes().zip(summary.bytes()).take_while(|(one, other)| one == other).count();
+    let last = main.find("\"go on\"").unwrap();
+    assert!(same >= last, "{same} of {last}: {}", &summary[same.saturating_sub(80)..]);
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!((&summary["tools"], &summary["x_unknown"]), (&tools, &json!([1, 2])));
+    assert_eq!(summary["tool_choice"], "none", "it could not write otherwise");
+    assert!(summary["max_tokens"].as_u64().unwrap() <= 2_000);
+}
