@@ -56,7 +56,8 @@ pub(crate) trait Write: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: mpsc::Sender<Message>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    /// Locked by whoever waits for its end: everybody who closes the store waits for that.
+    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     failure: Arc<LastFailure>,
 }
 
@@ -104,7 +105,7 @@ impl Writer {
             desk.serve(waiting).await;
             drop(lock);
         });
-        Self { requests, task: Mutex::new(Some(task)), failure }
+        Self { requests, task: tokio::sync::Mutex::new(Some(task)), failure }
     }
 
     /// Has it written, and waits until it is on disk.
@@ -130,8 +131,8 @@ impl Writer {
     pub(crate) async fn close(&self) {
         // An error here means that the task has ended already.
         let _ = self.requests.send(Message::Close).await;
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task
+        let mut task = self.task.lock().await;
+        if let Some(task) = task.take()
             && let Err(error) = task.await
         {
             tracing::error!(%error, "the writer of the store ended abnormally");

@@ -39,6 +39,21 @@ async fn a_closed_database_is_whole_beside_a_reader_that_is_still_open() {
 }
 
 #[tokio::test]
+async fn whoever_closes_a_store_waits_until_it_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let lease = begin(&store, "s").await;
+    append(&store, &lease, 100).await.unwrap();
+    let wal = folder.path().join("longhaul.db-wal");
+    assert!(wal.exists());
+    let close = async || {
+        store.close().await;
+        assert!(!wal.exists(), "it is not closed yet");
+    };
+    tokio::join!(close(), close(), close());
+}
+
+#[tokio::test]
 async fn everything_is_kept_over_a_restart_but_leases() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
