@@ -17,6 +17,7 @@ use longhaul_providers::SharedProvider;
 use longhaul_store::memo::{Memo, MemoryMemo};
 
 use crate::passage::{Inner, Passage};
+use crate::through::Passed;
 use crate::upstream::Upstream;
 use crate::window::{Alone, Learned, Window};
 use crate::wire::{Dialect, Fault, FaultKind, Wire};
@@ -284,6 +285,12 @@ impl Gateway {
             Ok(request) => request.compact().await,
             Err(fault) => refusal_in(Dialect::Responses, &fault),
         }
+    }
+
+    /// Passes a request without a conversation to its model's server. Errors are answers as OpenAI's API has them.
+    pub async fn pass(&self, passed: Passed, call: Call) -> Reply {
+        let passed = crate::through::pass(&self.inner, passed, &call.headers, call.body).await;
+        passed.unwrap_or_else(|fault| refusal_in(Dialect::Chat, &fault))
     }
 
     /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.

@@ -14,6 +14,7 @@ mod gateway;
 mod headers;
 mod kept;
 mod passage;
+mod through;
 mod upstream;
 mod window;
 pub mod wire;
@@ -22,5 +23,6 @@ pub use gateway::{
     BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Recall, Reply, ReplyBody,
     ReplyStream, Request, SetupError, refusal_in,
 };
+pub use through::Passed;
 pub use upstream::{Model, Upstream};
 pub use window::{Alone, Learned, Window};

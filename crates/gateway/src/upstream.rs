@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::history::History;
 use longhaul_core::message::{Origin, Part};
@@ -371,6 +371,41 @@ impl Server {
         *request.headers_mut() = all;
         *request.body_mut() = Some(body.into());
         Ok(reqwest::RequestBuilder::from_parts(self.client.clone(), request))
+    }
+
+    /// Posts a request below the base URL and waits for the status line. Where the server has no API there, the request
+    /// goes below the base URL's version once.
+    ///
+    /// # Errors
+    /// [`Fault`] if it cannot be reached, or gives no answer in time.
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        own_key: bool,
+        body: Bytes,
+    ) -> Result<reqwest::Response, Fault> {
+        let once = async |base: &str| {
+            let sent = self.post(base, path, headers, own_key, body.clone())?.send();
+            let gone =
+                |kind, what: &str| Fault::new(kind, format!("the upstream `{}` {what}", self.upstream.name));
+            match tokio::time::timeout(self.timeouts().first_byte_limit(), sent).await {
+                Ok(Ok(response)) => Ok(response),
+                Ok(Err(_)) => Err(gone(FaultKind::Unreachable, "cannot be reached")),
+                Err(_) => Err(gone(FaultKind::Timeout, "gave no answer in time")),
+            }
+        };
+        let response = once(self.base.current()).await?;
+        match self.base.alternative().filter(|_| response.status() == StatusCode::NOT_FOUND) {
+            Some(versioned) => match once(&versioned).await {
+                Ok(found) if found.status() != StatusCode::NOT_FOUND => {
+                    self.base.adopt_alternative();
+                    Ok(found)
+                }
+                _ => Ok(response),
+            },
+            None => Ok(response),
+        }
     }
 
     /// Its base URL as it may be shown: without user and query, which may hold a key.

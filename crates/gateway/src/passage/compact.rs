@@ -65,16 +65,13 @@ impl Route {
         let (passage, server) = (&self.passage, &self.target.server);
         let body = passage.wire.render(&passage.envelope, &self.edited())?;
         let own = passage.inner.config.credentials == Credentials::Own;
-        let sent = server.post(server.base().current(), COMPACT_PATH, &passage.headers, own, body)?.send();
-        let gone = |what: &str| {
-            Fault::new(FaultKind::Unreachable, format!("the upstream `{}` {what}", server.upstream.name))
-        };
-        let response = tokio::time::timeout(server.timeouts().first_byte_limit(), sent).await;
-        let response =
-            response.map_err(|_| gone("gave no answer"))?.map_err(|_| gone("cannot be reached"))?;
+        let response = server.send(COMPACT_PATH, &passage.headers, own, body).await?;
         let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));
         self.describe(&super::Report::default(), &mut headers);
-        let body = response.bytes().await.map_err(|_| gone("broke off in its answer"))?;
+        let body = response.bytes().await.map_err(|_| {
+            let name = &server.upstream.name;
+            Fault::new(FaultKind::Unreachable, format!("the upstream `{name}` broke off in its answer"))
+        })?;
         let body = if status.is_success() { body } else { server.hide_secrets(body) };
         Ok(Opened::Whole(status, headers, body))
     }

@@ -7,8 +7,9 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use longhaul_gateway::{Config, Credentials, Model, ReplyBody};
+use longhaul_gateway::{Config, Credentials, Model, Passed, ReplyBody, Upstream};
 use longhaul_providers::Declared;
+use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
 use serde_json::json;
 
@@ -281,4 +282,54 @@ async fn the_type_of_a_stream_that_is_named_passes_as_it_is() {
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "content-type"), "text/event-stream; charset=utf-8");
+}
+
+/// Embeddings and completions of a text have no conversation: they go to the model's server as they are.
+#[tokio::test]
+async fn requests_without_a_conversation_pass_as_they_are() {
+    let answer =
+        json!({ "object": "list", "data": [{ "embedding": [0.25, -1.0] }], "usage": { "total_tokens": 3 } });
+    let said = answer.clone();
+    let server = Server::start(move |_, body| match body["stream"] == true {
+        true => Does::Events(
+            vec!["data: {\"choices\":[{\"text\":\"on\"}]}\n\n".into(), "data: [DONE]\n\n".into()],
+            Duration::ZERO,
+        ),
+        false => Does::Json(200, said.clone()),
+    })
+    .await;
+    let mut upstream = server.upstream(4_000);
+    let declared = upstream.endpoint.declared;
+    upstream.models =
+        vec![Model { name: "embedder".to_owned(), upstream_name: "org/embedder-v2".to_owned(), declared }];
+    let gateway = gateway(waiting(vec![upstream]));
+    let asked = r#"{ "model":"embedder" , "input": ["a \u00e9", "b"], "dimensions": 2, "x": null }"#;
+    let reply = gateway.pass(Passed::Embeddings, chat(asked)).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "up"));
+    assert_eq!(body_json(reply).await, answer);
+    let sent = server.sent().pop().unwrap();
+    assert_eq!(sent.path, "/v1/embeddings");
+    assert_eq!(sent.body, asked.replace("embedder", "org/embedder-v2"), "only the name is another");
+
+    let reply =
+        gateway.pass(Passed::Completions, chat(r#"{"model":"embedder","prompt":"go","stream":true}"#)).await;
+    assert_eq!(header(&reply, "content-type"), "text/event-stream");
+    assert!(String::from_utf8_lossy(&body(reply).await).ends_with("data: [DONE]\n\n"));
+    assert_eq!(server.sent().pop().unwrap().path, "/v1/completions");
+
+    for (asked, status) in [("{", 400), (r#"{"model":7}"#, 400), (r#"{"model":"nobody","input":"a"}"#, 404)] {
+        let reply = gateway.pass(Passed::Embeddings, chat(asked)).await;
+        assert_eq!(reply.status.as_u16(), status, "{asked}");
+        assert!(body_json(reply).await["error"]["message"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_the_path_is_named() {
+    let upstream = Upstream::new("claude", Kind::Anthropic, "http://127.0.0.1:9/v1");
+    let reply =
+        gateway(waiting(vec![upstream])).pass(Passed::Embeddings, chat(r#"{"model":"m","input":"a"}"#)).await;
+    assert_eq!(reply.status, StatusCode::NOT_FOUND);
+    let said = body_json(reply).await["error"]["message"].to_string();
+    assert!(said.contains("the upstream `claude` has no /embeddings"), "{said}");
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use longhaul::agents::AgentEntry;
 use longhaul_gateway::encode::{self, Head};
 use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
-use longhaul_gateway::{Call, Gateway, Reply, ReplyBody};
+use longhaul_gateway::{Call, Gateway, Passed, Reply, ReplyBody};
 use serde_json::{Value, json};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -44,6 +44,8 @@ pub(crate) fn routes() -> Router<App> {
         .route("/responses/compact", post(compact))
         .route("/messages", post(messages))
         .route("/messages/count_tokens", post(count_tokens))
+        .route("/embeddings", post(embeddings))
+        .route("/completions", post(completions))
 }
 
 /// Chat Completions.
@@ -69,6 +71,16 @@ async fn messages(State(app): State<App>, request: Request) -> Response {
 /// How long a request of the Messages dialect would be.
 async fn count_tokens(State(app): State<App>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, Asked::Count).await
+}
+
+/// Embeddings, of the model's server.
+async fn embeddings(State(app): State<App>, request: Request) -> Response {
+    passed(&app, Passed::Embeddings, request).await
+}
+
+/// Completions of a text, of the model's server.
+async fn completions(State(app): State<App>, request: Request) -> Response {
+    passed(&app, Passed::Completions, request).await
 }
 
 /// What a client can ask for, in the shape that the clients of both makers read: models, and for those who show the
@@ -164,21 +176,37 @@ enum Asked {
     Compaction,
 }
 
-async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -> Response {
+async fn passed(app: &App, path: Passed, request: Request) -> Response {
     let answering = app.answering();
+    let (headers, body) = match read(app, Dialect::Chat, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
+    let call = Call { dialect: Dialect::Chat, headers: without_token(app, headers), body };
+    response(gateway.pass(path, call).await, Some(answering))
+}
+
+/// Head and body of a request, or what is wrong with it as an answer.
+async fn read(app: &App, dialect: Dialect, request: Request) -> Result<(HeaderMap, Bytes), Box<Response>> {
     if let Err(problem) = app.takes_work() {
-        return refused(dialect, &problem);
+        return Err(Box::new(refused(dialect, &problem)));
     }
     if let Some(coding) = coding(request.headers()) {
         extract::leave(request, app);
         let message =
             format!("the body comes with Content-Encoding: {coding}; send it as it is, without a coding");
-        return told(dialect, Fault::new(FaultKind::Unsupported, message));
+        return Err(Box::new(told(dialect, Fault::new(FaultKind::Unsupported, message))));
     }
+    extract::read(request, app).await.map_err(|problem| Box::new(refused(dialect, &problem)))
+}
+
+async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -> Response {
+    let answering = app.answering();
     let is_known = shows_token(&request);
-    let (headers, body) = match extract::read(request, app).await {
+    let (headers, body) = match read(app, dialect, request).await {
         Ok(read) => read,
-        Err(problem) => return refused(dialect, &problem),
+        Err(refusal) => return *refusal,
     };
     let read = match &app.config().gateway {
         Some(gateway) => {
@@ -324,8 +352,16 @@ pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
 
 /// Returns whether somebody meant a path of the gateway's, whose base URL lacks `/v1` or has it twice.
 pub(crate) fn is_missed(path: &str) -> bool {
-    let known =
-        ["chat/completions", "responses", "responses/compact", "messages", "messages/count_tokens", "models"];
+    let known = [
+        "chat/completions",
+        "responses",
+        "responses/compact",
+        "messages",
+        "messages/count_tokens",
+        "models",
+        "embeddings",
+        "completions",
+    ];
     let meant = without_roots(path);
     known.contains(&meant) && path.strip_prefix(ROOT) != Some(meant)
 }

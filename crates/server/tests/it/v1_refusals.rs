@@ -38,7 +38,7 @@ async fn every_dialect_is_told_in_its_words_what_is_wrong() {
     let coded = ("content-encoding", "gzip");
     let foreign = ("origin", "http://evil.example");
     let cases: [Case<'_>; 9] = [
-        ("POST /v1/embeddings", &[token], 404, "invalid_request_error", "unknown_url"),
+        ("POST /v1/audio/speech", &[token], 404, "invalid_request_error", "unknown_url"),
         ("POST /v1/responses/x/cancel", &[token], 404, "invalid_request_error", "unknown_url"),
         ("POST /v1/messages/batches", &[token], 404, "not_found_error", ""),
         ("GET /v1/chat/completions", &[token], 405, "invalid_request_error", "method_not_supported"),
