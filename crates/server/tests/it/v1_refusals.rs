@@ -97,7 +97,7 @@ async fn a_base_url_without_v1_or_with_two_is_told_so() {
         assert!(message.ends_with(&format!("{hint}{path}")), "{head}: {message}");
         assert_eq!(body["type"] == "error", head.ends_with("messages"), "{head}: {body}");
     }
-    let (_, body) = asked(&world, "POST /v1/embeddings", &[token], b"{}").await;
+    let (_, body) = asked(&world, "POST /v1/audio/speech", &[token], b"{}").await;
     assert!(!body.to_string().contains("base URL"), "{body}");
 }
 
