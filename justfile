@@ -62,6 +62,11 @@ fuzz-api examples="200" seed="1":
     cargo build
     LONGHAUL_FUZZ_SECONDS=3600 clients/checks/schemathesis.sh target/debug/longhaul {{examples}} {{seed}}
 
+# What the gateway costs and keeps in a job of 40 steps, beside the same requests with an endless window.
+gateway-job *options:
+    cargo build
+    python3 -B clients/checks/gateway/job.py target/debug/longhaul {{options}}
+
 # The gateway with the SDKs of others, and with their agents (codex, Claude Code, opencode, aider …): minutes to install.
 gateway-clients:
     cargo build

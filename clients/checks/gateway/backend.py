@@ -110,7 +110,9 @@ class Backend:
                     return failed_stream(handler, said["error"], body)
                 return reply(handler, code, said)
             self.longest = max(self.longest, tokens)
-            last = json.dumps((body.get("messages") or body.get("input") or [""])[-1])
+            # Instructions of the client may stand behind what a person is told last.
+            items = [item for item in body.get("messages") or body.get("input") or [""] if not (isinstance(item, dict) and item.get("role") == "system")]
+            last = json.dumps(items[-1] if items else "")
             is_summary = next((at for at, order in enumerate(ORDERS) if json.dumps(order)[1:-1] in last), None)
             found = rules.check(dialect, body, self)
             self.faults += [f"request {self.requests}: {fault}" for fault in found]
@@ -158,7 +160,7 @@ class Backend:
         script = self.script
         if is_summary is not None:
             self.summaries += 1
-            text = ["Stations were read; all is well so far.", pruned(body)][is_summary == 0]
+            text = pruned(body) if is_summary == 0 else summary(body)
             return {"kind": "summary", "text": text, "calls": [], "number": 0}
         if not script.is_main(body):
             self.side += 1
@@ -193,6 +195,16 @@ def pruned(body):
     found = re.findall(r'\\*"index\\*":(\d+)', json.dumps(body).replace('\\\\"', '"').replace('\\"', '"'))
     kept = [{"keep": int(index)} for index in found if int(index) % 4 == 0]
     return json.dumps({"prunedConversation": kept, "summary": f"{len(found)} messages were looked at.", "originalTokens": 1, "prunedTokens": 1})
+
+
+def summary(body):
+    """A summary in the words of what it is about: the newest running marks of the request, and its longest words."""
+    text = json.dumps(body.get("messages") or body.get("input"))
+    marks = list(dict.fromkeys(re.findall(r"mk\d+x\d+m", text)))[-40:]
+    names = sorted(set(re.findall(r"[a-z_]{5,}", text)), key=len)[-60:]
+    lines = [f"- {' '.join(names[at : at + 6])}" for at in range(0, len(names), 6)]
+    done = [f"- {' '.join(marks[at : at + 4])}" for at in range(0, len(marks), 4)]
+    return "\n".join(["Goal: read the stations and say what they read.", "Done:"] + done + ["State:"] + lines + ["Next steps: read the next station."])
 
 
 def prefix_of(dialect):

@@ -2,6 +2,7 @@
 window, a prompt cache and a summariser that takes its time. Prints one line for each window.
 
   job.py BINARY [--windows 64000,32000] [--steps 40] [--delay 2] [--summariser names|refuses] [--dialect chat|messages]
+  job.py BINARY --turns 1000     a chat of so many turns in place of the job
 
 The model counts four bytes as a token. Costs are in thousands: input 1, input from the cache 0.1, output 5. `append-only`
 is what the same requests cost with an endless window. A needle is a ticket that stands in one file; `seen` are those that
@@ -93,7 +94,7 @@ class Model:
         count = tokens(text)
         is_summary = any(order in json.dumps(body["messages"][-1]) for order in ORDERS)
         with self.lock:
-            cached = max((len(os.path.commonprefix([text, earlier])) for earlier in self.read), default=0) // 4
+            cached = max((len(os.path.commonprefix([text, earlier])) for earlier in self.read[-30:]), default=0) // 4
             # A cache holds whole blocks.
             cached = min(cached // 128 * 128, count)
             if count + 16 > self.window:
@@ -114,6 +115,8 @@ class Model:
         send(handler, body, said, call, count, cached, output)
 
     def step(self, text):
+        if "Say the next verse" in text:
+            return "The verse: " + " ".join(random.Random(len(text)).choices(WORDS, k=60)) + ".", None
         done = max((int(number) for number in FILE.findall(text)), default=0)
         if done >= self.steps:
             return "The tickets: " + ", ".join(sorted(set(TICKET.findall(text)))), None
@@ -249,6 +252,21 @@ class Agent:
     def read(self, arguments):
         return file_of(int(FILE.search(arguments["path"]).group(1)), self.size)
 
+    def chat(self, turns):
+        """Every tenth message has a ticket in it."""
+        self.messages = []
+        for turn in range(turns):
+            note = f" Remember {ticket(turn // 10)}." if turn % 10 == 0 and turn < 400 else ""
+            words = " ".join(random.Random(turn).choices(WORDS, k=30))
+            self.messages.append({"role": "user", "content": f"Say the next verse, number {turn}, about {words}.{note}"})
+            try:
+                self.answer, said, _ = self.ask()
+            except urllib.error.HTTPError as error:
+                self.errors += 1
+                self.answer = error.read().decode()[:300]
+                return
+            self.messages += said
+
     def run(self):
         for _ in range(self.steps * 2):
             try:
@@ -271,7 +289,7 @@ def job(binary, arguments, window):
     gateway = Gateway(binary, model, window, "m") if binary else None
     agent = Agent(gateway.url if gateway else model.url, arguments.dialect, arguments.steps, arguments.size)
     try:
-        agent.run()
+        agent.chat(arguments.turns) if arguments.turns else agent.run()
         # What is written between the requests is part of the bill.
         time.sleep(arguments.delay + 0.5)
     finally:
@@ -287,6 +305,7 @@ def main():
     parser.add_argument("--windows", default="64000,32000")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--size", type=int, default=9000)
+    parser.add_argument("--turns", type=int, default=0)
     parser.add_argument("--delay", type=float, default=2)
     parser.add_argument("--summariser", choices=("names", "refuses"), default="names")
     parser.add_argument("--dialect", choices=("chat", "messages"), default="chat")

@@ -32,6 +32,7 @@ pub use pairing::request_messages;
 use reports::{CountOffset, CountedView, Miss};
 pub(crate) use summaries::SUMMARY_FAILURES;
 use summaries::Summaries;
+pub use summaries::WriterRecord;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
 pub(crate) use view::{ClearedForm, cleared_groups_beside, hash as hash_of, is_object, merged, span};

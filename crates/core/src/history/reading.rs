@@ -223,12 +223,12 @@ impl History {
 
     /// Returns whether nobody is to be asked for a summary for now, because that has failed again and again.
     pub fn summaries_rest(&self) -> bool {
-        self.summaries.rest()
+        self.summaries.writer.rests()
     }
 
     /// How often in a row a summary has failed.
     pub(crate) fn failed_summaries(&self) -> u32 {
-        self.summaries.failed
+        self.summaries.failures()
     }
 
     /// Returns whether the provider's cache, which forgets after `life_ms`, has forgotten the last request by the

@@ -10,34 +10,72 @@ pub(crate) const SUMMARY_FAILURES: u32 = 3;
 const SUMMARY_REST: u32 = 7;
 
 /// How the model that writes summaries has done lately.
+///
+/// ```
+/// use longhaul_core::history::WriterRecord;
+/// let mut writer = WriterRecord::default();
+/// (0..3).for_each(|_| writer.failed());
+/// assert!(writer.rests());
+/// writer.wrote();
+/// assert!(!writer.rests());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterRecord {
+    /// Failures since it last wrote a summary.
+    failures: u32,
+    /// Compactions without it since the newest failure.
+    without: u32,
+}
+
+impl WriterRecord {
+    /// It gave no summary.
+    pub fn failed(&mut self) {
+        *self = Self { failures: self.failures.saturating_add(1), without: 0 };
+    }
+
+    /// It wrote a summary.
+    pub fn wrote(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A compaction was made without it.
+    pub fn did_without(&mut self) {
+        self.without = self.without.saturating_add(1);
+    }
+
+    /// Returns whether it is left alone: from the third failure on for 7 compactions, then for 14, 28 and so on.
+    pub fn rests(&self) -> bool {
+        let beyond = self.failures.checked_sub(SUMMARY_FAILURES);
+        beyond.is_some_and(|beyond| self.without < SUMMARY_REST << beyond.min(8))
+    }
+}
+
+/// The writer's record as a log tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summaries {
-    /// Failures since one was written.
-    pub(super) failed: u32,
+    pub(super) writer: WriterRecord,
     /// Where the newest failure is stored.
     failed_at: Seq,
-    /// Compactions since then that did without.
-    without: u32,
 }
 
 impl Summaries {
     /// What a compaction did about it: after a failure there is one without a model, that is still the same.
     pub(super) fn committed(&mut self, at: Seq, edit: &ViewEdit) {
-        match (&edit.usage, self.failed) {
+        match (&edit.usage, self.writer.failures) {
             (_, 0) => {}
             _ if at == self.failed_at + 1 => {}
             (Some(_), _) => *self = Self::default(),
-            (None, _) => self.without += 1,
+            (None, _) => self.writer.did_without(),
         }
     }
 
     pub(super) fn failed(&mut self, at: Seq) {
-        *self = Self { failed: self.failed.saturating_add(1), failed_at: at, without: 0 };
+        self.writer.failed();
+        self.failed_at = at;
     }
 
-    /// From the third failure on it rests for 7 compactions, then for 14, 28 and so on.
-    pub(super) fn rest(&self) -> bool {
-        let beyond = self.failed.checked_sub(SUMMARY_FAILURES);
-        beyond.is_some_and(|beyond| self.without < SUMMARY_REST << beyond.min(8))
+    /// How often in a row it has failed.
+    pub(super) fn failures(&self) -> u32 {
+        self.writer.failures
     }
 }

@@ -116,6 +116,11 @@ impl Route {
         let mut trial = self.conversation.as_ref()?.trial();
         let Trial::Over(tried) = &mut *trial else { return None };
         self.totals.absorb(&tried.totals);
+        match tried.outcome {
+            Ok(_) => state.writer.wrote(),
+            Err(Cause::Rejected) => state.writer.failed(),
+            Err(_) => {}
+        }
         if let Err(cause) = tried.outcome {
             state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
         }
@@ -169,7 +174,8 @@ impl Route {
         let edits = state.log.history.edits().len();
         let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
         let waits = self.waits_for_summary(&Occasion::Routine);
-        if waits || !is_near || state.log.is_pending() || state.ahead_at == Some(edits) {
+        let is_idle = !state.log.is_pending() && state.ahead_at != Some(edits) && !state.writer.rests();
+        if waits || !is_near || !is_idle {
             return;
         }
         let Some(permit) = self.conversation.as_ref().and_then(Permit::of) else { return };

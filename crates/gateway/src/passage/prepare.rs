@@ -326,7 +326,12 @@ impl Route {
             }
         }
         let failed = failed.or((!waits).then(Why::not_yet_asked));
-        let Some(made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
+        let Some(mut made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
+        if !waits && made.stopgap.is_some() && state.writer.rests() {
+            // The extract stays: who is to write the summary has failed again and again.
+            made.stopgap = None;
+            state.writer.did_without();
+        }
         let done = (made.edit.kind, made.edit.why.clone());
         self.commit(state, made).await;
         Ok(Some(done))

@@ -161,3 +161,27 @@ async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
     assert_eq!(summary["tool_choice"], "none", "it could not write otherwise");
     assert!(summary["max_tokens"].as_u64().unwrap() <= 2_000);
 }
+
+#[tokio::test]
+async fn a_model_that_writes_no_summaries_is_left_alone() {
+    let server = Server::start(|number, body| match is_summary_request(body) {
+        true => Does::Json(200, said("Done.", 100, 2)),
+        false => Does::Json(200, said(&format!("answer {number}"), 0, 0)),
+    })
+    .await;
+    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let mut messages = long(24);
+    let (mut compacted, mut asked_at) = (0, Vec::new());
+    for _ in 0..300 {
+        let asked = summaries(&server).len();
+        let turn = turn(&gateway, &mut messages).await;
+        assert!(turn.after < WINDOW, "{}", turn.after);
+        compacted += u32::from(turn.action == "compacted");
+        gateway.settle().await;
+        if summaries(&server).len() > asked {
+            asked_at.push(compacted);
+        }
+    }
+    // Ahead of the first compaction, after it and after the second; then 7 are made without it.
+    assert_eq!(asked_at, [0, 1, 2, 10], "of {compacted}");
+}
