@@ -43,6 +43,7 @@ mod summary;
 mod totals;
 mod tries;
 mod turns;
+mod writers;
 
 use beside::Tasks;
 use cache::Cache;
@@ -53,6 +54,7 @@ use readings::Readings;
 use recall::Withheld;
 use totals::Totals;
 use turns::Turns;
+use writers::Writers;
 
 /// What all passages share.
 pub(crate) struct Inner {
@@ -64,6 +66,7 @@ pub(crate) struct Inner {
     pub(crate) desk: Desk,
     pub(crate) turns: Turns,
     pub(crate) prose: Prose,
+    pub(crate) writers: Writers,
     pub(crate) tasks: Tasks,
     /// Pictures and files that upstreams have refused.
     pub(crate) omitted: omitted::Omitted,
@@ -87,6 +90,7 @@ impl Inner {
             desk: Desk::new(),
             turns: Turns::default(),
             prose: Prose::default(),
+            writers: Writers::default(),
             tasks: Tasks::default(),
             omitted: omitted::Omitted::default(),
             withheld: Withheld::default(),

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::estimate::Counter;
-use longhaul_core::history::WriterRecord;
 use longhaul_core::message::{Origin, Part};
 use tokio::sync::OwnedMutexGuard;
 
@@ -62,8 +61,6 @@ pub(super) struct State {
     pub(super) ahead_at: Option<usize>,
     /// The reason of a summary that was written ahead and waits for its time.
     pub(super) ready: Option<String>,
-    /// How the writer of its summaries has done.
-    pub(super) writer: WriterRecord,
 }
 
 /// A log as it was made in the middle of an answer.
@@ -98,7 +95,6 @@ impl State {
             midway: None,
             ahead_at: None,
             ready: None,
-            writer: WriterRecord::default(),
         }
     }
 

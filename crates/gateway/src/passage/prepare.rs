@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_core::budget::{Budget, Trigger};
 use longhaul_core::event::EditKind;
-use longhaul_core::history::{History, request_messages};
+use longhaul_core::history::{History, WriterRecord, request_messages};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::meter::{self, Reading};
 use longhaul_core::plan::{self, Occasion, Plan, Policy};
@@ -327,10 +327,10 @@ impl Route {
         }
         let failed = failed.or((!waits).then(Why::not_yet_asked));
         let Some(mut made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
-        if !waits && made.stopgap.is_some() && state.writer.rests() {
+        if !waits && made.stopgap.is_some() && self.writer_rests() {
             // The extract stays: who is to write the summary has failed again and again.
             made.stopgap = None;
-            state.writer.did_without();
+            self.note_writer(WriterRecord::did_without);
         }
         let done = (made.edit.kind, made.edit.why.clone());
         self.commit(state, made).await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use longhaul_core::history::WriterRecord;
 use longhaul_core::plan::{Policy, Rejected};
 use longhaul_core::strategy::Adaptive;
 
@@ -72,6 +73,16 @@ impl Route {
             tracing::warn!(writer, "no pruning agent: `adaptive` stands in for it for an hour");
             inner.prose.add(writer, (inner.parts.now)());
         }
+    }
+
+    /// Returns whether the writer of summaries is left alone for now.
+    pub(super) fn writer_rests(&self) -> bool {
+        self.passage.inner.writers.rests(&self.writer())
+    }
+
+    /// Remembers how the writer of summaries has done.
+    pub(super) fn note_writer(&self, change: impl FnOnce(&mut WriterRecord)) {
+        self.passage.inner.writers.note(&self.writer(), change);
     }
 
     /// Who writes the summaries.

@@ -131,9 +131,7 @@ impl Route {
 
     /// Does what the memo knows to do, if that is more than was done here. Returns whether it did.
     pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<bool, Fault> {
-        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
-        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
+        let Some(mut found) = self.known_to_memo().await? else { return Ok(false) };
         // By the bare estimate, which both have: what the server has counted is known of one only.
         let total = |log: &Log| log.history.view_tokens();
         let (theirs, ours) = (total(&found), total(&state.log));
@@ -149,6 +147,13 @@ impl Route {
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
         }
         Ok(takes)
+    }
+
+    /// The log of the request with what the memo knows of it.
+    pub(super) async fn known_to_memo(&self) -> Result<Option<Log>, Fault> {
+        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
+        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        self.found(&keys, chain.len()).await
     }
 
     /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to

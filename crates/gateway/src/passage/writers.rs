@@ -1,0 +1,48 @@
+//! How the models that write summaries have done, over all conversations: one that fails again and again is left alone for
+//! a while.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use longhaul_core::history::WriterRecord;
+
+/// Writers that are remembered, at most.
+const MOST_WRITERS: usize = 256;
+
+/// The record of each writer by its name.
+#[derive(Default)]
+pub(crate) struct Writers(Mutex<BTreeMap<String, WriterRecord>>);
+
+impl Writers {
+    /// Changes the record of a writer. With too many of them all others are forgotten: their names come from clients.
+    pub(super) fn note(&self, writer: &str, change: impl FnOnce(&mut WriterRecord)) {
+        let mut writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if writers.len() >= MOST_WRITERS && !writers.contains_key(writer) {
+            writers.clear();
+        }
+        change(writers.entry(writer.to_owned()).or_default());
+    }
+
+    /// Returns whether a writer is left alone.
+    pub(super) fn rests(&self, writer: &str) -> bool {
+        let writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        writers.get(writer).is_some_and(WriterRecord::rests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_writer_has_a_record_and_there_are_not_too_many() {
+        let writers = Writers::default();
+        (0..3).for_each(|_| writers.note("a", WriterRecord::failed));
+        writers.note("b", WriterRecord::failed);
+        assert!(writers.rests("a") && !writers.rests("b") && !writers.rests("c"));
+        (0..7).for_each(|_| writers.note("a", WriterRecord::did_without));
+        assert!(!writers.rests("a"), "it is tried again");
+        (0..1_000).for_each(|at| writers.note(&at.to_string(), WriterRecord::failed));
+        assert!(writers.0.lock().unwrap().len() <= MOST_WRITERS);
+    }
+}
