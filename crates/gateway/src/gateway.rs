@@ -223,6 +223,21 @@ pub struct ListedModel {
     pub window: Option<u64>,
 }
 
+/// How conversations are shortened, and who writes summaries if not the model that is talked to.
+#[derive(Clone)]
+pub struct Shortening {
+    /// How.
+    pub policy: Policy,
+    /// Who, where the policy's writer is another model.
+    pub summariser: Option<SharedProvider>,
+}
+
+impl fmt::Debug for Shortening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shortening").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
 /// Takes calls. Cheap to clone; one for a process.
 #[derive(Clone)]
 pub struct Gateway {
@@ -244,6 +259,12 @@ impl Gateway {
         // Clients are told that their message does not fit: it is theirs to shorten.
         config.policy.cuts_user_messages = false;
         Ok(Self { inner: Arc::new(Inner::new(config, parts)?) })
+    }
+
+    /// Has each request shortened as `now` says of what is configured: settings may change while the gateway runs. Only
+    /// the first such call counts.
+    pub fn follow(&self, now: impl Fn(&Shortening) -> Shortening + Send + Sync + 'static) {
+        let _ = self.inner.follows.set(Box::new(now));
     }
 
     /// Answers a call. Errors are answers in the caller's dialect.

@@ -21,7 +21,7 @@ pub mod wire;
 
 pub use gateway::{
     BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Recall, Reply, ReplyBody,
-    ReplyStream, Request, SetupError, refusal_in,
+    ReplyStream, Request, SetupError, Shortening, refusal_in,
 };
 pub use through::Passed;
 pub use upstream::{Model, Upstream};

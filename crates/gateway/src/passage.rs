@@ -9,7 +9,9 @@ use longhaul_core::strategy;
 use longhaul_providers::Limits;
 use tokio::sync::oneshot;
 
-use crate::gateway::{Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, refusal};
+use crate::gateway::{
+    Call, Config, Credentials, Parts, Reply, ReplyBody, ReplyStream, SetupError, Shortening, refusal,
+};
 use crate::headers::{self, Overrides};
 use crate::kept::Answers;
 use crate::upstream::{Speaks, Target, Targets};
@@ -74,7 +76,12 @@ pub(crate) struct Inner {
     pub(crate) withheld: Withheld,
     /// What clients go on from by name.
     pub(crate) answers: Answers,
+    /// What the settings make of what is configured.
+    pub(crate) follows: OnceLock<Follows>,
 }
+
+/// How conversations are shortened now, made of how they are to be by configuration.
+type Follows = Box<dyn Fn(&Shortening) -> Shortening + Send + Sync>;
 
 impl Inner {
     pub(crate) fn new(mut config: Config, parts: Parts) -> Result<Self, SetupError> {
@@ -94,7 +101,17 @@ impl Inner {
             tasks: Tasks::default(),
             omitted: omitted::Omitted::default(),
             withheld: Withheld::default(),
+            follows: OnceLock::new(),
         })
+    }
+
+    fn shortening(&self) -> Shortening {
+        let policy = self.config.policy.clone();
+        let configured = Shortening { policy, summariser: self.parts.summariser.clone() };
+        match self.follows.get() {
+            Some(now) => now(&configured),
+            None => configured,
+        }
     }
 }
 
@@ -122,6 +139,8 @@ struct Route {
     limits: Limits,
     window: Window,
     policy: Policy,
+    /// How conversations are to be shortened here, whatever stands in for it and whatever the request asks for.
+    shortening: Shortening,
     conversation: Option<Arc<Conversation>>,
     totals: Arc<Totals>,
     /// What a refusal has left for the answer, in tokens.
@@ -355,7 +374,8 @@ impl Route {
         let limits = target.limits().await;
         let window = target.window(&limits);
         let overrides = &passage.overrides;
-        let mut policy = passage.inner.config.policy.clone();
+        let shortening = passage.inner.shortening();
+        let mut policy = shortening.policy.clone();
         if let Some(strategy) = overrides.strategy.as_deref().and_then(strategy::by_name) {
             policy.strategy = strategy;
             policy.trigger = None;
@@ -370,6 +390,7 @@ impl Route {
             limits,
             window,
             policy: policy.clone(),
+            shortening,
             conversation: None,
             totals: Arc::default(),
             most_output: None,

@@ -86,7 +86,7 @@ other commands know only the file's own agent, which then has every session.
 While `longhaul serve` runs, `PUT /api/settings` (the page's settings) changes a few of these keys: `strategy`, `trigger` \
 (`{ percentage }`, `{ triggerTokens }`, `{ type }`, or `\"none\"` for the strategy's own), `pruningAgent` (`__same__`, an agent, or a listed model), `autoRecall` and \
 `summarizeWith`. Nothing else can be changed that way. What is not named stays, and `null` gives a key back to the agent file. \
-A change is checked as a whole, kept in `settings.json` in the data folder, and holds from the next decision of every session \
+A change is checked as a whole, kept in `settings.json` in the data folder, and holds from the next decision of every session and the next request to the gateway \
 on, whichever agent it has. Settings stand above the agent file; `serve` says in a line that there are some. Where they choose \
 another strategy than the file, it has its default options. A damaged `settings.json` is told of and not used; the next change \
 puts it aside as `settings.json.damaged`. Other commands do not read it.

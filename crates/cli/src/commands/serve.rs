@@ -10,10 +10,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use longhaul::agent::Summariser;
 use longhaul::config::{Config, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_gateway::Gateway;
+use longhaul_gateway::{Gateway, Shortening};
 use longhaul_server::{App, Backend, Counters, Keeping, Later, ServerConfig, Surroundings, Token, serve};
 use longhaul_store::SharedUpkeep;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -249,6 +250,14 @@ async fn open(
         runtime.join(nodes);
     }
     settings::apply(place, loaded_file.as_deref(), &runtime).await;
+    if let Some(gateway) = &gateway {
+        let now = runtime.policies();
+        gateway.follow(move |configured| {
+            let summariser = configured.summariser.clone().map(Summariser);
+            let (policy, summariser) = now(&configured.policy, summariser.as_ref());
+            Shortening { policy, summariser: summariser.map(|it| it.0) }
+        });
+    }
     Ok(Opened { runtime, chosen, gateway, upkeep: data.upkeep })
 }
 

@@ -225,6 +225,7 @@ impl Route {
             limits: self.limits,
             window: self.window,
             policy: self.policy.clone(),
+            shortening: self.shortening.clone(),
             conversation: self.conversation.clone(),
             totals: Arc::default(),
             most_output: None,

@@ -189,8 +189,7 @@ impl Route {
     ) -> Result<Option<Prepared>, Fault> {
         if let Some(limit) = limit {
             self.heed_limit(limit, is_said);
-            if self.passage.overrides.trigger.is_none() && self.passage.inner.config.policy.trigger.is_none()
-            {
+            if self.passage.overrides.trigger.is_none() && self.shortening.policy.trigger.is_none() {
                 self.policy.trigger = trigger(self.strategy_name(), self.window.tokens);
             }
         }

@@ -49,8 +49,8 @@ fn is_recent(at: u64, now: u64) -> bool {
 impl Route {
     /// The strategy by the name under which conversations are kept, whatever stands in for it.
     pub(super) fn strategy_name(&self) -> &str {
-        let config = &self.passage.inner.config;
-        self.passage.overrides.strategy.as_deref().unwrap_or_else(|| config.policy.strategy.name())
+        let configured = &self.shortening.policy;
+        self.passage.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
     }
 
     /// The policy as it can be carried out: `adaptive` takes summaries in prose. Who asks for the pruning agent by a header
@@ -87,7 +87,7 @@ impl Route {
 
     /// Who writes the summaries.
     fn writer(&self) -> String {
-        match &self.passage.inner.parts.summariser {
+        match &self.shortening.summariser {
             Some(other) => {
                 let origin = other.origin();
                 format!("{}/{}", origin.provider, origin.model)

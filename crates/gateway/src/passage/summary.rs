@@ -119,7 +119,7 @@ async fn answer(route: &Route, log: &Log, draft: &mut SummaryDraft) -> Result<()
     if error.code != ErrorCode::ContextOverflow {
         return Err(refused.said());
     }
-    let another = route.passage.inner.parts.summariser.is_some();
+    let another = route.shortening.summariser.is_some();
     if let Some(limit) = error.limit_tokens.filter(|_| !another) {
         // The next request is measured by it.
         route.target.learn_window(limit);
@@ -205,7 +205,7 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
     let mut length = Length { counter: log.history.counter(), counted: 0, rest: String::new() };
     let mut bill = Bill { totals: &route.totals, is_open: true, count };
-    if rides && passage.inner.parts.summariser.is_none() {
+    if rides && route.shortening.summariser.is_none() {
         let mut written = 0;
         let is_enough = |seen: &Seen| {
             let counter = log.history.counter();
@@ -224,7 +224,7 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
             None => {}
         }
     }
-    let another = passage.inner.parts.summariser.clone();
+    let another = route.shortening.summariser.clone();
     let provider = another.unwrap_or_else(|| route.target.summariser(passage.key.as_deref()));
     let mut stream = provider.call(request).await.inspect_err(|error| bill.refused(error))?;
     while let Some(event) = stream.next().await {

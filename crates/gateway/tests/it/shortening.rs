@@ -1,11 +1,14 @@
 //! What does not fit is made to fit, once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy::{MiddleRemoval, Truncation};
 use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::{Call, Config, Gateway, Parts, Upstream};
+use longhaul_gateway::{Call, Config, Gateway, Parts, Shortening, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryMemo;
 use serde_json::{Value, json};
@@ -612,4 +615,32 @@ async fn a_result_that_is_larger_than_the_window_takes_nothing_else_with_it() {
         header(&reply, "x-longhaul-reason"),
         sent.len()
     );
+}
+
+#[tokio::test]
+async fn what_the_settings_say_holds_from_the_next_request_on() {
+    let server = model(3_000).await;
+    let gateway = gateway(Config {
+        policy: Policy::new(Arc::new(Truncation::default())),
+        ..waiting(vec![server.upstream(3_000)])
+    });
+    let chosen = Arc::new(AtomicBool::new(false));
+    let is_chosen = Arc::clone(&chosen);
+    gateway.follow(move |configured| match is_chosen.load(Ordering::SeqCst) {
+        true => Shortening {
+            policy: Policy { strategy: Arc::new(MiddleRemoval::default()), ..configured.policy.clone() },
+            ..configured.clone()
+        },
+        false => configured.clone(),
+    });
+    let messages: Vec<Value> = (0..60).map(|at| user(format!("topic{at} {}", words(88, at)))).collect();
+    let shortened = async || {
+        let reply = gateway.answer(chat(request(&messages, false))).await;
+        assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
+        drop(reply);
+        server.sent().pop().unwrap().messages().len()
+    };
+    let truncated = shortened().await;
+    chosen.store(true, Ordering::SeqCst);
+    assert!(shortened().await != truncated, "the other strategy leaves something else");
 }

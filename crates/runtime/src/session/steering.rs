@@ -4,13 +4,14 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use longhaul_core::event::{EventBody, ModelChoice};
 use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::plan::Policy;
 use longhaul_core::run::{Recovery, Settings};
 use serde_json::{Map, Value};
 
 use super::log::newest_choice;
 use super::runtime::{House, Runtime};
 use super::{Session, SessionError};
-use crate::agent::Agent;
+use crate::agent::{Agent, Summariser};
 use crate::agents::{AgentEntry, Agents};
 use crate::clock::now_ms;
 use crate::driver::{Command, Seat};
@@ -184,6 +185,18 @@ impl Runtime {
             return Err(Refused { field: "trigger".to_owned(), why });
         }
         Ok(())
+    }
+
+    /// Says what the settings make of a policy, and of who writes its summaries if not the model that is talked to. It
+    /// follows later changes, and changes nothing once the runtime is gone.
+    pub fn policies(
+        &self,
+    ) -> impl Fn(&Policy, Option<&Summariser>) -> (Policy, Option<Summariser>) + Send + Sync + use<> {
+        let house = Arc::downgrade(&self.house);
+        move |plain, summariser| match house.upgrade() {
+            Some(house) => house.steering.now().governed.context(plain, summariser),
+            None => (plain.clone(), summariser.cloned()),
+        }
     }
 
     async fn govern(&self, governed: Governed) {

@@ -41,15 +41,24 @@ impl Governed {
 
     /// How context is kept in bounds under these choices, where rules are as they are configured.
     pub(crate) fn policy(&self, plain: &Rules) -> (Policy, Option<Summariser>) {
-        let mut policy = plain.policy.clone();
+        self.context(&plain.policy, plain.summariser.as_ref())
+    }
+
+    /// The same of a policy and who writes its summaries.
+    pub(crate) fn context(
+        &self,
+        plain: &Policy,
+        summariser: Option<&Summariser>,
+    ) -> (Policy, Option<Summariser>) {
+        let mut policy = plain.clone();
         let chosen = self.choices.strategy.as_deref();
-        if let Some(strategy) = chosen.and_then(|name| compaction::strategy(&plain.policy, name)) {
+        if let Some(strategy) = chosen.and_then(|name| compaction::strategy(plain, name)) {
             policy.strategy = strategy;
         }
         match self.choices.trigger {
             Some(chosen) => policy.trigger = chosen.trigger(),
             // Only the strategy that the file names for it has a planner.
-            None if policy.strategy.name() != plain.policy.strategy.name() => {
+            None if policy.strategy.name() != plain.strategy.name() => {
                 policy.trigger = policy.trigger.filter(|trigger| *trigger != Trigger::Planner);
             }
             None => {}
@@ -59,7 +68,7 @@ impl Governed {
         let named = if prunes(&policy) { &self.pruner } else { &self.summariser };
         let (writer, summariser) = match named {
             Some(named) => named.clone(),
-            None if prunes(&policy) == prunes(&plain.policy) => (policy.writer, plain.summariser.clone()),
+            None if prunes(&policy) == prunes(plain) => (policy.writer, summariser.cloned()),
             None => (Writer::Session, None),
         };
         policy.writer = writer;
