@@ -61,6 +61,33 @@ pub(super) struct State {
     pub(super) ahead_at: Option<usize>,
     /// The reason of a summary that was written ahead and waits for its time.
     pub(super) ready: Option<String>,
+    /// How often the view was shortened lately.
+    pub(super) pace: Pace,
+}
+
+/// How soon compactions follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// Items that the log had at the newest.
+    items: usize,
+    /// Extracts since a summary was wanted.
+    extracts: u32,
+}
+
+/// A summary that stands for fewer items than these, three steps of an agent, costs more than it saves.
+const SHORT_LIVED_ITEMS: usize = 6;
+
+/// Extracts that follow each other before a summary is written all the same.
+const MOST_EXTRACTS: u32 = 3;
+
+impl Pace {
+    /// Returns whether an extract that is made now, of a log with so many items, is worth a summary.
+    pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
+        let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
+        let is_worth = !is_short_lived || self.extracts >= MOST_EXTRACTS;
+        *self = Self { items, extracts: if is_worth { 0 } else { self.extracts + 1 } };
+        is_worth
+    }
 }
 
 /// A log as it was made in the middle of an answer.
@@ -95,6 +122,7 @@ impl State {
             midway: None,
             ahead_at: None,
             ready: None,
+            pace: Pace::default(),
         }
     }
 
@@ -281,4 +309,17 @@ pub(super) fn chain(names: &[Name]) -> Vec<Name> {
         chain.push(newest);
     }
     chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_each_request_needs_room_every_fourth_extract_gets_a_summary() {
+        let mut pace = Pace::default();
+        let worth: Vec<bool> = (1..=10).map(|step| pace.is_worth_a_summary(20 + 2 * step)).collect();
+        assert_eq!(worth, [true, false, false, false, true, false, false, false, true, false]);
+        assert!(pace.is_worth_a_summary(60), "this one stands for a while");
+    }
 }

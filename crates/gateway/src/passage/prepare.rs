@@ -326,10 +326,15 @@ impl Route {
         }
         let failed = failed.or((!waits).then(Why::not_yet_asked));
         let Some(mut made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
-        if !waits && made.stopgap.is_some() && self.writer_rests() {
-            // The extract stays: who is to write the summary has failed again and again.
-            made.stopgap = None;
-            self.note_writer(WriterRecord::did_without);
+        if !waits && made.stopgap.is_some() {
+            // The extract stays where the writer has failed again and again, or where more room is needed soon.
+            let rests = self.writer_rests();
+            if rests {
+                self.note_writer(WriterRecord::did_without);
+            }
+            if rests || !state.pace.is_worth_a_summary(state.log.items) {
+                made.stopgap = None;
+            }
         }
         let done = (made.edit.kind, made.edit.why.clone());
         self.commit(state, made).await;
