@@ -232,8 +232,13 @@ fn an_agent_prunes_only_where_it_is_asked() {
             .pruning_agent
     };
     assert_eq!((agent("small"), agent("__same__")), (Some("small".to_owned()), None));
-    assert_eq!(parse("context: { pruningAgent: __same__ }"), Config::default());
-    assert_eq!(parse("context: { pruningAgent: small }").context.pruning_agent.as_deref(), Some("small"));
+    // Alone it is the gateway's: sessions have another strategy.
+    for (value, model) in [("__same__", None), ("small", Some("small"))] {
+        let context = parse(&format!("context: {{ pruningAgent: {value} }}")).context;
+        assert_eq!((context.pruning_agent.as_deref(), context.pruning_agent_alone), (model, true));
+        assert_eq!(context.compression.strategy, StrategyKind::Adaptive);
+    }
+    assert!(!parse("context: { compression: { strategy: pruning-agent } }").context.pruning_agent_alone);
     let other = "context: { compression: { strategy: adaptive }, pruningAgent: small }";
     insta::assert_snapshot!(errors(other), @"longhaul.yml:1:63: `context.pruningAgent` with another strategy than pruning-agent is not available yet in this version");
 }
