@@ -1,12 +1,13 @@
 //! One request on its way: what it says, where it goes, what is done so that it fits, and how the answer comes back.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy;
-use longhaul_providers::Limits;
+use longhaul_providers::{Limits, ProviderError, SharedProvider};
 use tokio::sync::oneshot;
 
 use crate::gateway::{
@@ -18,6 +19,7 @@ use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
 use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
 
+mod begun;
 mod beside;
 mod cache;
 mod client_tools;
@@ -47,6 +49,7 @@ mod tries;
 mod turns;
 mod writers;
 
+use begun::Begun;
 use beside::Tasks;
 use cache::Cache;
 use conversation::Conversation;
@@ -69,6 +72,7 @@ pub(crate) struct Inner {
     pub(crate) turns: Turns,
     pub(crate) prose: Prose,
     pub(crate) writers: Writers,
+    pub(crate) begun: Begun,
     pub(crate) tasks: Tasks,
     /// Pictures and files that upstreams have refused.
     pub(crate) omitted: omitted::Omitted,
@@ -98,6 +102,7 @@ impl Inner {
             turns: Turns::default(),
             prose: Prose::default(),
             writers: Writers::default(),
+            begun: Begun::default(),
             tasks: Tasks::default(),
             omitted: omitted::Omitted::default(),
             withheld: Withheld::default(),
@@ -151,6 +156,8 @@ struct Route {
     no_tool: OnceLock<Option<&'static str>>,
     /// Goes with the route: what waits for the end of the request begins then.
     over: OnceLock<oneshot::Sender<()>>,
+    /// Whether the upstream has begun an answer.
+    is_answered: Arc<AtomicBool>,
 }
 
 /// What was done, for the headers.
@@ -397,6 +404,7 @@ impl Route {
             omissions: omitted::Omissions::default(),
             no_tool: OnceLock::new(),
             over: OnceLock::new(),
+            is_answered: Arc::default(),
         };
         Self { policy: route.able(policy), ..route }
     }
@@ -404,6 +412,17 @@ impl Route {
     /// Returns whether the upstream does not speak the caller's dialect.
     fn crosses(&self) -> bool {
         self.target.speaks(self.passage.wire.dialect()) == Speaks::No
+    }
+
+    /// What calls the model in its server's own dialect: with the key that the caller's requests go out with.
+    ///
+    /// # Errors
+    /// [`ProviderError`] if no such client can be made.
+    fn provider(&self) -> Result<SharedProvider, ProviderError> {
+        match self.passage.inner.config.credentials {
+            Credentials::Own => Ok(self.target.provider()),
+            Credentials::Forward => self.target.provider_of_caller(self.passage.key.as_deref()),
+        }
     }
 
     /// Work that takes its time by the size of the request.
@@ -456,7 +475,9 @@ impl Route {
 fn key_of(headers: &HeaderMap) -> Option<String> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.map(|value| value.trim_start_matches("Bearer ").to_owned());
-    bearer.or_else(|| headers.get("x-api-key")?.to_str().ok().map(str::to_owned))
+    let others = ["x-api-key", "api-key", "x-goog-api-key"];
+    let other = others.into_iter().find_map(|name| headers.get(name)?.to_str().ok());
+    bearer.or_else(|| other.map(str::to_owned))
 }
 
 fn reply(opened: Opened) -> Reply {

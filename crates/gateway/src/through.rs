@@ -55,8 +55,10 @@ pub(crate) async fn pass(
     }
     let text = std::str::from_utf8(&body).map_err(|_| Bad::new("the request is no UTF-8"))?;
     let all = fields(text).ok_or_else(|| Bad::new("the request is no JSON object"))?;
-    let model_at = field(&all, "model").map(|raw| place(text, raw));
-    let model = field(&all, "model").map_or(Some(String::new()), string);
+    headers::Overrides::read(call_headers).map_err(|why| Fault::new(FaultKind::Invalid, why))?;
+    let named = field(&all, "model");
+    let model_at = named.map(|raw| place(text, raw));
+    let model = named.filter(|raw| *raw != "null").map_or(Some(String::new()), string);
     let model = model.ok_or_else(|| Bad::field("model", "`model` is no string"))?;
     let targets = inner.targets.find(&model)?;
     let (able, others): (Vec<&Arc<Target>>, Vec<&Arc<Target>>) =
@@ -68,7 +70,7 @@ pub(crate) async fn pass(
     }
     let own = inner.config.credentials == Credentials::Own;
     let headers = headers::for_upstream(call_headers, !own);
-    let mut newest = Fault::new(FaultKind::Internal, "there is no upstream");
+    let mut newest = Err(Fault::new(FaultKind::Internal, "there is no upstream"));
     for target in able {
         let server = &target.server;
         let mut patch = Patch::default();
@@ -78,11 +80,18 @@ pub(crate) async fn pass(
             Some(_) => {}
         }
         match server.send(passed.path(), &headers, own, patch.apply(&body)).await {
-            Ok(response) => return Ok(reply(server, response).await),
-            Err(fault) => newest = fault,
+            Ok(response) => {
+                let status = response.status();
+                let may_do_better = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+                newest = reply(server, response).await;
+                if !may_do_better {
+                    break;
+                }
+            }
+            Err(fault) => newest = Err(fault),
         }
     }
-    Err(newest)
+    newest
 }
 
 /// Returns whether servers of this kind have the paths of OpenAI's API.
@@ -90,8 +99,9 @@ fn has_path(server: &Server) -> bool {
     matches!(server.upstream.kind, Kind::OpenAi | Kind::OpenAiCompatible)
 }
 
-async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Reply {
+async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Reply, Fault> {
     let status = response.status();
+    server.check_place(status, response.headers())?;
     let mut headers = server.headers_for_caller(response.headers());
     headers::say(&mut headers, "x-longhaul-upstream", &server.upstream.name);
     let idle = server.timeouts().idle;
@@ -100,7 +110,7 @@ async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Reply {
         let name = server.upstream.name.clone();
         let pieces = until_idle(pieces, idle)
             .map(move |piece| piece.map_err(|why| BrokenOff(format!("the upstream `{name}` {why}"))));
-        return Reply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) };
+        return Ok(Reply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) });
     }
     // Some servers repeat a key that they refuse.
     let mut said = Vec::new();
@@ -111,8 +121,7 @@ async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Reply {
             break;
         }
     }
-    let status = if status.is_redirection() { StatusCode::BAD_GATEWAY } else { status };
-    Reply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) }
+    Ok(Reply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
 }
 
 /// The pieces of a body, none of them later than `idle` after the one before.

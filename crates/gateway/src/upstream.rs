@@ -14,7 +14,9 @@ use longhaul_providers::connect::{self, Kind};
 use longhaul_providers::http::{BaseUrl, Secret, Timeouts};
 use longhaul_providers::openai_chat::OpenAiChat;
 use longhaul_providers::openai_chat::family::{Documents, Prefill};
-use longhaul_providers::{Ability, Declared, Endpoint, LimitSource, Limits, SharedProvider, known};
+use longhaul_providers::{
+    Ability, Declared, Endpoint, LimitSource, Limits, ProviderError, SharedProvider, known,
+};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -408,6 +410,27 @@ impl Server {
         }
     }
 
+    /// A redirect is not followed: the request would be shown to a place that nobody has named.
+    pub(crate) fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+        if !status.is_redirection() && !status.is_informational() {
+            return Ok(());
+        }
+        let name = &self.upstream.name;
+        if status.is_informational() {
+            let message = format!("the upstream `{name}` answered {}, which is no answer", status.as_u16());
+            return Err(Fault::new(FaultKind::Upstream, message));
+        }
+        let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
+        // What stands behind `?` may be somebody's secret.
+        let place = place.and_then(|place| place.split(['?', '#']).next()).unwrap_or("nowhere");
+        let place: String = place.chars().take(200).collect();
+        let message = format!(
+            "the upstream `{name}` answered {} and points to {place}; set its base URL to where it is",
+            status.as_u16(),
+        );
+        Err(Fault::new(FaultKind::Upstream, message))
+    }
+
     /// Its base URL as it may be shown: without user and query, which may hold a key.
     pub(crate) fn address(&self) -> String {
         let url = reqwest::Url::parse(self.base.current()).ok();
@@ -441,8 +464,10 @@ impl Server {
     pub(crate) fn hide_secrets(&self, said: Bytes) -> Bytes {
         let endpoint = &self.upstream.endpoint;
         let shown = endpoint.api_key.iter().chain(endpoint.headers.iter().map(|(_, value)| value));
-        let Ok(text) = std::str::from_utf8(&said) else { return said };
-        let hidden = shown.flat_map(Secret::forms).fold(text.to_owned(), |text, secret| secret.hide_in(text));
+        let text = String::from_utf8_lossy(&said);
+        let hidden = shown
+            .flat_map(Secret::forms)
+            .fold(text.clone().into_owned(), |text, secret| secret.hide_in(text));
         if hidden == text { said } else { hidden.into() }
     }
 
@@ -505,13 +530,20 @@ impl Target {
         self.provider.origin()
     }
 
-    /// What writes summaries. With a key of the caller's it is another client.
-    pub(crate) fn summariser(&self, key: Option<&str>) -> SharedProvider {
-        let Some(key) = key else { return Arc::clone(&self.provider) };
+    /// What calls the model in its server's own dialect, with our key.
+    pub(crate) fn provider(&self) -> SharedProvider {
+        Arc::clone(&self.provider)
+    }
+
+    /// The same with a key of the caller's, or without any where the caller shows none.
+    ///
+    /// # Errors
+    /// [`ProviderError`] if it cannot be made.
+    pub(crate) fn provider_of_caller(&self, key: Option<&str>) -> Result<SharedProvider, ProviderError> {
         let mut endpoint = self.server.upstream.endpoint.clone();
         endpoint.model.clone_from(&self.model);
-        endpoint.api_key = Some(Secret::new(key));
-        connect::connect(self.server.upstream.kind, endpoint).unwrap_or_else(|_| Arc::clone(&self.provider))
+        endpoint.api_key = key.map(Secret::new);
+        connect::connect(self.server.upstream.kind, endpoint)
     }
 
     /// Returns whether the server goes on with an answer that was begun only when told so.

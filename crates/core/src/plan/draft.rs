@@ -8,7 +8,7 @@ use super::{Occasion, Prices, Scene, Writer};
 use crate::estimate::Groups;
 use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
 use crate::history::ViewItem;
-use crate::ids::Handle;
+use crate::ids::{Handle, Seq};
 use crate::message::{Answer, Finish, Part};
 use crate::meter::{Increment, Reading};
 use crate::strategy::{Choice, Instead};
@@ -164,6 +164,11 @@ impl Rejected {
 }
 
 impl SummaryDraft {
+    /// The newest position of the log that the compaction touches; `None` if it touches nothing.
+    pub fn last_position(&self) -> Option<Seq> {
+        self.edit.ops.iter().map(|op| op.range().to).max()
+    }
+
     /// `None` if what stays, with summaries worth the name, would not be under the trigger.
     pub(super) fn new(scene: &Scene<'_>, choice: &Choice) -> Option<Self> {
         let (asked, messages, ledger_tokens) = match choice.instead {

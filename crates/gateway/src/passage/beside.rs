@@ -2,6 +2,7 @@
 //! stands for, and the one that will be needed soon. Writing begins when the request that found it due is over.
 
 use std::future::poll_fn;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul_core::history::WriterRecord;
@@ -170,20 +171,17 @@ impl Route {
         let edits = state.log.history.edits().len();
         let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
         let waits = self.waits_for_summary(&Occasion::Routine);
-        let is_idle = !state.log.is_pending() && state.ahead_at != Some(edits) && !self.writer_rests();
+        let is_idle = !state.log.is_pending() && state.ready.is_none() && !self.writer_rests();
         if waits || !is_near || !is_idle {
             return;
         }
         let Some(permit) = self.conversation.as_ref().and_then(Permit::of) else { return };
-        // Some clients send a history that is another each time: its beginning has its summary all the same.
-        let known = self.known_to_memo().await.ok().flatten();
-        if known.is_some_and(|known| known.history.edits().len() > edits) {
-            state.ahead_at = Some(edits);
-            return;
-        }
         let draft = self.work(|| self.draft_ahead(&state.log, fixed)).await;
         let Some(draft) = draft else { return };
-        state.ahead_at = Some(edits);
+        let now = (self.passage.inner.parts.now)();
+        if !self.passage.inner.begun.begin(self.beginning(), edits, now) {
+            return;
+        }
         let (standing, whole) = (state.log.clone(), state.log.clone());
         self.begin_trial(permit, Assignment { standing, whole, draft, is_ahead: true });
     }
@@ -232,6 +230,7 @@ impl Route {
             omissions: omitted::Omissions::default(),
             no_tool: std::sync::OnceLock::new(),
             over: std::sync::OnceLock::new(),
+            is_answered: Arc::clone(&self.is_answered),
         }
     }
 
@@ -239,6 +238,10 @@ impl Route {
     async fn trial(&self, permit: Permit, assignment: Assignment) {
         let Assignment { mut standing, mut whole, draft, is_ahead } = assignment;
         let turn = self.turn().await;
+        if !self.is_answered.load(Ordering::Relaxed) {
+            // The upstream does not answer this client, or not now.
+            return;
+        }
         if !is_ahead && self.is_settled_elsewhere().await {
             return;
         }
@@ -262,8 +265,8 @@ impl Route {
                 drop(turn);
                 // Requests do not wait for it: an extract may stand in its place by now, and is found first.
                 let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
-                if newest > before {
-                    self.keep(&whole, newest).await;
+                if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
+                    self.keep_later(&whole, &permit.0, newest).await;
                 }
                 Ok(why)
             }

@@ -57,8 +57,6 @@ pub(super) struct State {
     pub(super) is_new: bool,
     /// What was decided in the middle of the newest answer: for requests that have that answer.
     pub(super) midway: Option<Midway>,
-    /// How many edits the log had when a summary was last begun ahead of need: one is begun for each.
-    pub(super) ahead_at: Option<usize>,
     /// The reason of a summary that was written ahead and waits for its time.
     pub(super) ready: Option<String>,
     /// How often the view was shortened lately.
@@ -120,7 +118,6 @@ impl State {
             parts: 0,
             is_new: true,
             midway: None,
-            ahead_at: None,
             ready: None,
             pace: Pace::default(),
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -157,12 +158,15 @@ impl Route {
 
     /// Makes the call, and again as [`Tries`] has it.
     async fn call_again(&self, request: Request) -> Result<ModelStream, ProviderError> {
-        let provider = self.target.summariser(self.passage.key.as_deref());
+        let provider = self.provider()?;
         let mut tries = Tries::new(self.passage.inner.config.attempts);
         loop {
             let begun = Instant::now();
             let error = match provider.call(request.clone()).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => {
+                    self.is_answered.store(true, Ordering::Relaxed);
+                    return Ok(stream);
+                }
                 Err(error) => error,
             };
             let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());

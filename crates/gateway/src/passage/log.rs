@@ -356,8 +356,13 @@ impl Log {
         let edits = active().map(moved).collect();
         let ops = active().flat_map(|state| &state.edit.ops);
         let last = ops.map(|op| op.range().to).max()?;
-        let touched = self.placed.iter().take_while(|placed| placed.seq <= last).last()?;
-        Some((edits, touched.pieces.last()?.0))
+        Some((edits, self.item_at(last)?))
+    }
+
+    /// The last item that has something at a position or before it.
+    pub(super) fn item_at(&self, seq: Seq) -> Option<usize> {
+        let touched = self.placed.iter().take_while(|placed| placed.seq <= seq).last()?;
+        touched.pieces.last().map(|piece| piece.0)
     }
 
     /// What stands in the place of what went, with handles that mean the same in every log of the conversation.

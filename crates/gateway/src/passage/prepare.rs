@@ -257,7 +257,8 @@ impl Route {
         if !matches!(plan, Plan::Fits) {
             let is_asked = self.waits_for_summary(occasion) && matches!(plan, Plan::Summarise(_));
             let _turn = if is_asked { Some(self.turn().await) } else { None };
-            let was_written_ahead = self.remember(state, fixed).await?.then(|| state.ready.take()).flatten();
+            let ready = state.ready.take();
+            let was_written_ahead = self.remember(state, fixed).await?.then_some(ready).flatten();
             done = match self.shorten(state, fixed, occasion).await {
                 // What was looked up can be looked up again.
                 Err(fault) if fault.kind == FaultKind::DoesNotFit && replayed > 0 => {
@@ -395,9 +396,14 @@ impl Route {
 
     /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        self.passage.inner.turns.wait(self.beginning()).await
+    }
+
+    /// Names the beginning of the conversation.
+    pub(super) fn beginning(&self) -> [u8; 32] {
         let names = self.names(2);
         let first = names.first().copied().unwrap_or_default();
-        self.passage.inner.turns.wait(cache::head(&self.scope(), &first, names.get(1))).await
+        cache::head(&self.scope(), &first, names.get(1))
     }
 
     fn prepared(

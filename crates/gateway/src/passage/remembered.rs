@@ -131,7 +131,9 @@ impl Route {
 
     /// Does what the memo knows to do, if that is more than was done here. Returns whether it did.
     pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<bool, Fault> {
-        let Some(mut found) = self.known_to_memo().await? else { return Ok(false) };
+        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
+        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
         // By the bare estimate, which both have: what the server has counted is known of one only.
         let total = |log: &Log| log.history.view_tokens();
         let (theirs, ours) = (total(&found), total(&state.log));
@@ -147,13 +149,6 @@ impl Route {
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
         }
         Ok(takes)
-    }
-
-    /// The log of the request with what the memo knows of it.
-    pub(super) async fn known_to_memo(&self) -> Result<Option<Log>, Fault> {
-        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
-        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        self.found(&keys, chain.len()).await
     }
 
     /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to
@@ -181,7 +176,7 @@ impl Route {
 
     /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none
     /// for it.
-    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
+    pub(super) fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
         let envelope = &self.passage.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
         let mut pieces = self.passage.wire.pieces(&items, 0)?;
@@ -208,9 +203,22 @@ impl Route {
         let chain = self.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
         for at in [Some(item), before].into_iter().flatten() {
             let Some(prefix) = chain.get(at) else { continue };
-            if let Err(error) = self.passage.inner.parts.memo.put(self.memo_key(prefix), &edits).await {
-                tracing::warn!(%error, "what was decided cannot be remembered");
-            }
+            self.put(prefix, &edits).await;
+        }
+    }
+
+    /// The same under an item of a later request of the conversation.
+    pub(super) async fn keep_later(&self, log: &Log, conversation: &Conversation, item: usize) {
+        let Some((edits, _)) = log.portable() else { return };
+        let chain = self.work(|| chain(&conversation.names(item + 1))).await;
+        if let Some(prefix) = chain.get(item) {
+            self.put(prefix, &stopgap::to_memo(edits)).await;
+        }
+    }
+
+    async fn put(&self, prefix: &[u8; 32], edits: &[ViewEdit]) {
+        if let Err(error) = self.passage.inner.parts.memo.put(self.memo_key(prefix), edits).await {
+            tracing::warn!(%error, "what was decided cannot be remembered");
         }
     }
 

@@ -1,34 +1,80 @@
-//! A request for a summary in the client's own bytes: the newest request with one message of ours behind it. Its upstream
-//! has read everything before that message and takes it from its prompt cache.
+//! A request for a summary in the client's own bytes: the newest request up to the last item that goes, with one message
+//! of ours behind it. Its upstream has read everything before that message and takes it from its prompt cache.
+//!
+//! What stands behind the items that go is no part of it: the summary holds for every branch that begins with them.
 
 use bytes::Bytes;
-use http::header;
+use http::{HeaderMap, StatusCode, header};
 use longhaul_core::error::ErrorCode;
+use longhaul_core::ids::Seq;
 use longhaul_core::message::{Answer, Finish};
 use longhaul_core::plan::SummaryRequest;
-use longhaul_providers::ProviderError;
+use longhaul_providers::{ProviderError, ToolChoice};
 
 use super::Route;
 use super::flow::Body;
 use super::log::Log;
 use super::send::whole;
 use super::steps;
+use crate::gateway::Credentials;
+use crate::wire::json::{field, fields};
 use crate::wire::{Edited, Event, Events, Fault, Seen, Step, Watcher};
 
+/// Fields with which an answer is no summary, or has effects of its own.
+const UNFIT_FIELDS: &[&str] = &[
+    "stop",
+    "stop_sequences",
+    "grammar",
+    "json_schema",
+    "guided_json",
+    "guided_choice",
+    "guided_regex",
+    "guided_grammar",
+    "structured_outputs",
+    "modalities",
+    "audio",
+    "prediction",
+    "min_tokens",
+    "ignore_eos",
+    "logprobs",
+    "conversation",
+    "previous_response_id",
+    "background",
+    "prompt",
+    "function_call",
+];
+
+/// Headers that name one request: this is another.
+const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
+
 impl Route {
-    /// The answer to a request for a summary that was sent in the client's bytes, read until `is_enough` of what was
-    /// written. `None` where that is not possible, or was refused: it can still be asked for in another form.
+    /// The answer to a request for a summary of what stands up to `last`, sent in the client's bytes and read until
+    /// `is_enough` of what was written. `None` where that is not possible, or the form was refused: it can still be asked
+    /// for in another.
     ///
     /// # Errors
-    /// The provider's, if the answer broke off.
+    /// The provider's, if there is no answer for now, or it broke off.
     pub(super) async fn ride(
         &self,
         log: &Log,
         asked: &SummaryRequest,
+        last: Seq,
         mut is_enough: impl FnMut(&Seen) -> bool,
     ) -> Option<Result<Seen, ProviderError>> {
-        let body = self.riding_body(log, asked).await?;
-        let response = self.send(body).await.ok().filter(|response| response.status().is_success())?;
+        let body = self.riding_body(log, asked, last).await?;
+        let (server, wire) = (&self.target.server, self.passage.wire);
+        let own = self.passage.inner.config.credentials == Credentials::Own;
+        let sent = server.send(wire.dialect().path(), &self.riding_headers(), own, body).await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
+        };
+        if let Some(error) = refusal(response.status()) {
+            return Some(Err(error));
+        }
+        if !response.status().is_success() {
+            return None;
+        }
         let is_stream = response
             .headers()
             .get(header::CONTENT_TYPE)
@@ -42,7 +88,7 @@ impl Route {
 
     /// The newest request's bytes with what the summary's writer is told behind them. `None` if its answer would not be
     /// plain text, or it is not the request that the log was made of.
-    async fn riding_body(&self, log: &Log, asked: &SummaryRequest) -> Option<Bytes> {
+    async fn riding_body(&self, log: &Log, asked: &SummaryRequest, last: Seq) -> Option<Bytes> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
         let is_plain = self.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
@@ -50,15 +96,22 @@ impl Route {
         if self.crosses() || !is_its_request || !is_plain {
             return None;
         }
+        let whole = envelope.text(&(0..envelope.bytes.len()));
+        let all = fields(whole)?;
+        let has = |name: &str| field(&all, name).is_some_and(|raw| !matches!(raw, "null" | "false"));
+        if UNFIT_FIELDS.iter().any(|name| has(name)) {
+            return None;
+        }
         let kept = steps::steps(log, log.items);
-        let mut steps = steps::clean(kept, &steps::noticed(envelope), envelope)
+        let steps = steps::clean(kept, &steps::noticed(envelope), envelope)
             .unwrap_or_else(|| vec![Step::Keep(0..envelope.items.len())]);
+        let mut steps = steps::up_to(steps, log.item_at(last)?);
         steps.push(Step::Say(order));
         // Of a model that must call a tool no text could be had.
-        let choice = envelope.other("tool_choice").unwrap_or("null");
-        let must_call = !(choice == "null" || choice.contains("auto") || choice.contains("none"));
-        // A limit below what the model may think is refused.
-        let thinks = envelope.other("thinking").is_some_and(|raw| raw.contains("budget"));
+        let must_call = !matches!(self.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
+        // Thinking counts too, and a limit below its budget is refused.
+        let thinks =
+            ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
         let edited = Edited {
             steps: Some(steps),
             stream: Some(true),
@@ -90,6 +143,28 @@ impl Route {
         watcher.read(&Event::parse(&events.rest()));
         ended(&*watcher)
     }
+}
+
+impl Route {
+    fn riding_headers(&self) -> HeaderMap {
+        let mut headers = self.passage.headers.clone();
+        REQUEST_NAMES.iter().for_each(|name| {
+            headers.remove(*name);
+        });
+        headers
+    }
+}
+
+/// What a status says that no other form of the request would get past.
+fn refusal(status: StatusCode) -> Option<ProviderError> {
+    let code = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorCode::InvalidRequest,
+        StatusCode::TOO_MANY_REQUESTS => ErrorCode::RateLimitExceeded,
+        status if status.is_server_error() => ErrorCode::ThirdParty,
+        _ => return None,
+    };
+    let error = ProviderError::new(code, format!("the upstream answered {}", status.as_u16()));
+    Some(ProviderError { status: Some(status.as_u16()), ..error })
 }
 
 fn ended(watcher: &dyn Watcher) -> Result<Seen, ProviderError> {

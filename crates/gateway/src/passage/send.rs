@@ -1,6 +1,7 @@
 //! To the upstream and back: bytes, time-outs, another try, and what is done about a refusal for length.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -112,7 +113,10 @@ impl Route {
         may_shorten: bool,
     ) -> Result<Came, Fault> {
         let (status, upstream_headers) = (response.status(), response.headers().clone());
-        self.check_place(status, &upstream_headers)?;
+        self.target.server.check_place(status, &upstream_headers)?;
+        if status.is_success() {
+            self.is_answered.store(true, Ordering::Relaxed);
+        }
         let mut headers = self.target.server.headers_for_caller(&upstream_headers);
         self.say_limit(prepared, &mut headers);
         self.say_omitted(&mut headers);
@@ -392,27 +396,6 @@ impl Route {
         let quote: String = said.chars().take(500).collect();
         let message = format!("the upstream would not go on: status {status}: {quote}");
         Fault { status, retry_after, ..Fault::new(kind_of(status, &said), message) }
-    }
-
-    /// A redirect is not followed: the request would be shown to a place that nobody has named.
-    pub(super) fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
-        if !status.is_redirection() && !status.is_informational() {
-            return Ok(());
-        }
-        let name = &self.target.server.upstream.name;
-        if status.is_informational() {
-            let message = format!("the upstream `{name}` answered {}, which is no answer", status.as_u16());
-            return Err(Fault::new(FaultKind::Upstream, message));
-        }
-        let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
-        // What stands behind `?` may be somebody's secret.
-        let place = place.and_then(|place| place.split(['?', '#']).next()).unwrap_or("nowhere");
-        let place: String = place.chars().take(200).collect();
-        let message = format!(
-            "the upstream `{name}` answered {} and points to {place}; set its base URL to where it is",
-            status.as_u16(),
-        );
-        Err(Fault::new(FaultKind::Upstream, message))
     }
 
     /// What was reported for the request is the anchor of the next, also after a restart. Output that the client has not is no

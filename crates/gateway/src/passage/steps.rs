@@ -37,6 +37,24 @@ pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
     Some(line_up(items, &fates, &mut says))
 }
 
+/// The steps up to an item, which is one of them.
+pub(super) fn up_to(steps: Vec<Step>, last: usize) -> Vec<Step> {
+    let mut beginning = Vec::new();
+    for step in steps {
+        match step {
+            Step::Keep(range) if range.end > last + 1 => {
+                if range.start <= last {
+                    beginning.push(Step::Keep(range.start..last + 1));
+                }
+                return beginning;
+            }
+            Step::Rewrite { item, .. } | Step::Change { item, .. } if item > last => return beginning,
+            step => beginning.push(step),
+        }
+    }
+    beginning
+}
+
 /// One of the client's items without our notices; `None` if it has none.
 pub(super) fn without_notices(envelope: &Envelope, index: usize) -> Option<String> {
     let item = Some(envelope.item(index)).filter(|item| volatile::may_have_notices(item));

@@ -7,6 +7,7 @@ use longhaul_core::budget::Budget;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::estimate::Counter;
 use longhaul_core::event::ViewEdit;
+use longhaul_core::ids::Seq;
 use longhaul_core::message::{Answer, Message, Part};
 use longhaul_core::plan::{Rejected, SummaryDraft, SummaryForm, SummaryRequest};
 use longhaul_core::usage::Usage;
@@ -163,7 +164,8 @@ async fn answer_within(
     let shown = history.view();
     let end = shown.len() - usize::from(history.is_paused());
     while let Some(asked) = route.work(|| draft.request(&shown[..end], budget)).await {
-        let taken = match ask(route, log, asked).await.map_err(Trouble::Call)? {
+        let last = draft.last_position().unwrap_or_default();
+        let taken = match ask(route, log, asked, last).await.map_err(Trouble::Call)? {
             Written::Whole(answer) => draft.take(answer),
             Written::TooLong(usage) => {
                 draft.spend(usage);
@@ -182,7 +184,8 @@ enum Written {
     TooLong(Usage),
 }
 
-async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written, ProviderError> {
+/// `last`: the newest position that the compaction touches.
+async fn ask(route: &Route, log: &Log, asked: SummaryRequest, last: Seq) -> Result<Written, ProviderError> {
     let passage = &route.passage;
     let rides = asked.form == SummaryForm::Riding;
     let fixed =
@@ -215,7 +218,7 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
             }
             false
         };
-        match route.ride(log, &asked, is_enough).await {
+        match route.ride(log, &asked, last, is_enough).await {
             Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
             Some(Err(error)) => {
                 bill.broken(&error);
@@ -225,7 +228,10 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest) -> Result<Written,
         }
     }
     let another = route.shortening.summariser.clone();
-    let provider = another.unwrap_or_else(|| route.target.summariser(passage.key.as_deref()));
+    let provider = match another {
+        Some(another) => another,
+        None => route.provider()?,
+    };
     let mut stream = provider.call(request).await.inspect_err(|error| bill.refused(error))?;
     while let Some(event) = stream.next().await {
         match event.inspect_err(|error| bill.broken(error))? {

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Config, Gateway};
+use longhaul_gateway::{Config, Credentials, Gateway};
+use longhaul_providers::http::Secret;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -129,37 +130,114 @@ async fn a_summary_is_ready_when_the_view_is_full() {
     drop(let_it);
 }
 
-/// What stands before the last message in a request is in the cache of its upstream: a summary request has the same.
+/// The first messages of a request are in the cache of its upstream: a summary request has the same, and nothing of what
+/// stands behind the messages that go.
 #[tokio::test]
 async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
+    for (choice, sent_choice) in [
+        (json!("required"), json!("none")),
+        (json!({ "type": "function", "function": { "name": "auto_fix" } }), json!("none")),
+        (json!("auto"), json!("auto")),
+    ] {
+        let (_let_it, may_summarise) = watch::channel(true);
+        let server = model(may_summarise).await;
+        let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+        let mut messages = long(44);
+        let rules =
+            json!({ "role": "system", "content": [{ "type": "text", "text": "Be brief." }], "name": "s" });
+        messages.insert(0, rules);
+        let tools = json!([{ "type": "function", "function": {
+            "name": "auto_fix", "strict": false, "parameters": { "type": "object", "properties": {} } } }]);
+        let body = json!({
+            "model": "m", "x_unknown": [1, 2], "tools": tools, "messages": messages, "temperature": 0.2,
+            "tool_choice": choice,
+        });
+        let mut call = chat(body.to_string());
+        call.headers.insert("idempotency-key", "k1".parse().unwrap());
+        let reply = gateway.answer(call).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
+        drop(reply);
+        gateway.settle().await;
+        let sent = server.sent();
+        let [main, summary] = &sent[..] else { panic!("{} requests", sent.len()) };
+        assert!(
+            main.headers.contains_key("idempotency-key") && !summary.headers.contains_key("idempotency-key")
+        );
+        let (main, summary) = (String::from_utf8_lossy(&main.body), String::from_utf8_lossy(&summary.body));
+        let same = main.bytes().zip(summary.bytes()).take_while(|(one, other)| one == other).count();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        let kept = summary["messages"].as_array().unwrap().len() - 1;
+        assert!(kept > 10, "{kept}");
+        let newest_kept = main.find(&format!("topic{} ", kept - 2)).unwrap();
+        assert!(same > newest_kept, "{same} of {newest_kept}");
+        assert!(!summary["messages"].to_string().contains("go on\""), "the newest message may be taken back");
+        assert_eq!((&summary["tools"], &summary["x_unknown"]), (&tools, &json!([1, 2])));
+        assert_eq!(summary["tool_choice"], sent_choice, "it could not write otherwise");
+        assert!(summary["max_tokens"].as_u64().unwrap() <= 2_000);
+    }
+}
+
+/// Some clients end each request with a reminder that is another each time.
+#[tokio::test]
+async fn a_history_with_another_end_each_time_gets_no_summary_for_each_request() {
+    for is_well in [true, false] {
+        let server = Server::start(move |number, body| match (is_summary_request(body), is_well) {
+            (true, true) => Does::Events(streamed("s", &summary_of(body), None), Duration::ZERO),
+            (true, false) => Does::Json(500, json!({ "error": { "message": "overloaded" } })),
+            (false, _) => Does::Json(200, said(&format!("answer {number}"), 0, 0)),
+        })
+        .await;
+        let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+        let mut messages = long(44);
+        for turn in 0..12 {
+            let mut sent = messages.clone();
+            sent.push(assistant("noted"));
+            sent.push(user(format!("<reminder>{turn}</reminder> go on")));
+            let reply = gateway.answer(chat(request(&sent, false))).await;
+            assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
+            drop(reply);
+            gateway.settle().await;
+            messages.push(assistant(format!("answer {turn}")));
+            messages.push(user(format!("and {turn}?")));
+        }
+        let asked = summaries(&server).len();
+        assert!((1..=3).contains(&asked), "{asked}, well: {is_well}");
+    }
+}
+
+/// With `credentials: forward` the gateway's own key goes out for nobody.
+#[tokio::test]
+async fn a_summary_for_a_caller_without_a_key_is_asked_for_without_one() {
     let (_let_it, may_summarise) = watch::channel(true);
     let server = model(may_summarise).await;
-    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
-    let mut messages = long(44);
-    messages.insert(
-        0,
-        json!({ "role": "system", "content": [{ "type": "text", "text": "Be brief." }], "name": "s" }),
-    );
-    let tools = json!([{ "type": "function", "function": {
-        "name": "read", "strict": false, "parameters": { "type": "object", "properties": {} } } }]);
-    let body = json!({
-        "model": "m", "x_unknown": [1, 2], "tools": tools, "messages": messages, "temperature": 0.2,
-        "tool_choice": "required",
-    });
-    let reply = gateway.answer(chat(body.to_string())).await;
-    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "none"));
+    let mut upstream = server.upstream(WINDOW);
+    upstream.endpoint.api_key = Some(Secret::new("the-owners-key"));
+    let config = Config { credentials: Credentials::Forward, ..Config::new(vec![upstream]) };
+    let gateway = gateway(config);
+    // Such a request is not asked for its summary in its own form.
+    let body = json!({ "model": "m", "messages": long(80), "n": 2 });
+    let mut call = chat(body.to_string());
+    call.headers.remove("authorization");
+    let reply = gateway.answer(call).await;
+    assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     drop(reply);
     gateway.settle().await;
     let sent = server.sent();
-    let [main, summary] = &sent[..] else { panic!("{} requests", sent.len()) };
-    let (main, summary) = (String::from_utf8_lossy(&main.body), String::from_utf8_lossy(&summary.body));
-    let same = main.bytes().zip(summary.bytes()).take_while(|(one, other)| one == other).count();
-    let last = main.find("\"go on\"").unwrap();
-    assert!(same >= last, "{same} of {last}: {}", &summary[same.saturating_sub(80)..]);
-    let summary: Value = serde_json::from_str(&summary).unwrap();
-    assert_eq!((&summary["tools"], &summary["x_unknown"]), (&tools, &json!([1, 2])));
-    assert_eq!(summary["tool_choice"], "none", "it could not write otherwise");
-    assert!(summary["max_tokens"].as_u64().unwrap() <= 2_000);
+    assert!(sent.len() > 1, "a summary was asked for");
+    assert!(sent.iter().all(|sent| !sent.headers.contains_key("authorization")));
+}
+
+/// A client whose requests are refused has nothing summarised.
+#[tokio::test]
+async fn nothing_is_summarised_for_requests_that_are_refused() {
+    let server =
+        Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "no such key" } }))).await;
+    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let reply = gateway.answer(chat(request(&long(80), false))).await;
+    assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
+    drop(reply);
+    gateway.settle().await;
+    assert_eq!(server.sent().len(), 1);
 }
 
 #[tokio::test]
@@ -185,6 +263,6 @@ async fn a_model_that_writes_no_summaries_is_left_alone() {
             break;
         }
     }
-    // Ahead of the first compaction, after it and after the second; then 7 are made without it.
-    assert_eq!(asked_at, [0, 1, 2, 10], "of {compacted}");
+    // Ahead of the first compaction, after it and after the second; then 7 are made without it, and one ahead of the tenth.
+    assert_eq!(asked_at, [0, 1, 2, 9], "of {compacted}");
 }

@@ -232,7 +232,7 @@ pub(super) async fn go_on(
     let body = route.body(prepared, Some((text, said_tokens)), !route.passage.envelope.stream).await?;
     let response = route.send(body).await?;
     let (status, headers) = (response.status(), response.headers().clone());
-    route.check_place(status, &headers)?;
+    route.target.server.check_place(status, &headers)?;
     if !status.is_success() {
         return Err(route.refusal(response).await);
     }
