@@ -202,22 +202,16 @@ impl Route {
             Some(found) => (found.edits, vec![chain.len() - 1 - found.index]),
             None => (Vec::new(), vec![1, 0]),
         };
-        let decided_at = (!edits.is_empty()).then(|| places.first().copied()).flatten();
         for name in places.into_iter().filter_map(|at| chain.get(at)) {
             let text = memo.find_text(&self.journal_key(name)).await.ok().flatten();
             let Some(journal) = text.and_then(|text| serde_json::from_str::<Journal>(&text).ok()) else {
                 continue;
             };
             if journal.is_of(chain) {
-                let replayed = self.work(|| self.replayed(&journal, stopgap::from_memo(edits.clone()))).await;
-                if replayed.is_some() {
-                    return replayed;
-                }
+                return self.work(|| self.replayed(&journal, stopgap::from_memo(edits))).await;
             }
         }
-        // The reports are of another branch, or were not stored any more: what was decided holds all the same.
-        let log = self.work(|| self.log_with(edits, decided_at?).ok().flatten()).await;
-        log.filter(Log::shows_newest)
+        None
     }
 
     /// The log of the request as it became what it is; `None` if the notes are not about it.

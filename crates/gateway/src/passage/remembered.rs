@@ -176,7 +176,7 @@ impl Route {
 
     /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none
     /// for it.
-    pub(super) fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
+    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
         let envelope = &self.passage.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
         let mut pieces = self.passage.wire.pieces(&items, 0)?;
