@@ -221,7 +221,10 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest, last: Seq) -> Resu
         match route.ride(log, &asked, last, is_enough).await {
             Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
             Some(Err(error)) => {
-                bill.broken(&error);
+                match error.code {
+                    ErrorCode::TruncatedStream => bill.broken(&error),
+                    _ => bill.refused(&error),
+                }
                 return Err(error);
             }
             None => {}

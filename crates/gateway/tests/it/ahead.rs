@@ -263,6 +263,8 @@ async fn a_model_that_writes_no_summaries_is_left_alone() {
             break;
         }
     }
-    // Ahead of the first compaction, after it and after the second; then 7 are made without it, and one ahead of the tenth.
-    assert_eq!(asked_at, [0, 1, 2, 9], "of {compacted}");
+    // Ahead of the first compaction, after it and after the second; then 7 are made without it. An earlier extract whose
+    // time has come by the clock decides whether it is asked ahead of the tenth or after it.
+    assert_eq!(asked_at[..3], [0, 1, 2], "of {compacted}");
+    assert!(matches!(asked_at[3..], [9 | 10]), "{asked_at:?} of {compacted}");
 }
