@@ -4,8 +4,8 @@
 use longhaul::calibration::Calibrations;
 use longhaul::config::Config;
 use longhaul_core::message::Origin;
-use longhaul_providers::catalog::{self, Model, Prices};
 use longhaul_providers::{Ability, Declared, LimitSource, Limits, Retention, known};
+use longhaul_wire::catalog::{self, Model, Prices};
 
 use crate::assemble::{self, counting};
 use crate::failure::Outcome;

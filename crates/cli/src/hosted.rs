@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
 use longhaul::config::{Config, ModelConfig, ProviderKind};
-use longhaul_providers::catalog;
 use longhaul_providers::connect::Kind;
+use longhaul_wire::catalog;
 
 use crate::agent_file::Loaded;
 use crate::backend::{self, Answer};

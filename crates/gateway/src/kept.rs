@@ -12,7 +12,7 @@ use longhaul_store::memo::{Memo, MemoKey, MemoScope};
 use tokio::task::JoinSet;
 
 use crate::wire::json::{elements, field, fields, quoted, string};
-use crate::wire::sse::{Event, Events};
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// What all of it may have in memory, in bytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -285,11 +285,12 @@ pub(crate) fn items(input: &[u8]) -> String {
 
 /// The response that the last events of a stream describe as a whole.
 pub(crate) fn closing(events: &Bytes) -> Option<String> {
-    let mut cut = Events::default();
+    let mut cut = SseReader::default();
     cut.feed(events.clone());
     let all: Vec<Bytes> = std::iter::from_fn(|| cut.next_event()).collect();
     all.iter().rev().find_map(|raw| {
-        let said = fields(Event::parse(raw).data)?;
+        let event = SseEvent::parse(raw);
+        let said = fields(&event.data)?;
         let kind = field(&said, "type").and_then(string)?;
         let ends = matches!(kind.as_str(), "response.completed" | "response.incomplete");
         field(&said, "response").filter(|_| ends).map(str::to_owned)

@@ -26,12 +26,11 @@ pub mod overlap;
 pub mod patch;
 pub mod responses;
 pub mod slots;
-pub mod sse;
 pub mod volatile;
 
 pub use envelope::Envelope;
 pub use hidden::{Answered, ModelStep, Replay};
-pub use sse::{Event, Events};
+pub use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// How a client or a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -371,7 +370,7 @@ pub enum Inside {
 /// Reads a stream as it passes. What it does not know it ignores.
 pub trait Watcher: Send {
     /// One event.
-    fn read(&mut self, event: &Event<'_>);
+    fn read(&mut self, event: &SseEvent<'_>);
 
     /// What was read so far.
     fn seen(&self) -> &Seen;

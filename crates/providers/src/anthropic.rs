@@ -1,27 +1,17 @@
-//! Anthropic's Messages API, as Anthropic and compatible servers speak it.
-//!
-//! [`encode`] and [`Decoder`] are pure translation, `client` is the only part that touches the network. What a
-//! model wrote goes back to it as it came: signatures, redacted reasoning, citations and the argument bytes of
-//! tool calls are not touched. What another model wrote goes as text and tool calls.
+//! A client for Anthropic's Messages API, as Anthropic and compatible servers speak it. The wire itself is
+//! [`longhaul_wire::messages`].
 
-mod block;
 mod client;
 mod limits;
-mod request;
-mod stream;
-mod unfinished;
 
 use longhaul_core::message::Origin;
+use longhaul_wire::messages::MessagesConfig;
 
 use crate::Endpoint;
 use crate::http::Secret;
 
 pub use client::Anthropic;
-pub use request::{MAX_TOKENS, encode, encode_parts};
-pub use stream::Decoder;
-
-/// The name of this wire in [`Origin::api`].
-pub const API: &str = "anthropic-messages";
+pub use longhaul_wire::messages::{API, Cache, Decoder, MAX_TOKENS, encode_parts};
 
 /// Where Anthropic's own API begins.
 pub const BASE_URL: &str = "https://api.anthropic.com/v1";
@@ -51,21 +41,6 @@ pub struct Config {
     pub cache: Cache,
 }
 
-/// How long the server is asked to keep what it has read, by marks in the request.
-///
-/// Marks stand at the end of the tools, of the system prompt and of the last two user turns, the most the API
-/// takes. They move on with the conversation; what they enclose is matched by its content, not by its marks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cache {
-    /// There are no marks: the server does as it likes.
-    Off,
-    /// Five minutes since the last use, the shortest there is.
-    #[default]
-    FiveMinutes,
-    /// One hour since the last use; writing costs more.
-    OneHour,
-}
-
 impl Config {
     /// A model without key, with defaults for the rest.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
@@ -76,9 +51,13 @@ impl Config {
         }
     }
 
+    /// Returns the part of the configuration that shapes requests.
+    pub fn request_config(&self) -> MessagesConfig {
+        MessagesConfig { settings: self.endpoint.settings.clone(), cache: self.cache }
+    }
+
     fn origin(&self) -> Origin {
-        let Endpoint { provider, model, .. } = &self.endpoint;
-        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+        self.endpoint.origin(API)
     }
 
     /// The headers that may hold a secret.

@@ -1,31 +1,23 @@
-//! One model behind one server: what every wire needs to know of it.
+//! One model behind one server: its settings, and how the server is reached.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
-use serde_json::{Map, Value};
+use longhaul_wire::ModelSettings;
 
-use crate::Declared;
 use crate::http::{self, NetworkVariables, Secret, Timeouts};
 
-/// One model behind one server.
+/// One model behind one server: its [settings](ModelSettings), which it dereferences to, and how the server is reached.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The provider's name as configured, for example `anthropic`.
-    pub provider: String,
+    /// The names, extra fields and declared limits that shape its requests.
+    pub settings: ModelSettings,
     /// Where the API begins, for example `https://api.anthropic.com/v1`.
     pub base_url: String,
-    /// The model's name on that server.
-    pub model: String,
     /// The key; each wire has its own header for it.
     pub api_key: Option<Secret>,
     /// Sent with every request; one with the name of the key's header replaces the key.
     pub headers: Vec<(String, Secret)>,
-    /// Fields added to every request (temperature, reasoning effort …), over ours where both exist. `null`
-    /// removes one of ours. What carries the conversation stays.
-    pub body: Map<String, Value>,
-    /// What the user knows better than the server.
-    pub declared: Declared,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// The variables of the environment that decide how the server is reached, for errors to name.
@@ -36,33 +28,13 @@ impl Endpoint {
     /// A model without key, with defaults for the rest.
     pub fn new(provider: &str, base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
-            provider: provider.to_owned(),
+            settings: ModelSettings::new(provider, model),
             base_url: base_url.into(),
-            model: model.into(),
             api_key: None,
             headers: Vec::new(),
-            body: Map::new(),
-            declared: Declared::default(),
             timeouts: Timeouts::default(),
             variables: NetworkVariables::default(),
         }
-    }
-
-    /// The same with the fields of one request: they win, and groups of fields are merged.
-    pub(crate) fn with(&self, fields: &Map<String, Value>) -> Cow<'_, Self> {
-        if fields.is_empty() {
-            return Cow::Borrowed(self);
-        }
-        let mut endpoint = self.clone();
-        for (name, value) in fields {
-            match (endpoint.body.get_mut(name), value) {
-                (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
-                _ => {
-                    endpoint.body.insert(name.clone(), value.clone());
-                }
-            }
-        }
-        Cow::Owned(endpoint)
     }
 
     /// All headers; the key, if there is one, as `name: prefix + key`.
@@ -81,5 +53,19 @@ impl fmt::Debug for Endpoint {
             .field("server", &http::server(&self.base_url))
             .field("model", &self.model)
             .finish_non_exhaustive()
+    }
+}
+
+impl Deref for Endpoint {
+    type Target = ModelSettings;
+
+    fn deref(&self) -> &ModelSettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for Endpoint {
+    fn deref_mut(&mut self) -> &mut ModelSettings {
+        &mut self.settings
     }
 }

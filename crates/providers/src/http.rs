@@ -7,7 +7,7 @@ pub(crate) mod base_url;
 mod bounds;
 mod client;
 mod coding;
-pub(crate) mod failure;
+mod joined_events;
 mod key;
 mod network;
 mod patience;
@@ -27,7 +27,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url};
 use tokio::time::timeout;
 
-use crate::{ProviderError, refused};
+use crate::ProviderError;
+use longhaul_wire::{refused_part, server_error};
 
 use client::is_loopback;
 use silence::Silence;
@@ -155,7 +156,7 @@ impl Http {
     /// Posts JSON and waits for the status line.
     ///
     /// # Errors
-    /// Whatever the server answered outside 2xx, as [`failure::from_response`] reads it; `network` or
+    /// Whatever the server answered outside 2xx, as [`server_error::from_response`] reads it; `network` or
     /// `timeout` if it did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
         let limit = self.timeouts.first_byte_limit();
@@ -244,9 +245,9 @@ impl Http {
             (body, Some(error)) if body.is_empty() => error.message,
             (body, _) => String::from_utf8_lossy(&body).into_owned(),
         };
-        let mut error = failure::from_response(status, wait, said);
+        let mut error = server_error::from_response(status, wait, said);
         if let (Some(refusal), Some(said)) = (&mut error.refusal, &error.body) {
-            refusal.part = refused::locate(refusal, said, sent);
+            refusal.part = refused_part::locate(refusal, said, sent);
         }
         let error = redirect::explain(redirect, error);
         self.hide(request_id::put(id.as_deref(), key::explain(&self.key, error)))

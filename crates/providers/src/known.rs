@@ -6,9 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::Origin;
 
-use crate::{
-    Limits, ModelStream, Provider, ProviderError, Request, Retention, SharedProvider, catalog, openai_chat,
-};
+use crate::{Limits, ModelStream, Provider, ProviderError, Request, Retention, SharedProvider, openai_chat};
+use longhaul_wire::catalog;
 
 /// The same provider; what neither the user nor the server says of its model is taken from the catalogue.
 ///

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures_util::stream::try_unfold;
 use futures_util::{Stream, StreamExt};
-use sse_stream::Sse;
+use longhaul_wire::sse::SseEvent;
 
 use crate::ProviderError;
 use crate::sse::EventStream;
@@ -28,12 +28,12 @@ struct Cutting<S> {
     body: Pin<Box<S>>,
     /// The line that has begun; never holds an end of line.
     rest: Vec<u8>,
-    ready: VecDeque<Sse>,
+    ready: VecDeque<SseEvent<'static>>,
     over: bool,
 }
 
 impl<S: Stream<Item = Result<Bytes, ProviderError>>> Cutting<S> {
-    async fn next(&mut self) -> Option<Result<Sse, ProviderError>> {
+    async fn next(&mut self) -> Option<Result<SseEvent<'static>, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(Ok(event));
@@ -66,8 +66,8 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>>> Cutting<S> {
         let line = std::mem::take(&mut self.rest);
         let line = line.trim_ascii();
         if !line.is_empty() {
-            let data = Some(String::from_utf8_lossy(line).into_owned());
-            self.ready.push_back(Sse { data, ..Sse::default() });
+            let data = String::from_utf8_lossy(line).into_owned().into();
+            self.ready.push_back(SseEvent { name: None, data });
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
         let events = events(futures_util::stream::iter(pieces));
         let events: Vec<_> = events.collect().now_or_never().unwrap();
-        events.into_iter().map(|event| event.unwrap().data.unwrap()).collect()
+        events.into_iter().map(|event| event.unwrap().data.into_owned()).collect()
     }
 
     #[test]

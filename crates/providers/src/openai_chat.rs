@@ -1,26 +1,16 @@
-//! OpenAI Chat Completions, as OpenAI and every compatible server speak it (LM Studio, llama.cpp, vLLM,
-//! OpenRouter, DeepSeek, Mistral, Groq …).
-//!
-//! [`request`] and [`stream`] are pure translation, `client` is the only part that touches the network. What a
-//! server does in its own way stands in [`family`], and nowhere in the code.
+//! A client for OpenAI Chat Completions, as OpenAI and every compatible server speak it. The wire itself is
+//! [`longhaul_wire::chat`].
 
 mod client;
 pub(crate) mod count;
 pub(crate) mod discover;
-pub mod family;
-pub mod request;
-mod response;
-pub mod stream;
 
 use std::time::Duration;
 
 use crate::Endpoint;
 
 pub use client::OpenAiChat;
-pub use family::Family;
-
-/// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
-pub const API: &str = "openai-chat";
+pub use longhaul_wire::chat::{API, Family, family, request, stream};
 
 /// The first segment of the API's paths at its maker.
 pub(crate) const VERSION: &str = "v1";

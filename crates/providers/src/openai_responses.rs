@@ -1,26 +1,10 @@
-//! OpenAI's Responses API, as OpenAI and compatible servers speak it (xAI, llama.cpp, vLLM, LM Studio …).
-//!
-//! [`request`] and [`Decoder`] are pure translation, `client` is the only part that touches the network. One
-//! output item is one part. An item of the same model goes back as it came: ids, encrypted reasoning, phases and
-//! the argument bytes of calls are not touched. Nothing is stored at the provider: every request holds the whole
-//! conversation.
+//! A client for OpenAI's Responses API, as OpenAI and compatible servers speak it. The wire itself is
+//! [`longhaul_wire::responses`].
 
 mod client;
-mod encode;
-mod input;
-mod item;
-pub mod request;
-mod stream;
 
 pub use self::client::OpenAiResponses;
-pub use self::encode::encode_parts;
-pub use self::stream::Decoder;
-
-/// The wire's name in an [`Origin`](longhaul_core::message::Origin).
-pub const API: &str = "openai-responses";
+pub use longhaul_wire::responses::{API, Decoder, encode_parts, request};
 
 /// Where OpenAI's own API begins.
 pub const BASE_URL: &str = "https://api.openai.com/v1";
-
-#[cfg(test)]
-mod tests;

@@ -39,7 +39,8 @@ pub use self::summary::{Summaries, is_summary_request};
 
 use self::log::Log;
 use self::play::Play;
-use crate::{LimitSource, Limits, ModelStream, Provider, ProviderError, Request, valid};
+use crate::{LimitSource, Limits, ModelStream, Provider, ProviderError, Request};
+use longhaul_wire::validation;
 
 /// The window of a scripted model that was not given one, in tokens.
 pub const DEFAULT_WINDOW_TOKENS: u64 = 128_000;
@@ -198,7 +199,7 @@ impl Scripted {
     }
 
     fn admit(&self, request: &Request) -> Result<(), Refusal> {
-        let rules = if self.prefill { valid::check_prefill } else { valid::check };
+        let rules = if self.prefill { validation::check_prefill } else { validation::check };
         rules(request).map_err(|violation| Refusal::Invalid(Box::new(violation)))?;
         if !self.tools && !request.tools.is_empty() {
             return Err(Refusal::error(invalid("this model does not support tools")));
@@ -272,7 +273,7 @@ impl Scripted {
 
 /// Why a request was not let in.
 enum Refusal {
-    Invalid(Box<valid::Violation>),
+    Invalid(Box<validation::Violation>),
     Error(Box<ProviderError>),
 }
 

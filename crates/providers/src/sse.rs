@@ -1,69 +1,72 @@
-//! Server-sent events of an answer.
+//! Server-sent events of an answer, as a stream.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use futures_util::stream::try_unfold;
 use futures_util::{Stream, StreamExt};
-use longhaul_core::error::ErrorCode;
-use sse_stream::{Sse, SseByteStream};
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 use crate::ProviderError;
 
 /// The events of an answer, as they arrive.
-pub type EventStream = Pin<Box<dyn Stream<Item = Result<Sse, ProviderError>> + Send>>;
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<SseEvent<'static>, ProviderError>> + Send>>;
 
-/// Cuts a body into events, wherever the network cut it.
+/// Cuts a body into events, however the network cut it. Comments and other events without name and data are left out.
 ///
-/// A last event without its empty line is delivered too: some servers end with `data: [DONE]` and close.
-/// Whether it is whole, its reader sees from what it says.
+/// A last event without its empty line is delivered too: some servers end with `data: [DONE]` and close. Its decoder
+/// sees from its data whether it is whole.
 pub fn events<S>(body: S) -> EventStream
 where
     S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 {
-    let closed = futures_util::stream::iter([Ok(Bytes::from_static(b"\n\n"))]);
-    let mut text = Text::default();
-    let readable = body.chain(closed).map(move |chunk| chunk.map(|chunk| text.take(chunk)));
-    Box::pin(SseByteStream::new(Box::pin(readable)).map(|event| event.map_err(unwrap)))
+    let cut =
+        CutEvents { body: Box::pin(body), reader: SseReader::default(), ready: VecDeque::new(), over: false };
+    Box::pin(try_unfold(
+        cut,
+        |mut cut| async move { Ok(cut.next().await.transpose()?.map(|event| (event, cut))) },
+    ))
 }
 
-/// A body as text: bytes that are no characters become U+FFFD, as in a whole answer. They cost
-/// the answer nothing else.
-#[derive(Default)]
-struct Text {
-    /// The beginning of a character whose other bytes have not come.
-    begun: Vec<u8>,
+struct CutEvents<S> {
+    body: Pin<Box<S>>,
+    reader: SseReader,
+    ready: VecDeque<SseEvent<'static>>,
+    over: bool,
 }
 
-impl Text {
-    fn take(&mut self, chunk: Bytes) -> Bytes {
-        if self.begun.is_empty() && std::str::from_utf8(&chunk).is_ok() {
-            return chunk;
+impl<S: Stream<Item = Result<Bytes, ProviderError>>> CutEvents<S> {
+    async fn next(&mut self) -> Option<Result<SseEvent<'static>, ProviderError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.over {
+                return None;
+            }
+            match self.body.next().await {
+                Some(Ok(chunk)) => {
+                    self.reader.feed(chunk);
+                    while let Some(raw) = self.reader.next_event() {
+                        self.push_event(&raw);
+                    }
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                None => {
+                    self.over = true;
+                    let rest = self.reader.take_rest();
+                    self.push_event(&rest);
+                }
+            }
         }
-        let mut bytes = std::mem::take(&mut self.begun);
-        bytes.extend_from_slice(&chunk);
-        let end = bytes.len() - begun_bytes(&bytes);
-        self.begun = bytes.split_off(end);
-        Bytes::from(String::from_utf8_lossy(&bytes).into_owned())
     }
-}
 
-/// How many bytes at the end may become a character with those that follow.
-fn begun_bytes(bytes: &[u8]) -> usize {
-    (1..=3.min(bytes.len()))
-        .find(|count| {
-            let end = std::str::from_utf8(&bytes[bytes.len() - count..]);
-            end.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-        })
-        .unwrap_or(0)
-}
-
-fn unwrap(error: sse_stream::Error) -> ProviderError {
-    match error {
-        sse_stream::Error::Body(cause) => match cause.downcast::<ProviderError>() {
-            Ok(own) => *own,
-            Err(other) => ProviderError::new(ErrorCode::Network, other.to_string()),
-        },
-        other => ProviderError::new(ErrorCode::ThirdParty, format!("the answer is no event stream: {other}")),
+    fn push_event(&mut self, raw: &[u8]) {
+        let event = SseEvent::parse(raw);
+        if event.name.is_some() || !event.data.is_empty() {
+            self.ready.push_back(event.into_owned());
+        }
     }
 }
 
@@ -73,7 +76,7 @@ mod tests {
 
     async fn read(chunks: Vec<Vec<u8>>) -> Vec<String> {
         let body = futures_util::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
-        events(body).map(|event| event.unwrap().data.unwrap()).collect().await
+        events(body).map(|event| event.unwrap().data.into_owned()).collect().await
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use longhaul_core::strategy::{
     Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow, Strategy,
     Summarization, Truncation,
 };
-use longhaul_providers::catalog::{self, Rates};
+use longhaul_wire::catalog::{self, Rates};
 
 /// What is configured about context, but for who writes summaries.
 pub(crate) fn policy(config: &Config) -> Policy {

@@ -192,7 +192,7 @@ fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {
 /// US dollars per million tokens.
 fn prices_json(facts: &ModelFacts) -> Option<Value> {
     let prices = facts.prices()?;
-    let rates = |rates: longhaul_providers::catalog::Rates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });
+    let rates = |rates: longhaul_wire::catalog::Rates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });
     let mut value = rates(prices.value.at(0));
     value["source"] = prices.source.as_str().into();
     if let Some((tokens, above)) = prices.value.above() {

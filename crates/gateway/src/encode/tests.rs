@@ -6,8 +6,8 @@ use super::*;
 use crate::wire::chat::Chat;
 use crate::wire::messages::Messages;
 use crate::wire::responses::Responses;
-use crate::wire::sse::{Event, Events};
 use crate::wire::{FaultKind, Piece, Seen, Wire};
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 
@@ -85,10 +85,10 @@ fn encode(dialect: Dialect, events: &[ModelEvent]) -> Vec<u8> {
 }
 
 fn cut_up(stream: &[u8]) -> Vec<Bytes> {
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(stream));
     let cut: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
-    assert!(events.rest().is_empty());
+    assert!(events.take_rest().is_empty());
     cut
 }
 
@@ -102,7 +102,7 @@ fn wire(dialect: Dialect) -> Box<dyn Wire> {
 
 fn seen(dialect: Dialect, stream: &[u8]) -> Seen {
     let mut watcher = wire(dialect).watcher();
-    cut_up(stream).iter().for_each(|raw| watcher.read(&Event::parse(raw)));
+    cut_up(stream).iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
     watcher.seen().clone()
 }
 
@@ -308,7 +308,7 @@ proptest! {
         let stream = encode(Dialect::Messages, &events);
         let (mut open, mut blocks) = (None, 0);
         for raw in cut_up(&stream) {
-            let data: serde_json::Value = serde_json::from_str(Event::parse(&raw).data).unwrap();
+            let data: serde_json::Value = serde_json::from_str(&SseEvent::parse(&raw).data).unwrap();
             let about = |kind: &str| Some((data["index"].as_u64().unwrap(), kind.to_owned()));
             match data["type"].as_str().unwrap() {
                 "content_block_start" => {

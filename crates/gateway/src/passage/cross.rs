@@ -16,8 +16,8 @@ use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::anthropic;
 use longhaul_providers::connect::Kind;
-use longhaul_providers::overflow::{Overflow, Suspicion};
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
+use longhaul_wire::overflow::{Overflow, Suspicion};
 use tokio::time::Instant;
 
 use super::client_tools::{ChangedNames, ClientTools};

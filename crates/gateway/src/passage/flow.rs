@@ -17,7 +17,7 @@ use super::recall::Division;
 use super::{Action, Report, Route};
 use crate::gateway::ReplyStream;
 use crate::wire::volatile::{COMPACTING, CONTINUING};
-use crate::wire::{Event, Events, Fault, FaultKind, Inside, Seen, Splice, Watcher, Wire};
+use crate::wire::{Fault, FaultKind, Inside, Seen, Splice, SseEvent, SseReader, Watcher, Wire};
 
 mod body;
 mod late;
@@ -59,7 +59,7 @@ pub(super) struct Flow {
     wire: &'static dyn Wire,
     keep_alive: Duration,
     prepared: Prepared,
-    events: Events,
+    events: SseReader,
     characters: Characters,
     reader: Reader,
     phase: Phase,
@@ -150,7 +150,7 @@ impl Flow {
             route: Some(route),
             wire,
             prepared,
-            events: Events::default(),
+            events: SseReader::default(),
             characters: Characters::default(),
             reader,
             phase: Phase::Reading(Box::new(body)),
@@ -187,7 +187,7 @@ impl Flow {
     /// # Errors
     /// [`Fault`] if the upstream breaks off.
     pub(super) async fn collect(mut self) -> Result<(Vec<Bytes>, Option<Route>, Report), Fault> {
-        let mut all = Events::default();
+        let mut all = SseReader::default();
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
             all.feed(bytes);
@@ -381,13 +381,13 @@ impl Flow {
 
     /// What stands behind the last event that had an end.
     fn read_rest(&mut self) {
-        let rest = self.events.rest();
+        let rest = self.events.take_rest();
         let is_whole = is_whole(&rest);
         if let Reader::Watches(watcher) = &mut self.reader {
             // Half an event is nobody's.
             if is_whole {
                 self.has_unread_error |= is_unread_error(&rest);
-                watcher.read(&Event::parse(&rest));
+                watcher.read(&SseEvent::parse(&rest));
                 self.is_open = !rest.trim_ascii().is_empty();
                 self.go_out(rest);
             }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use longhaul_core::message::{Media, Message, Part};
 use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
-use longhaul_providers::{ProviderError, Request, refused};
+use longhaul_providers::{ProviderError, Request};
+use longhaul_wire::refused_part;
 
 use super::Route;
 use super::refused::{Came, Whole};
@@ -94,7 +95,7 @@ impl Route {
             Came::Whole(_) => (None, None),
         };
         let Some(said) = said else { return false };
-        let refusal = refused::recognise(status, said, body);
+        let refusal = refused_part::recognise(status, said, body);
         let text = std::str::from_utf8(body).unwrap_or_default();
         let suspects: Vec<Suspect> = blocks(text)
             .into_iter()

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{Answer, Finish};
 use longhaul_providers::http::is_page;
-use longhaul_providers::overflow::{self, Overflow, Sent, Suspicion};
 use longhaul_providers::{LimitSource, ProviderError};
+use longhaul_wire::overflow::{self, Overflow, Sent, Suspicion};
 
 use super::cross::fault_of;
 use super::flow::Body;

@@ -18,7 +18,7 @@ use super::send::whole;
 use super::steps;
 use crate::gateway::Credentials;
 use crate::wire::json::{field, fields};
-use crate::wire::{Edited, Event, Events, Fault, Seen, Step, Watcher};
+use crate::wire::{Edited, Fault, Seen, SseEvent, SseReader, Step, Watcher};
 
 /// Fields with which an answer is no summary, or has effects of its own.
 const UNFIT_FIELDS: &[&str] = &[
@@ -130,17 +130,17 @@ impl Route {
         is_enough: &mut impl FnMut(&Seen) -> bool,
     ) -> Result<Seen, ProviderError> {
         let broke = |fault: Fault| ProviderError::new(ErrorCode::TruncatedStream, fault.message);
-        let (mut watcher, mut events) = (self.passage.wire.watcher(), Events::default());
+        let (mut watcher, mut events) = (self.passage.wire.watcher(), SseReader::default());
         while let Some(chunk) = body.next().await.map_err(broke)? {
             events.feed(chunk);
             while let Some(raw) = events.next_event() {
-                watcher.read(&Event::parse(&raw));
+                watcher.read(&SseEvent::parse(&raw));
             }
             if watcher.seen().over || is_enough(watcher.seen()) {
                 break;
             }
         }
-        watcher.read(&Event::parse(&events.rest()));
+        watcher.read(&SseEvent::parse(&events.take_rest()));
         ended(&*watcher)
     }
 }

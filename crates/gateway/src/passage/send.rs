@@ -8,9 +8,10 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
+use longhaul_providers::Ability;
 use longhaul_providers::http::retry_after;
-use longhaul_providers::overflow::Suspicion;
-use longhaul_providers::{Ability, overflow};
+use longhaul_wire::overflow;
+use longhaul_wire::overflow::Suspicion;
 use tokio::time::{Instant, timeout};
 
 use super::flow::{Beginning, Body, Flow};
@@ -132,7 +133,7 @@ impl Route {
         if is_unnamed {
             headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
         }
-        if is_unnamed || status.is_success() && kind == Kind::Events {
+        if is_unnamed || status.is_success() && kind == Kind::SseReader {
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let hold = match may_be_too_long || self.passage.targets.len() > 1 {
                 // Who waits for the whole misses nothing.
@@ -526,7 +527,7 @@ async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bo
 /// What an answer's headers say that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Events,
+    SseReader,
     /// Nothing, or what a server says that does not know either.
     Unnamed,
     Other,
@@ -536,7 +537,7 @@ impl Kind {
     fn of(headers: &HeaderMap) -> Self {
         let named = headers.get(header::CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap_or("?"));
         match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "text/event-stream" => Self::Events,
+            "text/event-stream" => Self::SseReader,
             "" | "text/plain" | "application/octet-stream" => Self::Unnamed,
             _ => Self::Other,
         }

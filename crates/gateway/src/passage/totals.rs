@@ -13,8 +13,8 @@ use super::prepare::Prepared;
 use super::{Report, Route};
 use crate::headers;
 use crate::wire::json::{elements, field, fields, string, with_field};
-use crate::wire::sse::{Event, Events};
 use crate::wire::{Dialect, Seen};
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// The field's name.
 const FIELD: &str = "x_longhaul";
@@ -234,15 +234,15 @@ impl Totals {
     /// one that has the finish reason.
     pub(super) fn at_end(&self, report: &Report, dialect: Dialect, end: Vec<u8>) -> Vec<u8> {
         let Some(total) = self.field(report) else { return end };
-        let mut events = Events::default();
+        let mut events = SseReader::default();
         events.feed(end.clone().into());
         let mut raw: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
-        let rest = events.rest();
+        let rest = events.take_rest();
         let added = |raw: &Bytes| {
-            let event = Event::parse(raw);
-            let data = with_total(dialect, event.data, &total)?;
+            let event = SseEvent::parse(raw);
+            let data = with_total(dialect, &event.data, &total)?;
             let text = std::str::from_utf8(raw).ok()?;
-            Some(Bytes::from(text.replacen(event.data, &data, 1)))
+            Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
         };
         let found = raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, added(raw)?)));
         let Some((at, event)) = found else { return end };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_gateway::Call;
-use longhaul_gateway::wire::{Dialect, Event, Events, Wire};
+use longhaul_gateway::wire::{Dialect, SseEvent, SseReader, Wire};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned};
@@ -17,10 +17,10 @@ pub(crate) fn messages_call(body: &Value) -> Call {
 
 fn seen(out: &[u8]) -> longhaul_gateway::wire::Seen {
     let mut watcher = longhaul_gateway::wire::messages::Messages.watcher();
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(out.to_vec().into());
     while let Some(raw) = events.next_event() {
-        watcher.read(&Event::parse(&raw));
+        watcher.read(&SseEvent::parse(&raw));
     }
     watcher.seen().clone()
 }

@@ -1,6 +1,6 @@
 //! A model that streams one text in any dialect, and goes on with an answer that a request ends with.
 
-use longhaul_gateway::wire::{Dialect, Event, Events, GO_ON, Seen, Wire, chat, messages, responses};
+use longhaul_gateway::wire::{Dialect, GO_ON, Seen, SseEvent, SseReader, Wire, chat, messages, responses};
 use longhaul_gateway::{Call, Upstream};
 use serde_json::{Value, json};
 
@@ -158,13 +158,13 @@ pub(crate) fn read(dialect: Dialect, out: &[u8]) -> (Seen, Vec<Value>) {
         Dialect::Messages => messages::Messages.watcher(),
         Dialect::Responses => responses::Responses.watcher(),
     };
-    let mut cut = Events::default();
+    let mut cut = SseReader::default();
     cut.feed(out.to_vec().into());
     let mut all = Vec::new();
     while let Some(raw) = cut.next_event() {
-        let event = Event::parse(&raw);
+        let event = SseEvent::parse(&raw);
         watcher.read(&event);
-        all.extend(serde_json::from_str::<Value>(event.data));
+        all.extend(serde_json::from_str::<Value>(&event.data));
     }
     (watcher.seen().clone(), all)
 }

@@ -8,7 +8,7 @@ use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
 use longhaul_gateway::wire::chat::{Chat, ChatWatcher};
-use longhaul_gateway::wire::{Dialect, Event, Events, Seen, Watcher, Wire};
+use longhaul_gateway::wire::{Dialect, Seen, SseEvent, SseReader, Watcher, Wire};
 use longhaul_gateway::{Config, Gateway, Midstream};
 use serde_json::{Value, json};
 
@@ -48,13 +48,13 @@ fn messages() -> Vec<Value> {
 
 fn read(out: &[u8]) -> (Seen, Vec<Value>) {
     let mut watcher = ChatWatcher::default();
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(out.to_vec().into());
     let mut chunks = Vec::new();
     while let Some(raw) = events.next_event() {
-        let event = Event::parse(&raw);
+        let event = SseEvent::parse(&raw);
         watcher.read(&event);
-        chunks.extend(serde_json::from_str::<Value>(event.data));
+        chunks.extend(serde_json::from_str::<Value>(&event.data));
     }
     (watcher.seen().clone(), chunks)
 }

@@ -10,12 +10,11 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::Origin;
 use serde::Deserialize;
 
-use super::request::{self, Stale};
-use super::stream::Decoder;
-use super::{BETA_HEADER, Config, VERSION_HEADER, limits};
+use super::{BETA_HEADER, Config, Decoder, VERSION_HEADER, limits};
 use crate::http::{self, BaseUrl, Http, answer};
-use crate::tokens::Count;
 use crate::{Limits, ModelStream, Provider, ProviderError, Request};
+use longhaul_wire::messages::request::{self, Stale};
+use longhaul_wire::token_count::Count;
 
 /// Switches on the field that asks for stale reasoning to be dropped.
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
@@ -97,7 +96,7 @@ impl Anthropic {
             input_tokens: Count,
         }
         let http = self.http(stale);
-        let body = request::count(request, &self.config, stale)?;
+        let body = request::count(request, &self.config.request_config(), stale)?;
         let response = http.post(self.base.endpoint(&["messages", "count_tokens"])?, body).await?;
         let said =
             http::collect(http.bytes(response), MAX_COUNT_BYTES).await.map_err(|error| http.hide(error))?;
@@ -128,7 +127,7 @@ impl Provider for Anthropic {
     }
 
     fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
-        request::call(request, &self.config, self.stale())
+        request::call(request, &self.config.request_config(), self.stale())
     }
 
     async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
@@ -142,7 +141,7 @@ impl Provider for Anthropic {
 
     async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
         let stale = self.stale();
-        let body = request::call(&request, &self.config, stale)?;
+        let body = request::call(&request, &self.config.request_config(), stale)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
         let answer = answer::call_below::<Decoder>(self.http(stale), &self.base, &MESSAGES, body).await;

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::Config;
 use crate::http::{BaseUrl, Http};
-use crate::{Ability, LimitSource, Limits, tokens};
+use crate::{Ability, LimitSource, Limits};
+use longhaul_wire::token_count;
 
 /// How long a server may take to describe a model.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -42,7 +43,7 @@ async fn describe(http: &Http, base: &BaseUrl, config: &Config) -> Option<Value>
 
 /// `GET /v1/models/{id}`. Older servers give no more than a name.
 fn read(model: &Value) -> Limits {
-    let number = |key: &str| tokens::limit(model.get(key));
+    let number = |key: &str| token_count::limit(model.get(key));
     let can = |what: &str| {
         let said = model.get("capabilities").and_then(|all| all.get(what)).and_then(|it| it.get("supported"));
         Ability::from(said.and_then(Value::as_bool))

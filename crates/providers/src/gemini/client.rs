@@ -8,10 +8,11 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::Origin;
 use reqwest::Url;
 
-use super::{API, Decoder, limits, refusal, request};
+use super::{API, Decoder, limits, request};
 use crate::http::{self, Http, answer};
-use crate::raw::RawObject;
 use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+use longhaul_wire::gemini::refusal;
+use longhaul_wire::raw_json::RawObject;
 
 /// The most a count may send, in bytes.
 const MAX_COUNT_BYTES: usize = 1 << 20;
@@ -57,8 +58,7 @@ impl fmt::Debug for Gemini {
 #[async_trait]
 impl Provider for Gemini {
     fn origin(&self) -> Origin {
-        let Endpoint { provider, model, .. } = &self.endpoint;
-        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+        self.endpoint.origin(API)
     }
 
     async fn limits(&self) -> Limits {

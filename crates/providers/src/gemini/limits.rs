@@ -6,7 +6,8 @@ use reqwest::Url;
 use serde_json::Value;
 
 use crate::http::Http;
-use crate::{Ability, Endpoint, LimitSource, Limits, Retention, tokens};
+use crate::{Ability, Endpoint, LimitSource, Limits, Retention};
+use longhaul_wire::token_count;
 
 /// How long Google may take to describe a model.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +24,7 @@ pub(super) async fn ask(http: &Http, endpoint: &Endpoint, about: Url) -> Limits 
 /// Of a step that is still going on the model is shown its thoughts again, by their signatures: in streams the
 /// closing count of the next prompt holds them.
 fn read(model: &Value) -> Limits {
-    let limit = |name: &str| tokens::limit(model.get(name));
+    let limit = |name: &str| token_count::limit(model.get(name));
     let thinks = model.get("thinking").and_then(Value::as_bool);
     Limits {
         max_output: limit("outputTokenLimit"),

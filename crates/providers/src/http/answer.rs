@@ -6,20 +6,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Answer;
-use longhaul_core::usage::Usage;
+use longhaul_wire::sse::SseEvent;
 use reqwest::Url;
-use sse_stream::Sse;
 use tokio::time::timeout;
 
 use super::arguments::{EmptyArguments, settled_answer};
 use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
 use super::bounds::{self, Said};
+use super::joined_events::join_characters;
 use super::patience::Patience;
 use super::silence::Silence;
-use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, endpoint, failure, request_id, too_much};
+use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, endpoint, request_id, too_much};
 use crate::sse::{self, EventStream};
-use crate::{ModelEvent, ModelStream, ProviderError, lines, surrogates};
+use crate::{ModelEvent, ModelStream, ProviderError, lines};
+use longhaul_wire::{StreamDecoder, server_error, surrogates};
 
 /// How long usage and the closing event may take once the reason to stop is known. An answer that is whole
 /// does not wait for a server that keeps the line open.
@@ -32,50 +32,12 @@ const AFTER_CLOSE: Duration = Duration::from_millis(50);
 /// The most a whole answer that was not streamed may send, in bytes.
 const MAX_WHOLE_BYTES: usize = 64 << 20;
 
-/// What reads the payloads of one wire.
-pub(crate) trait Decode: Default + Send + 'static {
-    /// Whether a stream is one JSON object a line; else it is server-sent events.
-    const LINES: bool = false;
-
-    /// The most one event may hold, in bytes.
-    const MAX_EVENT_BYTES: usize = 16 << 20;
-
-    /// Takes the data of one event, or a whole answer.
-    ///
-    /// # Errors
-    /// The server's error, or that of a payload nobody can read.
-    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError>;
-
-    /// Returns whether nothing more can follow.
-    fn is_closed(&self) -> bool;
-
-    /// Returns whether the reason to stop is known: what follows is usage at most.
-    fn has_finished(&self) -> bool {
-        self.is_closed()
-    }
-
-    /// Returns whether the model may be at something that it does not show: then pings say as much as there is to
-    /// say.
-    fn works_unseen(&self) -> bool {
-        false
-    }
-
-    /// What was used until now.
-    fn usage(&self) -> Option<Usage>;
-
-    /// The answer.
-    ///
-    /// # Errors
-    /// `truncated-stream` if it did not end.
-    fn finish(self) -> Result<Answer, ProviderError>;
-}
-
 /// Makes one call below a base URL and waits for its first event. Where the API is not there, it is looked for below
 /// its version.
 ///
 /// # Errors
 /// Everything that fails before the first event.
-pub(crate) async fn call_below<D: Decode>(
+pub(crate) async fn call_below<D: StreamDecoder>(
     http: &Http,
     base: &BaseUrl,
     segments: &[&str],
@@ -102,7 +64,7 @@ pub(crate) async fn call_below<D: Decode>(
 ///
 /// # Errors
 /// Everything that fails before the first event.
-pub(crate) async fn call<D: Decode>(
+pub(crate) async fn call<D: StreamDecoder>(
     http: &Http,
     url: Url,
     body: Bytes,
@@ -130,7 +92,7 @@ fn located(mut error: ProviderError, server: &str) -> ProviderError {
     error
 }
 
-async fn open<D: Decode>(
+async fn open<D: StreamDecoder>(
     mut bytes: ByteStream,
     patience: Patience,
     url: &Url,
@@ -188,7 +150,7 @@ fn no_answer(body: &[u8], url: &Url) -> ProviderError {
     if is_page(body) {
         return page(url, &said);
     }
-    let mut error = failure::in_band(&said);
+    let mut error = server_error::from_answer(&said);
     error.message = format!("this is no answer of a model: {}", error.message);
     error
 }
@@ -205,9 +167,9 @@ struct Answering<D> {
     patience: Patience,
 }
 
-impl<D: Decode> Answering<D> {
+impl<D: StreamDecoder> Answering<D> {
     fn streamed(events: EventStream, patience: Patience) -> Self {
-        let events = Some(surrogates::joined(events));
+        let events = Some(join_characters(events));
         let (said, arguments) = (Said::default(), EmptyArguments::default());
         Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said, arguments, patience }
     }
@@ -252,7 +214,7 @@ impl<D: Decode> Answering<D> {
 }
 
 /// Reads one event of the stream; `None` where the answer is over.
-async fn read<D: Decode>(
+async fn read<D: StreamDecoder>(
     events: &mut EventStream,
     decoder: &mut D,
     patience: &mut Patience,
@@ -269,7 +231,7 @@ async fn read<D: Decode>(
         };
     }
     let Some(event) = patience.wait(events.next()).await?.transpose()? else { return Ok(None) };
-    if decoder.works_unseen() || !surrogates::is_ping(event.data.as_deref().unwrap_or_default()) {
+    if decoder.works_unseen() || !surrogates::is_ping(&event.data) {
         patience.renew();
     }
     let said = take(&event, decoder)?;
@@ -280,12 +242,11 @@ async fn read<D: Decode>(
 }
 
 /// LM Studio names the event `error` and may give a sentence instead of an object.
-fn take<D: Decode>(event: &Sse, decoder: &mut D) -> Result<Vec<ModelEvent>, ProviderError> {
-    let data = event.data.as_deref().unwrap_or_default();
-    if event.event.as_deref() == Some("error") { Err(failure::in_band(data)) } else { decoder.push(data) }
+fn take<D: StreamDecoder>(event: &SseEvent<'_>, decoder: &mut D) -> Result<Vec<ModelEvent>, ProviderError> {
+    if event.is_error() { Err(server_error::from_answer(&event.data)) } else { decoder.push(&event.data) }
 }
 
-fn with_usage<D: Decode>(mut error: ProviderError, decoder: &D) -> ProviderError {
+fn with_usage<D: StreamDecoder>(mut error: ProviderError, decoder: &D) -> ProviderError {
     error.usage = error.usage.or_else(|| decoder.usage());
     error
 }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use super::{ByteStream, too_much};
-use crate::{AnswerTooLarge, MAX_ARGUMENT_BYTES, ModelEvent, ProviderError};
+use crate::{ModelEvent, ProviderError};
+use longhaul_wire::{AnswerTooLarge, MAX_ARGUMENT_BYTES};
 
 /// The most text, reasoning and arguments of one answer together, in bytes: 8 million tokens.
 const MAX_SAID_BYTES: usize = 32 << 20;

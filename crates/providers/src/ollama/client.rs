@@ -80,8 +80,7 @@ impl fmt::Debug for Ollama {
 #[async_trait]
 impl Provider for Ollama {
     fn origin(&self) -> Origin {
-        let Endpoint { provider, model, .. } = &self.endpoint;
-        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+        self.endpoint.origin(API)
     }
 
     async fn limits(&self) -> Limits {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::http::{self, Http};
-use crate::{Ability, Declared, Endpoint, LimitSource, Limits, Retention, tokens};
+use crate::{Ability, Declared, Endpoint, LimitSource, Limits, Retention};
+use longhaul_wire::token_count;
 
 /// How long a server may take to describe itself.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -105,7 +106,7 @@ fn window_loaded(list: &Value, model: &str) -> Option<u64> {
         let names = [entry.get("name"), entry.get("model")];
         names.into_iter().flatten().filter_map(Value::as_str).any(|name| same(name, model))
     };
-    tokens::limit(entries.iter().find(is_ours)?.get("context_length"))
+    token_count::limit(entries.iter().find(is_ours)?.get("context_length"))
 }
 
 /// A name without a tag means the newest.
@@ -120,7 +121,7 @@ fn trained(about: &Value) -> Option<u64> {
     let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
     let named = info.get(&format!("{architecture}.context_length"));
     let any = || info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
-    tokens::limit(named.or_else(any))
+    token_count::limit(named.or_else(any))
 }
 
 /// `num_ctx` among the parameters, which are lines of a name and a value.

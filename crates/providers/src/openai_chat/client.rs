@@ -7,10 +7,10 @@ use bytes::Bytes;
 use longhaul_core::message::Origin;
 
 use super::discover::Discovery;
-use super::stream::Decoder;
 use super::{API, Config, Family, VERSION, count, request};
 use crate::http::{BaseUrl, Http, answer};
 use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+use longhaul_wire::chat::stream::Decoder;
 
 /// Where a call is made, below the base URL.
 const PATH: [&str; 2] = ["chat", "completions"];
@@ -57,8 +57,7 @@ impl fmt::Debug for OpenAiChat {
 #[async_trait]
 impl Provider for OpenAiChat {
     fn origin(&self) -> Origin {
-        let Endpoint { provider, model, .. } = &self.endpoint;
-        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+        self.endpoint.origin(API)
     }
 
     async fn limits(&self) -> Limits {

@@ -8,15 +8,14 @@ use longhaul_core::message::Part;
 use reqwest::Url;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::value::RawValue;
 
 use super::discover::root;
-use super::family::Counter;
-use crate::body::Body;
 use crate::http::{self, Http};
-use crate::raw::{self, RawObject};
-use crate::tokens::Count;
 use crate::{ProviderError, Request};
+use longhaul_wire::chat::family::Counter;
+use longhaul_wire::raw_json;
+use longhaul_wire::request_body::{RequestBody, parse_body, pick_fields};
+use longhaul_wire::token_count::Count;
 
 /// How long a count may take. A server that reads a long prompt for somebody else answers late.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -80,8 +79,8 @@ async fn apply_template(http: &Http, root: &str, body: &Bytes) -> Result<Option<
     }
     let applied = post::<Applied>(http, http::endpoint(root, &["apply-template"])?, body.clone()).await?;
     let Some(Applied { prompt }) = applied else { return Ok(None) };
-    let mut ask = Body::default();
-    if let Some(model) = object(body)?.get("model").and_then(raw::value) {
+    let mut ask = RequestBody::default();
+    if let Some(model) = parse_body(body)?.get("model").and_then(raw_json::value) {
         ask.put("model", &model)?;
     }
     ask.put("content", &prompt)?;
@@ -96,33 +95,9 @@ async fn tokenize(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, 
     struct Counted {
         count: Count,
     }
-    let ask = pick(&object(body)?, PROMPT_FIELDS)?;
+    let ask = pick_fields(&parse_body(body)?, PROMPT_FIELDS)?;
     let counted = post::<Counted>(http, http::endpoint(root, &["tokenize"])?, ask).await?;
     Ok(counted.map(|counted| counted.count.0))
-}
-
-/// A body that we have written, as an object.
-///
-/// # Errors
-/// `invalid-request` if it is none, which cannot be.
-pub(crate) fn object(body: &Bytes) -> Result<RawObject, ProviderError> {
-    serde_json::from_slice(body).map_err(|error| {
-        ProviderError::new(ErrorCode::InvalidRequest, format!("the request is no JSON object: {error}"))
-    })
-}
-
-/// Some fields of a body, byte for byte.
-///
-/// # Errors
-/// `invalid-request` if they cannot be written.
-pub(crate) fn pick(body: &RawObject, names: &[&str]) -> Result<Bytes, ProviderError> {
-    let mut picked = Body::default();
-    for (name, value) in body.fields().filter(|(name, _)| names.contains(name)) {
-        if let Ok(value) = serde_json::from_str::<&RawValue>(value) {
-            picked.put(name, value)?;
-        }
-    }
-    Ok(picked.finish())
 }
 
 /// Posts JSON and reads the answer; `None` if there is no such page.

@@ -11,9 +11,9 @@ use futures_util::future::join_all;
 use reqwest::Url;
 use serde_json::Value;
 
-use super::family::{Family, Page};
 use crate::http::{self, BaseUrl, Http};
 use crate::{Endpoint, Limits, ProviderError};
+use longhaul_wire::chat::family::{Family, Page};
 
 /// How long a server may take to describe itself.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -132,12 +132,12 @@ impl Discovery {
     async fn read(&self, pages: &[Page], patience: Duration) -> Option<Seen> {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
-            let url = page.url(self.base.current(), model).ok()?;
-            let read = |said| page.read(&said, model);
+            let url = page_url(*page, self.base.current(), model).ok()?;
+            let read = |said| read_page(*page, &said, model);
             let found = self.http.get_json(url.clone(), patience).await.and_then(read);
             let (None, Some(versioned)) = (&found, self.base.alternative()) else { return found };
             // A base URL without its version has the list of models elsewhere, as everything else.
-            let other = page.url(&versioned, model).ok().filter(|other| *other != url)?;
+            let other = page_url(*page, &versioned, model).ok().filter(|other| *other != url)?;
             self.http.get_json(other, patience).await.and_then(read)
         });
         join_all(asked).await.into_iter().flatten().reduce(Seen::or)
@@ -158,32 +158,32 @@ pub(super) fn root(base: &str) -> String {
     base.strip_suffix("/v1").unwrap_or(base).to_owned()
 }
 
-impl Page {
-    /// # Errors
-    /// `invalid-request` if the base URL is none.
-    fn url(self, base: &str, model: &str) -> Result<Url, ProviderError> {
-        match self {
-            Self::Props => {
-                // A router has one such page for each model, and would load the model to show it.
-                let mut url = http::endpoint(&root(base), &["props"])?;
-                url.query_pairs_mut().append_pair("model", model).append_pair("autoload", "false");
-                Ok(url)
-            }
-            Self::LmStudioV1 => http::endpoint(&root(base), &["api", "v1", "models"]),
-            Self::LmStudioV0 => http::endpoint(&root(base), &["api", "v0", "models"]),
-            Self::OllamaLoaded => http::endpoint(&root(base), &["api", "ps"]),
-            Self::Models => http::endpoint(base, &["models"]),
+/// Returns the address of a page below a base URL.
+///
+/// # Errors
+/// `invalid-request` if the base URL is none.
+fn page_url(page: Page, base: &str, model: &str) -> Result<Url, ProviderError> {
+    match page {
+        Page::Props => {
+            // A router has one such page for each model, and would load the model to show it.
+            let mut url = http::endpoint(&root(base), &["props"])?;
+            url.query_pairs_mut().append_pair("model", model).append_pair("autoload", "false");
+            Ok(url)
         }
+        Page::LmStudioV1 => http::endpoint(&root(base), &["api", "v1", "models"]),
+        Page::LmStudioV0 => http::endpoint(&root(base), &["api", "v0", "models"]),
+        Page::OllamaLoaded => http::endpoint(&root(base), &["api", "ps"]),
+        Page::Models => http::endpoint(base, &["models"]),
     }
+}
 
-    /// What the page says of the model; `None` if it is another page.
-    fn read(self, page: &Value, model: &str) -> Option<Seen> {
-        match self {
-            Self::Props => pages::props(page),
-            Self::LmStudioV1 => pages::lm_studio_v1(page, model),
-            Self::LmStudioV0 => pages::lm_studio_v0(page, model),
-            Self::OllamaLoaded => pages::ollama_loaded(page, model),
-            Self::Models => pages::models(page, model),
-        }
+/// Reads what a page says of the model; `None` if it is another page.
+fn read_page(page: Page, said: &Value, model: &str) -> Option<Seen> {
+    match page {
+        Page::Props => pages::props(said),
+        Page::LmStudioV1 => pages::lm_studio_v1(said, model),
+        Page::LmStudioV0 => pages::lm_studio_v0(said, model),
+        Page::OllamaLoaded => pages::ollama_loaded(said, model),
+        Page::Models => pages::models(said, model),
     }
 }

@@ -13,8 +13,8 @@ use crate::http::{BaseUrl, Http, answer};
 use crate::openai_chat::VERSION;
 use crate::openai_chat::count;
 use crate::openai_chat::discover::{Discovery, REREAD_AFTER};
-use crate::tokens::Count;
 use crate::{Ability, Endpoint, Limits, ModelStream, Provider, ProviderError, Request, Retention};
+use longhaul_wire::token_count::Count;
 
 /// Where a call is made, below the base URL.
 const PATH: [&str; 1] = ["responses"];
@@ -59,8 +59,7 @@ impl fmt::Debug for OpenAiResponses {
 #[async_trait]
 impl Provider for OpenAiResponses {
     fn origin(&self) -> Origin {
-        let Endpoint { provider, model, .. } = &self.endpoint;
-        Origin { provider: provider.clone(), api: API.to_owned(), model: model.clone() }
+        self.endpoint.origin(API)
     }
 
     /// On this wire nothing goes on with an answer, and a model is shown the reasoning of its turn

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 
 use crate::Request;
-use crate::valid::Violation;
+use longhaul_wire::validation::Violation;
 
 /// What a call was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -80,7 +80,7 @@ fn a_broken_request_is_refused_and_logged() {
     let model = Scripted::new(Script::turns(["never said"]));
     let error = run(&model, Request::default()).unwrap_err();
     assert_eq!((error.code, error.status, error.retryable), (ErrorCode::InvalidRequest, Some(400), false));
-    assert_eq!(error.message, valid::Violation::NoMessages.to_string());
+    assert_eq!(error.message, validation::Violation::NoMessages.to_string());
     assert_eq!(model.invalid_requests(), 1);
     assert_eq!(model.turns_used(), 0);
     assert_eq!(model.log()[0].outcome, Outcome::Refused(ErrorCode::InvalidRequest));
@@ -284,14 +284,14 @@ fn asking_for_more_than_the_model_writes_is_no_overflow() {
     let model = Scripted::new(Script::always("x")).max_output(100);
     let error = run(&model, Request { max_output_tokens: Some(101), ..ask("x") }).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
-    assert_eq!(crate::overflow::recognise(error.status, error.body.as_deref().unwrap()), None);
+    assert_eq!(longhaul_wire::overflow::recognise(error.status, error.body.as_deref().unwrap()), None);
     assert!(run(&model, Request { max_output_tokens: Some(100), ..ask("x") }).is_ok());
 }
 
 #[test]
 fn overflow_errors_are_recognised_as_real_ones_are() {
     for error in [overflow(Some(900), Some(800), None), overflow(Some(700), Some(800), Some(200))] {
-        let found = crate::overflow::recognise(error.status, error.body.as_deref().unwrap()).unwrap();
+        let found = longhaul_wire::overflow::recognise(error.status, error.body.as_deref().unwrap()).unwrap();
         assert_eq!(
             (found.used_tokens, found.limit_tokens),
             (error.used_tokens, error.limit_tokens),
@@ -300,7 +300,7 @@ fn overflow_errors_are_recognised_as_real_ones_are() {
         );
     }
     let silent = overflow(None, None, None);
-    let found = crate::overflow::recognise(silent.status, silent.body.as_deref().unwrap()).unwrap();
+    let found = longhaul_wire::overflow::recognise(silent.status, silent.body.as_deref().unwrap()).unwrap();
     assert_eq!((found.used_tokens, found.limit_tokens), (None, None));
 }
 

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
 use longhaul_providers::connect::Kind;
-use longhaul_providers::{AnswerTooLarge, MAX_TOOL_CALLS, ModelEvent, ProviderError};
+use longhaul_providers::{ModelEvent, ProviderError};
+use longhaul_wire::{AnswerTooLarge, MAX_TOOL_CALLS};
 use serde_json::{Value, json};
 
 use crate::fake::answer;

@@ -17,8 +17,8 @@ use longhaul_core::message::{
 };
 use longhaul_providers::anthropic::{API, Anthropic, Config, VERSION};
 use longhaul_providers::http::Secret;
-use longhaul_providers::overflow::{Sent, Suspicion, suspect};
 use longhaul_providers::{Ability, LimitSource, Limits, ModelEvent, Provider, ProviderError, Request};
+use longhaul_wire::overflow::{Sent, Suspicion, suspect};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

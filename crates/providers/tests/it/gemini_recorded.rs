@@ -121,7 +121,7 @@ pub(crate) type Outcome = Result<(Vec<ModelEvent>, Answer), ProviderError>;
 fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
     let events = sse::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
     let events: Vec<_> = events.collect().now_or_never().unwrap();
-    events.into_iter().map(|event| event.unwrap().data.unwrap_or_default()).collect()
+    events.into_iter().map(|event| event.unwrap().data.into_owned()).collect()
 }
 
 fn decode(payloads: &[String]) -> Outcome {

@@ -4,7 +4,7 @@ use longhaul_core::estimate::text_tokens;
 use longhaul_core::message::{Answer, Finish, Part};
 use longhaul_core::usage::Usage;
 use longhaul_providers::LimitSource;
-use longhaul_providers::overflow::{Overflow, Sent, Suspicion, recognise, suspect};
+use longhaul_wire::overflow::{Overflow, Sent, Suspicion, recognise, suspect};
 use serde_json::Value;
 
 use crate::fixtures::{self, streams};

@@ -4,7 +4,7 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Answer, Part};
 use longhaul_core::plan::Plan;
 use longhaul_core::run::{Failure, Input};
-use longhaul_providers::overflow::{Sent, Suspicion, suspect};
+use longhaul_wire::overflow::{Sent, Suspicion, suspect};
 
 use serde_json::json;
 

@@ -12,11 +12,9 @@ use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::refusal::{Refusal, RefusedPart};
 use longhaul_core::run::{Failure, Input};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{
-    AnswerSize, AnswerTooLarge, MAX_TOOL_CALLS, ModelEvent, ModelStream, ProviderError, Request,
-    SharedProvider, ToolChoice,
-};
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
 use longhaul_store::{Chunk, Lease, StoreError};
+use longhaul_wire::{AnswerSize, AnswerTooLarge, MAX_TOOL_CALLS};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

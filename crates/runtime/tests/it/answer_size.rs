@@ -7,9 +7,9 @@ use longhaul::testing::{self, Folder};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::Part;
-use longhaul_providers::MAX_TOOL_CALLS;
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 use longhaul_store::{Blobs, MemoryStore};
+use longhaul_wire::MAX_TOOL_CALLS;
 
 #[tokio::test]
 async fn none_of_too_many_tools_runs_and_the_session_goes_on() {

@@ -11,8 +11,9 @@ use longhaul::config::{Config, McpCommand, McpRemote, McpServerConfig, McpToolFi
 use longhaul::mcp::is_server_name;
 use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
-use longhaul_providers::{Ability, catalog};
+use longhaul_providers::Ability;
 use longhaul_store::{Blobs, SessionRecord, SharedStore};
+use longhaul_wire::catalog;
 use tokio::sync::Mutex;
 
 use crate::assemble::{self, Asking, Missing};

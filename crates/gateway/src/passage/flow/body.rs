@@ -10,7 +10,7 @@ use longhaul_providers::http::Coding;
 use tokio::time::{Instant, timeout_at};
 
 use super::ended_early;
-use crate::wire::{Event, Events, Fault, FaultKind, Seen, Wire, sse};
+use crate::wire::{Fault, FaultKind, Seen, SseEvent, SseReader, Wire};
 
 /// The most that is read ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
@@ -83,7 +83,7 @@ impl Body {
                 _ => known = Some(false),
             }
             held.push_back(next);
-            known = known.or_else(|| sse::begins(&begun));
+            known = known.or_else(|| longhaul_wire::sse::is_event_stream(&begun));
         }
         self.held = held;
         known.unwrap_or(false)
@@ -108,7 +108,7 @@ impl Body {
     /// is over. What was read is read again.
     pub(in crate::passage) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Beginning {
         let until = Instant::now() + hold;
-        let (mut watcher, mut events) = (wire.watcher(), Events::default());
+        let (mut watcher, mut events) = (wire.watcher(), SseReader::default());
         let (mut held, mut held_bytes) = (VecDeque::new(), 0);
         let mut broke = None;
         loop {
@@ -132,7 +132,7 @@ impl Body {
             held_bytes += chunk.len();
             events.feed(chunk);
             while let Some(raw) = events.next_event() {
-                watcher.read(&Event::parse(&raw));
+                watcher.read(&SseEvent::parse(&raw));
             }
             let seen = watcher.seen();
             let is_known = seen.error.is_some() || seen.over || !seen.is_empty();
@@ -141,7 +141,7 @@ impl Body {
             }
         }
         // Not everybody ends an event as it should be.
-        watcher.read(&Event::parse(&events.rest()));
+        watcher.read(&SseEvent::parse(&events.take_rest()));
         held.append(&mut self.held);
         self.held = held;
         let seen = watcher.seen().clone();

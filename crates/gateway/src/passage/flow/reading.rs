@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 
-use longhaul_providers::surrogates::{Joiner, is_ping};
+use longhaul_wire::surrogates::{Joiner, is_ping};
 
-use crate::wire::{Event, Events, Inside, Seen, Watcher, Wire};
+use crate::wire::{Inside, Seen, SseEvent, SseReader, Watcher, Wire};
 
 /// Reads a chunk of a stream that passes as it is.
-pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut Events, chunk: Bytes) -> Watched {
+pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut SseReader, chunk: Bytes) -> Watched {
     let begun = events.begun_bytes() > 0;
     events.feed(chunk.clone());
     let (mut whole_bytes, mut joined) = (0, Vec::new());
     let mut watched = Watched::default();
     while let Some(raw) = events.next_event() {
-        watcher.read(&Event::parse(&raw));
+        watcher.read(&SseEvent::parse(&raw));
         whole_bytes += raw.len();
         watched.says |= says_more(&raw, watcher.seen());
         watched.has_unread_error |= is_unread_error(&raw);
@@ -64,7 +64,7 @@ impl Characters {
 /// What an event brings.
 pub(super) fn seen_in(wire: &dyn Wire, raw: &[u8]) -> Seen {
     let mut watcher = wire.watcher();
-    watcher.read(&Event::parse(raw));
+    watcher.read(&SseEvent::parse(raw));
     watcher.seen().clone()
 }
 
@@ -75,20 +75,21 @@ pub(super) fn said_by(wire: &dyn Wire, raw: &[u8]) -> String {
 
 /// Returns whether an event says nothing to a reader.
 pub(super) fn is_comment(raw: &[u8]) -> bool {
-    Event::parse(raw).data.is_empty()
+    SseEvent::parse(raw).data.is_empty()
 }
 
 /// Returns whether an event is more than a sign of life. Signs are enough where the model may be at something that
 /// it does not show.
 pub(super) fn says_more(raw: &[u8], seen: &Seen) -> bool {
     let works_unseen = matches!(seen.inside, Inside::Reasoning | Inside::Call);
-    let data = Event::parse(raw).data;
-    works_unseen || !data.is_empty() && !is_ping(data)
+    let data = SseEvent::parse(raw).data;
+    works_unseen || !data.is_empty() && !is_ping(&data)
 }
 
 /// Returns whether the end of a body, which has no empty line, is an event all the same (or nothing).
 pub(super) fn is_whole(rest: &[u8]) -> bool {
-    let data = Event::parse(rest).data.trim();
+    let event = SseEvent::parse(rest);
+    let data = event.data.trim();
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
     !rest.is_empty() && (data == "[DONE]" || rest.trim_ascii().is_empty() || !data.is_empty() && is_json())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul_core::message::Finish;
 use longhaul_core::usage::Usage;
-use longhaul_providers::overflow;
+use longhaul_wire::overflow;
 use tokio::time::Instant;
 
 use super::super::Route;
@@ -14,7 +14,7 @@ use super::notices::Comment;
 use super::reading::{Characters, seen_in};
 use super::{Body, Flow, Pause, Phase, Reader, pause};
 use crate::wire::volatile::{COMPACTING, CONTINUING, SPENT};
-use crate::wire::{Events, Fault, FaultKind, Inside, Seen};
+use crate::wire::{Fault, FaultKind, Inside, Seen, SseReader};
 
 /// How often one answer is stopped and gone on with at most.
 const MOST_RESTARTS: u32 = 3;
@@ -105,7 +105,7 @@ impl Flow {
         }
         self.restarts += 1;
         self.left_tokens += new_tokens;
-        (self.events, self.characters, self.open_until) = (Events::default(), Characters::default(), None);
+        (self.events, self.characters, self.open_until) = (SseReader::default(), Characters::default(), None);
         out.extend_from_slice(COMPACTING.comment().as_bytes());
         route.totals.left(partial);
         let (prepared, said) = (self.prepared.clone(), self.left_tokens);

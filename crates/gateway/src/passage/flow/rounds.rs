@@ -9,7 +9,7 @@ use super::super::recall::NO_ANSWER;
 use super::reading::Characters;
 use super::restart::{Resumed, Then, go_on};
 use super::{Flow, Pause, Phase, Reader};
-use crate::wire::{Events, FaultKind, ModelStep};
+use crate::wire::{FaultKind, ModelStep, SseReader};
 
 /// What is kept of the present step of an answer, where calls of it may be answered here.
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl Flow {
             splice.next_step(&mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
         }
-        (self.events, self.characters, self.open_until) = (Events::default(), Characters::default(), None);
+        (self.events, self.characters, self.open_until) = (SseReader::default(), Characters::default(), None);
         self.is_between = true;
         let from = self.reader.seen().text.len();
         self.step = Some(StepSoFar { from, ..StepSoFar::default() });

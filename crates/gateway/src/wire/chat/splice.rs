@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::echo::Echo;
-use super::super::{Event, Seen, Splice, Watcher};
+use super::super::{Seen, Splice, SseEvent, Watcher};
 use super::sieve::Sieve;
 use super::stream::{ChatWatcher, Chunk};
 
@@ -32,14 +32,14 @@ const HEAD: [&str; 5] = ["id", "object", "created", "model", "system_fingerprint
 
 impl Splice for ChatSplice {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
-        let event = Event::parse(raw);
+        let event = SseEvent::parse(raw);
         let data = event.data.trim();
         if data == "[DONE]" {
             self.watcher.read(&event);
             self.held.push(raw.to_vec());
             return;
         }
-        if event.name == Some("error") {
+        if event.is_error() {
             self.watcher.read(&event);
             out.extend_from_slice(raw);
             return;
@@ -48,7 +48,7 @@ impl Splice for ChatSplice {
             None => self.chunk(&event, raw, out),
             Some(sifted) => {
                 let raw = format!("data: {}\n\n", Value::Object(sifted));
-                self.chunk(&Event::parse(raw.as_bytes()), raw.as_bytes(), out);
+                self.chunk(&SseEvent::parse(raw.as_bytes()), raw.as_bytes(), out);
             }
         }
     }
@@ -123,7 +123,8 @@ impl Splice for ChatSplice {
         }
         let mut is_done = false;
         for raw in held {
-            let data = Event::parse(&raw).data.trim();
+            let event = SseEvent::parse(&raw);
+            let data = event.data.trim();
             is_done |= data == "[DONE]";
             match self.counted(data, output_tokens_before) {
                 Some(text) => write(&text, out),
@@ -141,7 +142,7 @@ impl Splice for ChatSplice {
 }
 
 impl ChatSplice {
-    fn chunk(&mut self, event: &Event<'_>, raw: &[u8], out: &mut Vec<u8>) {
+    fn chunk(&mut self, event: &SseEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
         let data = event.data.trim();
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
             self.watcher.read(event);
@@ -330,7 +331,9 @@ fn is_blank(delta: &Map<String, Value>) -> bool {
 /// An event of the end with another reason than one of these.
 fn with_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Vec<u8> {
     let ended = || {
-        let Ok(Value::Object(mut end)) = serde_json::from_str(Event::parse(raw).data) else { return None };
+        let Ok(Value::Object(mut end)) = serde_json::from_str(&SseEvent::parse(raw).data) else {
+            return None;
+        };
         let reason = choice_mut(&mut end)?.get_mut("finish_reason")?;
         reasons.contains(&reason.as_str()?).then(|| *reason = finish.into())?;
         Some(format!("data: {}\n\n", Value::Object(end)).into_bytes())

@@ -7,7 +7,7 @@ use longhaul_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::{Event, Inside, Seen, SeenCall, Watcher};
+use super::super::{Inside, Seen, SeenCall, SseEvent, Watcher};
 
 /// One chunk of a stream, or a whole answer. What is typed otherwise than expected is let pass.
 #[derive(Default, Deserialize)]
@@ -211,11 +211,11 @@ pub struct ChatWatcher {
 }
 
 impl Watcher for ChatWatcher {
-    fn read(&mut self, event: &Event<'_>) {
+    fn read(&mut self, event: &SseEvent<'_>) {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.seen.over = true;
-        } else if event.name == Some("error") {
+        } else if event.is_error() {
             self.seen.error = Some(data.to_owned());
         } else if !data.is_empty() {
             match serde_json::from_str::<Chunk<'_>>(data) {

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::wire::{Event, Events, Fate, FaultKind, Inside, Prefill, Step};
+use crate::wire::{Fate, FaultKind, Inside, Prefill, SseEvent, SseReader, Step};
 
 fn request(messages: Value) -> Envelope {
     let body = format!(
@@ -215,15 +215,15 @@ fn stream(id: &str, text: &str, step: usize, input: u64) -> Vec<String> {
 
 fn read(out: &[u8]) -> (Seen, Vec<Value>) {
     let mut watcher = ChatWatcher::default();
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(out));
     let mut chunks = Vec::new();
     while let Some(raw) = events.next_event() {
-        let event = Event::parse(&raw);
+        let event = SseEvent::parse(&raw);
         watcher.read(&event);
-        chunks.extend(serde_json::from_str::<Value>(event.data));
+        chunks.extend(serde_json::from_str::<Value>(&event.data));
     }
-    assert!(events.rest().is_empty());
+    assert!(events.take_rest().is_empty());
     (watcher.seen().clone(), chunks)
 }
 

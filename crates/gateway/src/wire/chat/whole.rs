@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::super::{Event, Seen, Watcher};
+use super::super::{Seen, SseEvent, Watcher};
 use super::stream::{ChatWatcher, Chunk};
 
 /// What a whole answer says.
@@ -24,9 +24,9 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let (mut answer, mut more) = (Map::new(), Map::new());
     let mut reason = Value::Null;
     for raw in events {
-        let event = Event::parse(raw);
+        let event = SseEvent::parse(raw);
         watcher.read(&event);
-        let Ok(Value::Object(fields)) = serde_json::from_str(event.data) else { continue };
+        let Ok(Value::Object(fields)) = serde_json::from_str(&event.data) else { continue };
         for (key, value) in fields {
             match key.as_str() {
                 "choices" => {

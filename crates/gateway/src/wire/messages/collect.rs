@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use super::item::Block;
 use crate::wire::json::{elements, field, fields, quoted, string, with_field};
-use crate::wire::sse::Event;
+use longhaul_wire::sse::SseEvent;
 
 /// The answer; `None` if the events end before it does.
 pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let mut answer = Answer::default();
     for raw in events {
-        answer.take(Event::parse(raw).data);
+        answer.take(&SseEvent::parse(raw).data);
     }
     answer.finish().map(Bytes::from)
 }

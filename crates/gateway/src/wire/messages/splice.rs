@@ -7,8 +7,8 @@ use serde_json::json;
 use super::watch::{Payload, Reader};
 use crate::wire::echo::Echo;
 use crate::wire::json::{field, fields, place, quoted, string, with_field};
-use crate::wire::sse::Event;
 use crate::wire::{Seen, Splice};
+use longhaul_wire::sse::SseEvent;
 
 /// Makes one answer. Blocks are numbered as the client sees them; a text that was left goes on in the same block.
 #[derive(Debug, Default)]
@@ -33,13 +33,13 @@ pub(super) struct Joint {
 
 impl Splice for Joint {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
-        let event = Event::parse(raw);
-        if event.name == Some("error") {
-            self.reader.fail(event.data);
+        let event = SseEvent::parse(raw);
+        if event.is_error() {
+            self.reader.fail(&event.data);
             out.extend_from_slice(raw);
             return;
         }
-        let Some(payload) = Payload::read(event.data) else {
+        let Some(payload) = Payload::read(&event.data) else {
             out.extend_from_slice(raw);
             return;
         };
@@ -48,15 +48,15 @@ impl Splice for Joint {
         }
         match payload.r#type.as_ref() {
             "message_start" => self.start(&payload, raw, out),
-            "content_block_start" => self.begin(&payload, raw, event.data, out),
-            "content_block_delta" => self.grow(&payload, raw, event.data, out),
-            "content_block_stop" => self.stop(&payload, raw, event.data, out),
+            "content_block_start" => self.begin(&payload, raw, &event.data, out),
+            "content_block_delta" => self.grow(&payload, raw, &event.data, out),
+            "content_block_stop" => self.stop(&payload, raw, &event.data, out),
             "message_delta" | "message_stop" => {
                 self.reader.take(&payload);
                 self.held.push(raw.to_vec());
             }
             "error" => {
-                self.reader.fail(event.data);
+                self.reader.fail(&event.data);
                 out.extend_from_slice(raw);
             }
             _ => out.extend_from_slice(raw),
@@ -271,9 +271,9 @@ impl Joint {
 
     /// The end of the answer, with what all streams used.
     fn total(&self, raw: &[u8], output_tokens_before: u64, out: &mut Vec<u8>) {
-        let data = Event::parse(raw).data;
+        let data = SseEvent::parse(raw).data;
         let counts = self.reader.counts();
-        let old = Payload::read(data).and_then(|payload| payload.usage.map(|usage| usage.get().to_owned()));
+        let old = Payload::read(&data).and_then(|payload| payload.usage.map(|usage| usage.get().to_owned()));
         let numbers = [
             ("input_tokens", counts.input),
             ("cache_creation_input_tokens", counts.cache_write),
@@ -283,7 +283,7 @@ impl Joint {
         let usage = numbers.iter().fold(old.unwrap_or_else(|| "{}".to_owned()), |usage, (name, count)| {
             with_field(&usage, name, &count.to_string()).unwrap_or(usage)
         });
-        match with_field(data, "usage", &usage) {
+        match with_field(&data, "usage", &usage) {
             Some(said) => write("message_delta", &said, out),
             None => out.extend_from_slice(raw),
         }
@@ -329,18 +329,18 @@ fn is_end(raw: &[u8]) -> bool {
 
 /// The end of an answer with another reason than this one. `None` if it has not this one.
 fn with_reason(raw: &[u8], reason: &str, other: &str) -> Option<Vec<u8>> {
-    let data = Event::parse(raw).data;
-    let said = fields(data)?;
+    let data = SseEvent::parse(raw).data;
+    let said = fields(&data)?;
     let delta = field(&said, "delta")?;
     let said = fields(delta).and_then(|said| string(field(&said, "stop_reason")?))?;
     let delta = (said == reason).then(|| with_field(delta, "stop_reason", &quoted(other)))??;
     let mut out = Vec::new();
-    write("message_delta", &with_field(data, "delta", &delta)?, &mut out);
+    write("message_delta", &with_field(&data, "delta", &delta)?, &mut out);
     Some(out)
 }
 
 fn name(raw: &[u8]) -> Option<String> {
-    Payload::read(Event::parse(raw).data).map(|payload| payload.r#type.into_owned())
+    Payload::read(&SseEvent::parse(raw).data).map(|payload| payload.r#type.into_owned())
 }
 
 fn write(name: &str, data: &str, out: &mut Vec<u8>) {

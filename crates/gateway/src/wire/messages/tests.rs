@@ -4,9 +4,9 @@ use longhaul_providers::ToolChoice;
 use proptest::prelude::*;
 
 use super::Messages;
-use crate::wire::sse::{Event, Events};
 use crate::wire::{Edited, Fate, Fault, FaultKind, Inside, Piece, Prefill, Step, Wire};
 use crate::wire::{Envelope, Seen};
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 mod edits;
 mod joints;
@@ -164,7 +164,7 @@ fn errors_are_worded_as_clients_expect_them() {
     assert_eq!(body["error"]["type"], "invalid_request_error");
     assert_eq!(body["error"]["message"], "prompt is too long: 9000 tokens > 4096 maximum");
     let event = Messages.error_event(&Fault::new(FaultKind::Unreachable, "gone"));
-    let event = Event::parse(&event);
-    assert_eq!(event.name, Some("error"));
-    assert_eq!(serde_json::from_str::<serde_json::Value>(event.data).unwrap()["error"]["type"], "api_error");
+    let event = SseEvent::parse(&event);
+    assert_eq!(event.name.as_deref(), Some("error"));
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&event.data).unwrap()["error"]["type"], "api_error");
 }

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::item::Block;
 use crate::wire::json::{elements, field, fields, string};
-use crate::wire::sse::Event;
 use crate::wire::{Inside, Seen, SeenCall, Watcher};
+use longhaul_wire::sse::SseEvent;
 
 /// The data of an event, as far as anybody looks at it.
 #[derive(Deserialize)]
@@ -88,10 +88,10 @@ pub(super) struct Reader {
 }
 
 impl Watcher for Reader {
-    fn read(&mut self, event: &Event<'_>) {
-        let payload = Payload::read(event.data);
-        if event.name == Some("error") || payload.as_ref().is_some_and(|payload| payload.r#type == "error") {
-            self.fail(event.data);
+    fn read(&mut self, event: &SseEvent<'_>) {
+        let payload = Payload::read(&event.data);
+        if event.is_error() || payload.as_ref().is_some_and(|payload| payload.r#type == "error") {
+            self.fail(&event.data);
         }
         if let Some(payload) = payload {
             self.take(&payload);

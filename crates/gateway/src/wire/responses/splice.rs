@@ -13,8 +13,8 @@ use super::watch::{Payload, Reader, is_foreign_error};
 use super::whole::list;
 use crate::wire::echo::Echo;
 use crate::wire::json::{elements, field, fields, quoted, string, with_field};
-use crate::wire::sse::Event;
 use crate::wire::{Seen, Splice, Watcher as _};
+use longhaul_wire::sse::SseEvent;
 
 /// Makes one answer. Items are numbered as the client sees them; a message that was left goes on as the same item.
 #[derive(Debug, Default)]
@@ -57,8 +57,8 @@ struct Open {
 
 impl Splice for Joint {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
-        let event = Event::parse(raw);
-        let data = event.data;
+        let event = SseEvent::parse(raw);
+        let data = &*event.data;
         if is_foreign_error(&event) {
             self.reader.read(&event);
             out.extend_from_slice(raw);
@@ -109,9 +109,9 @@ impl Splice for Joint {
         }
         self.write_text(text, out);
         for raw in std::mem::take(&mut self.held) {
-            let data = Event::parse(&raw).data;
-            match Payload::read(data) {
-                Some(payload) if self.is_closing(&payload.r#type) => self.hold_end(&payload, data),
+            let data = SseEvent::parse(&raw).data;
+            match Payload::read(&data) {
+                Some(payload) if self.is_closing(&payload.r#type) => self.hold_end(&payload, &data),
                 _ => self.held.push(raw),
             }
         }
@@ -127,7 +127,7 @@ impl Splice for Joint {
 
     fn next_step(&mut self, out: &mut Vec<u8>) {
         self.flush_echo(out);
-        self.held.retain(|raw| !Payload::read(Event::parse(raw).data).is_some_and(|last| last.is_end()));
+        self.held.retain(|raw| !Payload::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end()));
         if self.held.is_empty() {
             self.close("completed", out);
         }
@@ -141,8 +141,9 @@ impl Splice for Joint {
         let name = fields(response).and_then(|said| string(field(&said, "id")?)).unwrap_or_default();
         self.renumbers();
         self.flush_echo(out);
-        let last =
-            self.held.pop_if(|raw| Payload::read(Event::parse(raw).data).is_some_and(|last| last.is_end()));
+        let last = self
+            .held
+            .pop_if(|raw| Payload::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end()));
         if self.held.is_empty() {
             self.close("completed", out);
         }
@@ -159,7 +160,8 @@ impl Splice for Joint {
         }
         self.flush_echo(out);
         let mut held = std::mem::take(&mut self.held);
-        let last = held.pop_if(|raw| Payload::read(Event::parse(raw).data).is_some_and(|last| last.is_end()));
+        let last =
+            held.pop_if(|raw| Payload::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end()));
         match last {
             Some(last) if !self.continued => {
                 held.iter().chain([&last]).for_each(|raw| out.extend_from_slice(raw));
@@ -168,18 +170,18 @@ impl Splice for Joint {
                 if held.is_empty() {
                     self.close("completed", out);
                 }
-                held.iter().for_each(|raw| self.write(Event::parse(raw).data, out));
-                let data = Event::parse(&last).data;
+                held.iter().for_each(|raw| self.write(&SseEvent::parse(raw).data, out));
+                let data = SseEvent::parse(&last).data;
                 // What was about to come is missing.
                 let lacks = self.echo.says_nothing() && self.seen().finish == Some(Finish::Stop);
-                let cut = lacks.then(|| cut_short(data)).flatten();
-                self.total(cut.as_deref().unwrap_or(data), output_tokens_before, out);
+                let cut = lacks.then(|| cut_short(&data)).flatten();
+                self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);
             }
             None => {
                 if held.is_empty() {
                     self.close("incomplete", out);
                 }
-                held.iter().for_each(|raw| self.write(Event::parse(raw).data, out));
+                held.iter().for_each(|raw| self.write(&SseEvent::parse(raw).data, out));
                 self.end_here(output_tokens_before, out);
             }
         }
@@ -334,13 +336,13 @@ impl Joint {
     /// Shows what was held of a message that has ended after all.
     fn release(&mut self, out: &mut Vec<u8>) {
         for raw in std::mem::take(&mut self.held) {
-            let data = Event::parse(&raw).data;
-            let Some(payload) = Payload::read(data) else { continue };
+            let data = SseEvent::parse(&raw).data;
+            let Some(payload) = Payload::read(&data) else { continue };
             if payload.r#type == "response.output_item.done" {
                 self.open = None;
             }
             if self.continued {
-                self.write(data, out);
+                self.write(&data, out);
             } else {
                 self.next = payload.sequence_number.map(|number| number + 1).or(self.next);
                 out.extend_from_slice(&raw);

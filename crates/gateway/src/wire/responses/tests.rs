@@ -3,8 +3,8 @@ use longhaul_core::message::{Finish, Part};
 use longhaul_providers::ToolChoice;
 
 use super::Responses;
-use crate::wire::sse::{Event, Events};
 use crate::wire::{Edited, Envelope, Fate, Fault, FaultKind, Inside, Piece, Prefill, Seen, Step, Wire};
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 mod edits;
 mod joints;
@@ -150,12 +150,12 @@ fn errors_are_worded_as_clients_expect_them() {
     assert_eq!(body["error"]["param"], "input");
     let stream = Responses.error_event(&fault);
     let mut watcher = Responses.watcher();
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(stream);
     let mut names = Vec::new();
     while let Some(raw) = events.next_event() {
-        names.push(Event::parse(&raw).name.unwrap().to_owned());
-        watcher.read(&Event::parse(&raw));
+        names.push(SseEvent::parse(&raw).name.unwrap().into_owned());
+        watcher.read(&SseEvent::parse(&raw));
     }
     assert_eq!(names, ["error", "response.failed"]);
     assert!(watcher.seen().error.as_deref().unwrap().contains("context_length_exceeded"));

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::item::Item;
 use crate::wire::json::{field, fields, string};
-use crate::wire::sse::Event;
 use crate::wire::{Inside, Seen, SeenCall, Watcher};
+use longhaul_wire::sse::SseEvent;
 
 /// The data of an event, as far as anybody looks at it.
 #[derive(Deserialize)]
@@ -58,17 +58,17 @@ pub(super) struct Reader {
 }
 
 /// Returns whether it is an error that is not said as this dialect says it.
-pub(super) fn is_foreign_error(event: &Event<'_>) -> bool {
-    let is_own = || Payload::read(event.data).is_some_and(|payload| payload.r#type == "error");
-    event.name == Some("error") && !is_own()
+pub(super) fn is_foreign_error(event: &SseEvent<'_>) -> bool {
+    let is_own = || Payload::read(&event.data).is_some_and(|payload| payload.r#type == "error");
+    event.is_error() && !is_own()
 }
 
 impl Watcher for Reader {
-    fn read(&mut self, event: &Event<'_>) {
+    fn read(&mut self, event: &SseEvent<'_>) {
         if is_foreign_error(event) {
-            self.seen.error = Some(event.data.to_owned());
-        } else if let Some(payload) = Payload::read(event.data) {
-            self.take(&payload, event.data);
+            self.seen.error = Some(event.data.to_string());
+        } else if let Some(payload) = Payload::read(&event.data) {
+            self.take(&payload, &event.data);
         }
     }
 

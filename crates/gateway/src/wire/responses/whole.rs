@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use super::item::{Item, reasoning};
 use super::watch::{Payload, finish, usage};
 use crate::wire::json::{elements, field, fields, string, with_field};
-use crate::wire::sse::Event;
 use crate::wire::{Seen, SeenCall};
+use longhaul_wire::sse::SseEvent;
 
 /// What an answer says that was not streamed.
 pub(super) fn answer(body: &str) -> Option<Seen> {
@@ -49,9 +49,10 @@ fn read(item: &Item<'_>, seen: &mut Seen) {
 
 /// The response that a stream's last event repeats as a whole; where it has no output, the items that were done.
 pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
+    let events: Vec<SseEvent<'_>> = events.iter().map(|raw| SseEvent::parse(raw)).collect();
     let mut items: Vec<(u64, &str)> = Vec::new();
-    for raw in events {
-        let Some(payload) = Payload::read(Event::parse(raw).data) else { continue };
+    for event in &events {
+        let Some(payload) = Payload::read(&event.data) else { continue };
         if payload.r#type == "response.output_item.done" {
             let place = payload.output_index.unwrap_or(items.len() as u64);
             items.extend(payload.item.map(|item| (place, item.get())));

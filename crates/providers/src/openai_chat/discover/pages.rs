@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::Seen;
 use crate::openai_chat::family::Family;
-use crate::{LimitSource, Limits, tokens};
+use crate::{LimitSource, Limits};
+use longhaul_wire::token_count;
 
 /// llama.cpp, `GET /props`: the window of one slot.
 pub(super) fn props(page: &Value) -> Option<Seen> {
@@ -82,7 +83,7 @@ pub(super) fn models(page: &Value, model: &str) -> Option<Seen> {
     const OUTPUTS: &[&str] = &["/top_provider/max_completion_tokens", "/max_completion_tokens"];
     let models = page.get("data")?.as_array()?;
     let Some(entry) = entry(models, &["id"], model) else { return Some(Seen::default()) };
-    let first = |names: &[&str]| names.iter().find_map(|name| tokens::limit(entry.pointer(name)));
+    let first = |names: &[&str]| names.iter().find_map(|name| token_count::limit(entry.pointer(name)));
     let named = |path: &str, what: &str| {
         entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
     };
@@ -116,7 +117,7 @@ fn alone(entries: &[Value]) -> Option<&Value> {
 }
 
 fn window(said: Option<&Value>) -> Limits {
-    Limits::of_window(tokens::limit(said), LimitSource::Server)
+    Limits::of_window(token_count::limit(said), LimitSource::Server)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn decode(pieces: Vec<Bytes>) -> Decoded {
     let mut arriving = sse::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
     // All pieces are there: nothing is waited for.
     while let Some(event) = arriving.next().now_or_never().unwrap() {
-        events.extend(decoder.push(event?.data.as_deref().unwrap_or_default())?);
+        events.extend(decoder.push(&event?.data)?);
     }
     decoder.finish().map(|answer| (events, answer))
 }

@@ -101,18 +101,21 @@ struct Client {
 
 impl Client {
     fn read(stream: &[u8]) -> Self {
-        let mut events = Events::default();
+        let mut events = SseReader::default();
         events.feed(Bytes::copy_from_slice(stream));
         let mut client = Self::default();
         let (mut open, mut over) = (None, false);
         while let Some(raw) = events.next_event() {
-            let event = Event::parse(&raw);
-            let data: serde_json::Value = serde_json::from_str(event.data).unwrap();
-            assert_eq!(event.name, data["type"].as_str());
+            let event = SseEvent::parse(&raw);
+            let data: serde_json::Value = serde_json::from_str(&event.data).unwrap();
+            assert_eq!(event.name.as_deref(), data["type"].as_str());
             assert!(!over, "after the end: {data}");
-            assert!(!client.id.is_empty() || event.name == Some("message_start"), "before the start: {data}");
+            assert!(
+                !client.id.is_empty() || event.name.as_deref() == Some("message_start"),
+                "before the start: {data}"
+            );
             let index = data["index"].as_u64();
-            match event.name.unwrap() {
+            match event.name.as_deref().unwrap() {
                 "message_start" => {
                     assert!(client.id.is_empty(), "a second start");
                     client.id = data["message"]["id"].as_str().unwrap().to_owned();
@@ -144,7 +147,7 @@ impl Client {
                 other => panic!("{other}"),
             }
         }
-        assert!(over && events.rest().is_empty(), "the stream has no end");
+        assert!(over && events.take_rest().is_empty(), "the stream has no end");
         client
     }
 }
@@ -206,7 +209,7 @@ proptest! {
 }
 
 fn cut_up(stream: &[u8]) -> Vec<Bytes> {
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(stream));
     std::iter::from_fn(|| events.next_event()).collect()
 }

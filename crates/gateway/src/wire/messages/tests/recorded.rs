@@ -70,7 +70,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
     assert!(streams.len() >= 2);
     for (file, events) in streams {
         let mut watcher = Messages.watcher();
-        events.iter().for_each(|raw| watcher.read(&Event::parse(raw)));
+        events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
         let seen = watcher.seen();
         assert!(seen.over && seen.id.is_some() && seen.finish.is_some() && seen.usage.is_some(), "{file}");
         let whole = Messages.answer(&Messages.collect(&events).unwrap()).unwrap();
@@ -101,7 +101,7 @@ fn a_second_start_voids_the_first() {
     let streams = streams(&files);
     let (_, events) = streams.iter().find(|(file, _)| file.contains("spliced-message-start")).unwrap();
     let mut watcher = Messages.watcher();
-    events.iter().for_each(|raw| watcher.read(&Event::parse(raw)));
+    events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
     assert_eq!(watcher.seen().id.as_deref(), Some("msg_second"));
     assert_eq!(watcher.seen().calls.len(), 1);
     assert_eq!(watcher.seen().inside, Inside::Call);

@@ -79,7 +79,7 @@ impl Upstream {
 }
 
 fn is_delta(event: &[u8]) -> bool {
-    Event::parse(event).name == Some("response.output_text.delta")
+    SseEvent::parse(event).name.as_deref() == Some("response.output_text.delta")
 }
 
 /// Joins the streams of an upstream that is left after so many pieces of text each.
@@ -90,7 +90,7 @@ fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, Seen) {
         let events = upstream.stream(restarts, &said);
         let texts = events.iter().filter(|event| is_delta(event)).count();
         let is_text = |event: &Vec<u8>| {
-            is_delta(event) || Event::parse(event).name == Some("response.output_text.done")
+            is_delta(event) || SseEvent::parse(event).name.as_deref() == Some("response.output_text.done")
         };
         let first = events.iter().position(is_text).unwrap();
         let kept = cut.map_or(events.len(), |cut| first + cut % (texts + 1));
@@ -107,20 +107,20 @@ fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, Seen) {
 
 /// What a strict client makes of a stream; panics where no client could.
 fn read(stream: &[u8]) -> (Value, String) {
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(stream));
     let (mut number, mut items, mut text, mut ended) = (0, Vec::<Value>::new(), String::new(), None);
     let mut open: Option<(u64, String)> = None;
     while let Some(raw) = events.next_event() {
-        let event = Event::parse(&raw);
-        let data: Value = serde_json::from_str(event.data).unwrap();
-        assert_eq!(event.name, data["type"].as_str());
+        let event = SseEvent::parse(&raw);
+        let data: Value = serde_json::from_str(&event.data).unwrap();
+        assert_eq!(event.name.as_deref(), data["type"].as_str());
         assert_eq!(data["sequence_number"].as_u64(), Some(number), "{data}");
         assert!(ended.is_none(), "after the end: {data}");
-        assert_eq!(event.name == Some("response.created"), number == 0, "{data}");
+        assert_eq!(event.name.as_deref() == Some("response.created"), number == 0, "{data}");
         number += 1;
         let about = (data["output_index"].as_u64(), data["item_id"].as_str());
-        match event.name.unwrap() {
+        match event.name.as_deref().unwrap() {
             "response.output_item.added" => {
                 assert!(open.is_none());
                 assert_eq!(about.0, Some(items.len() as u64));
@@ -185,7 +185,7 @@ proptest! {
 }
 
 fn cut_up(stream: &[u8]) -> Vec<Bytes> {
-    let mut events = Events::default();
+    let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(stream));
     std::iter::from_fn(|| events.next_event()).collect()
 }

@@ -73,7 +73,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
             continue;
         };
         let mut watcher = Responses.watcher();
-        events.iter().for_each(|raw| watcher.read(&Event::parse(raw)));
+        events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
         let seen = watcher.seen();
         assert!(seen.over && seen.id.is_some() && seen.finish.is_some() && seen.usage.is_some(), "{file}");
         let whole = Responses.answer(&Responses.collect(&events).unwrap()).unwrap();

@@ -1,0 +1,75 @@
+//! What calls cost.
+
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+
+/// List prices, in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct Prices {
+    #[serde(flatten)]
+    base: Rates,
+    above: Option<Above>,
+}
+
+/// What holds for a whole request whose input is longer.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+struct Above {
+    #[serde(rename = "from")]
+    tokens: u64,
+    #[serde(flatten)]
+    rates: Rates,
+}
+
+/// US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct Rates {
+    /// Input that is read for the first time.
+    pub input: f64,
+    /// Input that is read from the cache; `None`: as input.
+    pub cached: Option<f64>,
+    /// Input that is written to the cache, for the shortest time that its maker keeps it; `None`: as input.
+    pub write: Option<f64>,
+    /// What the model writes, reasoning included.
+    pub output: f64,
+}
+
+impl Prices {
+    /// The same rates for requests of any length.
+    pub fn flat(base: Rates) -> Self {
+        Self { base, above: None }
+    }
+
+    /// The rates of a request with so much input.
+    ///
+    /// ```
+    /// use longhaul_wire::catalog;
+    /// let prices = catalog::prices("gemini-2.5-pro", "https://generativelanguage.googleapis.com").unwrap();
+    /// assert_eq!((prices.at(200_000).input, prices.at(200_001).input), (1.25, 2.5));
+    /// ```
+    pub fn at(&self, input_tokens: u64) -> Rates {
+        match self.above {
+            Some(above) if input_tokens > above.tokens => above.rates,
+            _ => self.base,
+        }
+    }
+
+    /// The input tokens above which a request costs more, and what it costs then.
+    pub fn above(&self) -> Option<(u64, Rates)> {
+        self.above.map(|above| (above.tokens, above.rates))
+    }
+
+    /// What a call cost, in US dollars.
+    pub fn cost_usd(&self, usage: &Usage) -> f64 {
+        let rates = self.at(usage.input_tokens);
+        let read = usage.cache_read_tokens.min(usage.input_tokens);
+        let written = usage.cache_write_tokens.min(usage.input_tokens - read);
+        let fresh = usage.input_tokens - read - written;
+        let parts = [
+            (fresh, rates.input),
+            (read, rates.cached.unwrap_or(rates.input)),
+            (written, rates.write.unwrap_or(rates.input)),
+            (usage.output_tokens, rates.output),
+        ];
+        parts.iter().map(|(tokens, rate)| *tokens as f64 * rate).sum::<f64>() / 1e6
+    }
+}

@@ -1,0 +1,12 @@
+//! OpenAI Chat Completions, as OpenAI and compatible servers speak it (LM Studio, llama.cpp, vLLM, OpenRouter,
+//! DeepSeek, Mistral, Groq …). Differences between servers are data in [`family`].
+
+pub mod family;
+pub mod request;
+mod response;
+pub mod stream;
+
+pub use family::Family;
+
+/// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
+pub const API: &str = "openai-chat";

@@ -1,0 +1,156 @@
+//! From a [`Request`] to the bytes that are sent.
+//!
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
+//! stays (model, options, tools) comes before the messages, what may change (the choice of a tool, the output
+//! limit) after them.
+
+mod ids;
+mod messages;
+mod reasoning;
+mod written;
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Media, RawJson, Role, ToolSpec, ToolStatus};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::family::{Family, OutputLimit, Prefill};
+use crate::request_body::RequestBody;
+use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+
+/// The body of the request, as servers of `family` take it.
+///
+/// # Errors
+/// `invalid-request` if a tool's schema is no JSON, or a tool result answers no call of this request.
+pub fn encode(request: &Request, settings: &ModelSettings, family: &Family) -> Result<Bytes, ProviderError> {
+    let settings = &*settings.with_fields(&request.fields);
+    let declared = &settings.body;
+    let mut body = RequestBody::default();
+    body.put("model", &settings.model)?;
+    body.put_declared(declared, &["model", "messages", "stream"])?;
+    put_fields(&mut body, declared, family.fields)?;
+    if !request.tools.is_empty() {
+        body.put_unless(declared, "tools", &tools(request, family)?)?;
+    }
+    body.put("stream", &true)?;
+    if family.asks_for_usage {
+        body.put_unless(declared, "stream_options", &json!({"include_usage": true}))?;
+    }
+    body.put("messages", &messages::encode(request, settings, family)?)?;
+    if let (Prefill::Fields(fields), true) = (family.prefill, is_prefilled(request)) {
+        put_fields(&mut body, declared, fields)?;
+    }
+    if let Some(choice) = choice(request, family) {
+        body.put_unless(declared, "tool_choice", &choice)?;
+    }
+    if let Some(limit) = request.max_output_tokens {
+        let name = match family.output_limit {
+            OutputLimit::MaxTokens => "max_tokens",
+            OutputLimit::MaxCompletionTokens => "max_completion_tokens",
+        };
+        body.put_unless(declared, name, &limit)?;
+    }
+    Ok(body.finish())
+}
+
+fn put_fields(
+    body: &mut RequestBody,
+    declared: &Map<String, Value>,
+    fields: &[(&str, &str)],
+) -> Result<(), ProviderError> {
+    fields.iter().try_for_each(|(name, json)| match serde_json::from_str::<&RawValue>(json) {
+        Ok(value) => body.put_unless(declared, name, value),
+        Err(error) => Err(invalid(format!("field `{name}` is no JSON: {error}"))),
+    })
+}
+
+/// Returns whether the model is to go on with an answer.
+pub(super) fn is_prefilled(request: &Request) -> bool {
+    request.messages.last().is_some_and(|message| message.role == Role::Assistant)
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+}
+
+fn tools<'a>(request: &'a Request, family: &Family) -> Result<Vec<Tool<'a>>, ProviderError> {
+    let alone = match &request.tool_choice {
+        ToolChoice::Named(name) if !family.names_tools => Some(name),
+        _ => None,
+    };
+    let listed = request.tools.iter().filter(|spec| alone.is_none_or(|name| *name == spec.name));
+    listed
+        .map(|spec| {
+            let parameters = schema(spec)?;
+            let function = Function { name: &spec.name, description: &spec.description, parameters };
+            Ok(Tool { r#type: "function", function })
+        })
+        .collect()
+}
+
+/// A tool's schema, to be embedded byte for byte.
+///
+/// # Errors
+/// `invalid-request` if it is no JSON.
+pub(crate) fn schema(spec: &ToolSpec) -> Result<&RawValue, ProviderError> {
+    serde_json::from_str(spec.parameters.as_str())
+        .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))
+}
+
+fn choice(request: &Request, family: &Family) -> Option<Value> {
+    match &request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Named(name) if family.names_tools => {
+            Some(json!({"type": "function", "function": {"name": name}}))
+        }
+        ToolChoice::Required | ToolChoice::Named(_) => Some("required".into()),
+    }
+}
+
+/// The fields of somebody's JSON object, if it is one.
+fn fields(json: &RawJson) -> Option<BTreeMap<String, Box<RawValue>>> {
+    serde_json::from_str(json.as_str()).ok()
+}
+
+/// A picture or a file as a data URL, or the address from which the server takes it; nothing if neither came with the
+/// request.
+pub(crate) fn data_url(media: &Media, request: &Request) -> Option<String> {
+    let Some(bytes) = request.media.get(&media.blob.hash) else {
+        return request.links.get(&media.blob.hash).cloned();
+    };
+    Some(format!("data:{};base64,{}", media.media_type, STANDARD.encode(bytes)))
+}
+
+/// What stands for a result that has no words of its own.
+pub(crate) fn no_words(status: ToolStatus) -> &'static str {
+    match status {
+        ToolStatus::Completed => "",
+        ToolStatus::Error => "[the tool failed without a message]",
+        ToolStatus::Cancelled => "[cancelled]",
+        ToolStatus::Interrupted => "[interrupted, outcome unknown]",
+    }
+}
+
+pub(crate) fn invalid(message: String) -> ProviderError {
+    ProviderError::new(ErrorCode::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

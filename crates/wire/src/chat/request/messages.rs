@@ -1,0 +1,260 @@
+//! The conversation, message by message.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{
+    Media, Message, Opaque, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
+};
+use serde_json::value::RawValue;
+
+use super::super::API;
+use super::super::family::{Documents, Family, Prefill, ReasoningPlace};
+use super::ids::Calls;
+use super::reasoning::{self, Shown};
+use super::written::{Assistant, Call, Called, Content, File, ImageUrl, Item, Thought, Written};
+use super::{data_url, fields, invalid, is_prefilled, no_words};
+use crate::{ModelSettings, ProviderError, Request, UNSUPPORTED};
+
+/// The assistant's word between a tool's result and a user message, where a server wants one.
+const BRIDGE: &str = "Understood.";
+
+/// The media type of the documents that servers take.
+const PDF: &str = "application/pdf";
+
+/// All messages, the system prompt first.
+///
+/// # Errors
+/// `invalid-request` for a tool result whose call is not in the request.
+pub(super) fn encode<'a>(
+    request: &'a Request,
+    settings: &'a ModelSettings,
+    family: &'a Family,
+) -> Result<Vec<Written<'a>>, ProviderError> {
+    let mut writer = Writer::new(request, settings, family);
+    for (index, message) in request.messages.iter().enumerate() {
+        match message.role {
+            Role::Assistant => writer.assistant(message, index),
+            Role::User | Role::Tool => writer.user_or_tool(message)?,
+        }
+    }
+    writer.flush();
+    writer.mark_prefix();
+    Ok(writer.written)
+}
+
+struct Writer<'a> {
+    request: &'a Request,
+    settings: &'a ModelSettings,
+    family: &'a Family,
+    written: Vec<Written<'a>>,
+    /// What the next user message begins with: pictures that tools gave. They wait until all results of the
+    /// step are written, since nothing may stand between those.
+    waiting: Vec<Item<'a>>,
+    calls: Calls<'a>,
+    shown: Shown,
+}
+
+impl<'a> Writer<'a> {
+    fn new(request: &'a Request, settings: &'a ModelSettings, family: &'a Family) -> Self {
+        let system = (!request.system.is_empty()).then_some(Written::System { content: &request.system });
+        Self {
+            request,
+            settings,
+            family,
+            written: system.into_iter().collect(),
+            waiting: Vec::new(),
+            calls: Calls::new(family.call_ids),
+            shown: Shown::new(&request.messages, family.replay),
+        }
+    }
+
+    fn user_or_tool(&mut self, message: &'a Message) -> Result<(), ProviderError> {
+        for part in &message.parts {
+            match part {
+                Part::ToolResult(result) => self.tool_result(result)?,
+                part => self.waiting_part(part),
+            }
+        }
+        if message.role == Role::User {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Writes what waits as one user message.
+    fn flush(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let mut items = std::mem::take(&mut self.waiting);
+        let content = match items.as_mut_slice() {
+            [Item::Text { text }] => Content::Text(std::mem::take(text)),
+            _ => Content::Items(items),
+        };
+        if !self.family.user_after_tool && matches!(self.written.last(), Some(Written::Tool { .. })) {
+            self.written.push(Written::Assistant(Assistant::word(BRIDGE)));
+        }
+        self.written.push(Written::User { content });
+    }
+
+    fn waiting_part(&mut self, part: &'a Part) {
+        match part {
+            Part::Text(text) => self.waiting_text(Cow::Borrowed(&text.text)),
+            Part::Image(media) | Part::File(media) => self.waiting_media(part, media),
+            _ => self.waiting_text(Cow::Borrowed(UNSUPPORTED)),
+        }
+    }
+
+    /// Neighbouring texts are one item: servers differ in how they join several.
+    fn waiting_text(&mut self, text: Cow<'a, str>) {
+        if let Some(Item::Text { text: before }) = self.waiting.last_mut() {
+            before.to_mut().push_str(&text);
+        } else {
+            self.waiting.push(Item::Text { text });
+        }
+    }
+
+    fn waiting_media(&mut self, part: &'a Part, media: &'a Media) {
+        match self.media(part, media) {
+            Some(item) => self.waiting.push(item),
+            None => self.waiting_text(Cow::Borrowed(UNSUPPORTED)),
+        }
+    }
+
+    /// A picture or a document; nothing if its bytes did not come, or nobody takes it.
+    fn media(&self, part: &Part, media: &'a Media) -> Option<Item<'a>> {
+        let url = || data_url(media, self.request);
+        let name = media.name.as_deref();
+        match (part, self.family.documents) {
+            (Part::Image(_), _) if self.family.images.may() => {
+                Some(Item::ImageUrl { image_url: ImageUrl { url: url()? } })
+            }
+            (Part::File(_), Documents::DocumentUrl) if media.media_type == PDF => {
+                Some(Item::DocumentUrl { document_url: url()?, document_name: name })
+            }
+            (Part::File(_), Documents::File) if media.media_type == PDF => Some(Item::File {
+                file: File { filename: name.unwrap_or("document.pdf"), file_data: url()? },
+            }),
+            _ => None,
+        }
+    }
+
+    fn tool_result(&mut self, result: &'a ToolResult) -> Result<(), ProviderError> {
+        let Some((tool_call_id, tool)) = self.calls.get(&result.call_id).cloned() else {
+            return Err(invalid(format!("the result of call `{}` has no call before it", result.call_id)));
+        };
+        let mut content = String::new();
+        for part in &result.content {
+            match (part, self.media_of(part)) {
+                (Part::Text(text), _) => content.push_str(&text.text),
+                (_, Some(item)) => {
+                    let (here, there) = match item {
+                        Item::ImageUrl { .. } => ("image", "Image"),
+                        _ => ("file", "File"),
+                    };
+                    content.push_str(&format!("[the {here} follows in the next user message]"));
+                    let heading = format!("{there} given by tool call {tool_call_id} ({tool}):");
+                    self.waiting_text(Cow::Owned(heading));
+                    self.waiting.push(item);
+                }
+                _ => content.push_str(UNSUPPORTED),
+            }
+        }
+        if content.is_empty() && result.status != ToolStatus::Completed {
+            content.push_str(no_words(result.status));
+        }
+        self.written.push(Written::Tool { tool_call_id, content });
+        Ok(())
+    }
+
+    fn media_of(&self, part: &'a Part) -> Option<Item<'a>> {
+        match part {
+            Part::Image(media) | Part::File(media) => self.media(part, media),
+            _ => None,
+        }
+    }
+
+    fn assistant(&mut self, message: &'a Message, index: usize) {
+        self.flush();
+        let family = self.family;
+        let own = message.origin.as_ref().is_some_and(|origin| self.is_own(origin));
+        let tool_calls: Vec<_> = message.tool_calls().map(|call| self.call(call, own)).collect();
+        let shown = self.shown.of(index);
+        let plain = || reasoning::plain(message, own, family.replay).filter(|_| shown);
+        let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
+        let content = blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty()));
+        self.written.push(Written::Assistant(Assistant {
+            content,
+            reasoning_content: plain().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
+            reasoning: plain().filter(|_| family.reasoning == ReasoningPlace::Reasoning),
+            reasoning_details: own.then(|| reasoning::details(message, family)).flatten(),
+            tool_calls,
+            prefix: false,
+        }));
+    }
+
+    fn is_own(&self, origin: &Origin) -> bool {
+        let ModelSettings { provider, model, .. } = self.settings;
+        origin.api == API && origin.provider == *provider && origin.model == *model
+    }
+
+    fn call(&mut self, call: &'a ToolCall, own: bool) -> Call<'a> {
+        let id = self.calls.name(call);
+        let native = call.native.as_ref().filter(|_| own).and_then(fields).unwrap_or_default();
+        let function = Called { name: &call.name, arguments: arguments(&call.arguments) };
+        Call { id, r#type: "function", function, extra: native }
+    }
+
+    fn mark_prefix(&mut self) {
+        if self.family.prefill == Prefill::Prefix
+            && is_prefilled(self.request)
+            && let Some(Written::Assistant(last)) = self.written.last_mut()
+        {
+            last.prefix = true;
+        }
+    }
+}
+
+/// The assistant's text. `null` beside calls if there is none; never an empty message.
+fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<Content<'a>> {
+    let text = message.text();
+    let lost =
+        || message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
+    let text = match (text.is_empty(), has_calls) {
+        (false, _) => text,
+        (true, true) => return None,
+        (true, false) if lost() => UNSUPPORTED.to_owned(),
+        (true, false) => String::new(),
+    };
+    Some(Content::Text(Cow::Owned(text)))
+}
+
+/// What the model itself wrote, block by block; nothing if plain text says it all.
+fn blocks(message: &Message, with_reasoning: bool) -> Option<Content<'_>> {
+    let items: Vec<Item<'_>> = message.parts.iter().filter_map(|part| block(part, with_reasoning)).collect();
+    let is_plain = items.iter().all(|item| matches!(item, Item::Text { .. }));
+    (!is_plain).then_some(Content::Items(items))
+}
+
+fn block(part: &Part, with_reasoning: bool) -> Option<Item<'_>> {
+    match part {
+        Part::Text(text) => Some(Item::Text { text: Cow::Borrowed(&text.text) }),
+        Part::Reasoning(reasoning) if with_reasoning && !reasoning.text.is_empty() => {
+            Some(Item::Thinking { thinking: [Thought { text: &reasoning.text }] })
+        }
+        Part::Opaque(Opaque { native, .. }) => {
+            serde_json::from_str::<&RawValue>(native.as_str()).ok().map(Item::Native)
+        }
+        _ => None,
+    }
+}
+
+/// Exactly the model's bytes, as long as they are JSON. Servers parse them again and refuse the whole
+/// conversation if they are not: those are wrapped, so that the model still sees what it wrote.
+fn arguments(arguments: &str) -> Cow<'_, str> {
+    let arguments = given_arguments(arguments);
+    match serde_json::from_str::<&RawValue>(arguments) {
+        Ok(_) => Cow::Borrowed(arguments),
+        Err(_) => Cow::Owned(serde_json::json!({ "invalid_json": arguments }).to_string()),
+    }
+}

@@ -1,0 +1,263 @@
+//! From the payloads of a stream to the events of one model call.
+
+mod arguments;
+mod calls;
+mod details;
+mod envelope;
+mod parts;
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Finish, Opaque};
+use longhaul_core::usage::Usage;
+use serde_json::value::RawValue;
+
+use super::response::{self, Choice, Chunk, Delta, Piece};
+use crate::StreamDecoder;
+use crate::server_error;
+use crate::{AnswerSize, ModelEvent, ProviderError, finish, raw_json};
+use calls::Calls;
+use details::Details;
+use envelope::Envelope;
+
+/// Characters of a payload nobody can read which go into the error.
+const MAX_QUOTE_CHARS: usize = 200;
+
+/// Reads one answer, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Text, reasoning and calls in the order in which each began.
+    slots: Vec<Slot>,
+    /// Those of `slots` that were not reported as done yet, in order.
+    open: Vec<usize>,
+    /// The first of `slots` that is reasoning.
+    first_reasoning: Option<usize>,
+    size: AnswerSize,
+    calls: Calls,
+    details: Details,
+    envelope: Envelope,
+    usage: Option<Usage>,
+    /// Whether the model says in words of its own that it will not answer.
+    refused: bool,
+    /// What a filter held back.
+    filtered: Vec<String>,
+    /// Why it stopped, once that was said; `None` inside if the server failed.
+    finish: Option<Option<Finish>>,
+    /// The error of the choice, if the server gave one: what came before it is delivered first.
+    failure: Option<ProviderError>,
+    closed: bool,
+}
+
+/// Where a part of the answer stands.
+#[derive(Debug)]
+enum Slot {
+    Text(String),
+    Reasoning(String),
+    Call(usize),
+    Opaque(Opaque),
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole answer that was not streamed.
+    ///
+    /// # Errors
+    /// The error the server put there, as its type and code say; `third-party` for what is no JSON;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        let mut events = Vec::new();
+        if payload == "[DONE]" {
+            self.close(&mut events);
+        } else if !payload.is_empty() {
+            self.chunk(payload, &mut events)?;
+        }
+        Ok(events)
+    }
+
+    /// Returns whether the server said why it stopped: what follows is usage at most.
+    pub fn has_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Returns whether nothing more can follow.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The answer. Empty ones are delivered as they are.
+    ///
+    /// # Errors
+    /// `truncated-stream` if neither a reason nor `[DONE]` came, if `[DONE]` came in the middle of a call, or if
+    /// nothing else came; `refused` if a filter withheld the answer; the server's error if its choice has one, and
+    /// `third-party` if the reason is the server's own failure. What was used is in the error.
+    pub fn finish(mut self) -> Result<Answer, ProviderError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(self.with_usage(failure));
+        }
+        let truncated = |what: &str| Err(self.error(ErrorCode::TruncatedStream, what));
+        let finish = match self.finish {
+            Some(Some(Finish::ContentFilter)) => return Err(self.withheld()),
+            Some(Some(finish)) => finish,
+            Some(None) => {
+                return Err(self.error(ErrorCode::ThirdParty, "the server failed inside its answer"));
+            }
+            None if !self.closed => return truncated("the stream ended without its closing event"),
+            None if self.slots.is_empty() => {
+                return truncated("the stream holds no answer, only its closing event");
+            }
+            None if !self.calls.are_complete() => return truncated("the stream ended inside a tool call"),
+            None => Finish::Other,
+        };
+        let parts = self.parts();
+        let envelope = self.envelope.to_json();
+        let finish = match finish::agree(finish, &parts) {
+            Finish::Stop | Finish::Other if self.refused => Finish::ContentFilter,
+            finish => finish,
+        };
+        Ok(Answer { finish, parts, usage: self.usage.take(), envelope })
+    }
+
+    /// What was used until now, for an error that ends the stream.
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.usage.clone();
+        error
+    }
+
+    fn error(&self, code: ErrorCode, message: &str) -> ProviderError {
+        self.with_usage(ProviderError::new(code, message))
+    }
+
+    /// A filter has cut the answer, or let nothing of it through.
+    fn withheld(&self) -> ProviderError {
+        let said = self.envelope.fields();
+        let named = ["finish_reason", "native_finish_reason"].into_iter().filter_map(|key| said.text(key));
+        let mut codes: Vec<String> = named.chain(self.filtered.iter().cloned()).collect();
+        codes.dedup();
+        let what = "the provider's filter withheld the answer";
+        self.with_usage(finish::error(ErrorCode::Refused, what, &codes, None, said))
+    }
+
+    /// A list is no chunk: Gemini's compatible API wraps its errors in one.
+    fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        if payload.starts_with('[') {
+            return Err(self.with_usage(server_error::from_answer(payload)));
+        }
+        let chunk: Chunk<'_> =
+            serde_json::from_str(payload).map_err(|error| self.unreadable(payload, &error))?;
+        if chunk.is_error() {
+            return Err(self.with_usage(server_error::from_answer(payload)));
+        }
+        let choices: Vec<&RawValue> =
+            response::content("choices", chunk.choices).map_err(|error| self.with_usage(error))?;
+        self.envelope.add(payload, &choices);
+        for raw in choices {
+            self.choice(raw, events).map_err(|error| self.with_usage(error))?;
+        }
+        if let Some(usage) = chunk.usage.and_then(response::usage) {
+            self.usage = Some(usage.clone());
+            // Some servers count with every chunk: that is no count of what is seen when it comes.
+            if self.finish.is_some() {
+                events.push(ModelEvent::Usage(usage));
+            }
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, payload: &str, error: &serde_json::Error) -> ProviderError {
+        if error.is_eof() {
+            return self.error(ErrorCode::TruncatedStream, "the stream ended inside an event");
+        }
+        let quote: String = payload.chars().take(MAX_QUOTE_CHARS).collect();
+        let mut error =
+            self.error(ErrorCode::ThirdParty, &format!("the stream holds what is no JSON: {quote}"));
+        error.body = Some(quote);
+        error
+    }
+
+    fn choice(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        let choice: Choice<'_> =
+            serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("choices", raw.get()))?;
+        if !choice.is_first() {
+            return Ok(());
+        }
+        let streamed = !self.slots.is_empty();
+        if let Some(delta) = choice.delta(streamed)? {
+            self.delta(&delta, events)?;
+        }
+        if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
+            let finish = finish::finish(reason);
+            self.filtered = choice.filtered();
+            self.finish = Some(finish);
+            self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);
+        }
+        if let Some(error) = choice.error() {
+            self.failure = Some(server_error::from_answer(error));
+            self.closed = true;
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        self.refused |= delta.refuses();
+        for piece in delta.pieces()? {
+            match piece {
+                Piece::Text(text) => self.text(text, events)?,
+                Piece::Reasoning(text) => self.reasoning(text, events)?,
+                Piece::Opaque(block) => self.begin(Slot::Opaque(block), events)?,
+            }
+        }
+        if let Some(details) = delta.reasoning_details {
+            self.details.add(details);
+        }
+        for piece in delta.tool_calls()? {
+            let (index, is_new) = self.calls.add(&piece)?;
+            if is_new {
+                self.begin(Slot::Call(index), events)?;
+            }
+            events.extend(self.calls.event(index, piece.arguments()));
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, more: String, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        match self.slots.last_mut() {
+            Some(Slot::Text(text)) => text.push_str(&more),
+            _ => self.begin(Slot::Text(more.clone()), events)?,
+        }
+        events.push(ModelEvent::Text(more));
+        Ok(())
+    }
+
+    fn reasoning(&mut self, more: String, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        match self.slots.last_mut() {
+            Some(Slot::Reasoning(text)) => text.push_str(&more),
+            _ => self.begin(Slot::Reasoning(more.clone()), events)?,
+        }
+        events.push(ModelEvent::Reasoning(more));
+        Ok(())
+    }
+}
+
+impl StreamDecoder for Decoder {
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn has_finished(&self) -> bool {
+        self.has_finished()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage.clone()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! A router's reasoning details: entries that come in pieces and are sent back whole, in order.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::message::RawJson;
+use serde_json::value::RawValue;
+
+use crate::raw_json::RawObject;
+
+/// Fields that grow from piece to piece.
+const GROWING: &[&str] = &["text", "summary", "data"];
+
+/// Fields of which one must hold something, else an entry says nothing.
+const SAYING: &[&str] = &["text", "summary", "data", "signature"];
+
+/// The entries so far.
+#[derive(Debug, Default)]
+pub(super) struct Details(Vec<Entry>);
+
+/// One entry; what only one piece of it said keeps its bytes.
+#[derive(Debug)]
+struct Entry {
+    fields: RawObject,
+    grown: BTreeMap<&'static str, String>,
+}
+
+impl Details {
+    /// Takes the entries of one delta.
+    pub(super) fn add(&mut self, raw: &RawValue) {
+        let pieces: Vec<RawObject> = serde_json::from_str(raw.get()).unwrap_or_default();
+        for piece in pieces {
+            match self.0.last_mut().filter(|last| last.is_continued_by(&piece)) {
+                Some(last) => last.grow(piece),
+                None => self.0.push(Entry { fields: piece, grown: BTreeMap::new() }),
+            }
+        }
+    }
+
+    /// The entries as they go back, if one of them says anything.
+    pub(super) fn native(&self) -> Option<RawJson> {
+        let entries: Vec<RawObject> = self.0.iter().map(Entry::whole).collect();
+        let says =
+            |entry: &RawObject| SAYING.iter().any(|key| entry.text(key).is_some_and(|text| !text.is_empty()));
+        let json = entries.iter().map(|entry| entry.to_json().0).collect::<Vec<_>>().join(",");
+        entries.iter().any(says).then(|| RawJson(format!(r#"{{"reasoning_details":[{json}]}}"#)))
+    }
+}
+
+impl Entry {
+    /// Pieces of one entry share its index and type, and do not have different ids.
+    fn is_continued_by(&self, piece: &RawObject) -> bool {
+        let given = |entry: &RawObject, key: &str| entry.get(key).is_some_and(|value| value != "null");
+        let same = |key: &str| self.fields.get(key) == piece.get(key);
+        given(piece, "index")
+            && same("index")
+            && same("type")
+            && (!given(&self.fields, "id") || !given(piece, "id") || same("id"))
+    }
+
+    fn grow(&mut self, mut piece: RawObject) {
+        for key in GROWING {
+            let Some(more) = piece.text(key) else { continue };
+            let fields = &self.fields;
+            self.grown.entry(key).or_insert_with(|| fields.text(key).unwrap_or_default()).push_str(&more);
+            piece.set_text(key, "");
+        }
+        self.fields.overwrite(&piece);
+    }
+
+    fn whole(&self) -> RawObject {
+        let mut whole = self.fields.clone();
+        for (key, text) in &self.grown {
+            whole.set_text(key, text);
+        }
+        whole
+    }
+}

@@ -1,0 +1,59 @@
+//! What a server says of its answer as a whole: id, model, its own word for the end, timings.
+
+use longhaul_core::message::RawJson;
+use serde_json::value::RawValue;
+
+use crate::raw_json::{self, RawObject};
+
+/// Fields of a chunk that are kept elsewhere or say nothing of the answer: `obfuscation` and `p` are padding.
+const LEFT_OUT: &[&str] =
+    &["choices", "usage", "object", "error", "obfuscation", "p", "prompt_progress", "__verbose"];
+
+/// Fields of a choice that are taken beside those of the chunk.
+const OF_CHOICE: &[&str] = &["finish_reason", "native_finish_reason", "stop_reason"];
+
+/// The fields so far, byte for byte.
+#[derive(Debug, Default)]
+pub(super) struct Envelope {
+    fields: RawObject,
+    begun: bool,
+}
+
+impl Envelope {
+    /// Takes the first chunk, and those that say more than a delta: the last ones.
+    pub(super) fn add(&mut self, chunk: &str, choices: &[&RawValue]) {
+        let choice = choices.first().and_then(|choice| RawObject::parse(choice.get()));
+        let ends = choice.as_ref().is_none_or(|choice| given(choice, OF_CHOICE[0]));
+        if self.begun && !ends {
+            return;
+        }
+        self.begun = true;
+        let chunk = RawObject::parse(chunk).unwrap_or_default();
+        self.take(&chunk, |name| !LEFT_OUT.contains(&name));
+        if let Some(choice) = choice {
+            self.take(&choice, |name| OF_CHOICE.contains(&name));
+        }
+    }
+
+    /// What was said, by name.
+    pub(super) fn fields(&self) -> &RawObject {
+        &self.fields
+    }
+
+    /// One JSON object, if anything was said.
+    pub(super) fn to_json(&self) -> Option<RawJson> {
+        self.fields.fields().next().map(|_| self.fields.to_json())
+    }
+
+    fn take(&mut self, from: &RawObject, wanted: impl Fn(&str) -> bool) {
+        for (name, value) in from.fields().filter(|(name, value)| wanted(name) && *value != "null") {
+            if let Some(value) = raw_json::value(value) {
+                self.fields.set(name, value);
+            }
+        }
+    }
+}
+
+fn given(object: &RawObject, name: &str) -> bool {
+    object.get(name).is_some_and(|value| value != "null" && value != "\"\"")
+}

@@ -1,0 +1,75 @@
+//! Why answers end, and those that end without being one: refused, withheld, paused, spoilt.
+//!
+//! What was seen of one that is none has been delivered as events; the error says who ended it and why, in the
+//! provider's own words where it has some.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Finish, Part};
+
+use crate::ProviderError;
+use crate::raw_json::RawObject;
+
+/// Characters of the provider's own words that go into an error.
+const MAX_WORDS_CHARS: usize = 1_000;
+
+/// `what` happened, the provider's codes for it, and its words. `envelope` is what was said of the answer as a
+/// whole: it becomes the error's body.
+pub(crate) fn error(
+    code: ErrorCode,
+    what: &str,
+    codes: &[String],
+    words: Option<String>,
+    envelope: &RawObject,
+) -> ProviderError {
+    let mut said = String::new();
+    if !codes.is_empty() {
+        said.push_str(&format!(" ({})", codes.join(", ")));
+    }
+    if let Some(words) = words.as_deref().map(str::trim).filter(|words| !words.is_empty()) {
+        said.push_str(&format!(": {words}"));
+    }
+    let said: String = said.chars().take(MAX_WORDS_CHARS).collect();
+    ProviderError { body: Some(envelope.to_json().0), ..ProviderError::new(code, format!("{what}{said}")) }
+}
+
+/// Why the model stopped, in any server's words. `None`: it did not stop, the server failed.
+pub(crate) fn finish(reason: &str) -> Option<Finish> {
+    Some(match reason {
+        "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => Finish::Stop,
+        "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
+        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
+        "content_filter" | "sensitive" | "safety" | "refusal" => Finish::ContentFilter,
+        "error" | "network_error" | "insufficient_system_resource" => return None,
+        _ => Finish::Other,
+    })
+}
+
+/// Servers name the reason carelessly; whether there are calls decides.
+pub(crate) fn agree(finish: Finish, parts: &[Part]) -> Finish {
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    match (finish, has_calls) {
+        (Finish::Stop | Finish::Other, true) => Finish::ToolCalls,
+        (Finish::ToolCalls, false) => Finish::Other,
+        (finish, _) => finish,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_says_who_why_and_in_which_words() {
+        let envelope = RawObject::parse(r#"{"id":"r"}"#).unwrap();
+        let ended = |codes: &[&str], words: Option<&str>| {
+            let codes: Vec<String> = codes.iter().map(|code| (*code).to_owned()).collect();
+            error(ErrorCode::Refused, "it refused", &codes, words.map(str::to_owned), &envelope)
+        };
+        let refused = ended(&["SAFETY", "cyber"], Some(" No. "));
+        assert_eq!(refused.message, "it refused (SAFETY, cyber): No.");
+        assert_eq!((refused.retryable, refused.body.as_deref()), (false, Some(r#"{"id":"r"}"#)));
+        assert_eq!(ended(&[], Some(" ")).message, "it refused");
+        let long = ended(&["x"], Some(&"é".repeat(5_000))).message;
+        assert_eq!(long.chars().count(), "it refused".len() + MAX_WORDS_CHARS);
+    }
+}

@@ -1,0 +1,22 @@
+//! Google's Gemini API, `generateContent` in its streamed form.
+//!
+//! A part with a thought signature is never merged with another and goes back as it came, to the model that signed it.
+//! Plain text that was cut into chunks is one part again.
+
+mod call;
+mod contents;
+mod encode;
+mod path;
+pub mod refusal;
+pub mod request;
+mod stream;
+mod withheld;
+
+pub use self::encode::encode_parts;
+pub use self::stream::Decoder;
+
+/// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
+pub const API: &str = "gemini";
+
+#[cfg(test)]
+mod tests;

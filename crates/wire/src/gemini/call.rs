@@ -1,0 +1,75 @@
+//! Function calls, whole or in pieces.
+
+use longhaul_core::message::{RawJson, ToolCall};
+
+use super::path::Growing;
+use crate::raw_json::{self, RawObject};
+
+/// A function call that arrives whole.
+pub(super) fn whole(part: RawJson, function: &RawObject, index: usize) -> ToolCall {
+    let arguments = function.get("args").filter(|args| *args != "null").unwrap_or("{}").to_owned();
+    tool_call(function, arguments, index, Some(part))
+}
+
+/// The provider's id is kept if it gave one. Else the call gets one of ours, which is never sent.
+fn tool_call(function: &RawObject, arguments: String, index: usize, native: Option<RawJson>) -> ToolCall {
+    let provider_id = function.text("id").filter(|id| !id.is_empty());
+    let call_id = provider_id.clone().unwrap_or_else(|| format!("call_{index}"));
+    ToolCall {
+        call_id: call_id.into(),
+        name: function.text("name").unwrap_or_default(),
+        arguments,
+        provider_id,
+        native,
+    }
+}
+
+/// Returns whether more of this call follows.
+pub(super) fn goes_on(function: &RawObject) -> bool {
+    function.get("willContinue") == Some("true")
+}
+
+/// A function call whose arguments arrive in pieces.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// The part in which it began, with its signature.
+    part: RawObject,
+    function: RawObject,
+    arguments: Growing,
+    pub(super) index: usize,
+}
+
+impl Pending {
+    pub(super) fn new(part: RawObject, function: RawObject, index: usize) -> Self {
+        let mut pending = Self { part, arguments: Growing::default(), index, function: RawObject::default() };
+        pending.grow(&function);
+        for (key, value) in
+            function.fields().filter(|(key, _)| !matches!(*key, "willContinue" | "partialArgs"))
+        {
+            if let Some(value) = raw_json::value(value) {
+                pending.function.set(key, value);
+            }
+        }
+        pending
+    }
+
+    pub(super) fn grow(&mut self, function: &RawObject) {
+        for entry in function.list("partialArgs").iter().filter_map(|entry| RawObject::parse(entry.get())) {
+            self.arguments.add(&entry);
+        }
+    }
+
+    /// The call as far as it came. Only a complete one has something to send back.
+    pub(super) fn call(mut self, complete: bool) -> ToolCall {
+        let arguments = self.arguments.to_json();
+        let index = self.index;
+        if let Some(args) = raw_json::value(&arguments) {
+            self.function.set("args", args);
+        }
+        if let Some(function) = raw_json::value(self.function.to_json().as_str()) {
+            self.part.set("functionCall", function);
+        }
+        let native = complete.then(|| self.part.to_json());
+        tool_call(&self.function, arguments, index, native)
+    }
+}

@@ -1,0 +1,284 @@
+//! The conversation, content by content.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Media, Message, Origin, Part, RawJson, Role, ToolResult, ToolStatus};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{API, encode_parts};
+use crate::raw_json::{self, RawObject};
+use crate::{ModelSettings, ProviderError, Request, UNSUPPORTED};
+
+/// Stands where a call has no signature, because another model made it or because it is no longer as it was:
+/// Gemini 3 refuses a turn whose first call of a step is unsigned. The value is Google's own for that
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, frequently asked questions).
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// What one author says.
+#[derive(Debug, Serialize)]
+pub(super) struct Content<'a> {
+    role: &'static str,
+    parts: Vec<Piece<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Piece<'a> {
+    Native(Box<RawValue>),
+    Text { text: Cow<'a, str> },
+    Inline(Inline<'a>),
+    Answer(Answer<'a>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inline<'a> {
+    inline_data: Blob<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Blob<'a> {
+    mime_type: &'a str,
+    data: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    function_response: FunctionResponse<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct FunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: Outcome,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Inline<'a>>,
+}
+
+/// The two keys the API has a meaning for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Output(String),
+    Error(String),
+}
+
+/// All contents.
+///
+/// # Errors
+/// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
+/// JSON object.
+pub(super) fn encode<'a>(
+    request: &'a Request,
+    settings: &'a ModelSettings,
+) -> Result<Vec<Content<'a>>, ProviderError> {
+    let mut writer = Writer::new(request, settings);
+    for message in &request.messages {
+        match message.role {
+            Role::Tool => writer.tool(message)?,
+            Role::User => writer.user(message),
+            Role::Assistant => writer.assistant(message)?,
+        }
+    }
+    writer.end_step();
+    Ok(writer.contents)
+}
+
+/// A call as its answer names it.
+#[derive(Clone, Copy)]
+struct Called<'a> {
+    /// Google's own; ours is never sent.
+    id: Option<&'a str>,
+    name: &'a str,
+}
+
+struct Writer<'a> {
+    request: &'a Request,
+    target: Origin,
+    /// Whether this is a model of the third generation or later: those check signatures, and take media inside
+    /// the answer of a function.
+    is_strict: bool,
+    contents: Vec<Content<'a>>,
+    calls: BTreeMap<&'a CallId, Called<'a>>,
+    /// The answers of the step so far: all of them are one content, in call order.
+    answers: Vec<Piece<'a>>,
+    /// Media of those answers that has no place inside them.
+    after: Vec<Piece<'a>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(request: &'a Request, settings: &'a ModelSettings) -> Self {
+        let model = &settings.model;
+        Self {
+            request,
+            target: settings.origin(API),
+            is_strict: generation(model).is_some_and(|generation| generation >= 3),
+            contents: Vec::new(),
+            calls: BTreeMap::new(),
+            answers: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
+    /// The API refuses a content without parts.
+    fn push(&mut self, role: &'static str, parts: Vec<Piece<'a>>) {
+        if !parts.is_empty() {
+            self.contents.push(Content { role, parts });
+        }
+    }
+
+    fn user(&mut self, message: &'a Message) {
+        self.end_step();
+        let parts = message.parts.iter().filter_map(|part| self.said(part)).collect();
+        self.push("user", parts);
+    }
+
+    fn said(&self, part: &'a Part) -> Option<Piece<'a>> {
+        match part {
+            Part::Text(text) if text.text.is_empty() => None,
+            Part::Text(text) => Some(Piece::Text { text: Cow::Borrowed(&text.text) }),
+            Part::Image(media) | Part::File(media) => {
+                Some(self.inline(media).map_or_else(unsupported, Piece::Inline))
+            }
+            _ => Some(unsupported()),
+        }
+    }
+
+    fn inline(&self, media: &'a Media) -> Option<Inline<'a>> {
+        let mime_type = mime_type(&media.media_type)?;
+        let data = STANDARD.encode(self.request.media.get(&media.blob.hash)?);
+        Some(Inline { inline_data: Blob { mime_type, data } })
+    }
+
+    fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
+        self.end_step();
+        let own = raw_json::is_own(message, &self.target);
+        for call in message.tool_calls() {
+            let id = call.provider_id.as_deref().filter(|_| own);
+            self.calls.insert(&call.call_id, Called { id, name: &call.name });
+        }
+        let mut parts = encode_parts(message, &self.target)?;
+        if self.is_strict {
+            sign_first_call(&mut parts);
+        }
+        let parts =
+            parts.iter().filter_map(|part| raw_json::value(part.as_str())).map(Piece::Native).collect();
+        self.push("model", parts);
+        Ok(())
+    }
+
+    fn tool(&mut self, message: &'a Message) -> Result<(), ProviderError> {
+        for part in &message.parts {
+            let Part::ToolResult(result) = part else { return Err(raw_json::misplaced(part)) };
+            let Some(called) = self.calls.get(&result.call_id).copied() else {
+                let message = format!("the result of call `{}` has no call before it", result.call_id);
+                return Err(ProviderError::new(ErrorCode::InvalidRequest, message));
+            };
+            self.answer(called, result);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, called: Called<'a>, result: &'a ToolResult) {
+        let mut words = String::new();
+        let mut parts = Vec::new();
+        for part in &result.content {
+            match part {
+                Part::Text(text) => words.push_str(&text.text),
+                Part::Image(media) | Part::File(media) => match self.inline(media) {
+                    Some(inline) if self.is_strict && nests(inline.inline_data.mime_type) => {
+                        parts.push(inline)
+                    }
+                    Some(inline) => {
+                        words.push_str("[a file follows the results]");
+                        self.follow(called, inline);
+                    }
+                    None => words.push_str(UNSUPPORTED),
+                },
+                _ => words.push_str(UNSUPPORTED),
+            }
+        }
+        if words.is_empty() && !parts.is_empty() {
+            words.push_str("[the attached file]");
+        }
+        let response = outcome(result.status, words);
+        let function_response = FunctionResponse { id: called.id, name: called.name, response, parts };
+        self.answers.push(Piece::Answer(Answer { function_response }));
+    }
+
+    fn follow(&mut self, called: Called<'a>, inline: Inline<'a>) {
+        let label = format!("File given by {}:", called.name);
+        self.after.push(Piece::Text { text: Cow::Owned(label) });
+        self.after.push(Piece::Inline(inline));
+    }
+
+    fn end_step(&mut self) {
+        let mut parts = std::mem::take(&mut self.answers);
+        parts.append(&mut self.after);
+        self.push("user", parts);
+    }
+}
+
+fn unsupported<'a>() -> Piece<'a> {
+    Piece::Text { text: Cow::Borrowed(UNSUPPORTED) }
+}
+
+fn outcome(status: ToolStatus, words: String) -> Outcome {
+    let said = |words: String, silence: &str| if words.is_empty() { silence.to_owned() } else { words };
+    match status {
+        ToolStatus::Completed => Outcome::Output(words),
+        ToolStatus::Error => Outcome::Error(said(words, "[the tool failed without a message]")),
+        ToolStatus::Cancelled => Outcome::Error(said(words, "[cancelled]")),
+        ToolStatus::Interrupted => Outcome::Error(said(words, "[interrupted, outcome unknown]")),
+    }
+}
+
+/// Of several calls in one step only the first is signed.
+fn sign_first_call(parts: &mut [RawJson]) {
+    let objects = parts.iter_mut().filter_map(|part| Some((RawObject::parse(part.as_str())?, part)));
+    let mut calls = objects.filter(|(object, _)| object.get("functionCall").is_some());
+    if let Some((mut object, part)) = calls.next().filter(|(object, _)| object.text(SIGNATURE).is_none()) {
+        object.set_text(SIGNATURE, NO_SIGNATURE);
+        *part = object.to_json();
+    }
+}
+
+const SIGNATURE: &str = "thoughtSignature";
+
+/// `gemini-3.1-pro-preview` is of the third.
+fn generation(model: &str) -> Option<u64> {
+    let name = model.rsplit('/').next()?.strip_prefix("gemini-")?;
+    let digits = name.find(|c: char| !c.is_ascii_digit()).map_or(name, |end| &name[..end]);
+    digits.parse().ok()
+}
+
+/// The type as the API takes it; `None` for what it refuses
+/// (<https://ai.google.dev/gemini-api/docs/image-understanding>, `document-processing`, `audio`,
+/// `video-understanding`).
+fn mime_type(given: &str) -> Option<&str> {
+    match given {
+        "image/jpg" => Some("image/jpeg"),
+        "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif" | "application/pdf" => {
+            Some(given)
+        }
+        text if text.starts_with("text/") => Some("text/plain"),
+        heard if heard.starts_with("audio/") || heard.starts_with("video/") => Some(given),
+        _ => None,
+    }
+}
+
+/// What the answer of a function may hold
+/// (<https://ai.google.dev/gemini-api/docs/function-calling>, multimodal function responses).
+fn nests(mime_type: &str) -> bool {
+    matches!(mime_type, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain")
+}

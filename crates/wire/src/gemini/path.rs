@@ -1,0 +1,140 @@
+//! Arguments that arrive field by field, each with a JSON path (`$.a.b[0]`) to where it belongs.
+
+use serde_json::{Map, Value};
+
+use crate::raw_json::RawObject;
+
+/// A JSON value that grows.
+#[derive(Debug)]
+pub(super) struct Growing(Value);
+
+impl Default for Growing {
+    fn default() -> Self {
+        Self(Value::Object(Map::new()))
+    }
+}
+
+impl Growing {
+    /// Adds one entry of `partialArgs`. Strings are appended to what stands there, other values replace it.
+    /// An entry without a readable path is left out.
+    pub(super) fn add(&mut self, entry: &RawObject) {
+        let Some(steps) = entry.text("jsonPath").and_then(|path| steps(&path)) else { return };
+        let Some(piece) = piece(entry) else { return };
+        let Some(place) = steps.iter().try_fold(&mut self.0, |at, step| step.enter(at)) else { return };
+        match (place, piece) {
+            (Value::String(text), Value::String(more)) => text.push_str(&more),
+            (place, piece) => *place = piece,
+        }
+    }
+
+    /// The value as JSON.
+    pub(super) fn to_json(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+fn piece(entry: &RawObject) -> Option<Value> {
+    let value = |key: &str| entry.get(key).and_then(|raw| serde_json::from_str(raw).ok());
+    let null = || entry.get("nullValue").map(|_| Value::Null);
+    value("stringValue").or_else(|| value("numberValue")).or_else(|| value("boolValue")).or_else(null)
+}
+
+#[derive(Debug, PartialEq)]
+enum Step {
+    Field(String),
+    Place(usize),
+}
+
+/// Longer lists than any model writes: a wrong index must not fill the memory.
+const MAX_PLACES: usize = 100_000;
+
+impl Step {
+    fn enter<'a>(&self, at: &'a mut Value) -> Option<&'a mut Value> {
+        match self {
+            Self::Field(name) => {
+                if !at.is_object() {
+                    *at = Value::Object(Map::new());
+                }
+                Some(at.as_object_mut()?.entry(name).or_insert(Value::Null))
+            }
+            Self::Place(place) => {
+                if !at.is_array() {
+                    *at = Value::Array(Vec::new());
+                }
+                let list = at.as_array_mut()?;
+                if list.len() <= *place {
+                    list.resize(*place + 1, Value::Null);
+                }
+                list.get_mut(*place)
+            }
+        }
+    }
+}
+
+/// The steps of a path; `None` if it has another form.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let step;
+        (step, rest) = match rest.strip_prefix('[') {
+            Some(inner) => bracket(inner)?,
+            None => dotted(rest.strip_prefix('.')?)?,
+        };
+        steps.push(step);
+    }
+    Some(steps)
+}
+
+fn dotted(rest: &str) -> Option<(Step, &str)> {
+    let end = rest.find(['.', '[']).unwrap_or(rest.len());
+    let (name, rest) = rest.split_at(end);
+    (!name.is_empty()).then(|| (Step::Field(name.to_owned()), rest))
+}
+
+fn bracket(inner: &str) -> Option<(Step, &str)> {
+    for quote in ['\'', '"'] {
+        if let Some(quoted) = inner.strip_prefix(quote) {
+            let (name, rest) = quoted.split_once(quote)?;
+            return Some((Step::Field(name.to_owned()), rest.strip_prefix(']')?));
+        }
+    }
+    let (place, rest) = inner.split_once(']')?;
+    let place = place.parse().ok().filter(|place| *place < MAX_PLACES)?;
+    Some((Step::Place(place), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grown(entries: &[&str]) -> String {
+        let mut value = Growing::default();
+        for entry in entries {
+            value.add(&RawObject::parse(entry).unwrap());
+        }
+        value.to_json()
+    }
+
+    #[test]
+    fn values_grow_where_their_paths_say() {
+        let entries = [
+            r#"{"jsonPath":"$.city","stringValue":"Bos"}"#,
+            r#"{"jsonPath":"$.city","stringValue":"ton"}"#,
+            r#"{"jsonPath":"$.days[1].hot","boolValue":true}"#,
+            r#"{"jsonPath":"$['odd name'].n","numberValue":3}"#,
+            r#"{"jsonPath":"$.none","nullValue":null}"#,
+        ];
+        assert_eq!(
+            grown(&entries),
+            r#"{"city":"Boston","days":[null,{"hot":true}],"odd name":{"n":3},"none":null}"#
+        );
+    }
+
+    #[test]
+    fn unreadable_paths_are_left_out() {
+        for path in ["city", "$..a", "$.a[x]", "$[99999999999]", "$['a", "$.a["] {
+            assert_eq!(grown(&[&format!(r#"{{"jsonPath":"{path}","stringValue":"x"}}"#)]), "{}", "{path}");
+        }
+    }
+}

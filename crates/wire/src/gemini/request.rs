@@ -1,0 +1,132 @@
+//! From a [`Request`] to the bytes that are sent.
+//!
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
+//! stays (instruction, options, tools) comes before the contents, what may change (tool choice, output limit)
+//! after them.
+
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::ToolSpec;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::contents;
+use crate::request_body::RequestBody;
+use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+
+/// The fields that no configuration replaces, and those that are merged with it.
+const OURS: &[&str] =
+    &["model", "systemInstruction", "contents", "toolConfig", "generationConfig", "generateContentRequest"];
+
+/// The body of `streamGenerateContent`.
+///
+/// # Errors
+/// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, or a tool result
+/// answers no call of this request.
+pub fn encode(request: &Request, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+    let mut body = RequestBody::default();
+    put(&mut body, request, &settings.with_fields(&request.fields))?;
+    Ok(body.finish())
+}
+
+/// The body of `countTokens` for the same request: the same fields in the same order.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_count(request: &Request, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+    let mut counted = RequestBody::default();
+    counted.put("model", &resource(&settings.model))?;
+    put(&mut counted, request, settings)?;
+    let counted: Box<RawValue> =
+        serde_json::from_slice(&counted.finish()).map_err(|error| invalid(error.to_string()))?;
+    let mut body = RequestBody::default();
+    body.put("generateContentRequest", &counted)?;
+    Ok(body.finish())
+}
+
+/// The model as a resource: `models/NAME`, unless the name says which kind it is.
+pub fn resource(model: &str) -> String {
+    if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
+}
+
+fn put(body: &mut RequestBody, request: &Request, settings: &ModelSettings) -> Result<(), ProviderError> {
+    if !request.system.is_empty() {
+        body.put("systemInstruction", &json!({"parts": [{"text": request.system}]}))?;
+    }
+    body.put_declared(&settings.body, OURS)?;
+    if !request.tools.is_empty() {
+        body.put_unless(&settings.body, "tools", &[Tools::new(&request.tools)?])?;
+    }
+    body.put("contents", &contents::encode(request, settings)?)?;
+    if let Some(choice) = tool_config(request, &settings.body) {
+        body.put("toolConfig", &choice)?;
+    }
+    if let Some(config) = generation_config(request, &settings.body) {
+        body.put("generationConfig", &config)?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Function<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// Takes any JSON Schema as it is; `parameters` would take only a dialect of it.
+    parameters_json_schema: &'a RawValue,
+}
+
+impl<'a> Tools<'a> {
+    fn new(specs: &'a [ToolSpec]) -> Result<Self, ProviderError> {
+        let function = |spec: &'a ToolSpec| {
+            let parameters_json_schema = serde_json::from_str(spec.parameters.as_str())
+                .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
+            Ok(Function { name: &spec.name, description: &spec.description, parameters_json_schema })
+        };
+        Ok(Self { function_declarations: specs.iter().map(function).collect::<Result<_, ProviderError>>()? })
+    }
+}
+
+/// What this request demands stands over the configured way to call tools.
+fn tool_config(request: &Request, declared: &Map<String, Value>) -> Option<Value> {
+    let calling = match &request.tool_choice {
+        ToolChoice::Auto => None,
+        _ if request.tools.is_empty() => None,
+        ToolChoice::None => Some(json!({"mode": "NONE"})),
+        ToolChoice::Required => Some(json!({"mode": "ANY"})),
+        ToolChoice::Named(name) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
+    };
+    let mut config = declared.get("toolConfig").and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Some(calling) = calling {
+        config.insert("functionCallingConfig".to_owned(), calling);
+    }
+    (!config.is_empty()).then_some(Value::Object(config))
+}
+
+/// The configured options, and the output limit unless they have one. `null` says none of either.
+fn generation_config(request: &Request, declared: &Map<String, Value>) -> Option<Value> {
+    let mut config = match declared.get("generationConfig") {
+        Some(Value::Object(config)) => config.clone(),
+        Some(_) => return None,
+        None => Map::new(),
+    };
+    if let Some(limit) = request.max_output_tokens {
+        config.entry("maxOutputTokens").or_insert_with(|| limit.into());
+    }
+    config.retain(|_, value| !value.is_null());
+    (!config.is_empty()).then_some(Value::Object(config))
+}
+
+fn invalid(message: String) -> ProviderError {
+    ProviderError::new(ErrorCode::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

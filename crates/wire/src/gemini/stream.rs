@@ -1,0 +1,329 @@
+//! From the payloads of a stream to the events of one model call.
+
+use longhaul_core::message::{Answer, Finish, Opaque, Part, RawJson, Reasoning, Text};
+use longhaul_core::usage::Usage;
+use serde_json::value::RawValue;
+
+use super::call::{self, Pending};
+use super::withheld;
+use crate::StreamDecoder;
+use crate::raw_json::{self, RawObject};
+use crate::server_error;
+use crate::{AnswerSize, ModelEvent, ProviderError};
+
+/// Reads one answer, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    parts: Vec<Part>,
+    /// Plain text or plain reasoning that may go on in the next chunk.
+    open: Option<Run>,
+    pending: Option<Pending>,
+    size: AnswerSize,
+    /// The newest snapshot of each count.
+    usage: RawObject,
+    /// Whether it was taken when the answer was over: earlier ones count a part of it.
+    is_counted: bool,
+    /// The newest of everything said beside the parts and the counts.
+    envelope: RawObject,
+    finish: Option<Finish>,
+}
+
+/// Chunks of one plain text.
+#[derive(Debug)]
+struct Run {
+    thought: bool,
+    text: String,
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole answer: one that was not streamed, or a list of chunks.
+    ///
+    /// # Errors
+    /// The error the provider put there, as its status says; `third-party` for what is no JSON object;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        let mut events = Vec::new();
+        if payload.starts_with('[') && payload != "[DONE]" {
+            let chunks: Vec<Box<RawValue>> = serde_json::from_str(payload)
+                .map_err(|error| self.with_usage(raw_json::unreadable(payload, &error)))?;
+            chunks.iter().try_for_each(|chunk| self.chunk(chunk.get(), &mut events))?;
+        } else if !payload.is_empty() && payload != "[DONE]" {
+            self.chunk(payload, &mut events)?;
+        }
+        Ok(events)
+    }
+
+    /// Returns whether the provider said why it stopped: what follows is usage at most.
+    pub fn has_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if no reason to stop came; `refused` if the answer was withheld, and `third-party` if
+    /// the model wrote a call that nobody can read. What was used is in the error.
+    pub fn finish(mut self) -> Result<Answer, ProviderError> {
+        let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
+        if let Some(error) = withheld::error(finish, &self.envelope) {
+            return Err(self.with_usage(error));
+        }
+        self.flush(&mut Vec::new())?;
+        if let Some(pending) = self.pending.take() {
+            self.parts.push(Part::ToolCall(pending.call(false)));
+        }
+        let calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
+        let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
+        Ok(Answer { usage: self.counted(), parts: self.parts, finish, envelope })
+    }
+
+    fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        let chunk: RawObject = serde_json::from_str(payload)
+            .map_err(|error| self.with_usage(raw_json::unreadable(payload, &error)))?;
+        if chunk.get("error").is_some_and(|error| error != "null") {
+            return Err(self.with_usage(server_error::from_answer(payload)));
+        }
+        self.keep(&chunk, &["candidates", "usageMetadata"]);
+        self.candidates(&chunk, events).map_err(|error| self.with_usage(error))?;
+        if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
+            self.finish = self.finish.or(Some(Finish::ContentFilter));
+        }
+        self.report(chunk.object("usageMetadata"), events);
+        Ok(())
+    }
+
+    /// Puts what was said into the envelope, but for what has its own place.
+    fn keep(&mut self, said: &RawObject, elsewhere: &[&str]) {
+        for (key, value) in said.fields().filter(|(key, value)| !elsewhere.contains(key) && *value != "null")
+        {
+            if let Some(value) = raw_json::value(value) {
+                self.envelope.set(key, value);
+            }
+        }
+    }
+
+    fn candidates(&mut self, chunk: &RawObject, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        for candidate in chunk.contents("candidates")? {
+            self.candidate(&raw_json::element("candidates", &candidate)?, events)?;
+        }
+        Ok(())
+    }
+
+    fn candidate(
+        &mut self,
+        candidate: &RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        if candidate.number("index").unwrap_or_default() != 0 {
+            return Ok(());
+        }
+        self.keep(candidate, &["content", "index"]);
+        let content: RawObject = candidate.content("content")?.unwrap_or_default();
+        for native in content.contents("parts")? {
+            self.part(native.get(), raw_json::element("parts", &native)?, events)?;
+        }
+        if let Some(reason) =
+            candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
+        {
+            if withheld::is_spoilt(&reason) {
+                // Thoughts that led to nothing are no part of an answer: the call may be made again.
+                self.open.take_if(|run| run.thought);
+            }
+            self.flush(events)?;
+            self.finish = Some(finish(&reason));
+        }
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        native: &str,
+        part: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        if let Some(function) = part.object("functionCall") {
+            self.flush(events)?;
+            return self.function(native, part, function, events);
+        }
+        let Some(text) = part.text("text") else {
+            self.flush(events)?;
+            return self.said(opaque(native, &part), events);
+        };
+        let thought = part.get("thought") == Some("true");
+        if !text.is_empty() {
+            let show = if thought { ModelEvent::Reasoning } else { ModelEvent::Text };
+            events.push(show(text.clone()));
+        }
+        if is_plain(&part) {
+            return self.append(thought, &text, events);
+        }
+        self.flush(events)?;
+        self.said(spoken(thought, text, Some(RawJson(native.to_owned()))), events)
+    }
+
+    fn append(
+        &mut self,
+        thought: bool,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.open.as_ref().is_some_and(|run| run.thought != thought) {
+            self.flush(events)?;
+        }
+        self.open.get_or_insert(Run { thought, text: String::new() }).text.push_str(text);
+        Ok(())
+    }
+
+    fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        match self.open.take() {
+            Some(Run { thought, text }) => self.said(spoken(thought, text, None), events),
+            None => Ok(()),
+        }
+    }
+
+    fn function(
+        &mut self,
+        native: &str,
+        part: RawObject,
+        function: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        match self.pending.take() {
+            Some(mut pending) if function.get("name").is_none() => {
+                pending.grow(&function);
+                if call::goes_on(&function) {
+                    self.pending = Some(pending);
+                } else {
+                    self.complete(pending, events);
+                }
+                Ok(())
+            }
+            before => {
+                before.into_iter().for_each(|before| self.complete(before, events));
+                self.begin(native, part, function, events)
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        native: &str,
+        part: RawObject,
+        function: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let index = self.size.add_call()?;
+        events.push(ModelEvent::ToolInput { index, name: function.text("name"), delta: String::new() });
+        if call::goes_on(&function) {
+            self.pending = Some(Pending::new(part, function, index));
+        } else {
+            let call = call::whole(RawJson(native.to_owned()), &function, index);
+            events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
+            self.done(Part::ToolCall(call), events);
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, pending: Pending, events: &mut Vec<ModelEvent>) {
+        let index = pending.index;
+        let call = pending.call(true);
+        events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
+        self.done(Part::ToolCall(call), events);
+    }
+
+    /// A part that is no call.
+    fn said(&mut self, part: Part, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        self.size.add_part()?;
+        self.done(part, events);
+        Ok(())
+    }
+
+    fn done(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
+        self.parts.push(part.clone());
+        events.push(ModelEvent::PartDone(part));
+    }
+
+    /// Each report is a snapshot of the call so far: its counts replace the older ones.
+    fn report(&mut self, usage: Option<RawObject>, events: &mut Vec<ModelEvent>) {
+        if let Some(usage) = usage {
+            self.usage.overwrite(&usage);
+            self.is_counted = self.finish.is_some();
+            events.extend(self.counted().map(ModelEvent::Usage));
+        }
+    }
+
+    /// Nothing before the answer is over: a count of a part would be taken for that of all that was seen.
+    fn counted(&self) -> Option<Usage> {
+        self.usage.get("promptTokenCount").filter(|_| self.is_counted)?;
+        let count = |key: &str| self.usage.tokens(key).unwrap_or_default();
+        let thoughts = count("thoughtsTokenCount");
+        Some(Usage {
+            input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
+            output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
+            reasoning_tokens: thoughts,
+            cache_read_tokens: count("cachedContentTokenCount"),
+            cache_write_tokens: 0,
+            raw: Some(self.usage.to_json()),
+        })
+    }
+
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.counted();
+        error
+    }
+}
+
+impl StreamDecoder for Decoder {
+    /// A picture comes in one event, in base64: one of 4096 × 4096 pixels takes more than 16 MiB.
+    const MAX_EVENT_BYTES: usize = 64 << 20;
+
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    /// Only the end of the stream closes it: the last counts may come after the reason to stop.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    fn has_finished(&self) -> bool {
+        self.has_finished()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.counted()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+/// Returns whether a part says nothing beside its text.
+fn is_plain(part: &RawObject) -> bool {
+    part.fields().all(|(key, _)| matches!(key, "text" | "thought"))
+}
+
+fn spoken(thought: bool, text: String, native: Option<RawJson>) -> Part {
+    if thought { Part::Reasoning(Reasoning { text, native }) } else { Part::Text(Text { text, native }) }
+}
+
+fn opaque(native: &str, part: &RawObject) -> Part {
+    let kind = part.fields().map(|(key, _)| key).find(|key| !matches!(*key, "thought" | "thoughtSignature"));
+    let kind = kind.unwrap_or("thoughtSignature").to_owned();
+    Part::Opaque(Opaque { kind, native: RawJson(native.to_owned()) })
+}
+
+fn finish(reason: &str) -> Finish {
+    match reason {
+        "STOP" => Finish::Stop,
+        "MAX_TOKENS" => Finish::Length,
+        reason if withheld::FILTERS.contains(&reason) => Finish::ContentFilter,
+        _ => Finish::Other,
+    }
+}

@@ -1,0 +1,67 @@
+//! Why there is no answer: a filter's word for it, or a call that cannot be read.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::Finish;
+
+use crate::raw_json::RawObject;
+use crate::{ProviderError, finish};
+
+/// Reasons to stop that are a filter's
+/// (<https://ai.google.dev/api/generate-content#FinishReason>).
+pub(super) const FILTERS: &[&str] = &[
+    "SAFETY",
+    "RECITATION",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "MODEL_ARMOR",
+];
+
+/// The model wrote a call that Google could not read, or one of a tool that it was not offered. The next attempt
+/// often goes well.
+const SPOILT: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"];
+
+/// Returns whether an answer that ends for this reason holds nothing that can be used.
+pub(super) fn is_spoilt(reason: &str) -> bool {
+    SPOILT.contains(&reason)
+}
+
+/// The error for an answer that ended so; `None` for one that is an answer.
+pub(super) fn error(finish: Finish, envelope: &RawObject) -> Option<ProviderError> {
+    let reason = envelope.text("finishReason").unwrap_or_default();
+    let words = envelope.text("finishMessage");
+    if is_spoilt(&reason) {
+        let what = "the model's tool call could not be read";
+        return Some(finish::error(ErrorCode::ThirdParty, what, &[reason], words, envelope));
+    }
+    if finish != Finish::ContentFilter {
+        return None;
+    }
+    if FILTERS.contains(&reason.as_str()) {
+        let codes = [vec![reason], blocked(envelope)].concat();
+        return Some(finish::error(
+            ErrorCode::Refused,
+            "Google's filter withheld the answer",
+            &codes,
+            words,
+            envelope,
+        ));
+    }
+    let feedback = envelope.object("promptFeedback").unwrap_or_default();
+    let codes = [feedback.text("blockReason").into_iter().collect(), blocked(&feedback)].concat();
+    let words = feedback.text("blockReasonMessage");
+    Some(finish::error(ErrorCode::Refused, "Google's filter refused the request", &codes, words, envelope))
+}
+
+/// The categories that were over their limit.
+fn blocked(rated: &RawObject) -> Vec<String> {
+    let ratings = rated.list("safetyRatings");
+    let ratings = ratings.iter().filter_map(|rating| RawObject::parse(rating.get()));
+    ratings
+        .filter(|rating| rating.get("blocked") == Some("true"))
+        .filter_map(|it| it.text("category"))
+        .collect()
+}

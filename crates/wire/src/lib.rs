@@ -1,0 +1,42 @@
+//! The wire formats of model servers, read and written by pure functions: Chat Completions, Responses, Messages, Gemini
+//! and Ollama.
+//!
+//! Nothing here opens a socket, reads a clock or keeps state between calls. A quirk of one provider is handled in one
+//! place and serves everybody who reads that wire: the clients in `longhaul-providers`, the gateway, imports, agents
+//! that pose as models, and the fuzz targets.
+//!
+//! - [`chat`], [`responses`], [`messages`], [`gemini`], [`ollama`]: a [`Request`] to bytes, and the bytes of an answer
+//!   to [`ModelEvent`]s, one module for each wire.
+//! - [`server_error`], [`overflow`], [`refused_part`]: what an error means, in any server's words.
+//! - [`catalog`], [`Limits`]: what is known of models.
+//! - [`surrogates`], [`token_count`], [`validation`]: parts that all wires share.
+
+mod answer_size;
+pub mod catalog;
+pub mod chat;
+mod finish;
+pub mod gemini;
+mod limits;
+pub mod messages;
+mod model_call;
+pub mod ollama;
+pub mod overflow;
+pub mod raw_json;
+#[cfg(test)]
+mod recorded;
+pub mod refused_part;
+pub mod request_body;
+pub mod responses;
+pub mod server_error;
+mod settings;
+pub mod sse;
+mod stream_decoder;
+pub mod surrogates;
+pub mod token_count;
+pub mod validation;
+
+pub use answer_size::{AnswerSize, AnswerTooLarge, MAX_ARGUMENT_BYTES, MAX_PARTS, MAX_TOOL_CALLS};
+pub use limits::{Ability, Declared, LimitSource, Limits, Retention};
+pub use model_call::{ModelEvent, ProviderError, Request, ToolChoice, UNSUPPORTED};
+pub use settings::ModelSettings;
+pub use stream_decoder::StreamDecoder;

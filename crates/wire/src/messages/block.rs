@@ -1,0 +1,234 @@
+//! One content block, put together from its pieces.
+
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
+
+use crate::raw_json::{self, RawObject};
+use crate::{ModelEvent, ProviderError};
+
+/// The most fields of a block that grow in pieces. Known blocks have three.
+const MAX_GROWN: usize = 64;
+
+/// A content block that may still grow.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Its place in the answer, as the provider counts.
+    pub(super) index: u64,
+    kind: String,
+    /// The block as it began, and whatever replaced its fields since.
+    object: RawObject,
+    /// Texts of the block that grew, whole.
+    grown: Vec<(String, String)>,
+    /// The block's own bytes, as long as no piece was added.
+    untouched: Option<RawJson>,
+    /// Arguments so far, as text.
+    input: String,
+    /// Citations that came in pieces, in order.
+    citations: Vec<String>,
+    /// Which of the answer's tool calls it is.
+    pub(super) call: Option<usize>,
+    pub(super) done: bool,
+}
+
+impl Block {
+    /// A block that begins as `json`. `None` if that is no object.
+    pub(super) fn new(index: u64, json: &str) -> Option<Self> {
+        let object = RawObject::parse(json)?;
+        let kind = object.text("type").unwrap_or_default();
+        let untouched = Some(RawJson(json.to_owned()));
+        Some(Self {
+            index,
+            kind,
+            object,
+            grown: Vec::new(),
+            untouched,
+            input: String::new(),
+            citations: Vec::new(),
+            call: None,
+            done: false,
+        })
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        self.kind == "tool_use"
+    }
+
+    /// Returns whether it may grow for long and show nothing: reasoning that is withheld, arguments that come at
+    /// once.
+    pub(super) fn grows_unseen(&self) -> bool {
+        !self.done && self.kind != "text"
+    }
+
+    /// What a viewer is shown when the block begins: most blocks begin empty.
+    pub(super) fn begin(&self) -> Option<ModelEvent> {
+        let field = |key: &str| self.object.text(key).filter(|text| !text.is_empty());
+        match (self.kind.as_str(), self.call) {
+            ("text", _) => field("text").map(ModelEvent::Text),
+            ("thinking", _) => field("thinking").map(ModelEvent::Reasoning),
+            (_, Some(index)) => {
+                Some(ModelEvent::ToolInput { index, name: self.object.text("name"), delta: String::new() })
+            }
+            _ => None,
+        }
+    }
+
+    /// What a viewer is shown when the block ends: arguments that did not come in pieces.
+    pub(super) fn end(&self) -> Option<ModelEvent> {
+        let index = self.call.filter(|_| self.input.is_empty())?;
+        Some(ModelEvent::ToolInput { index, name: None, delta: self.arguments() })
+    }
+
+    /// Adds a piece. Known pieces are text, reasoning, signatures, arguments and citations; of others, strings
+    /// are appended to the block's field of that name, and anything else replaces it.
+    ///
+    /// # Errors
+    /// `third-party` for a known piece that nobody can read.
+    pub(super) fn grow(&mut self, delta: &RawObject) -> Result<Option<ModelEvent>, ProviderError> {
+        self.untouched = None;
+        match delta.text("type").as_deref() {
+            Some("input_json_delta") => {
+                let piece: Option<String> = delta.content("partial_json")?;
+                return Ok(piece.and_then(|piece| self.grow_input(&piece)));
+            }
+            Some("citations_delta") => self.cite(delta),
+            // What else a known piece says (a running count of tokens) is no part of the block.
+            Some("text_delta") => self.grow_only("text", delta)?,
+            Some("thinking_delta") => self.grow_only("thinking", delta)?,
+            Some("signature_delta") => self.grow_only("signature", delta)?,
+            _ => delta
+                .fields()
+                .filter(|(key, _)| *key != "type")
+                .for_each(|(key, value)| self.grow_field(key, value)),
+        }
+        let text = |key: &str| delta.text(key).filter(|text| !text.is_empty());
+        Ok(match self.kind.as_str() {
+            "text" => text("text").map(ModelEvent::Text),
+            "thinking" => text("thinking").map(ModelEvent::Reasoning),
+            _ => None,
+        })
+    }
+
+    fn grow_input(&mut self, piece: &str) -> Option<ModelEvent> {
+        self.input.push_str(piece);
+        let index = self.call.filter(|_| !piece.is_empty())?;
+        Some(ModelEvent::ToolInput { index, name: None, delta: piece.to_owned() })
+    }
+
+    fn grow_only(&mut self, key: &str, delta: &RawObject) -> Result<(), ProviderError> {
+        if let Some(more) = delta.content::<String>(key)? {
+            self.grow_text(key, &more);
+        }
+        Ok(())
+    }
+
+    fn grow_field(&mut self, key: &str, piece: &str) {
+        match serde_json::from_str::<String>(piece) {
+            Ok(more) => self.grow_text(key, &more),
+            Err(_) => self.replace(key, piece),
+        }
+    }
+
+    fn replace(&mut self, key: &str, piece: &str) {
+        self.grown.retain(|(name, _)| name != key);
+        if let Some(value) = raw_json::value(piece) {
+            self.object.set(key, value);
+        }
+    }
+
+    fn grow_text(&mut self, key: &str, more: &str) {
+        let is_full = self.grown.len() >= MAX_GROWN;
+        match self.grown.iter_mut().find(|(name, _)| name == key) {
+            Some((_, text)) => text.push_str(more),
+            None if !is_full => {
+                let before = self.object.text(key).unwrap_or_default();
+                self.grown.push((key.to_owned(), before + more));
+            }
+            None => {}
+        }
+    }
+
+    fn text_of(&self, key: &str) -> Option<String> {
+        let grown = self.grown.iter().find(|(name, _)| name == key);
+        grown.map(|(_, text)| text.clone()).or_else(|| self.object.text(key))
+    }
+
+    fn cite(&mut self, delta: &RawObject) {
+        let Some(citation) = delta.get("citation") else { return };
+        if self.citations.is_empty() {
+            self.citations = self.object.list("citations").iter().map(|one| one.get().to_owned()).collect();
+            // The place among the fields; the list itself is written when the block is.
+            if let Some(list) = raw_json::value("[0]") {
+                self.object.set("citations", list);
+            }
+        }
+        self.citations.push(citation.to_owned());
+    }
+
+    /// The part it is. `None` for text and reasoning without content.
+    pub(super) fn part(&self) -> Option<Part> {
+        match self.kind.as_str() {
+            "text" => self.text(),
+            "thinking" | "redacted_thinking" => self.reasoning(),
+            "tool_use" => Some(Part::ToolCall(self.tool_call())),
+            _ => Some(Part::Opaque(Opaque { kind: self.kind.clone(), native: self.whole() })),
+        }
+    }
+
+    fn text(&self) -> Option<Part> {
+        let text = self.text_of("text").filter(|text| !text.is_empty())?;
+        Some(Part::Text(Text { text, native: self.native_beyond(&["type", "text"]) }))
+    }
+
+    /// Reasoning without signature was cut off: its provider would refuse it, so there is nothing to send back.
+    fn reasoning(&self) -> Option<Part> {
+        let text = self.text_of("thinking").unwrap_or_default();
+        let proof = if self.kind == "thinking" { "signature" } else { "data" };
+        let proven = self.text_of(proof).is_some_and(|proof| !proof.is_empty());
+        let native = proven.then(|| self.whole());
+        (proven || !text.is_empty()).then_some(Part::Reasoning(Reasoning { text, native }))
+    }
+
+    fn tool_call(&self) -> ToolCall {
+        let id = self.object.text("id").filter(|id| !id.is_empty());
+        let unnamed = || format!("call_{}", self.call.unwrap_or_default());
+        ToolCall {
+            call_id: id.clone().unwrap_or_else(unnamed).into(),
+            name: self.object.text("name").unwrap_or_default(),
+            arguments: self.arguments(),
+            provider_id: id,
+            native: self.native_beyond(&["type", "id", "name", "input"]),
+        }
+    }
+
+    /// Arguments come in pieces, or whole at the beginning.
+    fn arguments(&self) -> String {
+        match self.input.is_empty() {
+            true => self.object.get("input").unwrap_or("{}").to_owned(),
+            false => self.input.clone(),
+        }
+    }
+
+    /// The block, kept if it has content beyond these fields.
+    fn native_beyond(&self, known: &[&str]) -> Option<RawJson> {
+        let more = |(key, value): (&str, &str)| !known.contains(&key) && !matches!(value, "null" | "[]");
+        self.object.fields().any(more).then(|| self.whole())
+    }
+
+    fn whole(&self) -> RawJson {
+        if let Some(untouched) = &self.untouched {
+            return untouched.clone();
+        }
+        let mut whole = self.object.clone();
+        if let Some(list) = raw_json::value(&format!("[{}]", self.citations.join(",")))
+            && !self.citations.is_empty()
+        {
+            whole.set("citations", list);
+        }
+        for (key, text) in &self.grown {
+            whole.set_text(key, text);
+        }
+        if let Some(input) = raw_json::value(&self.input) {
+            whole.set("input", input);
+        }
+        whole.to_json()
+    }
+}

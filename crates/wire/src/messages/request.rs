@@ -1,0 +1,231 @@
+//! From a [`Request`] to the bytes that are sent.
+//!
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes, but for
+//! the cache marks: what stays (model, options, tools, system prompt) comes before the messages, what may
+//! change (thinking, the choice of tools, the output limit) after them. That is more than thrift: newer models
+//! refuse their own signed reasoning where anything before it has changed.
+
+mod assistant;
+mod names;
+mod server_tools;
+mod thinking;
+mod turns;
+mod user;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Cache, MessagesConfig};
+use crate::request_body::RequestBody;
+use crate::{ProviderError, Request, ToolChoice};
+
+pub use assistant::encode_parts;
+
+/// The output limit where nobody gave one, which the API demands: the smallest that any model has, in tokens.
+pub const MAX_TOKENS: u64 = 4_096;
+
+/// The schema of a tool of which only the name is known.
+const ANY_INPUT: &str = r#"{"type":"object"}"#;
+
+/// Fields that no configuration replaces, and `thinking`, which has its own place.
+const OURS: &[&str] = &["model", "system", "messages", "stream", "thinking"];
+
+/// Configured fields that the counting endpoint takes too; it refuses all others.
+/// Source: `MessageCountTokensParams` of Anthropic's SDK for Python, 2.12.0.
+const COUNTED: &[&str] = &[
+    "billing_policy",
+    "cache_control",
+    "compaction",
+    "context_management",
+    "mcp_servers",
+    "output_config",
+    "speed",
+    "tool_choice",
+    "tools",
+];
+
+/// What the server is to do with reasoning that was signed before the conversation was edited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stale {
+    /// Nothing is said: whatever is usual for the model and the account.
+    #[default]
+    Unsaid,
+    /// It is asked to leave that out, instead of refusing the request.
+    Drop,
+}
+
+/// The body of a streamed call.
+///
+/// # Errors
+/// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
+/// assistant message holds a tool result.
+pub fn encode(request: &Request, config: &MessagesConfig) -> Result<Bytes, ProviderError> {
+    call(request, config, Stale::Unsaid)
+}
+
+/// The body of a streamed call.
+///
+/// # Errors
+/// As [`encode`].
+pub fn call(request: &Request, config: &MessagesConfig, stale: Stale) -> Result<Bytes, ProviderError> {
+    let own;
+    let config = match request.fields.is_empty() {
+        true => config,
+        false => {
+            own = MessagesConfig {
+                settings: config.settings.with_fields(&request.fields).into_owned(),
+                ..config.clone()
+            };
+            &own
+        }
+    };
+    write(request, config, stale, &config.settings.body, true)
+}
+
+/// The body that asks how many tokens the call would read.
+///
+/// # Errors
+/// As [`encode`].
+pub fn count(request: &Request, config: &MessagesConfig, stale: Stale) -> Result<Bytes, ProviderError> {
+    let configured = config.settings.body.iter();
+    let counted = configured.filter(|(name, _)| COUNTED.contains(&name.as_str()));
+    let counted = counted.map(|(name, value)| (name.clone(), value.clone())).collect();
+    write(request, config, stale, &counted, false)
+}
+
+fn write(
+    request: &Request,
+    config: &MessagesConfig,
+    stale: Stale,
+    declared: &Map<String, Value>,
+    answer: bool,
+) -> Result<Bytes, ProviderError> {
+    let mark = Mark::of(config);
+    let tools = tools(request, mark)?;
+    let mut body = RequestBody::default();
+    body.put("model", &config.settings.model)?;
+    body.put_declared(declared, OURS)?;
+    if !tools.is_empty() {
+        body.put_unless(declared, "tools", &tools)?;
+    }
+    if !request.system.trim().is_empty() {
+        body.put("system", &[user::Block::text(Cow::Borrowed(&request.system)).marked(mark)])?;
+    }
+    if answer {
+        body.put("stream", &true)?;
+    }
+    body.put("messages", &turns::encode(request, config, stale, mark)?)?;
+    let thinking = thinking::of(request, config, stale);
+    if let Some(thinking) = &thinking {
+        body.put("thinking", thinking)?;
+    }
+    if let Some(choice) = Choice::of(request, &tools) {
+        body.put_unless(declared, "tool_choice", &choice)?;
+    }
+    if answer {
+        body.put_unless(declared, "max_tokens", &max_tokens(request, config, thinking.as_ref()))?;
+    }
+    Ok(body.finish())
+}
+
+/// The limit that was asked for. A thinking budget must stay below it, so it comes on top where it does not.
+fn max_tokens(request: &Request, config: &MessagesConfig, thinking: Option<&Value>) -> u64 {
+    let asked = request.max_output_tokens.or(config.settings.declared.max_output).unwrap_or(MAX_TOKENS);
+    let budget = thinking.and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
+    budget.filter(|budget| *budget >= asked).map_or(asked, |budget| asked.saturating_add(budget))
+}
+
+/// The end of something that the server is asked to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Mark {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<&'static str>,
+}
+
+impl Mark {
+    /// None where the configuration sets its own: the API takes four in all.
+    fn of(config: &MessagesConfig) -> Option<Self> {
+        let ttl = match config.cache {
+            Cache::Off => return None,
+            Cache::FiveMinutes => None,
+            Cache::OneHour => Some("1h"),
+        };
+        let own = config.settings.body.contains_key("cache_control");
+        (!own).then_some(Self { r#type: "ephemeral", ttl })
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Mark>,
+}
+
+/// The tools, the last one marked. A conversation with calls is refused without: where the caller lists none,
+/// those that were called are named, and [`Choice`] forbids them.
+fn tools(request: &Request, mark: Option<Mark>) -> Result<Vec<Tool<'_>>, ProviderError> {
+    let listed = request
+        .tools
+        .iter()
+        .map(|spec| (spec.name.as_str(), spec.description.as_str(), spec.parameters.as_str()));
+    let called = || {
+        let mut seen = BTreeSet::new();
+        let calls = request.messages.iter().flat_map(|message| message.tool_calls());
+        let names = calls.map(|call| call.name.as_str()).filter(move |name| seen.insert(*name));
+        names.map(|name| (name, "", ANY_INPUT))
+    };
+    let known: Vec<_> = if request.tools.is_empty() { called().collect() } else { listed.collect() };
+    let last = known.len().saturating_sub(1);
+    let tools = known.into_iter().enumerate().map(|(at, (name, description, schema))| {
+        let input_schema =
+            raw(schema).ok_or_else(|| invalid(format!("the schema of tool `{name}` is no JSON")))?;
+        Ok(Tool { name, description, input_schema, cache_control: mark.filter(|_| at == last) })
+    });
+    tools.collect()
+}
+
+/// Whether the model may, must or must not ask for a tool.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Choice<'a> {
+    None,
+    Any,
+    Tool { name: &'a str },
+}
+
+impl<'a> Choice<'a> {
+    /// The API takes a choice only beside tools.
+    fn of(request: &'a Request, tools: &[Tool<'_>]) -> Option<Self> {
+        match &request.tool_choice {
+            _ if tools.is_empty() => None,
+            _ if request.tools.is_empty() => Some(Self::None),
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some(Self::None),
+            ToolChoice::Required => Some(Self::Any),
+            ToolChoice::Named(name) => Some(Self::Tool { name }),
+        }
+    }
+}
+
+/// Somebody's JSON, to be embedded byte for byte.
+fn raw(json: &str) -> Option<&RawValue> {
+    serde_json::from_str(json).ok()
+}
+
+fn invalid(message: String) -> ProviderError {
+    ProviderError::new(ErrorCode::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! What a model said, as content blocks.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Message, Origin, Part, RawJson, Reasoning, ToolCall, given_arguments};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::names::Names;
+use super::{invalid, raw};
+use crate::raw_json::{self as somebody, RawObject};
+use crate::{ProviderError, UNSUPPORTED};
+
+/// A content block of an assistant message.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Said<'a> {
+    /// As the model wrote it.
+    Kept(&'a RawValue),
+    /// As the model wrote it, but for its name or for arguments that nobody takes.
+    Mended(Box<RawValue>),
+    Told(Told<'a>),
+}
+
+/// A block put together from a neutral part.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Told<'a> {
+    Text { text: Cow<'a, str> },
+    ToolUse { id: String, name: &'a str, input: Cow<'a, RawValue> },
+}
+
+/// What decides how a message is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Manner {
+    /// Whether the model that is asked wrote it.
+    pub(super) own: bool,
+    /// Whether it is to go on where this message ends.
+    pub(super) last: bool,
+    /// Whether its reasoning stays behind although it is its own.
+    pub(super) without_reasoning: bool,
+}
+
+/// The content blocks of an assistant message, in order.
+///
+/// What `target` wrote goes back byte for byte. What another model wrote goes as text and tool calls; its
+/// reasoning and its own blocks stay behind. Arguments that are no JSON object are wrapped in one.
+///
+/// # Errors
+/// `invalid-request` for a tool result, which has no place here.
+pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
+    let manner = Manner { own: somebody::is_own(message, target), ..Manner::default() };
+    let said = blocks(message.parts.iter(), manner, &mut Names::default())?;
+    let written = said.iter().map(|block| serde_json::to_string(block).map(RawJson));
+    written.collect::<Result<_, _>>().map_err(|error| invalid(format!("a block is no JSON: {error}")))
+}
+
+/// The content blocks of these parts.
+///
+/// # Errors
+/// As [`encode_parts`].
+pub(super) fn blocks<'a>(
+    parts: impl Iterator<Item = &'a Part>,
+    manner: Manner,
+    names: &mut Names<'a>,
+) -> Result<Vec<Said<'a>>, ProviderError> {
+    let mut parts = parts.peekable();
+    let mut said = Vec::new();
+    while let Some(part) = parts.next() {
+        let open = manner.last && parts.peek().is_none();
+        said.extend(block(part, manner, open, names)?);
+    }
+    Ok(said)
+}
+
+/// `open`: the model is to go on with this very block.
+fn block<'a>(
+    part: &'a Part,
+    manner: Manner,
+    open: bool,
+    names: &mut Names<'a>,
+) -> Result<Option<Said<'a>>, ProviderError> {
+    let own = |kinds| somebody::native(part).filter(|_| manner.own).and_then(|native| kept(native, kinds));
+    Ok(match part {
+        // The API refuses blank text blocks, even its own.
+        Part::Text(text) if text.text.trim().is_empty() => None,
+        Part::Text(text) => Some(own(&["text"]).map_or_else(|| told(&text.text, open), Said::Kept)),
+        Part::Reasoning(_) if manner.without_reasoning => None,
+        Part::Reasoning(reasoning) => own_reasoning(reasoning, manner.own).map(Said::Kept),
+        Part::Opaque(_) => own(&[]).map(Said::Kept),
+        Part::ToolCall(call) => Some(tool_use(call, own(&["tool_use"]), manner.own, names)),
+        Part::Image(_) | Part::File(_) => Some(told(UNSUPPORTED, false)),
+        Part::ToolResult(_) => return Err(somebody::misplaced(part)),
+    })
+}
+
+/// The API refuses a request that ends with a blank.
+fn told(text: &str, open: bool) -> Said<'_> {
+    let text = if open { text.trim_end() } else { text };
+    Said::Told(Told::Text { text: Cow::Borrowed(text) })
+}
+
+/// Reasoning that its model takes back.
+pub(super) fn own_reasoning(reasoning: &Reasoning, own: bool) -> Option<&RawValue> {
+    kept(reasoning.native.as_ref().filter(|_| own)?, &["thinking", "redacted_thinking"])
+}
+
+/// The bytes of a block, if it is one of this wire and of one of these kinds; of any kind if none is named.
+fn kept<'a>(native: &'a RawJson, kinds: &[&str]) -> Option<&'a RawValue> {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+    }
+    let typed: Typed<'_> = serde_json::from_str(native.as_str()).ok()?;
+    let known = kinds.is_empty() || kinds.contains(&typed.r#type.as_ref());
+    known.then(|| raw(native.as_str())).flatten()
+}
+
+fn tool_use<'a>(
+    call: &'a ToolCall,
+    native: Option<&'a RawValue>,
+    own: bool,
+    names: &mut Names<'a>,
+) -> Said<'a> {
+    let id = names.give(call, own);
+    let input = input(&call.arguments);
+    let Some(native) = native else {
+        return Said::Told(Told::ToolUse { id, name: &call.name, input });
+    };
+    match mended(native, &id, &input) {
+        Some(mended) => Said::Mended(mended),
+        None => Said::Kept(native),
+    }
+}
+
+/// The block with that name and these arguments; `None` if it has them already.
+fn mended(native: &RawValue, id: &str, input: &RawValue) -> Option<Box<RawValue>> {
+    let mut block = RawObject::parse(native.get())?;
+    if block.text("id").as_deref() == Some(id) && block.get("input") == Some(input.get()) {
+        return None;
+    }
+    block.set_text("id", id);
+    block.set("input", input.to_owned());
+    somebody::value(block.to_json().as_str())
+}
+
+/// Exactly the model's bytes, as long as they are a JSON object. Others the API refuses, and with them the whole
+/// conversation: those are wrapped, so that the model still sees what it wrote.
+fn input(arguments: &str) -> Cow<'_, RawValue> {
+    let written = given_arguments(arguments);
+    match raw(written).filter(|json| is_sound_object(json.get())) {
+        Some(json) => Cow::Borrowed(json),
+        None => Cow::Owned(wrapped(arguments)),
+    }
+}
+
+fn wrapped(arguments: &str) -> Box<RawValue> {
+    let wrapped = serde_json::json!({ "invalid_json": arguments });
+    serde_json::value::to_raw_value(&wrapped).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// Half a character, written as an escape, is JSON to some parsers and not to the API's.
+fn is_sound_object(json: &str) -> bool {
+    let sound = || serde_json::from_str::<serde_json::Value>(json).is_ok();
+    RawObject::parse(json).is_some() && (!json.contains("\\u") || sound())
+}

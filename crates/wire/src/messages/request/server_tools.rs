@@ -1,0 +1,48 @@
+//! Tools that the server ran itself. A call of one that was cut off before its result came is refused later,
+//! and with it the conversation.
+
+use std::collections::BTreeSet;
+
+use longhaul_core::message::{Part, RawJson};
+
+use crate::Request;
+use crate::raw_json::RawObject;
+
+/// Kinds of blocks that await a result.
+const CALLS: &[&str] = &["server_tool_use", "mcp_tool_use"];
+
+/// The ids of the server's calls that something in the request belongs to: a result, or a call of ours that
+/// was made from inside it.
+#[derive(Debug, Default)]
+pub(super) struct Answered(BTreeSet<String>);
+
+impl Answered {
+    pub(super) fn of(request: &Request) -> Self {
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        Self(parts.filter_map(belongs_to).collect())
+    }
+
+    /// Returns whether the part may be sent.
+    pub(super) fn allows(&self, part: &Part) -> bool {
+        match part {
+            Part::Opaque(block) if CALLS.contains(&block.kind.as_str()) => {
+                id(&block.native, "id").is_some_and(|id| self.0.contains(&id))
+            }
+            _ => true,
+        }
+    }
+}
+
+fn belongs_to(part: &Part) -> Option<String> {
+    match part {
+        Part::Opaque(block) => id(&block.native, "tool_use_id"),
+        Part::ToolCall(call) => {
+            RawObject::parse(call.native.as_ref()?.as_str())?.object("caller")?.text("tool_id")
+        }
+        _ => None,
+    }
+}
+
+fn id(block: &RawJson, key: &str) -> Option<String> {
+    RawObject::parse(block.as_str())?.text(key)
+}

@@ -1,0 +1,73 @@
+//! What a request says of thinking: what is configured, except where the API would refuse it.
+
+use longhaul_core::message::{Message, Part, Role};
+use serde_json::{Value, json};
+
+use super::super::MessagesConfig;
+use super::{Stale, assistant};
+use crate::raw_json;
+use crate::{Request, ToolChoice};
+
+/// The field `thinking`, if there is to be one.
+///
+/// With a fixed budget the API takes neither a forced tool nor a turn whose first answer lost its reasoning,
+/// for example to a change of the model: such requests go without.
+pub(super) fn of(request: &Request, config: &MessagesConfig, stale: Stale) -> Option<Value> {
+    let configured = config.settings.body.get("thinking");
+    let has_budget = kind(configured) == Some("enabled");
+    if has_budget && (is_forced(request) || lost_its_reasoning(request, config)) {
+        return None;
+    }
+    match (configured, stale) {
+        (Some(Value::Null), _) => None,
+        (configured, Stale::Unsaid) => configured.cloned(),
+        (configured, Stale::Drop) => Some(dropping(configured)),
+    }
+}
+
+/// Returns whether all reasoning stays behind: some of it is stale, and the request does not think, so that the
+/// server cannot be asked to sort it out.
+pub(super) fn leaves_reasoning_out(config: &MessagesConfig, stale: Stale) -> bool {
+    let configured = config.settings.body.get("thinking");
+    let can_ask = matches!(kind(configured), Some("adaptive" | "enabled")) || configured.is_none();
+    stale == Stale::Drop && !can_ask
+}
+
+/// Source: Anthropic's page "Preserved thinking" and `ThinkingConfigAdaptiveParam` of its SDK for Python, 2.12.0.
+fn dropping(configured: Option<&Value>) -> Value {
+    let mut thinking = configured.cloned().unwrap_or_else(|| json!({ "type": "adaptive" }));
+    let thinks = matches!(kind(Some(&thinking)), Some("adaptive" | "enabled"));
+    if let Some(fields) = thinking.as_object_mut().filter(|_| thinks) {
+        fields.entry("block_binding").or_insert_with(|| json!({ "prefix_mismatch_behavior": "drop_block" }));
+    }
+    thinking
+}
+
+fn kind(thinking: Option<&Value>) -> Option<&str> {
+    thinking?.get("type")?.as_str()
+}
+
+fn is_forced(request: &Request) -> bool {
+    !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
+}
+
+/// Returns whether the turn that is going on asked for tools and its first answer does not begin with reasoning.
+fn lost_its_reasoning(request: &Request, config: &MessagesConfig) -> bool {
+    let messages = &request.messages;
+    let begins =
+        |at: &usize| messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool);
+    let start = (0..messages.len()).rev().find(begins).unwrap_or_default();
+    let turn = &messages[start..];
+    let first = turn.iter().find(|message| message.role == Role::Assistant);
+    let asked = turn.iter().any(|message| message.role == Role::Tool);
+    asked && first.is_some_and(|answer| !begins_with_reasoning(answer, config))
+}
+
+fn begins_with_reasoning(answer: &Message, config: &MessagesConfig) -> bool {
+    let own = raw_json::is_own(answer, &config.origin());
+    let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+    match answer.parts.iter().find(|part| !blank(part)) {
+        Some(Part::Reasoning(reasoning)) => assistant::own_reasoning(reasoning, own).is_some(),
+        _ => false,
+    }
+}

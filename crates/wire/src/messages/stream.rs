@@ -1,0 +1,235 @@
+//! From the payloads of a stream to the events of one model call.
+
+use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::usage::Usage;
+
+use super::block::Block;
+use super::unfinished;
+use crate::StreamDecoder;
+use crate::raw_json::{self, RawObject};
+use crate::server_error;
+use crate::{AnswerSize, ModelEvent, ProviderError};
+
+/// Counts of what was read. Each report gives all of them, or none.
+const INPUT_COUNTS: &[&str] = &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+
+/// Reads one answer, payload by payload.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    blocks: Vec<Block>,
+    /// The places in `blocks` of those that may still grow.
+    open: Vec<usize>,
+    size: AnswerSize,
+    /// The newest snapshot of each count.
+    usage: RawObject,
+    /// What was said of the answer as a whole, without its content and its counts.
+    envelope: RawObject,
+    closed: bool,
+}
+
+impl Decoder {
+    /// Takes the data of one event, or a whole message that was not streamed.
+    ///
+    /// # Errors
+    /// The error the provider put there, as its type says; `third-party` for what is no JSON object;
+    /// `truncated-stream` for JSON that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        if payload.is_empty() || payload == "[DONE]" {
+            return Ok(Vec::new());
+        }
+        let event: RawObject = serde_json::from_str(payload)
+            .map_err(|error| self.with_usage(raw_json::unreadable(payload, &error)))?;
+        match event.text("type").as_deref() {
+            Some("message_start") => Ok(self.start(event.object("message").unwrap_or_default())),
+            Some("content_block_start") => self.open(&event).map_err(|error| self.with_usage(error)),
+            Some("content_block_delta") => self.grow(&event).map_err(|error| self.with_usage(error)),
+            Some("content_block_stop") => Ok(self.stop(event.number("index").unwrap_or_default())),
+            Some("message_delta") => Ok(self.conclude(&event)),
+            Some("message_stop") => {
+                self.closed = true;
+                Ok(Vec::new())
+            }
+            Some("message") => self.whole(&event).map_err(|error| self.with_usage(error)),
+            Some("error") => Err(self.with_usage(server_error::from_answer(payload))),
+            None if event.get("error").is_some() => Err(self.with_usage(server_error::from_answer(payload))),
+            None if event.get("content").is_some() => {
+                self.whole(&event).map_err(|error| self.with_usage(error))
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns whether nothing more can follow.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party`
+    /// if it was paused. What was used is in the error.
+    pub fn finish(self) -> Result<Answer, ProviderError> {
+        if !self.closed {
+            return Err(self.with_usage(raw_json::truncated()));
+        }
+        let parts: Vec<Part> = self.blocks.iter().filter_map(Block::part).collect();
+        let reason = self.envelope.text("stop_reason");
+        if let Some(error) = unfinished::error(reason.as_deref(), &self.envelope) {
+            return Err(self.with_usage(error));
+        }
+        let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
+        Ok(Answer { finish: finish(reason.as_deref(), &parts), parts, usage: self.counted(), envelope })
+    }
+
+    /// A second beginning in one stream is a gateway's new attempt: the first one is void.
+    fn start(&mut self, message: RawObject) -> Vec<ModelEvent> {
+        *self = Self::default();
+        self.describe(&message, &["content", "usage"]);
+        self.report(message.object("usage"))
+    }
+
+    /// Takes over what is said of the answer, but for fields that are kept elsewhere.
+    fn describe(&mut self, said: &RawObject, kept_elsewhere: &[&str]) {
+        for (key, value) in said.fields().filter(|(key, _)| !kept_elsewhere.contains(key)) {
+            let says = value != "null" || self.envelope.get(key).is_none();
+            if let Some(value) = raw_json::value(value).filter(|_| says) {
+                self.envelope.set(key, value);
+            }
+        }
+    }
+
+    fn open(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
+        let index = event.number("index").unwrap_or(self.blocks.len() as u64);
+        let begin = event.get("content_block").map(|json| self.begin(index, json)).transpose()?;
+        Ok(begin.flatten().into_iter().collect())
+    }
+
+    fn begin(&mut self, index: u64, json: &str) -> Result<Option<ModelEvent>, ProviderError> {
+        let mut block = Block::new(index, json).ok_or_else(|| raw_json::garbled("content_block", json))?;
+        match block.is_call() {
+            true => block.call = Some(self.size.add_call()?),
+            false => self.size.add_part()?,
+        }
+        let begin = block.begin();
+        self.open.push(self.blocks.len());
+        self.blocks.push(block);
+        Ok(begin)
+    }
+
+    /// A piece of a block that was never begun, or is over, is content that has no place.
+    fn grow(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
+        let index = event.number("index").unwrap_or_default();
+        let Some(delta) = event.content::<RawObject>("delta")? else { return Ok(Vec::new()) };
+        let block = self.block(index).ok_or_else(|| raw_json::garbled("delta", delta.to_json().as_str()))?;
+        Ok(block.grow(&delta)?.into_iter().collect())
+    }
+
+    fn stop(&mut self, index: u64) -> Vec<ModelEvent> {
+        let Some(block) = self.block(index) else { return Vec::new() };
+        block.done = true;
+        let done = block.part().map(ModelEvent::PartDone);
+        let events = block.end().into_iter().chain(done).collect();
+        self.open.retain(|at| !self.blocks[*at].done);
+        events
+    }
+
+    /// The open block of that place.
+    fn block(&mut self, index: u64) -> Option<&mut Block> {
+        let at = self.open.iter().rev().find(|at| self.blocks[**at].index == index)?;
+        self.blocks.get_mut(*at)
+    }
+
+    fn conclude(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        self.describe(&event.object("delta").unwrap_or_default(), &[]);
+        self.describe(event, &["type", "delta", "usage"]);
+        self.report(event.object("usage"))
+    }
+
+    fn whole(&mut self, message: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
+        let mut events = Vec::new();
+        for (index, json) in (0..).zip(message.contents("content")?) {
+            events.extend(self.begin(index, json.get())?);
+            events.extend(self.stop(index));
+        }
+        self.describe(message, &["content", "usage"]);
+        events.extend(self.report(message.object("usage")));
+        self.closed = true;
+        Ok(events)
+    }
+
+    /// Each report is a snapshot of the whole call: its counts replace the older ones, also where they are
+    /// smaller (the server itself has compacted). Gateways that count only output close with zeros, which
+    /// say nothing.
+    fn report(&mut self, usage: Option<RawObject>) -> Vec<ModelEvent> {
+        let Some(mut usage) = usage else { return Vec::new() };
+        if INPUT_COUNTS.iter().all(|key| usage.tokens(key).unwrap_or_default() == 0) {
+            for key in INPUT_COUNTS {
+                if let Some(known) = self.usage.get(key).and_then(raw_json::value) {
+                    usage.set(key, known);
+                }
+            }
+        }
+        self.usage.overwrite(&usage);
+        self.counted().map(ModelEvent::Usage).into_iter().collect()
+    }
+
+    fn counted(&self) -> Option<Usage> {
+        let count = |key: &str| self.usage.tokens(key).unwrap_or_default();
+        self.usage.get("output_tokens").or(self.usage.get("input_tokens"))?;
+        let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+        let details = self.usage.object("output_tokens_details");
+        Some(Usage {
+            input_tokens: count("input_tokens").saturating_add(read).saturating_add(written),
+            output_tokens: count("output_tokens"),
+            reasoning_tokens: details
+                .and_then(|details| details.tokens("thinking_tokens"))
+                .unwrap_or_default(),
+            cache_read_tokens: read,
+            cache_write_tokens: written,
+            raw: Some(self.usage.to_json()),
+        })
+    }
+
+    fn with_usage(&self, mut error: ProviderError) -> ProviderError {
+        error.usage = self.counted();
+        error
+    }
+}
+
+impl StreamDecoder for Decoder {
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn works_unseen(&self) -> bool {
+        self.blocks.last().is_some_and(Block::grows_unseen)
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.counted()
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+/// Why the model stopped. The provider's own word is in the envelope: it tells a full window
+/// (`model_context_window_exceeded`) from an output limit.
+fn finish(reason: Option<&str>, parts: &[Part]) -> Finish {
+    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    match reason {
+        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+        Some("compaction") => Finish::Other,
+        // Gateways name the other reasons carelessly: whether there are calls decides.
+        _ if has_calls => Finish::ToolCalls,
+        Some("end_turn" | "stop_sequence") => Finish::Stop,
+        _ => Finish::Other,
+    }
+}

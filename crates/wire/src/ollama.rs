@@ -1,0 +1,11 @@
+//! Ollama's native API, `/api/chat`. Its OpenAI route takes no window size and cannot be told to refuse instead of
+//! cutting silently; this route takes both.
+
+mod messages;
+pub mod request;
+mod stream;
+
+pub use self::stream::Decoder;
+
+/// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
+pub const API: &str = "ollama";

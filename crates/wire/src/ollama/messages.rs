@@ -1,0 +1,208 @@
+//! The conversation, message by message.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{
+    Media, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::API;
+use super::request::invalid;
+use crate::raw_json::{self, RawObject};
+use crate::{ModelSettings, ProviderError, Request, UNSUPPORTED};
+
+/// A message as it is written.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Written<'a> {
+    role: &'static str,
+    content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Call<'a> {
+    /// As Ollama wrote it.
+    Native(&'a RawValue),
+    Ours {
+        id: &'a str,
+        function: Function<'a>,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a RawValue,
+}
+
+/// All messages, the system prompt first.
+///
+/// # Errors
+/// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
+/// JSON object.
+pub(super) fn encode<'a>(
+    request: &'a Request,
+    settings: &'a ModelSettings,
+) -> Result<Vec<Written<'a>>, ProviderError> {
+    let mut writer = Writer::new(request, settings);
+    for (index, message) in request.messages.iter().enumerate() {
+        match message.role {
+            Role::Assistant => writer.assistant(message, index)?,
+            Role::User | Role::Tool => writer.user_or_tool(message)?,
+        }
+    }
+    writer.flush();
+    Ok(writer.written)
+}
+
+struct Writer<'a> {
+    request: &'a Request,
+    target: Origin,
+    written: Vec<Written<'a>>,
+    /// What the next user message says: pictures that tools gave too. They wait until all results of the step
+    /// are written, since nothing may stand between those.
+    waiting: Option<Written<'a>>,
+    /// The calls so far: their names on this wire, and their tools.
+    calls: BTreeMap<&'a CallId, (Option<&'a str>, &'a str)>,
+    /// Messages from here on belong to the turn that is going on.
+    turn_start: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(request: &'a Request, settings: &ModelSettings) -> Self {
+        let system = Written { role: "system", content: request.system.clone(), ..Written::default() };
+        let last_user = request.messages.iter().rposition(|message| message.role == Role::User);
+        Self {
+            request,
+            target: settings.origin(API),
+            written: (!request.system.is_empty()).then_some(system).into_iter().collect(),
+            waiting: None,
+            calls: BTreeMap::new(),
+            turn_start: last_user.unwrap_or_default(),
+        }
+    }
+
+    fn user_or_tool(&mut self, message: &'a Message) -> Result<(), ProviderError> {
+        for part in &message.parts {
+            match part {
+                Part::ToolResult(result) => self.tool_result(result)?,
+                Part::Text(text) => self.waiting().content.push_str(&text.text),
+                Part::Image(media) => self.waiting_image(media),
+                _ => self.waiting().content.push_str(UNSUPPORTED),
+            }
+        }
+        if message.role == Role::User {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn waiting(&mut self) -> &mut Written<'a> {
+        self.waiting.get_or_insert_with(|| Written { role: "user", ..Written::default() })
+    }
+
+    fn waiting_image(&mut self, media: &Media) {
+        let image = self.request.media.get(&media.blob.hash).map(|bytes| STANDARD.encode(bytes));
+        match image {
+            Some(image) => self.waiting().images.push(image),
+            None => self.waiting().content.push_str(UNSUPPORTED),
+        }
+    }
+
+    /// Writes what waits as one user message.
+    fn flush(&mut self) {
+        self.written.extend(self.waiting.take());
+    }
+
+    fn tool_result(&mut self, result: &'a ToolResult) -> Result<(), ProviderError> {
+        let Some((tool_call_id, tool)) = self.calls.get(&result.call_id).copied() else {
+            return Err(invalid(format!("the result of call `{}` has no call before it", result.call_id)));
+        };
+        let mut content = String::new();
+        for part in &result.content {
+            match part {
+                Part::Text(text) => content.push_str(&text.text),
+                Part::Image(media) if self.request.media.contains_key(&media.blob.hash) => {
+                    content.push_str("[the image follows in the next user message]");
+                    self.waiting().content.push_str(&format!("[image given by {tool}]"));
+                    self.waiting_image(media);
+                }
+                _ => content.push_str(UNSUPPORTED),
+            }
+        }
+        if content.is_empty() {
+            content.push_str(no_words(result.status));
+        }
+        self.written.push(Written {
+            role: "tool",
+            content,
+            tool_name: Some(tool),
+            tool_call_id,
+            ..Written::default()
+        });
+        Ok(())
+    }
+
+    /// Thinking goes back to the model that thought it, and only in the turn that is going on: templates drop
+    /// that of earlier turns.
+    fn assistant(&mut self, message: &'a Message, index: usize) -> Result<(), ProviderError> {
+        self.flush();
+        let own = raw_json::is_own(message, &self.target);
+        let mut written = Written { role: "assistant", ..Written::default() };
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => written.content.push_str(&text.text),
+                Part::Reasoning(reasoning) if own && index > self.turn_start => {
+                    written.thinking.get_or_insert_default().push_str(&reasoning.text);
+                }
+                Part::Reasoning(_) | Part::Opaque(_) => {}
+                Part::ToolCall(call) => written.tool_calls.push(self.call(call, own)?),
+                Part::Image(_) | Part::File(_) => written.content.push_str(UNSUPPORTED),
+                Part::ToolResult(_) => return Err(raw_json::misplaced(part)),
+            }
+        }
+        self.written.push(written);
+        Ok(())
+    }
+
+    /// Ollama's own call as it came; another's with our name for it, which its result repeats.
+    fn call(&mut self, call: &'a ToolCall, own: bool) -> Result<Call<'a>, ProviderError> {
+        let native =
+            call.native.as_ref().filter(|_| own).and_then(|raw| serde_json::from_str(raw.as_str()).ok());
+        if let Some(native) = native {
+            self.calls.insert(&call.call_id, (call.provider_id.as_deref(), &call.name));
+            return Ok(Call::Native(native));
+        }
+        let id = call.call_id.as_str();
+        self.calls.insert(&call.call_id, (Some(id), &call.name));
+        let given = given_arguments(&call.arguments);
+        let arguments = RawObject::parse(given).and(serde_json::from_str(given).ok());
+        let arguments =
+            arguments.ok_or_else(|| invalid(format!("the arguments of call `{id}` are no JSON object")))?;
+        Ok(Call::Ours { id, function: Function { name: &call.name, arguments } })
+    }
+}
+
+fn no_words(status: ToolStatus) -> &'static str {
+    match status {
+        ToolStatus::Completed => "",
+        ToolStatus::Error => "[the tool failed without a message]",
+        ToolStatus::Cancelled => "[cancelled]",
+        ToolStatus::Interrupted => "[interrupted, outcome unknown]",
+    }
+}

@@ -1,0 +1,133 @@
+//! From a [`Request`] to the bytes that are sent.
+//!
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
+//! stays (model, fields, tools) comes before the messages, what may change (the output limit) after them.
+
+use bytes::Bytes;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Role, ToolSpec};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::messages;
+use crate::request_body::RequestBody;
+use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+
+/// The fields that no configuration replaces, and `options`, which is merged with it.
+const OURS: &[&str] = &["model", "messages", "stream", "options"];
+
+/// The body of a call, with the `window` in tokens that was found, if one was.
+///
+/// With `truncate` and `shift` switched off nothing is cut: what does not fit is refused, and an answer that
+/// fills the window ends. Ollama knows both fields since 0.12.6; older servers ignore them and cut in silence.
+///
+/// # Errors
+/// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, a tool result answers
+/// no call of this request, or the model would have to be made to call a tool: Ollama has no way to say that.
+pub fn encode(
+    request: &Request,
+    settings: &ModelSettings,
+    window: Option<u64>,
+) -> Result<Bytes, ProviderError> {
+    let settings = &*settings.with_fields(&request.fields);
+    // A model that thinks goes on with its answer only if it need not think first.
+    let goes_on = request.messages.last().is_some_and(|last| last.role == Role::Assistant);
+    let mut body = RequestBody::default();
+    body.put("model", &settings.model)?;
+    let ours: Vec<&str> = OURS.iter().copied().chain(goes_on.then_some("think")).collect();
+    body.put_declared(&settings.body, &ours)?;
+    let tools = offered(request)?;
+    if !tools.is_empty() {
+        body.put_unless(&settings.body, "tools", &tools)?;
+    }
+    put_stream(&mut body, settings, true)?;
+    body.put("messages", &messages::encode(request, settings)?)?;
+    if goes_on {
+        body.put("think", &false)?;
+    }
+    put_options(&mut body, settings, window, request.max_output_tokens)?;
+    Ok(body.finish())
+}
+
+/// The body that has the model loaded as a call would, and nothing else. Options that differ would have it
+/// loaded again.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_load(settings: &ModelSettings, window: Option<u64>) -> Result<Bytes, ProviderError> {
+    let mut body = RequestBody::default();
+    body.put("model", &settings.model)?;
+    if let Some(keep_alive) = settings.body.get("keep_alive").filter(|value| !value.is_null()) {
+        body.put("keep_alive", keep_alive)?;
+    }
+    put_stream(&mut body, settings, false)?;
+    body.put("messages", &[(); 0])?;
+    put_options(&mut body, settings, window, None)?;
+    Ok(body.finish())
+}
+
+fn put_stream(body: &mut RequestBody, settings: &ModelSettings, stream: bool) -> Result<(), ProviderError> {
+    body.put("stream", &stream)?;
+    body.put_unless(&settings.body, "truncate", &false)?;
+    body.put_unless(&settings.body, "shift", &false)
+}
+
+/// The configured options, and ours where they have none. `null` says none: of one, or of all.
+fn put_options(
+    body: &mut RequestBody,
+    settings: &ModelSettings,
+    window: Option<u64>,
+    limit: Option<u64>,
+) -> Result<(), ProviderError> {
+    let mut options = match settings.body.get("options") {
+        Some(Value::Object(options)) => options.clone(),
+        Some(_) => return Ok(()),
+        None => Map::new(),
+    };
+    for (name, tokens) in [("num_ctx", settings.declared.window.or(window)), ("num_predict", limit)] {
+        if let Some(tokens) = tokens {
+            options.entry(name).or_insert_with(|| tokens.into());
+        }
+    }
+    options.retain(|_, value| !value.is_null());
+    if options.is_empty() { Ok(()) } else { body.put("options", &options) }
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+}
+
+/// A model that must not call tools is shown none: there is no other way to say it.
+fn offered(request: &Request) -> Result<Vec<Tool<'_>>, ProviderError> {
+    match &request.tool_choice {
+        ToolChoice::None => Ok(Vec::new()),
+        ToolChoice::Auto => request.tools.iter().map(tool).collect(),
+        ToolChoice::Required | ToolChoice::Named(_) => {
+            Err(invalid("Ollama has no way to make a model call a tool".to_owned()))
+        }
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Result<Tool<'_>, ProviderError> {
+    let parameters = serde_json::from_str(spec.parameters.as_str())
+        .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
+    let function = Function { name: &spec.name, description: &spec.description, parameters };
+    Ok(Tool { r#type: "function", function })
+}
+
+pub(super) fn invalid(message: String) -> ProviderError {
+    ProviderError::new(ErrorCode::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! From the lines of an answer to the events of one model call.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{Answer, Finish, Part, RawJson, Reasoning, Text, ToolCall};
+use longhaul_core::usage::Usage;
+
+use crate::StreamDecoder;
+use crate::raw_json::{self, RawObject};
+use crate::server_error;
+use crate::{AnswerSize, ModelEvent, ProviderError, finish};
+
+/// Fields of the closing line that are kept elsewhere.
+const LEFT_OUT: &[&str] = &["message", "logprobs"];
+
+const WITHHELD: &str = "a filter withheld the answer";
+const FAILED: &str = "the server failed inside its answer";
+
+/// Reads one answer, line by line.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    parts: Vec<Part>,
+    /// Text or thinking that may go on in the next line.
+    open: Option<Run>,
+    size: AnswerSize,
+    /// The closing line.
+    closing: Option<RawObject>,
+}
+
+/// What several lines say together.
+#[derive(Debug)]
+struct Run {
+    is_thinking: bool,
+    text: String,
+}
+
+impl Decoder {
+    /// Takes one line, or a whole answer that was not streamed.
+    ///
+    /// # Errors
+    /// The error the server put there; `third-party` for what is no JSON object; `truncated-stream` for JSON
+    /// that stops in the middle.
+    pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        let payload = payload.trim();
+        let mut events = Vec::new();
+        if payload.is_empty() {
+            return Ok(events);
+        }
+        let line: RawObject =
+            serde_json::from_str(payload).map_err(|error| raw_json::unreadable(payload, &error))?;
+        if line.get("error").is_some_and(|error| error != "null") {
+            return Err(server_error::from_answer(payload));
+        }
+        self.message(&line.content("message")?.unwrap_or_default(), &mut events)?;
+        if line.get("done") == Some("true") {
+            self.flush(&mut events)?;
+            events.extend(counted(&line).map(ModelEvent::Usage));
+            self.closing = Some(line);
+        }
+        Ok(events)
+    }
+
+    /// Returns whether the closing line was read.
+    pub fn is_closed(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `truncated-stream` if no closing line came; `refused` if a filter withheld the answer; `third-party` if the
+    /// reason is the server's own failure. What was used is in the error.
+    pub fn finish(self) -> Result<Answer, ProviderError> {
+        let closing = self.closing.ok_or_else(raw_json::truncated)?;
+        let reason = closing.text("done_reason");
+        // `load` and `unload`: nothing was asked, so nothing was said. Ollama's own words beside these two are
+        // `stop` and `length`; what stands in between may have others.
+        let finish = match finish::finish(reason.as_deref().unwrap_or("stop")) {
+            Some(Finish::ContentFilter) => {
+                return Err(unanswered(ErrorCode::Refused, WITHHELD, reason, &closing));
+            }
+            Some(finish) => finish::agree(finish, &self.parts),
+            None => return Err(unanswered(ErrorCode::ThirdParty, FAILED, reason, &closing)),
+        };
+        let envelope = without(&closing, LEFT_OUT).to_json();
+        Ok(Answer { parts: self.parts, finish, usage: counted(&closing), envelope: Some(envelope) })
+    }
+
+    /// One line may hold thinking, text and calls, in this order.
+    ///
+    /// # Errors
+    /// `third-party` for content that nobody can read.
+    fn message(&mut self, message: &RawObject, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        self.say(true, message.content("thinking")?, events)?;
+        self.say(false, message.content("content")?, events)?;
+        for native in message.contents("tool_calls")? {
+            let call = raw_json::element("tool_calls", &native)?;
+            self.flush(events)?;
+            self.call(native.get(), call, events)?;
+        }
+        Ok(())
+    }
+
+    fn say(
+        &mut self,
+        is_thinking: bool,
+        text: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(()) };
+        if self.open.as_ref().is_some_and(|run| run.is_thinking != is_thinking) {
+            self.flush(events)?;
+        }
+        self.open.get_or_insert(Run { is_thinking, text: String::new() }).text.push_str(&text);
+        events.push(if is_thinking { ModelEvent::Reasoning(text) } else { ModelEvent::Text(text) });
+        Ok(())
+    }
+
+    fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+        if let Some(Run { is_thinking, text }) = self.open.take() {
+            self.size.add_part()?;
+            let part = if is_thinking {
+                Part::Reasoning(Reasoning { text, native: None })
+            } else {
+                Part::Text(Text { text, native: None })
+            };
+            self.done(part, events);
+        }
+        Ok(())
+    }
+
+    /// Calls come whole. Their arguments are an object, kept as it was written; some servers in between make a
+    /// text of it, which Ollama would not take back. `null` says what no arguments say, and goes back as what it
+    /// was taken for.
+    fn call(
+        &mut self,
+        native: &str,
+        mut call: RawObject,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        let function = call.object("function").unwrap_or_default();
+        let quoted = function.text("arguments");
+        let native = match (&quoted, function.get("arguments")) {
+            (Some(_), _) => None,
+            (None, Some("null")) => Some(without_null(&mut call, &function)),
+            (None, _) => Some(RawJson(native.to_owned())),
+        };
+        let given = function.get("arguments").filter(|arguments| *arguments != "null").unwrap_or("{}");
+        let arguments = quoted.unwrap_or_else(|| given.to_owned());
+        let (index, name) = (self.size.add_call()?, function.text("name").unwrap_or_default());
+        events.push(ModelEvent::ToolInput { index, name: Some(name.clone()), delta: arguments.clone() });
+        let provider_id = call.text("id").filter(|id| !id.is_empty());
+        let call_id = provider_id.clone().unwrap_or_else(|| format!("call_{index}")).into();
+        self.done(Part::ToolCall(ToolCall { call_id, name, arguments, provider_id, native }), events);
+        Ok(())
+    }
+
+    fn done(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
+        self.parts.push(part.clone());
+        events.push(ModelEvent::PartDone(part));
+    }
+}
+
+/// The call with an object for its arguments.
+fn without_null(call: &mut RawObject, function: &RawObject) -> RawJson {
+    let mut function = function.clone();
+    if let Some(none) = raw_json::value("{}") {
+        function.set("arguments", none);
+    }
+    if let Some(function) = raw_json::value(function.to_json().as_str()) {
+        call.set("function", function);
+    }
+    call.to_json()
+}
+
+/// The error for an answer that ended for this reason.
+fn unanswered(code: ErrorCode, what: &str, reason: Option<String>, closing: &RawObject) -> ProviderError {
+    let codes: Vec<String> = reason.into_iter().collect();
+    let envelope = without(closing, LEFT_OUT);
+    ProviderError { usage: counted(closing), ..finish::error(code, what, &codes, None, &envelope) }
+}
+
+/// Ollama counts the whole prompt, what it had cached too. Versions before 0.4 counted only what they
+/// evaluated, and said nothing at all of a prompt that was cached whole: no count is then better than a wrong
+/// one.
+fn counted(closing: &RawObject) -> Option<Usage> {
+    let input_tokens = closing.tokens("prompt_eval_count").filter(|tokens| *tokens > 0)?;
+    Some(Usage {
+        input_tokens,
+        output_tokens: closing.tokens("eval_count").unwrap_or_default(),
+        raw: Some(only(closing, &["_count", "_duration"]).to_json()),
+        ..Usage::default()
+    })
+}
+
+fn only(line: &RawObject, endings: &[&str]) -> RawObject {
+    kept(line, |key| endings.iter().any(|ending| key.ends_with(ending)))
+}
+
+fn without(line: &RawObject, keys: &[&str]) -> RawObject {
+    kept(line, |key| !keys.contains(&key))
+}
+
+fn kept(line: &RawObject, keep: impl Fn(&str) -> bool) -> RawObject {
+    let mut object = RawObject::default();
+    for (key, value) in line.fields().filter(|(key, _)| keep(key)) {
+        if let Some(value) = raw_json::value(value) {
+            object.set(key, value);
+        }
+    }
+    object
+}
+
+impl StreamDecoder for Decoder {
+    const LINES: bool = true;
+
+    fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
+        self.push(payload)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    /// Known only from the closing line.
+    fn usage(&self) -> Option<Usage> {
+        self.closing.as_ref().and_then(counted)
+    }
+
+    fn finish(self) -> Result<Answer, ProviderError> {
+        self.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Recognises that a request did not fit, in whatever words a server says it.
+//!
+//! Structured codes come first, then one table of texts, under vetoes for what only sounds alike: rate limits
+//! per minute, time-outs, output limits. A wrong yes costs a needless compaction, a wrong no ends the run.
+//!
+//! Some servers refuse nothing: they cut the request in silence, or answer nothing. [`suspect`] looks at what came
+//! back with 200.
+
+mod patterns;
+mod suspicion;
+mod texts;
+
+use texts::Found;
+
+pub use suspicion::{Sent, Suspicion, suspect};
+
+/// A request that did not fit. `None`: the error did not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overflow {
+    /// Tokens of the request's input, where the number is exact.
+    pub used_tokens: Option<u64>,
+    /// The window, or the input limit, in tokens.
+    pub limit_tokens: Option<u64>,
+}
+
+/// Codes that mean overflow and nothing else, in lower case.
+const CODES: &[&str] = &[
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "model_max_prompt_tokens_exceeded",
+];
+
+/// Codes that mean something else, whatever the text says.
+const OTHER_CODES: &[&str] = &[
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "insufficient_quota",
+    "authentication_error",
+    "invalid_api_key",
+    "permission_error",
+    "timeout_error",
+    "deadline_exceeded",
+    "overloaded_error",
+    "resource_exhausted",
+    "throttling_error",
+    "throttlingexception",
+];
+
+/// Reads an error: its status if it had one, and its body, a JSON text or a plain message.
+///
+/// ```
+/// use longhaul_wire::overflow::recognise;
+/// let body = r#"{"error":{"message":"prompt is too long: 210,000 tokens > 200,000 maximum"}}"#;
+/// let overflow = recognise(Some(400), body).unwrap();
+/// assert_eq!((overflow.used_tokens, overflow.limit_tokens), (Some(210_000), Some(200_000)));
+/// assert_eq!(recognise(Some(429), body), None);
+/// ```
+pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow> {
+    let found = Found::read(body_or_message);
+    let trust = match status {
+        None | Some(200) => Trust::in_answer(found.status())?,
+        Some(status) => Trust::in_status(status)?,
+    };
+    if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
+        return None;
+    }
+    let numbers = found.numbers.or(patterns::numbers(&found.texts));
+    let structured = found.has_code(CODES);
+    let said =
+        structured || found.texts.iter().any(|text| patterns::matches(text)) || found.is_google_overflow();
+    match trust {
+        Trust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => {
+            Some(numbers)
+        }
+        Trust::OnlyStrong if said && (structured || numbers.is_complete() || found.is_unmistakable()) => {
+            Some(numbers)
+        }
+        Trust::Plain | Trust::OnlyStrong => None,
+    }
+}
+
+/// How much a status lets the words decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    Plain,
+    /// One gateway sends overflow as 403, and servers that wrap others send it as 500: believed only with a
+    /// code, with both numbers, or in words that nobody else uses.
+    OnlyStrong,
+}
+
+impl Trust {
+    /// `None`: no text makes this status an overflow.
+    fn in_status(status: u16) -> Option<Self> {
+        match status {
+            400 | 413 | 422 => Some(Self::Plain),
+            403 | 500 => Some(Self::OnlyStrong),
+            _ => None,
+        }
+    }
+
+    /// An error inside an answer that had begun well. A gateway names its own trouble there, 502 for whatever an
+    /// upstream said.
+    fn in_answer(named: Option<u16>) -> Option<Self> {
+        match named {
+            None => Some(Self::Plain),
+            Some(500..) => Some(Self::OnlyStrong),
+            Some(status) => Self::in_status(status),
+        }
+    }
+}
+
+impl Overflow {
+    fn or(self, other: Self) -> Self {
+        Self {
+            used_tokens: self.used_tokens.or(other.used_tokens),
+            limit_tokens: self.limit_tokens.or(other.limit_tokens),
+        }
+    }
+
+    fn is_complete(self) -> bool {
+        self.used_tokens.is_some() && self.limit_tokens.is_some()
+    }
+}
+
+/// Some compatible servers refuse a long request with a status alone.
+fn no_body(status: Option<u16>, body: &str) -> bool {
+    let body = body.trim().to_lowercase();
+    let named = body == "400 status code (no body)" || body == "413 status code (no body)";
+    named || (matches!(status, Some(400 | 413)) && body.is_empty())
+}
+
+/// The names that 413 has had, and Anthropic's code for it.
+fn too_large(status: Option<u16>, found: &Found) -> bool {
+    const NAMES: [&str; 3] = ["request entity too large", "payload too large", "content too large"];
+    let named = |text: &String| NAMES.iter().any(|name| text.to_lowercase().contains(name));
+    status == Some(413) && (found.has_code(&["request_too_large"]) || found.texts.iter().any(named))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! The sentences themselves.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexBuilder};
+
+use super::Overflow;
+use crate::token_count;
+
+/// A number, with or without separators of thousands.
+const NUMBER: &str = r"(?:\d{1,3}(?:[,._'\x{a0}\x{202f}]\d{3})+|\d+)";
+
+/// Sentences that mean overflow. `<U>` and `<L>` are the input's tokens and the limit, `<N>` any number. All are
+/// tried; the first that names a number is believed for it.
+pub(super) const SENTENCES: &[&str] = &[
+    // Anthropic
+    r"prompt is too long: <U> tokens > <L>",
+    r"prompt is too long: <U>, model maximum context length: <L>",
+    r"prompt is too long",
+    r"input length and .?max_tokens.? exceed context limit: <U> \+ <N> > <L>",
+    r"input length and .?max_tokens.? exceed context limit",
+    // Bedrock
+    r"input is too long",
+    r"prompt tokens \(<U>\) exceed model maximum \(<L>\)",
+    r"too many total text bytes",
+    // vLLM, three generations: the prompt's own number before the total
+    r"maximum context length is <L> tokens.{0,80}requested <N> tokens \(<U> in (?:the|your) (?:messages|prompt)",
+    r"maximum context length is <L> tokens.{0,80}your prompt contains <U> input tokens",
+    r"maximum context length is <L> tokens.{0,80}your request has <U> input tokens",
+    r"you passed <U> input tokens.{0,120}context length is only <L>",
+    r"context length is only <L>",
+    r"(?:\(length <U>\) )?is longer than the maximum model length of <L>",
+    r"maximum input length is <L> tokens",
+    r"exceeds the maximum allowed input length of <L> tokens",
+    r"input length(?: \(?<U>\)?)?.{0,40}exceeds.{0,40}context length(?: \(?<L>\)?)?",
+    // SGLang, TensorRT-LLM, Text Generation Inference
+    r"maximum context length of <L> tokens.{0,80}: <U> tokens from the input messages",
+    r"input length \(<U>(?: tokens)?\) exceeds the maximum allowed length \(<L>",
+    r"prompt length \(<U>\) exceeds maximum input length \(<L>\)",
+    r"`inputs` tokens \+ `max_new_tokens` must be <= <L>\. given: <U> `inputs` tokens",
+    r"`inputs` must have less than <L> tokens\. given: <U>",
+    // OpenAI chat, DeepSeek and their like
+    r"input tokens exceed the configured limit of <L>(?: tokens)?(?:\. your messages resulted in <U> tokens)?",
+    r"maximum context length is <L>(?: tokens)?.{0,60}(?:resulted in|requested|used) <U> tokens",
+    r"maximum context length is <L>",
+    r"reduce the length of the (?:messages|prompt|input|completion)",
+    r"current length is <U> while limit is <L>",
+    r"input exceeds the context window",
+    // a single text beyond ten million characters; only where messages are
+    r"'(?:messages|input)\[\d+\][^']*': string too long",
+    // Google
+    r"input token count \(?<U>\)? exceeds the maximum number of tokens allowed \(?<L>\)?",
+    r"input token count.{0,30}exceeds the maximum number of tokens allowed(?: \(?<L>\)?)?",
+    r"input token count is <U> but (?:the )?model (?:only )?supports up to <L>",
+    r"request payload size exceeds the limit",
+    // xAI
+    r"maximum prompt length is <L> but the request contains <U> tokens",
+    r"maximum prompt length is <L>",
+    // OpenRouter and others
+    r"exceeds? (?:the )?(?:model'?s )?maximum context length(?: of)?(?: \(?<L>)?",
+    // proxies
+    r"input \(<U> tokens\) is longer than the model'?s context length \(<L> tokens\)",
+    r"input too long: <U> input tokens, limit is <L>",
+    r"requested input length(?: <U>)?.{0,40}exceeds.{0,40}maximum(?: input length)?(?: \(?<L>)?",
+    r"tokens in request more than max tokens allowed",
+    r"longer than the model'?s (?:maximum )?context length",
+    r"exceeded this model context window limit \(<L>\)",
+    // Copilot
+    r"prompt token count of <U> exceeds the limit of <L>",
+    r"tokens?\b.{0,60}exceeds the limit of <L>",
+    // llama.cpp
+    r"request \(<U> tokens\) exceeds the available context size \(<L>",
+    r"exceeds the available context size",
+    r"prompt has <U> tokens, but the configured context size is <L>",
+    // LM Studio
+    r"keep the first <U> tokens.{0,160}context length of only <L>",
+    r"n_keep\W{0,3}<U>\W{0,3}>=\s*n_ctx\W{0,3}<L>",
+    r"greater than the context length",
+    r"context size has been exceeded",
+    r"reached context length of <L> tokens",
+    // MiniMax, Kimi, Mistral, Ollama, Alibaba, Zhipu, Volcengine
+    r"context window exceeds limit",
+    r"exceeded model token limit: <L> \(requested: <U>\)",
+    r"exceeded model token limit",
+    r"input token length too long",
+    r"prompt contains <U> tokens.{0,60}too large for model with <L> maximum context length",
+    r"too large for model with <L> maximum context length",
+    r"prompt too long; exceeded (?:max )?context length",
+    r"prompt is longer than the context length",
+    r"range of input length should be \[\s*<N>\s*,\s*<L>\s*\]",
+    r"prompt exceeds max length",
+    r"prompt 超长",
+    r"exceed max message tokens",
+    // kronk
+    r"input tokens \[<U>\] exceeds? context window \[<L>\]",
+    r"context window is full",
+    // GitLab
+    r"context overflow",
+    r"prompt too long",
+    r"(?:prompt|input|request)\b[^.]{0,40}\btokens\b[^.]{0,40}\bmaximum\b",
+    // anybody
+    r"model_context_window_exceeded",
+    r"model_max_prompt_tokens_exceeded",
+    r"context[ _]length[ _]exceeded",
+    r"exceed\w*\b[^.]{0,40}\bcontext (?:window|length|limit|size)",
+    r"context (?:window|length|limit|size)\b[^.]{0,40}(?:exceed|overflow|too (?:long|small)|reached)",
+    r"too many tokens",
+    r"token limit exceeded",
+    r"\b<U> tokens > <L>(?: maximum| limit)?",
+    r"\btokens exceeds?\b",
+    r"decrease input length",
+];
+
+/// Sentences that nobody else says: believed under any status that can carry an overflow at all. llama.cpp reports a
+/// window that fills up while it answers as an error of its own (500).
+pub(super) const UNMISTAKABLE: &[&str] =
+    &[r"context size has been exceeded", r"exceeds the available context size"];
+
+/// Sentences that only sound like it.
+pub(super) const VETOES: &[&str] = &[
+    r"rate[ _-]?limit",
+    r"too many requests",
+    r"\bquota\b",
+    r"per[ -](?:second|minute|hour|day)",
+    r"\b[tr]pm\b",
+    r"throttl(?:ing|ed)",
+    r"^service unavailable",
+    r"(?:context )?deadline exceeded",
+    r"(?:request|connection|read|context)\b.{0,20}\btime[ds]?[ -]?out",
+    // a limit on the answer, not on the request: compaction would not help
+    r"max[_ ]?(?:completion_|output_|new_)?tokens\W{0,3}(?:must (?:not|be \w)|should|cannot|value|is not|exceeds the limit)",
+];
+
+/// Google's way: what is too much is named in tokens, and it is not the output limit.
+const TOKENS_EXCEED: &str =
+    r"(?:input|prompt|request)\b[^.]*\btokens?\b[^.]*\bexceeds?\b|\bexceeds?\b[^.]*\btokens?\b";
+
+/// Compiles a sentence. None is wrong: a test compiles them all.
+pub(super) fn compile(sentence: &str) -> Option<Regex> {
+    let sentence = sentence
+        .replace("<U>", &format!("(?<used>{NUMBER})"))
+        .replace("<L>", &format!("(?<limit>{NUMBER})"))
+        .replace("<N>", NUMBER);
+    RegexBuilder::new(&sentence).case_insensitive(true).dot_matches_new_line(true).build().ok()
+}
+
+fn compile_all(sentences: &[&str]) -> Vec<Regex> {
+    sentences.iter().filter_map(|sentence| compile(sentence)).collect()
+}
+
+static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(SENTENCES));
+static COMPILED_UNMISTAKABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(UNMISTAKABLE));
+static COMPILED_VETOES: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(VETOES));
+static COMPILED_TOKENS: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(&[TOKENS_EXCEED]));
+
+pub(super) fn matches(text: &str) -> bool {
+    COMPILED.iter().any(|regex| regex.is_match(text))
+}
+
+pub(super) fn is_unmistakable(text: &str) -> bool {
+    COMPILED_UNMISTAKABLE.iter().any(|regex| regex.is_match(text))
+}
+
+pub(super) fn vetoed(text: &str) -> bool {
+    COMPILED_VETOES.iter().any(|regex| regex.is_match(text))
+}
+
+pub(super) fn tokens_exceed(text: &str) -> bool {
+    COMPILED_TOKENS.iter().any(|regex| regex.is_match(text))
+}
+
+/// The numbers that the texts name.
+pub(super) fn numbers(texts: &[String]) -> Overflow {
+    let named = COMPILED.iter().flat_map(|regex| texts.iter().filter_map(|text| regex.captures(text)));
+    named.fold(Overflow::default(), |known, captures| {
+        let number = |name| captures.name(name).and_then(|digits| parse(digits.as_str()));
+        known.or(Overflow { used_tokens: number("used"), limit_tokens: number("limit") })
+    })
+}
+
+fn parse(number: &str) -> Option<u64> {
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().ok().filter(|tokens| *tokens <= token_count::MOST)
+}

@@ -1,0 +1,155 @@
+//! What an error says, dug out of nested objects and of JSON inside strings.
+
+use serde_json::{Map, Value};
+
+use super::{Overflow, patterns};
+use crate::token_count;
+
+/// How deep proxies are followed that wrap one another's errors.
+const MAX_DEPTH: usize = 8;
+
+/// Fields that repeat the request or the answer instead of talking about them.
+const ECHOES: &[&str] = &[
+    "input",
+    "ctx",
+    "prompt",
+    "messages",
+    "content",
+    "request",
+    "request_body",
+    "failed_generation",
+    "headers",
+    "loc",
+    "url",
+    "documentation_url",
+    "requestBodyValues",
+    "stack",
+];
+
+/// Fields that hold one error for each attempt: only the last attempt counts.
+const ATTEMPTS: &[&str] = &["errors", "attempts"];
+
+/// Fields whose short texts are codes.
+const CODE_FIELDS: &[&str] = &[
+    "code",
+    "type",
+    "status",
+    "reason",
+    "error_code",
+    "errorCode",
+    "finish_reason",
+    "finishReason",
+    "native_finish_reason",
+    "stop_reason",
+    "stopReason",
+];
+
+/// Fields whose numbers are HTTP statuses.
+const STATUS_FIELDS: &[&str] = &["code", "status", "status_code", "statusCode"];
+
+/// Everything an error says.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) texts: Vec<String>,
+    /// In lower case.
+    codes: Vec<String>,
+    /// From fields of their own.
+    pub(super) numbers: Overflow,
+    /// The innermost HTTP status that is named as a number, and how deep.
+    status: Option<(usize, u16)>,
+}
+
+impl Found {
+    pub(super) fn read(body: &str) -> Self {
+        let mut found = Self::default();
+        found.string(body, 0);
+        found
+    }
+
+    /// The HTTP status that the error names itself, as gateways do inside an answer that began with 200.
+    pub(super) fn status(&self) -> Option<u16> {
+        self.status.map(|(_, status)| status)
+    }
+
+    pub(super) fn has_code(&self, known: &[&str]) -> bool {
+        self.codes.iter().any(|code| known.contains(&code.as_str()))
+    }
+
+    /// Google says it with a status and a sentence that has changed before.
+    pub(super) fn is_google_overflow(&self) -> bool {
+        self.has_code(&["invalid_argument"]) && self.texts.iter().any(|text| patterns::tokens_exceed(text))
+    }
+
+    pub(super) fn is_unmistakable(&self) -> bool {
+        self.texts.iter().any(|text| patterns::is_unmistakable(text))
+    }
+
+    fn string(&mut self, text: &str, depth: usize) {
+        let text = last_attempt(text);
+        let nested = text.trim_start().starts_with(['{', '[']) && depth < MAX_DEPTH;
+        match nested.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
+            Some(value) => self.value(&value, depth + 1),
+            None => self.prose(text, depth),
+        }
+    }
+
+    /// A sentence may carry the upstream's JSON: `litellm.BadRequestError: … - {"error": …}`.
+    fn prose(&mut self, text: &str, depth: usize) {
+        self.texts.push(text.trim().to_owned());
+        if let Some(start) = text.find('{').filter(|_| depth < MAX_DEPTH) {
+            let inner = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>().next();
+            if let Some(Ok(value)) = inner {
+                self.value(&value, depth + 1);
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        match value {
+            Value::String(text) => self.string(text, depth),
+            Value::Array(items) => items.iter().for_each(|item| self.value(item, depth + 1)),
+            Value::Object(object) => self.object(object, depth),
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, object: &Map<String, Value>, depth: usize) {
+        self.numbers = self.numbers.or(Overflow {
+            used_tokens: token_count::limit(object.get("n_prompt_tokens")),
+            limit_tokens: token_count::limit(object.get("n_ctx")),
+        });
+        for (key, value) in object {
+            match (key.as_str(), value) {
+                (key, _) if ECHOES.contains(&key) => {}
+                (key, Value::Array(attempts)) if ATTEMPTS.contains(&key) => {
+                    attempts.last().into_iter().for_each(|last| self.value(last, depth + 1));
+                }
+                (key, Value::String(code)) if CODE_FIELDS.contains(&key) => self.code(code, depth),
+                (key, Value::Number(code)) if STATUS_FIELDS.contains(&key) => {
+                    self.named_status(code.as_u64(), depth);
+                }
+                (_, value) => self.value(value, depth + 1),
+            }
+        }
+    }
+
+    fn code(&mut self, code: &str, depth: usize) {
+        self.named_status(code.parse().ok(), depth);
+        self.codes.push(code.to_lowercase());
+    }
+
+    fn named_status(&mut self, number: Option<u64>, depth: usize) {
+        let named = number.and_then(|number| u16::try_from(number).ok()).filter(|n| (400..600).contains(n));
+        if let Some(status) = named.filter(|_| self.status.is_none_or(|(known, _)| known <= depth)) {
+            self.status = Some((depth, status));
+        }
+    }
+}
+
+/// A retrying client reports all its attempts in one text.
+fn last_attempt(text: &str) -> &str {
+    text.rfind("Last error:").map_or(text, |at| &text[at + "Last error:".len()..])
+}

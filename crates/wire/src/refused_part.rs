@@ -1,0 +1,316 @@
+//! Refusals that are about one part of a request: which kind of part, and which part.
+//!
+//! The words of an error say which kind; the place that it names is looked up in the request that was sent.
+//! Sources of the words: Anthropic, OpenAI, Azure, Google, Alibaba, DeepSeek, OpenRouter, vLLM, llama.cpp, Ollama,
+//! LM Studio.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
+use serde_json::Value;
+
+use crate::server_error;
+
+mod place;
+#[cfg(test)]
+mod tests;
+
+/// What an answer outside 2xx, or an error in an answer (`status` is `None` then), says of a part of the request that
+/// somebody else has sent.
+pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<Refusal> {
+    let error = match status {
+        Some(status) => server_error::from_response(status, None, said.to_owned()),
+        None => server_error::from_answer(said),
+    };
+    let mut refusal = *error.refusal?;
+    refusal.part = locate(&refusal, said, request);
+    Some(refusal)
+}
+
+/// What an error says of the part that it is about; `None` if the same request may succeed later, or if the error is
+/// about something that is no part of the conversation.
+pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Option<Refusal> {
+    let text = message.to_lowercase().replace(['`', '"', '\'', '’'], "");
+    let kind = kind(code, &text);
+    match (status, code) {
+        (_, ErrorCode::Refused) => {}
+        (Some(400 | 413 | 415 | 422), ErrorCode::InvalidRequest) => {}
+        (None, ErrorCode::InvalidRequest) => {}
+        // A gateway of many models finds none that takes the part.
+        (Some(404), _) if has(&text, &["support image", "support file", "support multimodal"]) => {}
+        // A server that fails at a part fails at it every time.
+        (None | Some(500..=599), ErrorCode::ThirdParty | ErrorCode::InvalidRequest)
+            if matches!(kind, Some(RefusedKind::Image | RefusedKind::File)) && has(&text, FAILED_AT) => {}
+        _ => return None,
+    }
+    if kind.is_none() && (has(&text, PARAMETERS) || code == ErrorCode::NotFound) {
+        return None;
+    }
+    let is_image = kind == Some(RefusedKind::Image);
+    let takes_none =
+        is_image && has(&text, NO_IMAGES) || kind == Some(RefusedKind::File) && has(&text, NO_FILES);
+    let is_counted = matches!(kind, Some(RefusedKind::Image | RefusedKind::File));
+    let most = if is_counted && !takes_none { most(&text) } else { None };
+    Some(Refusal { kind, takes_none: takes_none || most == Some(0), most, ..Refusal::default() })
+}
+
+/// The part that an error names by its place in the request, for example `messages.3.content.1`.
+pub fn locate(refusal: &Refusal, error_body: &str, request: &[u8]) -> Option<RefusedPart> {
+    if let Some(tool) = named_tool(refusal, error_body) {
+        return Some(RefusedPart::Tool(tool));
+    }
+    let places = place::named_in(error_body);
+    if places.is_empty() {
+        return None;
+    }
+    let request: Value = serde_json::from_slice(request).ok()?;
+    places.iter().find_map(|place| place.part_of(&request))
+}
+
+/// Tools are named by their names: "Invalid schema for function 'x'".
+fn named_tool(refusal: &Refusal, error_body: &str) -> Option<String> {
+    if refusal.kind != Some(RefusedKind::ToolSchema) {
+        return None;
+    }
+    let text = error_body.replace("\\\"", "\"");
+    ["function ", "Function ", "tool ", "Tool "].iter().find_map(|word| {
+        text.match_indices(word).find_map(|(at, _)| {
+            let rest = &text[at + word.len()..];
+            let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
+            let (name, _) = rest[1..].split_once(quote)?;
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+            (!name.is_empty() && name.len() <= 128 && name.chars().all(is_name)).then(|| name.to_owned())
+        })
+    })
+}
+
+fn has(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+fn kind(code: ErrorCode, text: &str) -> Option<RefusedKind> {
+    if has(text, NOT_LEFT_OUT) {
+        return None;
+    }
+    let table: [(RefusedKind, &[&str]); 5] = [
+        (RefusedKind::Reasoning, REASONING),
+        (RefusedKind::ToolSchema, TOOL_SCHEMAS),
+        (RefusedKind::File, FILES),
+        (RefusedKind::Image, IMAGES),
+        (RefusedKind::Content, FILTERS),
+    ];
+    let found = table.iter().find(|(_, words)| has(text, words)).map(|(kind, _)| *kind);
+    found.or((code == ErrorCode::Refused).then_some(RefusedKind::Content))
+}
+
+/// The number of a limit: "at most 5 images", "maximum of 100", "105 > 100".
+fn most(text: &str) -> Option<u32> {
+    if !has(text, COUNTS) {
+        return None;
+    }
+    let after =
+        ["at most ", "maximum of ", "max of ", "limit of ", "limit is ", "up to ", "maximum is ", "> "];
+    after.iter().find_map(|word| {
+        let rest = text.split_once(word)?.1.trim_start();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    })
+}
+
+/// Requirements that leaving something out cannot meet.
+const NOT_LEFT_OUT: &[&str] = &[
+    "must be passed back",
+    "must start with a thinking block",
+    "expected thinking or redacted_thinking",
+    "missing a thought_signature",
+    "missing thought_signature",
+];
+
+const REASONING: &[&str] = &[
+    "invalid_encrypted_content",
+    "encrypted content",
+    "encrypted_content",
+    "signature in thinking",
+    "thinking.signature",
+    "thinking block",
+    "redacted_thinking",
+    "thought signature",
+    "thought_signature",
+    "of type reasoning",
+    "reasoning item",
+    "reasoning_content",
+    "reasoning_details",
+];
+
+const TOOL_SCHEMAS: &[&str] = &[
+    "invalid schema for function",
+    "invalid schema for tool",
+    "input_schema",
+    "function_declarations",
+    "functiondeclaration",
+    "function.parameters",
+    "json schema conversion failed",
+    "invalid tool schema",
+    "tool schema",
+    "failed to parse grammar",
+    "failed to initialize samplers",
+    "grammar",
+    "inputschema.json",
+    "toolspec",
+];
+
+const FILES: &[&str] = &[
+    "pdf",
+    "input_file",
+    "file_data",
+    "file data",
+    "file type",
+    "document source",
+    "document block",
+    "document has no pages",
+    "document is not",
+    "document is invalid",
+    "file part",
+    "file input",
+    "files are not",
+    "support file",
+];
+
+const IMAGES: &[&str] = &[
+    "image",
+    "multimodal",
+    "multi-modal",
+    "mmproj",
+    "support vision",
+    "vision model",
+    "vision input",
+    "without vision",
+    "picture",
+    "unsupported mime type",
+    "invalid mime type",
+];
+
+const FILTERS: &[&str] = &[
+    "content filter",
+    "content_filter",
+    "content management policy",
+    "content policy",
+    "content_policy",
+    "usage policies",
+    "usage policy",
+    "inappropriate content",
+    "data_inspection_failed",
+    "datainspectionfailed",
+    "content exists risk",
+    "flagged",
+    "sensitive content",
+    "sensitive words",
+    "safety system",
+    "prohibited content",
+    "prohibited_content",
+    "blocked by",
+    "prompt was blocked",
+    "moderation",
+];
+
+const NO_IMAGES: &[&str] = &[
+    "not support image",
+    "not support vision",
+    "not support multimodal",
+    "not support multi-modal",
+    "doesnt support image",
+    "doesnt support vision",
+    "found that support image",
+    "not a multimodal",
+    "not a vision",
+    "not multimodal",
+    "image input is not supported",
+    "image inputs are not supported",
+    "image input not supported",
+    "images are not supported",
+    "image_url is not supported",
+    "image_url is only supported by",
+    "unknown variant image_url",
+    "required for image input",
+    "mmproj",
+    "without vision",
+    "text-only",
+    "only supports text",
+    "only text is supported",
+];
+
+const NO_FILES: &[&str] = &[
+    "not support file",
+    "not support pdf",
+    "not support document",
+    "doesnt support file",
+    "doesnt support pdf",
+    "found that support file",
+    "pdf input is not supported",
+    "file input is not supported",
+    "files are not supported",
+    "unknown variant file",
+    "unknown variant input_file",
+];
+
+/// What a limit on their number says.
+const COUNTS: &[&str] = &[
+    "at most",
+    "too many",
+    "maximum of",
+    "max of",
+    "number of images",
+    "images per",
+    "image count",
+    "limit of",
+    "limit is",
+];
+
+/// How a server words that it fails at a picture or a file.
+const FAILED_AT: &[&str] = &[
+    "not support",
+    "unsupported",
+    "doesnt support",
+    "mmproj",
+    "invalid",
+    "decod",
+    "cannot identify",
+    "could not process",
+    "failed to process",
+    "failed to load",
+    "unable to process",
+    "unable to load",
+    "required for image input",
+    "broken",
+    "corrupt",
+    "truncated",
+];
+
+/// Settings of a request that no part of the conversation has.
+const PARAMETERS: &[&str] = &[
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "penalty",
+    "tool_choice",
+    "response_format",
+    "stream_options",
+    "reasoning_effort",
+    "reasoning.effort",
+    "budget_tokens",
+    "parallel_tool_calls",
+    "service_tier",
+    "invalid model",
+    "model not",
+    "model does not exist",
+    "unknown model",
+    "api version",
+    "anthropic-version",
+    "anthropic-beta",
+    "unrecognized request argument",
+    "unknown parameter",
+    "unknown field",
+    "extra inputs are not permitted",
+];

@@ -1,0 +1,20 @@
+//! OpenAI's Responses API, as OpenAI and compatible servers speak it (xAI, llama.cpp, vLLM, LM Studio …).
+//!
+//! One output item is one part. An item of the same model goes back as it came: ids, encrypted reasoning, phases and
+//! the argument bytes of calls are not touched. Nothing is stored at the provider: every request holds the whole
+//! conversation.
+
+mod encode;
+mod input;
+mod item;
+pub mod request;
+mod stream;
+
+pub use self::encode::encode_parts;
+pub use self::stream::Decoder;
+
+/// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
+pub const API: &str = "openai-responses";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! From the parts of an assistant message to the input items of the next request.
+
+use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall, given_arguments};
+
+use crate::ProviderError;
+use crate::raw_json::{self, quote};
+
+/// The input items of an assistant message, in order.
+///
+/// What `target` wrote goes back byte for byte. What another model wrote goes as messages and function calls;
+/// its reasoning and its own items stay behind.
+///
+/// # Errors
+/// `invalid-request` if a part has no place here.
+pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
+    let own = raw_json::is_own(message, target);
+    let items = message.parts.iter().map(|part| match raw_json::native(part).filter(|_| own) {
+        Some(native) => Ok(Some(native.clone())),
+        None => neutral(part, own),
+    });
+    items.filter_map(Result::transpose).collect()
+}
+
+/// A part without an item of its own.
+///
+/// # Errors
+/// `invalid-request` if it has no place in an assistant message.
+pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
+    match part {
+        Part::Text(text) if text.text.is_empty() => Ok(None),
+        Part::Text(text) => Ok(Some(said("assistant", &quote(&text.text)))),
+        Part::ToolCall(call) => Ok(Some(function_call(call, call_name(call, own)))),
+        Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
+        Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw_json::misplaced(part)),
+    }
+}
+
+/// The name a call has on this wire.
+pub(super) fn call_name(call: &ToolCall, own: bool) -> &str {
+    call.provider_id.as_deref().filter(|_| own).unwrap_or(call.call_id.as_str())
+}
+
+/// A call under a name.
+pub(super) fn function_call(call: &ToolCall, name: &str) -> RawJson {
+    let (id, name, arguments) = (quote(name), quote(&call.name), quote(given_arguments(&call.arguments)));
+    RawJson(format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#))
+}
+
+/// A message; `content` is JSON. Some servers know its kind only by its type.
+pub(super) fn said(role: &str, content: &str) -> RawJson {
+    RawJson(format!(r#"{{"type":"message","role":"{role}","content":{content}}}"#))
+}

@@ -1,0 +1,222 @@
+//! The conversation as input items.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Media, Message, Origin, Part, RawJson, Role, ToolCall, ToolResult, ToolStatus};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::encode::{call_name, function_call, neutral, said};
+use crate::chat::request::{data_url, invalid, no_words};
+use crate::raw_json::{self, RawObject, quote};
+use crate::{ProviderError, Request, UNSUPPORTED};
+
+/// Longer names of calls are refused by OpenAI (error `string_above_max_length`).
+const MAX_CALL_ID_BYTES: usize = 64;
+
+/// All items, in order.
+///
+/// # Errors
+/// `invalid-request` for a tool result whose call is not in the request, and for an assistant message that holds
+/// what it cannot.
+pub(super) fn encode(
+    request: &Request,
+    target: &Origin,
+    is_stored: bool,
+) -> Result<Vec<Box<RawValue>>, ProviderError> {
+    let mut writer = Writer {
+        request,
+        target,
+        is_stored,
+        items: Vec::new(),
+        calls: BTreeMap::new(),
+        used: BTreeSet::new(),
+    };
+    for message in &request.messages {
+        match message.role {
+            Role::Assistant => writer.assistant(message)?,
+            Role::User | Role::Tool => writer.user_or_tool(message)?,
+        }
+    }
+    writer.items.iter().map(|item| raw_json::value(item.as_str()).ok_or_else(|| no_json(item))).collect()
+}
+
+fn no_json(item: &RawJson) -> ProviderError {
+    let quote: String = item.as_str().chars().take(200).collect();
+    invalid(format!("an item of the model is no JSON: {quote}"))
+}
+
+struct Writer<'a> {
+    request: &'a Request,
+    target: &'a Origin,
+    /// Whether the provider keeps what it wrote, and knows it again by its id.
+    is_stored: bool,
+    items: Vec<RawJson>,
+    calls: BTreeMap<&'a CallId, Named>,
+    used: BTreeSet<String>,
+}
+
+/// A call as it is named on this wire.
+struct Named {
+    id: String,
+    /// Whether its result is that of a custom tool.
+    is_custom: bool,
+}
+
+/// What an item is, as far as rules depend on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Reasoning,
+    Other,
+}
+
+impl<'a> Writer<'a> {
+    /// The items of one answer. What was not stored is known by its content only: reasoning without it refers to
+    /// nothing and stays behind, and with it the ids of what stood beside it, which would ask for it. Reasoning
+    /// that nothing follows, because the answer was cut there, is refused too.
+    fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
+        let own = raw_json::is_own(message, self.target);
+        let is_lost = |part: &Part| {
+            matches!(part, Part::Reasoning(_))
+                && raw_json::native(part).is_some_and(|native| !holds_itself(native))
+        };
+        let loses = own && !self.is_stored && message.parts.iter().any(is_lost);
+        let mut items = Vec::new();
+        for part in message.parts.iter().filter(|part| !(loses && is_lost(part))) {
+            let item = match (part, raw_json::native(part).filter(|_| own)) {
+                (Part::ToolCall(call), _) => Some(self.call(call, own)),
+                (_, Some(native)) => Some(native.clone()),
+                (part, None) => neutral(part, own)?,
+            };
+            let kind = if matches!(part, Part::Reasoning(_)) { Kind::Reasoning } else { Kind::Other };
+            items.extend(item.map(|item| (kind, if loses { without_id(&item) } else { item })));
+        }
+        let followed = items.iter().rposition(|(kind, _)| *kind == Kind::Other).map_or(0, |last| last + 1);
+        self.items.extend(items.into_iter().take(followed).map(|(_, item)| item));
+        Ok(())
+    }
+
+    /// A call under its provider's name, unless an earlier one of this request has it.
+    fn call(&mut self, call: &'a ToolCall, own: bool) -> RawJson {
+        let native = call.native.as_ref().filter(|_| own);
+        let object = native.and_then(|native| RawObject::parse(native.as_str()));
+        let given = call_name(call, own);
+        let is_free = (1..=MAX_CALL_ID_BYTES).contains(&given.len()) && !self.used.contains(given);
+        let id = if is_free { given } else { call.call_id.as_str() };
+        let is_custom =
+            object.as_ref().and_then(|object| object.text("type")).as_deref() == Some("custom_tool_call");
+        self.used.insert(id.to_owned());
+        self.calls.insert(&call.call_id, Named { id: id.to_owned(), is_custom });
+        match (native, object) {
+            (Some(native), _) if is_free => native.clone(),
+            (Some(_), Some(mut object)) => {
+                object.set_text("call_id", id);
+                object.to_json()
+            }
+            _ => function_call(call, id),
+        }
+    }
+
+    fn user_or_tool(&mut self, message: &'a Message) -> Result<(), ProviderError> {
+        let mut content = Vec::new();
+        for part in &message.parts {
+            match part {
+                Part::ToolResult(result) => self.tool_result(result)?,
+                part => self.content(part, &mut content),
+            }
+        }
+        if !content.is_empty() {
+            self.items.push(said("user", &written(&content)));
+        }
+        Ok(())
+    }
+
+    fn tool_result(&mut self, result: &ToolResult) -> Result<(), ProviderError> {
+        let Some(named) = self.calls.get(&result.call_id) else {
+            return Err(invalid(format!("the result of call `{}` has no call before it", result.call_id)));
+        };
+        let kind = if named.is_custom { "custom_tool_call_output" } else { "function_call_output" };
+        let mut content = Vec::new();
+        for part in &result.content {
+            self.content(part, &mut content);
+        }
+        if content.is_empty() && result.status != ToolStatus::Completed {
+            content.push(Content::Text(no_words(result.status).to_owned()));
+        }
+        let (id, output) = (quote(&named.id), written(&content));
+        self.items.push(RawJson(format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#)));
+        Ok(())
+    }
+
+    /// Adds a part of a user message or a tool's result. Neighbouring texts are one.
+    fn content(&self, part: &Part, content: &mut Vec<Content>) {
+        let more = match part {
+            Part::Text(text) => Content::Text(text.text.clone()),
+            Part::Image(media) => self.media(media, false),
+            Part::File(media) => self.media(media, true),
+            _ => Content::Text(UNSUPPORTED.to_owned()),
+        };
+        match (content.last_mut(), more) {
+            (Some(Content::Text(before)), Content::Text(text)) => before.push_str(&text),
+            (_, more) => content.push(more),
+        }
+    }
+
+    fn media(&self, media: &Media, is_file: bool) -> Content {
+        let Some(url) = data_url(media, self.request) else { return Content::Text(UNSUPPORTED.to_owned()) };
+        if !is_file {
+            return Content::Item(json!({"type": "input_image", "image_url": url}).to_string());
+        }
+        if self.request.links.contains_key(&media.blob.hash) {
+            return Content::Item(json!({"type": "input_file", "file_url": url}).to_string());
+        }
+        let name = media.name.as_deref().unwrap_or("document.pdf");
+        Content::Item(json!({"type": "input_file", "filename": name, "file_data": url}).to_string())
+    }
+}
+
+/// A piece of a user message or a tool's result.
+enum Content {
+    Text(String),
+    /// An item, as JSON.
+    Item(String),
+}
+
+/// Text alone is a string; else a list.
+fn written(content: &[Content]) -> String {
+    match content {
+        [] => quote(""),
+        [Content::Text(text)] => quote(text),
+        several => {
+            let items: Vec<String> = several
+                .iter()
+                .map(|piece| match piece {
+                    Content::Text(text) => format!(r#"{{"type":"input_text","text":{}}}"#, quote(text)),
+                    Content::Item(item) => item.clone(),
+                })
+                .collect();
+            format!("[{}]", items.join(","))
+        }
+    }
+}
+
+/// Returns whether reasoning can be sent back by what it holds: encrypted at OpenAI, readable at servers of open
+/// models.
+fn holds_itself(native: &RawJson) -> bool {
+    let Some(item) = RawObject::parse(native.as_str()) else { return false };
+    item.text("encrypted_content").is_some_and(|content| !content.is_empty())
+        || !item.list("content").is_empty()
+}
+
+/// An item that no longer says which one it was; all its other bytes stay.
+fn without_id(item: &RawJson) -> RawJson {
+    let Some(object) = RawObject::parse(item.as_str()) else { return item.clone() };
+    let mut bare = RawObject::default();
+    for (name, value) in object.fields().filter(|(name, _)| *name != "id") {
+        if let Some(value) = raw_json::value(value) {
+            bare.set(name, value);
+        }
+    }
+    bare.to_json()
+}

@@ -1,0 +1,160 @@
+//! From a [`Request`] to the bytes that are sent.
+//!
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
+//! stays (model, options, tools, instructions) comes before the input, what may change after it.
+
+use bytes::Bytes;
+use longhaul_core::message::Origin;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::{API, input};
+use crate::chat::request::schema;
+use crate::request_body::{RequestBody, parse_body, pick_fields};
+use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+
+/// The least output limit that OpenAI takes (error `integer_below_min_value`).
+const MIN_OUTPUT_TOKENS: u64 = 16;
+
+/// What must be asked for so that reasoning can go back although nothing is stored.
+const ENCRYPTED: &str = "reasoning.encrypted_content";
+
+/// Beginnings of the names of OpenAI's models that do not reason. They refuse to be asked for encrypted reasoning
+/// ("Encrypted content is not supported with this model", pydantic/pydantic-ai#2865).
+const WITHOUT_REASONING: &[&str] = &["gpt-3", "gpt-4", "chatgpt-"];
+
+/// In the names of newer ones (`gpt-5-chat-latest`, pydantic/pydantic-ai#3326).
+const CHAT_ONLY: &str = "-chat";
+
+/// The fields of a request that its count takes
+/// (<https://platform.openai.com/docs/api-reference/responses/input-tokens>).
+const COUNTED: &[&str] = &[
+    "model",
+    "instructions",
+    "input",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "previous_response_id",
+    "conversation",
+];
+
+/// The body of the request.
+///
+/// Tools that the configured body lists (built-in ones, say) stand before those of the request, and what it
+/// wants included is included too; other fields of it replace ours.
+///
+/// # Errors
+/// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
+/// assistant message holds what it cannot.
+pub fn encode(request: &Request, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+    let settings = &*settings.with_fields(&request.fields);
+    let declared = &settings.body;
+    let is_stored = declared.get("store").and_then(Value::as_bool).unwrap_or_default();
+    let mut body = RequestBody::default();
+    body.put("model", &settings.model)?;
+    body.put_declared(declared, &["model", "instructions", "input", "stream", "tools", "include"])?;
+    let tools = tools(request, declared)?;
+    if !tools.is_empty() {
+        body.put("tools", &tools)?;
+    }
+    body.put("stream", &true)?;
+    body.put_unless(declared, "store", &false)?;
+    if let Some(include) = include(declared, &settings.model, is_stored) {
+        body.put("include", &include)?;
+    }
+    if !request.system.is_empty() {
+        body.put("instructions", &request.system)?;
+    }
+    body.put("input", &input::encode(request, &origin(settings), is_stored)?)?;
+    if let Some(choice) = choice(request, !tools.is_empty()) {
+        body.put_unless(declared, "tool_choice", &choice)?;
+    }
+    if let Some(limit) = request.max_output_tokens {
+        body.put_unless(declared, "max_output_tokens", &limit.max(MIN_OUTPUT_TOKENS))?;
+    }
+    Ok(body.finish())
+}
+
+/// Returns the part of a body that the server counts.
+///
+/// # Errors
+/// `invalid-request` if it is no JSON object.
+pub fn countable(body: &Bytes) -> Result<Bytes, ProviderError> {
+    pick_fields(&parse_body(body)?, COUNTED)
+}
+
+fn origin(settings: &ModelSettings) -> Origin {
+    settings.origin(API)
+}
+
+/// A tool of ours, or one that the configuration lists.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Tool<'a> {
+    Function(Function<'a>),
+    Declared(&'a Value),
+}
+
+/// Not strict: a strict schema must list every property as required, which those of tools seldom do.
+#[derive(Serialize)]
+struct Function<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+    strict: bool,
+}
+
+fn tools<'a>(request: &'a Request, declared: &'a Map<String, Value>) -> Result<Vec<Tool<'a>>, ProviderError> {
+    let listed = declared.get("tools").and_then(Value::as_array).into_iter().flatten();
+    let listed = listed.map(|tool| Ok(Tool::Declared(tool)));
+    let ours = request.tools.iter().map(|spec| {
+        Ok(Tool::Function(Function {
+            r#type: "function",
+            name: &spec.name,
+            description: &spec.description,
+            parameters: schema(spec)?,
+            strict: false,
+        }))
+    });
+    listed.chain(ours).collect()
+}
+
+/// What the answer is to hold besides. A `null` in the configuration asks for nothing.
+fn include(declared: &Map<String, Value>, model: &str, is_stored: bool) -> Option<Vec<Value>> {
+    let wanted = declared.get("include");
+    if wanted.is_some_and(Value::is_null) {
+        return None;
+    }
+    let mut include = wanted.and_then(Value::as_array).cloned().unwrap_or_default();
+    if !is_stored && reasons(model) && !include.iter().any(|one| one == ENCRYPTED) {
+        include.push(ENCRYPTED.into());
+    }
+    (!include.is_empty()).then_some(include)
+}
+
+/// Returns whether a model may give encrypted reasoning. Routers put a maker before its name, fine-tuned models
+/// `ft:`.
+fn reasons(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    !name.contains(CHAT_ONLY) && !WITHOUT_REASONING.iter().any(|family| name.starts_with(family))
+}
+
+fn choice(request: &Request, has_tools: bool) -> Option<Value> {
+    match &request.tool_choice {
+        _ if !has_tools => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Named(name) => Some(json!({"type": "function", "name": name})),
+    }
+}
+
+#[cfg(test)]
+mod tests;

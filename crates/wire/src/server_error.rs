@@ -1,0 +1,254 @@
+//! What a refusal means: one table over status, type and code, for every wire.
+
+use std::time::Duration;
+
+use longhaul_core::error::ErrorCode;
+use serde_json::Value;
+
+use crate::{ProviderError, overflow, refused_part};
+
+/// Characters of a body that is not JSON which go into the message.
+const MAX_QUOTE_CHARS: usize = 300;
+
+/// The error of an answer outside 2xx.
+pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
+    let said = Said::read(&body);
+    let verdict = Verdict::of_status(status, &said.words);
+    let mut error = build(verdict, said.message(&body), &body, Some(status));
+    error.message = format!("{} (HTTP {status})", error.message);
+    error.retry_after = wait;
+    error.body = Some(body);
+    error
+}
+
+/// The error that a server put into an answer it had begun with 200.
+pub fn from_answer(payload: &str) -> ProviderError {
+    let said = Said::read(payload);
+    let verdict = match (Verdict::of_words(&said.words), said.status) {
+        (Some(verdict), _) => verdict,
+        (None, Some(status)) => Verdict::of_status(status, &said.words),
+        (None, None) => Verdict::of_text(&said.message(payload)),
+    };
+    let mut error = build(verdict, said.message(payload), payload, None);
+    error.body = Some(payload.to_owned());
+    error
+}
+
+fn build(verdict: Verdict, message: String, body: &str, status: Option<u16>) -> ProviderError {
+    let mut error = ProviderError::new(verdict.code, message);
+    error.retryable = verdict.retryable;
+    error.status = status;
+    if let Some(overflow) = overflow::recognise(status, body) {
+        error.code = ErrorCode::ContextOverflow;
+        error.retryable = false;
+        error.used_tokens = overflow.used_tokens;
+        error.limit_tokens = overflow.limit_tokens;
+    } else {
+        error.refuses_tools = refuses_tools(&error.message);
+        error.refusal = match error.refuses_tools {
+            true => None,
+            false => {
+                refused_part::read(status, error.code, &said_and_typed(&error.message, body)).map(Box::new)
+            }
+        };
+        error.retryable &= !error.refuses_tools && error.refusal.is_none();
+    }
+    error
+}
+
+/// The message with the codes beside it, which say more than some messages do.
+fn said_and_typed(message: &str, body: &str) -> String {
+    let codes = Said::read(body).words.join(" ");
+    format!("{message} {codes}")
+}
+
+/// What servers say of a request with tools that they do not take. Sources: Ollama (`routes.go`), OpenRouter (404),
+/// vLLM (`serving_chat.py`), llama.cpp (`common/chat.cpp`), Groq, DeepSeek, Together, LM Studio.
+const NO_TOOLS: &[&str] = &[
+    "does not support tools",
+    "does not support tool",
+    "doesn't support tool",
+    "do not support tool",
+    "not support tool use",
+    "support tool use",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "tool calls are not supported",
+    "tools is not supported",
+    "tools are not supported",
+    "tools not supported",
+    "does not support function",
+    "doesn't support function",
+    "function calling is not supported",
+    "function calling is not enabled",
+    "functions are not supported",
+    "requires --enable-auto-tool-choice",
+    "tools param requires --jinja",
+    "tool_choice is not supported",
+];
+
+/// Returns whether an error is about tools as such, not about one of them.
+fn refuses_tools(message: &str) -> bool {
+    let text = message.to_lowercase().replace(['`', '"', '\''], "");
+    NO_TOOLS.iter().any(|words| text.contains(words))
+}
+
+/// What a caller decides on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Verdict {
+    code: ErrorCode,
+    retryable: bool,
+}
+
+const fn again(code: ErrorCode) -> Verdict {
+    Verdict { code, retryable: true }
+}
+
+const fn never(code: ErrorCode) -> Verdict {
+    Verdict { code, retryable: false }
+}
+
+/// Types and codes that say more than a status does. The first row that matches wins.
+#[rustfmt::skip]
+const WORDS: &[(&[&str], Verdict)] = &[
+    (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], never(ErrorCode::RateLimitExceeded)),
+    (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
+    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], never(ErrorCode::Auth)),
+    (&["content_policy_violation", "content_filter", "image_content_policy_violation"], never(ErrorCode::Refused)),
+    (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
+    (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
+    (&["not_found_error", "model_not_found", "not_found", "invalid_model"], never(ErrorCode::NotFound)),
+    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], never(ErrorCode::InvalidRequest)),
+];
+
+impl Verdict {
+    fn of_words(words: &[String]) -> Option<Self> {
+        let row = WORDS.iter().find(|(known, _)| words.iter().any(|word| known.contains(&word.as_str())))?;
+        Some(row.1)
+    }
+
+    /// A status decides, except where its words are known to be more exact: a quota that is used up comes as
+    /// 429, a bad key or an overload as 400.
+    fn of_status(status: u16, words: &[String]) -> Self {
+        let said = Self::of_words(words);
+        match status {
+            429 => said
+                .filter(|verdict| verdict.code == ErrorCode::RateLimitExceeded)
+                .unwrap_or(again(ErrorCode::RateLimitExceeded)),
+            401..=403 | 407 => never(ErrorCode::Auth),
+            404 | 410 => never(ErrorCode::NotFound),
+            408 => again(ErrorCode::Timeout),
+            409 => again(ErrorCode::Conflict),
+            501 | 505 => never(ErrorCode::InvalidRequest),
+            500..=599 => again(ErrorCode::ThirdParty),
+            400..=499 => said.unwrap_or(never(ErrorCode::InvalidRequest)),
+            _ => never(ErrorCode::ThirdParty),
+        }
+    }
+
+    /// An error without status, type or code.
+    fn of_text(message: &str) -> Self {
+        let text = message.to_lowercase();
+        let has = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
+        if has(&["unexpected endpoint"]) {
+            // LM Studio answers every path with status 200.
+            never(ErrorCode::NotFound)
+        } else if has(&["rate limit", "too many requests", "quota"]) {
+            again(ErrorCode::RateLimitExceeded)
+        } else if has(&["timed out", "timeout", "deadline exceeded"]) {
+            again(ErrorCode::Timeout)
+        } else if has(&["api key", "unauthorized", "authentication"]) {
+            never(ErrorCode::Auth)
+        } else {
+            again(ErrorCode::ThirdParty)
+        }
+    }
+}
+
+/// What an error object says, in one shape for all servers.
+#[derive(Debug, Default)]
+struct Said {
+    message: Option<String>,
+    /// `type`, `code`, `status`, `reason` in lower case.
+    words: Vec<String>,
+    /// A status given as a number inside the object.
+    status: Option<u16>,
+}
+
+impl Said {
+    fn read(body: &str) -> Self {
+        let mut said = Self::default();
+        if let Ok(value) = serde_json::from_str::<Value>(body) {
+            said.take(&value, 0);
+        }
+        said
+    }
+
+    /// Reads the innermost `error` first: it knows most.
+    fn take(&mut self, value: &Value, depth: usize) {
+        let object = match value {
+            Value::Object(object) => object,
+            Value::Array(items) if depth < 8 => {
+                return items.iter().for_each(|item| self.take(item, depth + 1));
+            }
+            Value::String(text) => return self.say(text),
+            _ => return,
+        };
+        if depth < 8
+            && let Some(inner) = object.get("error").or_else(|| object.get("errors"))
+        {
+            self.take(inner, depth + 1);
+        }
+        for key in ["message", "detail", "msg", "error_description", "error_message"] {
+            if let Some(Value::String(text)) = object.get(key) {
+                self.say(text);
+            }
+        }
+        for key in ["type", "code", "status", "reason", "status_code", "statusCode"] {
+            self.word(object.get(key));
+        }
+        if let Some(Value::Array(details)) = object.get("details") {
+            details.iter().for_each(|detail| self.word(detail.get("reason")));
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.message.is_none() && !text.trim().is_empty() {
+            self.message = Some(text.trim().to_owned());
+        }
+    }
+
+    fn word(&mut self, value: Option<&Value>) {
+        match value {
+            Some(Value::String(text)) => match text.parse() {
+                Ok(number) => self.number(number),
+                Err(_) => self.words.push(text.to_lowercase().replace([' ', '-'], "_")),
+            },
+            Some(Value::Number(number)) => self.number(number.as_u64().unwrap_or_default()),
+            _ => {}
+        }
+    }
+
+    fn number(&mut self, number: u64) {
+        if let (None, Ok(status @ 400..=599)) = (self.status, u16::try_from(number)) {
+            self.status = Some(status);
+        }
+    }
+
+    /// The server's words, or as much of the body as a person wants to read.
+    fn message(&self, body: &str) -> String {
+        if let Some(message) = &self.message {
+            return message.clone();
+        }
+        match body.trim() {
+            "" => "the server gave no reason".to_owned(),
+            html if html.starts_with('<') => {
+                "the server answered with a page, not with an error object".to_owned()
+            }
+            text => text.chars().take(MAX_QUOTE_CHARS).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! The settings of one model that shape its requests.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::Origin;
+use serde_json::{Map, Value};
+
+use crate::Declared;
+
+/// The settings of one model that shape its requests: its names, extra fields and declared limits. Addresses, keys and
+/// timeouts belong to the client that sends them.
+#[derive(Clone, Debug, Default)]
+pub struct ModelSettings {
+    /// The provider's name as configured, for example `anthropic`.
+    pub provider: String,
+    /// The model's name on its server.
+    pub model: String,
+    /// Fields added to every request (temperature, reasoning effort …). They replace fields of the same name, except
+    /// those that carry the conversation; `null` removes one.
+    pub body: Map<String, Value>,
+    /// The limits and abilities that the user declared.
+    pub declared: Declared,
+}
+
+impl ModelSettings {
+    /// Creates settings without extra fields and declared limits.
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        Self { provider: provider.into(), model: model.into(), ..Self::default() }
+    }
+
+    /// Returns the origin of messages that this model writes over the wire named `api`.
+    pub fn origin(&self, api: &str) -> Origin {
+        Origin { provider: self.provider.clone(), api: api.to_owned(), model: self.model.clone() }
+    }
+
+    /// Returns the settings with the fields of one request, which win over configured ones; objects are merged.
+    pub fn with_fields(&self, fields: &Map<String, Value>) -> Cow<'_, Self> {
+        if fields.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut settings = self.clone();
+        for (name, value) in fields {
+            match (settings.body.get_mut(name), value) {
+                (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+                _ => {
+                    settings.body.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        Cow::Owned(settings)
+    }
+}

@@ -1,0 +1,198 @@
+//! Characters that a server has cut in two: UTF-16 surrogates of which each half stands in another event.
+//!
+//! JSON may hold a lone half (`"\ud83d"`), Rust's text may not: the whole string would be lost. Halves that belong
+//! together are joined before JSON is read, and one that stays alone becomes U+FFFD.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes of one half, as it is written: `\ud83d`.
+const HALF_BYTES: usize = 6;
+
+/// What a lone half becomes.
+const REPLACEMENT: &str = "\\ufffd";
+
+/// Longer events are no sign of life that says nothing else.
+const MAX_PING_BYTES: usize = 64;
+
+/// A filter that joins the halves of characters which a server spread over two events. Events are JSON texts.
+///
+/// ```
+/// let mut joiner = longhaul_wire::surrogates::Joiner::default();
+/// assert!(joiner.take(r#"{"text":"a\ud83d"}"#.to_owned()).is_empty());
+/// let both = joiner.take(r#"{"text":"\ude00b"}"#.to_owned());
+/// assert_eq!(both, [r#"{"text":"a\ud83d\ude00"}"#, r#"{"text":"b"}"#]);
+/// ```
+#[derive(Debug, Default)]
+pub struct Joiner {
+    held: Option<String>,
+}
+
+impl Joiner {
+    /// Returns whether an event stays as it is and need not be taken.
+    pub fn lets_pass(&self, event: &str) -> bool {
+        self.held.is_none() && !is_suspect(event)
+    }
+
+    /// The next event, and what may go on of those before. Empty where it ends inside a character: it waits for the next.
+    pub fn take(&mut self, event: String) -> Vec<String> {
+        if self.lets_pass(&event) {
+            return vec![event];
+        }
+        let held = self.held.take();
+        let Mended { before, next, goes_on } = mend(held.as_deref().unwrap_or_default(), &event, true);
+        let before = held.map(|_| before);
+        let next = if goes_on { self.held.replace(next) } else { Some(next) };
+        before.into_iter().chain(next).collect()
+    }
+
+    /// What waits and is followed by nothing.
+    pub fn rest(&mut self) -> Option<String> {
+        self.held.take().map(|held| whole(&held).into_owned())
+    }
+}
+
+/// Returns JSON that came whole with its halves joined, and lone halves replaced by U+FFFD.
+pub fn whole(json: &str) -> Cow<'_, str> {
+    if is_suspect(json) { Cow::Owned(mend("", json, false).next) } else { Cow::Borrowed(json) }
+}
+
+/// Returns whether the data of an event only keeps the line alive. Such events say nothing, so they end no waiting.
+pub fn is_ping(data: &str) -> bool {
+    data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
+}
+
+/// Returns whether there may be a half at all.
+fn is_suspect(json: &str) -> bool {
+    json.contains("\\ud") || json.contains("\\uD")
+}
+
+/// One half of a character without the other beside it.
+struct Half<'a> {
+    at: usize,
+    place: Place,
+    /// The field that it stands in, or the last one before.
+    key: &'a str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A low half at the beginning of a string.
+    Beginning,
+    /// A high half at the end of a string.
+    End,
+    /// Where no other half can come.
+    Inside,
+}
+
+/// Two payloads that follow each other, with whole characters.
+struct Mended {
+    before: String,
+    next: String,
+    /// Whether `next` still ends inside a character.
+    goes_on: bool,
+}
+
+/// Joins halves of the same field, within a payload too: a whole answer may be a list of pieces. With `may_go_on`
+/// those at the ends of `next` stay as they are.
+fn mend(before: &str, next: &str, may_go_on: bool) -> Mended {
+    let (earlier, later) = (halves(before), halves(next));
+    let split = earlier.len();
+    let all: Vec<(&str, &Half<'_>)> =
+        earlier.iter().map(|half| (before, half)).chain(later.iter().map(|half| (next, half))).collect();
+    let mut open: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+    // The low half that belongs to a high one, and of a low one that it has gone there.
+    let mut joined: Vec<Option<&str>> = vec![None; all.len()];
+    for (index, (json, half)) in all.iter().enumerate() {
+        match half.place {
+            Place::End => open.entry(half.key).or_default().push_back(index),
+            Place::Beginning => {
+                if let Some(high) = open.get_mut(half.key).and_then(VecDeque::pop_front) {
+                    joined[high] = Some(&json[half.at..half.at + HALF_BYTES]);
+                    joined[index] = Some("");
+                }
+            }
+            Place::Inside => {}
+        }
+    }
+    let before = rewritten(before, &earlier, &joined[..split], false);
+    let next = rewritten(next, &later, &joined[split..], may_go_on);
+    let goes_on = may_go_on
+        && later.iter().zip(&joined[split..]).any(|(half, with)| half.place == Place::End && with.is_none());
+    Mended { before, next, goes_on }
+}
+
+fn rewritten(json: &str, halves: &[Half<'_>], joined: &[Option<&str>], may_go_on: bool) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut done = 0;
+    for (half, with) in halves.iter().zip(joined) {
+        let end = half.at + HALF_BYTES;
+        out.push_str(&json[done..half.at]);
+        match (half.place, with) {
+            (Place::End, Some(low)) => {
+                out.push_str(&json[half.at..end]);
+                out.push_str(low);
+            }
+            (Place::End, None) if may_go_on => out.push_str(&json[half.at..end]),
+            (Place::Beginning, Some(_)) => {}
+            _ => out.push_str(REPLACEMENT),
+        }
+        done = end;
+    }
+    out.push_str(&json[done..]);
+    out
+}
+
+/// All lone halves in order. What is no JSON may have some less.
+fn halves(json: &str) -> Vec<Half<'_>> {
+    let bytes = json.as_bytes();
+    let mut found = Vec::new();
+    let (mut key, mut at) = ("", 0);
+    while let Some(quote) = find(bytes, at, b"\"") {
+        let begin = quote + 1;
+        let end = in_string(bytes, begin, |at, place| found.push(Half { at, place, key }));
+        let after = bytes.get(end + 1..).unwrap_or_default().trim_ascii_start();
+        if after.first() == Some(&b':') {
+            key = &json[begin..end];
+        }
+        at = end + 1;
+    }
+    found
+}
+
+/// Tells of the lone halves of a string that begins there. Says where its closing quote is.
+fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, Place)) -> usize {
+    let mut at = begin;
+    while let Some(special) = find(bytes, at, b"\"\\") {
+        if bytes[special] == b'"' {
+            return special;
+        }
+        at = special + 2;
+        let Some(unit) = unit(bytes, special) else { continue };
+        at = special + HALF_BYTES;
+        match unit {
+            0xD800..=0xDBFF if matches!(self::unit(bytes, at), Some(0xDC00..=0xDFFF)) => at += HALF_BYTES,
+            0xD800..=0xDBFF if bytes.get(at) == Some(&b'"') => tell(special, Place::End),
+            0xDC00..=0xDFFF if special == begin => tell(special, Place::Beginning),
+            0xD800..=0xDFFF => tell(special, Place::Inside),
+            _ => {}
+        }
+    }
+    bytes.len()
+}
+
+fn find(bytes: &[u8], from: usize, any: &[u8]) -> Option<usize> {
+    bytes.get(from..)?.iter().position(|byte| any.contains(byte)).map(|place| from + place)
+}
+
+/// The code unit that is written as `\uXXXX` there.
+fn unit(bytes: &[u8], at: usize) -> Option<u16> {
+    let digits = bytes.get(at..at + HALF_BYTES)?.strip_prefix(b"\\u")?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Numbers of tokens as servers write them. None is trusted so far that a sum of some could overflow.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Number, Value};
+
+/// More than any model reads or writes in one call.
+pub const MOST: u64 = 1 << 40;
+
+/// A count: what is beyond [`MOST`] is [`MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl Count {
+    /// `None` for what is below zero.
+    fn of(number: &Number) -> Option<Self> {
+        let whole = number.as_u64().or_else(|| {
+            // Whole numbers that do not fit are read as floating ones, and so are those written with a point.
+            number.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64)
+        });
+        whole.map(|tokens| Self(tokens.min(MOST)))
+    }
+
+    /// Reads one JSON number.
+    pub fn parse(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        Self::of(&number).ok_or_else(|| serde::de::Error::custom(format!("{number} is no count of tokens")))
+    }
+}
+
+/// A limit that a server states: nothing for 0, and nothing for what is no model's limit but a word for "none".
+pub fn limit(value: Option<&Value>) -> Option<u64> {
+    value.and_then(Value::as_u64).filter(|tokens| (1..=MOST).contains(tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_bounded_whatever_is_written() {
+        let count = |json: &str| Count::parse(json).map(|count| count.0);
+        assert_eq!(
+            (count("0"), count("12"), count("12.0"), count("1e3")),
+            (Some(0), Some(12), Some(12), Some(1000))
+        );
+        for huge in ["1099511627776", "18446744073709551615", "18446744073709551616", "1e300"] {
+            assert_eq!(count(huge), Some(MOST), "{huge}");
+        }
+        for odd in ["-1", "-0.5", "\"7\"", "null", "{}", "", "NaN"] {
+            assert_eq!(count(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_none_is_not_known() {
+        let read = |json: &str| limit(serde_json::from_str::<Value>(json).ok().as_ref());
+        assert_eq!((read("4096"), read("1099511627776")), (Some(4096), Some(MOST)));
+        for none in ["0", "-1", "18446744073709551615", "1000000000000000019884624838656", "\"4096\"", "null"]
+        {
+            assert_eq!(read(none), None, "{none}");
+        }
+    }
+}
