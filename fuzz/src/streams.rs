@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use longhaul_gateway::wire::{Event, Events};
 use longhaul_providers::sse::EventStream;
 use longhaul_providers::{
     ProviderError, anthropic, gemini, lines, ollama, openai_chat, openai_responses, sse as events,
 };
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// The first byte says where the body is cut.
 pub(crate) fn sse(data: &[u8]) {
@@ -18,7 +18,7 @@ pub(crate) fn sse(data: &[u8]) {
     assert_eq!(one, raw(&cut), "cut elsewhere");
     assert!(body.starts_with(&one.concat()), "bytes were changed");
     one.iter().for_each(|event| {
-        Event::parse(event);
+        SseEvent::parse(event);
     });
 }
 
@@ -40,7 +40,7 @@ fn read(events: EventStream) -> Vec<String> {
 }
 
 fn raw(pieces: &[Bytes]) -> Vec<Bytes> {
-    let (mut events, mut all) = (Events::default(), Vec::new());
+    let (mut events, mut all) = (SseReader::default(), Vec::new());
     for piece in pieces {
         events.feed(piece.clone());
         while let Some(event) = events.next_event() {

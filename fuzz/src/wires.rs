@@ -1,10 +1,11 @@
 //! What clients of the gateway send, and what passes through it.
 
 use bytes::Bytes;
-use longhaul_gateway::wire::chat::Chat;
-use longhaul_gateway::wire::messages::Messages;
-use longhaul_gateway::wire::responses::Responses;
-use longhaul_gateway::wire::{Edited, Event, Events, Step, Wire};
+use longhaul_wire::chat::edit::Chat;
+use longhaul_wire::edit::{RenderOp, RequestEdit, Wire};
+use longhaul_wire::messages::edit::Messages;
+use longhaul_wire::responses::edit::Responses;
+use longhaul_wire::sse::{SseEvent, SseReader};
 
 fn wire(sign: u8) -> &'static dyn Wire {
     match sign % 3 {
@@ -34,22 +35,22 @@ pub(crate) fn body(data: &[u8]) {
             assert_eq!(again.strip_prefix(b"x"), Some(form.as_slice()), "a form is added to what is there");
         }
     }
-    let Ok(pieces) = wire.pieces(&items, 0) else { return };
+    let Ok(pieces) = wire.segments(&items, 0) else { return };
     assert_eq!(pieces.len(), items.len(), "pieces of each item");
     assert_eq!(
-        wire.render(&envelope, &Edited::default()).as_deref(),
+        wire.render(&envelope, &RequestEdit::default()).as_deref(),
         Ok(&*envelope.bytes),
         "nothing was changed"
     );
     let count = items.len();
-    let steps = [Step::Say("A note.".to_owned()), Step::Keep(count / 2..count)];
-    let edited = Edited {
+    let steps = [RenderOp::Say("A note.".to_owned()), RenderOp::Keep(count / 2..count)];
+    let edited = RequestEdit {
         model: (change & 1 != 0).then(|| "other \"model\"".to_owned()),
         max_output: (change & 2 != 0).then_some(77),
         stream: (change & 4 != 0).then_some(true),
         include_usage: change & 8 != 0,
         steps: (change & 16 != 0 && count > 0).then(|| steps.to_vec()),
-        ..Edited::default()
+        ..RequestEdit::default()
     };
     if let Ok(rendered) = wire.render(&envelope, &edited) {
         let again = wire.read(rendered).expect("what is written is read again");
@@ -63,14 +64,14 @@ pub(crate) fn body(data: &[u8]) {
 pub(crate) fn stream(data: &[u8]) {
     let [dialect, cut, body @ ..] = data else { return };
     let wire = wire(*dialect);
-    let (mut events, mut all) = (Events::default(), Vec::new());
+    let (mut events, mut all) = (SseReader::default(), Vec::new());
     for piece in body.chunks(usize::from(*cut % 61) + 1) {
         events.feed(Bytes::copy_from_slice(piece));
         all.extend(std::iter::from_fn(|| events.next_event()));
     }
-    let (mut watcher, mut splice, mut out) = (wire.watcher(), wire.splice(), Vec::new());
+    let (mut watcher, mut splice, mut out) = (wire.stream_parser(), wire.stream_merger(), Vec::new());
     for (index, event) in all.iter().enumerate() {
-        watcher.read(&Event::parse(event));
+        watcher.read(&SseEvent::parse(event));
         splice.pass(event, &mut out);
         if index == usize::from(*cut) {
             let said = splice.seen().text.clone();

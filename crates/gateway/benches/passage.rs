@@ -10,10 +10,10 @@ use axum::routing::post;
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http::HeaderMap;
-use longhaul_gateway::wire::chat::Chat;
-use longhaul_gateway::wire::{Dialect, Wire};
 use longhaul_gateway::{Call, Config, Gateway, Parts, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_wire::chat::edit::Chat;
+use longhaul_wire::edit::{Dialect, Wire};
 use serde_json::json;
 use tokio::runtime::Runtime;
 

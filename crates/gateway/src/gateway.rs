@@ -20,7 +20,7 @@ use crate::passage::{Inner, Passage};
 use crate::through::Passed;
 use crate::upstream::Upstream;
 use crate::window::{Alone, Learned, Window};
-use crate::wire::{Dialect, Fault, FaultKind, Wire};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
 
 /// What a gateway is set up with. Everything has a default but the upstreams.
 ///
@@ -279,8 +279,8 @@ impl Gateway {
     /// Reads a call.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read or nobody has its model.
-    pub async fn read(&self, call: Call) -> Result<Request, Fault> {
+    /// [`GatewayError`] if it cannot be read or nobody has its model.
+    pub async fn read(&self, call: Call) -> Result<Request, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Passage::open(Arc::clone(&self.inner), wire, call);
         let passage = self.inner.desk.read(bytes, open).await?.completed().await?;
@@ -390,22 +390,22 @@ pub struct SetupError {
 /// The dialect's rules.
 pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
     match dialect {
-        Dialect::Chat => &crate::wire::chat::Chat,
-        Dialect::Messages => &crate::wire::messages::Messages,
-        Dialect::Responses => &crate::wire::responses::Responses,
+        Dialect::Chat => &longhaul_wire::chat::edit::Chat,
+        Dialect::Messages => &longhaul_wire::messages::edit::Messages,
+        Dialect::Responses => &longhaul_wire::responses::edit::Responses,
     }
 }
 
 /// An error as a reply in a dialect: what the server around the gateway has against a request.
-pub fn refusal_in(dialect: Dialect, fault: &Fault) -> Reply {
+pub fn refusal_in(dialect: Dialect, fault: &GatewayError) -> Reply {
     refusal(wire(dialect), fault)
 }
 
 /// An error as a reply.
-pub(crate) fn refusal(wire: &dyn Wire, fault: &Fault) -> Reply {
+pub(crate) fn refusal(wire: &dyn Wire, fault: &GatewayError) -> Reply {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if matches!(fault.kind, FaultKind::ContextOverflow | FaultKind::DoesNotFit) {
+    if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) {
         headers.insert("x-longhaul-action", HeaderValue::from_static("refused"));
     }
     if let Some(wait) = fault.retry_after {

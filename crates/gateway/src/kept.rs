@@ -11,7 +11,7 @@ use bytes::Bytes;
 use longhaul_store::memo::{Memo, MemoKey, MemoScope};
 use tokio::task::JoinSet;
 
-use crate::wire::json::{elements, field, fields, quoted, string};
+use longhaul_wire::edit::json::{elements, field, fields, quoted, string};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// What all of it may have in memory, in bytes.

@@ -8,8 +8,6 @@
 //! [`wire`] is pure: the shapes of requests, streams and errors, one folder for each dialect. [`encode`] writes what a
 //! model of another dialect says.
 
-mod carry;
-pub mod encode;
 mod gateway;
 mod headers;
 mod kept;
@@ -17,7 +15,6 @@ mod passage;
 mod through;
 mod upstream;
 mod window;
-pub mod wire;
 
 pub use gateway::{
     BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Recall, Reply, ReplyBody,

@@ -17,7 +17,7 @@ use crate::headers::{self, Overrides};
 use crate::kept::Answers;
 use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
-use crate::wire::{Edited, Envelope, Fault, FaultKind, Wire};
+use longhaul_wire::edit::{Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
 
 mod begun;
 mod beside;
@@ -204,21 +204,22 @@ enum Opened {
     /// A stream.
     Stream(StatusCode, HeaderMap, ReplyStream),
     /// A stream that says this in place of an answer.
-    Failed(Fault, StatusCode, HeaderMap, ReplyStream),
+    Failed(GatewayError, StatusCode, HeaderMap, ReplyStream),
 }
 
 impl Passage {
     /// Reads a call.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read or nobody has its model.
-    pub(crate) fn open(inner: Arc<Inner>, wire: &'static dyn Wire, call: Call) -> Result<Self, Fault> {
+    /// [`GatewayError`] if it cannot be read or nobody has its model.
+    pub(crate) fn open(inner: Arc<Inner>, wire: &'static dyn Wire, call: Call) -> Result<Self, GatewayError> {
         if call.body.len() > inner.config.max_body_bytes {
             let (has, most) = (call.body.len(), inner.config.max_body_bytes);
             let message = format!("the request has {has} bytes; {most} are the most that is read");
-            return Err(Fault::new(FaultKind::TooLarge, message));
+            return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
-        let overrides = Overrides::read(&call.headers).map_err(|why| Fault::new(FaultKind::Invalid, why))?;
+        let overrides = Overrides::read(&call.headers)
+            .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
         let caller = headers::caller(&call.headers);
         let envelope = inner.readings.read(wire, &caller, call.body)?;
         let targets = inner.targets.find(&envelope.model)?;
@@ -267,10 +268,10 @@ impl Passage {
     /// Counts what the preferred upstream would be sent.
     ///
     /// # Errors
-    /// [`Fault`] if the request cannot be read.
-    pub(crate) async fn count(self) -> Result<Reply, Fault> {
+    /// [`GatewayError`] if the request cannot be read.
+    pub(crate) async fn count(self) -> Result<Reply, GatewayError> {
         let passage = Arc::new(self);
-        let no_target = || Fault::new(FaultKind::Internal, "there is no upstream");
+        let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = passage.targets.first().cloned().ok_or_else(no_target)?;
         let mut route = Route::find(Arc::clone(&passage), target).await;
         let (tokens, is_shortened) = route.count().await?;
@@ -285,16 +286,16 @@ impl Passage {
     /// The items that stand for the conversation, at the preferred upstream.
     ///
     /// # Errors
-    /// [`Fault`] if the request cannot be read, or there is no answer.
-    pub(crate) async fn compact(self) -> Result<Reply, Fault> {
+    /// [`GatewayError`] if the request cannot be read, or there is no answer.
+    pub(crate) async fn compact(self) -> Result<Reply, GatewayError> {
         let passage = Arc::new(self);
-        let no_target = || Fault::new(FaultKind::Internal, "there is no upstream");
+        let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = passage.targets.first().cloned().ok_or_else(no_target)?;
         Ok(reply(Route::find(passage, target).await.compact().await?))
     }
 
     /// Tries the upstreams that have the model, one after another as long as the next may do better.
-    async fn go(self: Arc<Self>) -> Result<Opened, Fault> {
+    async fn go(self: Arc<Self>) -> Result<Opened, GatewayError> {
         let mut newest = None;
         let totals = Arc::<Totals>::default();
         let mut targets: Vec<_> = self.targets.iter().collect();
@@ -313,11 +314,15 @@ impl Passage {
             totals.try_elsewhere();
             newest = Some(opened);
         }
-        newest.unwrap_or_else(|| Err(Fault::new(FaultKind::Internal, "there is no upstream")))
+        newest.unwrap_or_else(|| Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream")))
     }
 
     /// Asks one upstream, in the caller's dialect where it speaks that.
-    async fn at(self: &Arc<Self>, target: &Arc<Target>, totals: &Arc<Totals>) -> Result<Opened, Fault> {
+    async fn at(
+        self: &Arc<Self>,
+        target: &Arc<Target>,
+        totals: &Arc<Totals>,
+    ) -> Result<Opened, GatewayError> {
         let find = || Route::find(Arc::clone(self), Arc::clone(target));
         let with_totals = |route: Route| Route { totals: Arc::clone(totals), ..route };
         let route = with_totals(find().await);
@@ -350,7 +355,7 @@ impl Passage {
 }
 
 /// What an upstream that has not answered did instead, for the log.
-fn failure(opened: &Result<Opened, Fault>) -> String {
+fn failure(opened: &Result<Opened, GatewayError>) -> String {
     match opened {
         Ok(Opened::Whole(status, ..)) => status.to_string(),
         Ok(Opened::Failed(fault, ..)) | Err(fault) => fault.message.clone(),
@@ -359,19 +364,22 @@ fn failure(opened: &Result<Opened, Fault>) -> String {
 }
 
 /// Returns whether there was nobody to ask.
-fn is_unreachable(opened: &Result<Opened, Fault>) -> bool {
-    opened.as_ref().is_err_and(|fault| fault.kind == FaultKind::Unreachable)
+fn is_unreachable(opened: &Result<Opened, GatewayError>) -> bool {
+    opened.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::Unreachable)
 }
 
 /// Returns whether another upstream may do better: this one is not there, has no time, or is broken, and has said
 /// nothing yet.
-fn is_for_the_next(opened: &Result<Opened, Fault>) -> bool {
+fn is_for_the_next(opened: &Result<Opened, GatewayError>) -> bool {
     match opened {
         Ok(Opened::Whole(status, ..)) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
         Ok(Opened::Stream(..)) => false,
         Ok(Opened::Failed(fault, ..)) | Err(fault) => matches!(
             fault.kind,
-            FaultKind::Unreachable | FaultKind::Timeout | FaultKind::RateLimit | FaultKind::Upstream
+            GatewayErrorKind::Unreachable
+                | GatewayErrorKind::Timeout
+                | GatewayErrorKind::RateLimit
+                | GatewayErrorKind::Upstream
         ),
     }
 }
@@ -436,9 +444,9 @@ impl Route {
     }
 
     /// The changes that every form of the request has here.
-    fn edited(&self) -> Edited {
+    fn edited(&self) -> RequestEdit {
         let is_other = self.target.model != self.passage.envelope.model;
-        Edited { model: is_other.then(|| self.target.model.clone()), ..Edited::default() }
+        RequestEdit { model: is_other.then(|| self.target.model.clone()), ..RequestEdit::default() }
     }
 
     /// The window and who said it; where nobody did, what to do about that.

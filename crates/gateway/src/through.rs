@@ -13,9 +13,9 @@ use crate::gateway::{BrokenOff, Credentials, Reply, ReplyBody};
 use crate::headers;
 use crate::passage::Inner;
 use crate::upstream::{Server, Target};
-use crate::wire::json::{field, fields, place, quoted, string};
-use crate::wire::patch::Patch;
-use crate::wire::{Bad, Fault, FaultKind};
+use longhaul_wire::edit::json::{field, fields, place, quoted, string};
+use longhaul_wire::edit::patch::Patch;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, ParseError};
 
 /// The longest error of an upstream that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -41,36 +41,37 @@ impl Passed {
 /// Passes a request to the first server that has its model and can be reached.
 ///
 /// # Errors
-/// [`Fault`] if the request names no known model, or none of the model's servers can be asked.
+/// [`GatewayError`] if the request names no known model, or none of the model's servers can be asked.
 pub(crate) async fn pass(
     inner: &Inner,
     passed: Passed,
     call_headers: &http::HeaderMap,
     body: Bytes,
-) -> Result<Reply, Fault> {
+) -> Result<Reply, GatewayError> {
     if body.len() > inner.config.max_body_bytes {
         let (has, most) = (body.len(), inner.config.max_body_bytes);
         let message = format!("the request has {has} bytes; {most} are the most that is read");
-        return Err(Fault::new(FaultKind::TooLarge, message));
+        return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
     }
-    let text = std::str::from_utf8(&body).map_err(|_| Bad::new("the request is no UTF-8"))?;
-    let all = fields(text).ok_or_else(|| Bad::new("the request is no JSON object"))?;
-    headers::Overrides::read(call_headers).map_err(|why| Fault::new(FaultKind::Invalid, why))?;
+    let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is no UTF-8"))?;
+    let all = fields(text).ok_or_else(|| ParseError::new("the request is no JSON object"))?;
+    headers::Overrides::read(call_headers)
+        .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
     let named = field(&all, "model");
     let model_at = named.map(|raw| place(text, raw));
     let model = named.filter(|raw| *raw != "null").map_or(Some(String::new()), string);
-    let model = model.ok_or_else(|| Bad::field("model", "`model` is no string"))?;
+    let model = model.ok_or_else(|| ParseError::field("model", "`model` is no string"))?;
     let targets = inner.targets.find(&model)?;
     let (able, others): (Vec<&Arc<Target>>, Vec<&Arc<Target>>) =
         targets.iter().partition(|target| has_path(&target.server));
     if able.is_empty() {
         let names: Vec<&str> = others.iter().map(|target| target.server.upstream.name.as_str()).collect();
         let message = format!("the upstream `{}` has no {}", names.join("`, `"), passed.path());
-        return Err(Fault::new(FaultKind::NoSuchPath, message));
+        return Err(GatewayError::new(GatewayErrorKind::NoSuchPath, message));
     }
     let own = inner.config.credentials == Credentials::Own;
     let headers = headers::for_upstream(call_headers, !own);
-    let mut newest = Err(Fault::new(FaultKind::Internal, "there is no upstream"));
+    let mut newest = Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream"));
     for target in able {
         let server = &target.server;
         let mut patch = Patch::default();
@@ -99,7 +100,7 @@ fn has_path(server: &Server) -> bool {
     matches!(server.upstream.kind, Kind::OpenAi | Kind::OpenAiCompatible)
 }
 
-async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Reply, Fault> {
+async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Reply, GatewayError> {
     let status = response.status();
     server.check_place(status, response.headers())?;
     let mut headers = server.headers_for_caller(response.headers());

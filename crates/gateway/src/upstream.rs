@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::gateway::{ListedModel, SetupError};
 use crate::headers;
 use crate::window::{Learned, Window};
-use crate::wire::{Bad, Dialect, Fault, FaultKind};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError};
 
 /// No model's window is smaller, in tokens.
 const LEAST_WINDOW_TOKENS: u64 = 512;
@@ -210,18 +210,23 @@ impl Targets {
     /// Where a model is, the preferred first: those that list it, else those that take any.
     ///
     /// # Errors
-    /// [`Fault`] if nobody has it.
-    pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, Fault> {
+    /// [`GatewayError`] if nobody has it.
+    pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, GatewayError> {
         let unnamed = self.servers.iter().filter(|_| model.is_empty()).find_map(Server::usual);
         let model = match (model, &unnamed) {
             ("", Some((_, usual))) => usual,
-            ("", None) => self.first_model().ok_or_else(|| Bad::field("model", "`model` is missing"))?,
+            ("", None) => {
+                self.first_model().ok_or_else(|| ParseError::field("model", "`model` is missing"))?
+            }
             (named, _) => named,
         };
         if model.len() > MAX_NAME_BYTES {
             let message =
                 format!("the model's name has {} bytes; no name has more than {MAX_NAME_BYTES}", model.len());
-            return Err(Fault { param: Some("model".to_owned()), ..Fault::new(FaultKind::Invalid, message) });
+            return Err(GatewayError {
+                param: Some("model".to_owned()),
+                ..GatewayError::new(GatewayErrorKind::Invalid, message)
+            });
         }
         let listed = self.servers.iter().filter_map(|server| {
             let known = server.upstream.models.iter().find(|known| known.name == model)?;
@@ -232,7 +237,8 @@ impl Targets {
         let open = self.servers.iter().filter(|server| !is_listed && server.upstream.models.is_empty());
         let open = open.map(|server| server.target(model, server.declared_of(model)));
         let found: Result<Vec<_>, SetupError> = listed.chain(open).collect();
-        let mut found = found.map_err(|error| Fault::new(FaultKind::Internal, error.to_string()))?;
+        let mut found =
+            found.map_err(|error| GatewayError::new(GatewayErrorKind::Internal, error.to_string()))?;
         if let Some((server, _)) = unnamed {
             // Who names no model means the one that the file names, where the file has it.
             let (usual, others): (Vec<_>, Vec<_>) =
@@ -242,9 +248,9 @@ impl Targets {
         if found.is_empty() {
             let name: String = model.chars().take(100).collect();
             let message = format!("there is no model `{name}`; there are: {}", self.some_names().join(", "));
-            return Err(Fault {
+            return Err(GatewayError {
                 param: Some("model".to_owned()),
-                ..Fault::new(FaultKind::NotFound, message)
+                ..GatewayError::new(GatewayErrorKind::NotFound, message)
             });
         }
         Ok(found)
@@ -348,7 +354,7 @@ impl Server {
     /// The request for a path below the base URL. The upstream's own headers win.
     ///
     /// # Errors
-    /// [`Fault`] if there is no such path.
+    /// [`GatewayError`] if there is no such path.
     pub(crate) fn post(
         &self,
         base: &str,
@@ -356,9 +362,10 @@ impl Server {
         headers: &HeaderMap,
         own_key: bool,
         body: Bytes,
-    ) -> Result<reqwest::RequestBuilder, Fault> {
-        let url = reqwest::Url::parse(&format!("{}{path}", base.trim_end_matches('/')))
-            .map_err(|error| Fault::new(FaultKind::Internal, format!("no path `{path}`: {error}")))?;
+    ) -> Result<reqwest::RequestBuilder, GatewayError> {
+        let url = reqwest::Url::parse(&format!("{}{path}", base.trim_end_matches('/'))).map_err(|error| {
+            GatewayError::new(GatewayErrorKind::Internal, format!("no path `{path}`: {error}"))
+        })?;
         let mut all = headers.clone();
         for (name, value) in &self.headers {
             let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
@@ -379,22 +386,23 @@ impl Server {
     /// goes below the base URL's version once.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be reached, or gives no answer in time.
+    /// [`GatewayError`] if it cannot be reached, or gives no answer in time.
     pub(crate) async fn send(
         &self,
         path: &str,
         headers: &HeaderMap,
         own_key: bool,
         body: Bytes,
-    ) -> Result<reqwest::Response, Fault> {
+    ) -> Result<reqwest::Response, GatewayError> {
         let once = async |base: &str| {
             let sent = self.post(base, path, headers, own_key, body.clone())?.send();
-            let gone =
-                |kind, what: &str| Fault::new(kind, format!("the upstream `{}` {what}", self.upstream.name));
+            let gone = |kind, what: &str| {
+                GatewayError::new(kind, format!("the upstream `{}` {what}", self.upstream.name))
+            };
             match tokio::time::timeout(self.timeouts().first_byte_limit(), sent).await {
                 Ok(Ok(response)) => Ok(response),
-                Ok(Err(_)) => Err(gone(FaultKind::Unreachable, "cannot be reached")),
-                Err(_) => Err(gone(FaultKind::Timeout, "gave no answer in time")),
+                Ok(Err(_)) => Err(gone(GatewayErrorKind::Unreachable, "cannot be reached")),
+                Err(_) => Err(gone(GatewayErrorKind::Timeout, "gave no answer in time")),
             }
         };
         let response = once(self.base.current()).await?;
@@ -411,14 +419,14 @@ impl Server {
     }
 
     /// A redirect is not followed: the request would be shown to a place that nobody has named.
-    pub(crate) fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+    pub(crate) fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), GatewayError> {
         if !status.is_redirection() && !status.is_informational() {
             return Ok(());
         }
         let name = &self.upstream.name;
         if status.is_informational() {
             let message = format!("the upstream `{name}` answered {}, which is no answer", status.as_u16());
-            return Err(Fault::new(FaultKind::Upstream, message));
+            return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
         }
         let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
         // What stands behind `?` may be somebody's secret.
@@ -428,7 +436,7 @@ impl Server {
             "the upstream `{name}` answered {} and points to {place}; set its base URL to where it is",
             status.as_u16(),
         );
-        Err(Fault::new(FaultKind::Upstream, message))
+        Err(GatewayError::new(GatewayErrorKind::Upstream, message))
     }
 
     /// Its base URL as it may be shown: without user and query, which may hold a key.

@@ -11,14 +11,7 @@ use crate::Endpoint;
 use crate::http::Secret;
 
 pub use client::Anthropic;
-pub use longhaul_wire::messages::{API, Cache, Decoder, MAX_TOKENS, encode_parts};
-
-/// Where Anthropic's own API begins.
-pub const BASE_URL: &str = "https://api.anthropic.com/v1";
-
-/// The version of the API that is spoken, and the only one that every compatible server knows. A header
-/// `anthropic-version` replaces it.
-pub const VERSION: &str = "2023-06-01";
+pub use longhaul_wire::messages::{API, BASE_URL, Cache, Decoder, MAX_TOKENS, VERSION, encode_parts};
 
 /// The header that carries the key.
 const KEY_HEADER: &str = "x-api-key";

@@ -4,7 +4,4 @@ mod client;
 mod limits;
 
 pub use self::client::Gemini;
-pub use longhaul_wire::gemini::{API, Decoder, encode_parts, request};
-
-/// Where Google serves it.
-pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
+pub use longhaul_wire::gemini::{API, BASE_URL, Decoder, encode_parts, request};

@@ -4,7 +4,4 @@ mod client;
 mod limits;
 
 pub use self::client::Ollama;
-pub use longhaul_wire::ollama::{API, Decoder, request};
-
-/// Where Ollama listens if nobody says otherwise.
-pub const BASE_URL: &str = "http://localhost:11434";
+pub use longhaul_wire::ollama::{API, BASE_URL, Decoder, request};

@@ -4,7 +4,4 @@
 mod client;
 
 pub use self::client::OpenAiResponses;
-pub use longhaul_wire::responses::{API, Decoder, encode_parts, request};
-
-/// Where OpenAI's own API begins.
-pub const BASE_URL: &str = "https://api.openai.com/v1";
+pub use longhaul_wire::responses::{API, BASE_URL, Decoder, encode_parts, request};

@@ -18,5 +18,8 @@ pub use self::stream::Decoder;
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "gemini";
 
+/// Where Google serves it.
+pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
+
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! bytes of tool calls are not touched. Content of another model goes as text and tool calls.
 
 mod block;
+pub mod edit;
 pub mod request;
 mod stream;
 mod unfinished;
@@ -17,6 +18,13 @@ pub use stream::Decoder;
 
 /// The name of this wire in [`Origin::api`].
 pub const API: &str = "anthropic-messages";
+
+/// Where Anthropic's own API begins.
+pub const BASE_URL: &str = "https://api.anthropic.com/v1";
+
+/// The version of the API that is spoken, and the only one that every compatible server knows. A header
+/// `anthropic-version` replaces it.
+pub const VERSION: &str = "2023-06-01";
 
 /// The settings of one model and the cache marks of its requests.
 #[derive(Clone, Debug, Default)]

@@ -9,3 +9,6 @@ pub use self::stream::Decoder;
 
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "ollama";
+
+/// Where Ollama listens if nobody says otherwise.
+pub const BASE_URL: &str = "http://localhost:11434";

@@ -4,6 +4,7 @@
 //! the argument bytes of calls are not touched. Nothing is stored at the provider: every request holds the whole
 //! conversation.
 
+pub mod edit;
 mod encode;
 mod input;
 mod item;
@@ -15,6 +16,9 @@ pub use self::stream::Decoder;
 
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "openai-responses";
+
+/// Where OpenAI's own API begins.
+pub const BASE_URL: &str = "https://api.openai.com/v1";
 
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,11 @@ use longhaul::config::{
 use longhaul_core::message::Origin;
 use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
 use longhaul_store::Memo;
+use longhaul_wire::edit::Dialect;
 
 use super::policy::policy;
 use super::{declared, key_variable, of_limits, writer};

@@ -18,7 +18,7 @@ use super::stopgap::{self, Cause};
 use super::summary::Failed;
 use super::totals::Totals;
 use super::{Route, omitted, summary};
-use crate::wire::Fault;
+use longhaul_wire::edit::GatewayError;
 
 /// Tasks at the same time, at most.
 const MOST_TASKS: usize = 64;
@@ -137,13 +137,13 @@ impl Route {
     /// The view fits as it is: nobody waits. `tried`: what was tried beside earlier requests.
     ///
     /// # Errors
-    /// [`Fault`] if the items cannot be read.
+    /// [`GatewayError`] if the items cannot be read.
     pub(super) async fn try_beside(
         &self,
         state: &mut State,
         fixed: u64,
         tried: Option<&Tried>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         let Some(conversation) = &self.conversation else { return Ok(()) };
         let Some(permit) = Permit::of(conversation) else { return Ok(()) };
         self.remember(state, fixed).await?;

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::conversation::{Conversation, Known, Name, Names, State};
-use crate::wire::{Bad, Envelope};
+use longhaul_wire::edit::{Envelope, ParseError};
 
 /// What two requests must share to be of one conversation, beside its items: caller, upstream, model, policy.
 pub(super) type Scope = [u8; 32];
 
 /// Names the beginning of a conversation.
-pub(super) type Head = [u8; 32];
+pub(super) type ResponseHead = [u8; 32];
 
 /// Tells the beginning of a request from most others; equal ones are compared.
 type Start = [u8; 32];
@@ -30,9 +30,9 @@ pub(crate) struct Cache {
 
 #[derive(Default)]
 struct Entries {
-    by_head: HashMap<Head, Vec<Entry>>,
+    by_head: HashMap<ResponseHead, Vec<Entry>>,
     /// The entries by their last use, the oldest first, with where they are.
-    by_use: BTreeMap<u64, Head>,
+    by_use: BTreeMap<u64, ResponseHead>,
     /// The newest that has begun so, as it was written.
     by_start: HashMap<Start, Weak<Conversation>>,
     uses: u64,
@@ -54,13 +54,13 @@ impl Cache {
     /// The conversation that the request goes on with, which is from now on known up to this request; else a new one.
     ///
     /// # Errors
-    /// [`Bad`] if an item is no JSON of the dialect.
+    /// [`ParseError`] if an item is no JSON of the dialect.
     pub(super) fn find(
         &self,
         scope: &Scope,
         names: &mut Names<'_>,
         new: impl FnOnce() -> State,
-    ) -> Result<Arc<Conversation>, Bad> {
+    ) -> Result<Arc<Conversation>, ParseError> {
         let envelope = names.envelope();
         if names.len() == 0 {
             let known = Known { request: Arc::clone(envelope), names: Vec::new() };
@@ -123,7 +123,7 @@ impl Cache {
         entries.shrink(self.max_entries, self.max_bytes);
     }
 
-    fn candidates(&self, heads: &[Option<Head>]) -> Vec<Arc<Conversation>> {
+    fn candidates(&self, heads: &[Option<ResponseHead>]) -> Vec<Arc<Conversation>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let lists = heads.iter().flatten().filter_map(|head| entries.by_head.get(head));
         lists.flatten().map(|entry| Arc::clone(&entry.conversation)).collect()
@@ -132,7 +132,11 @@ impl Cache {
 
 impl Entries {
     /// Takes out the longest conversation that the request goes on with.
-    fn take(&mut self, head: &Head, names: &mut Names<'_>) -> Result<Option<Arc<Conversation>>, Bad> {
+    fn take(
+        &mut self,
+        head: &ResponseHead,
+        names: &mut Names<'_>,
+    ) -> Result<Option<Arc<Conversation>>, ParseError> {
         let Some(list) = self.by_head.get(head) else { return Ok(None) };
         let mut best: Option<(usize, usize)> = None;
         for (at, entry) in list.iter().enumerate() {
@@ -146,7 +150,7 @@ impl Entries {
         Ok(used.and_then(|used| self.remove(head, used)))
     }
 
-    fn put(&mut self, head: Head, conversation: &Arc<Conversation>) {
+    fn put(&mut self, head: ResponseHead, conversation: &Arc<Conversation>) {
         self.uses += 1;
         self.count += 1;
         let used = self.uses;
@@ -188,7 +192,7 @@ impl Entries {
     }
 
     /// Takes one out.
-    fn remove(&mut self, head: &Head, used: u64) -> Option<Arc<Conversation>> {
+    fn remove(&mut self, head: &ResponseHead, used: u64) -> Option<Arc<Conversation>> {
         self.by_use.remove(&used);
         let list = self.by_head.get_mut(head)?;
         let entry = list.swap_remove(list.iter().position(|entry| entry.used == used)?);
@@ -216,7 +220,7 @@ fn starts(scope: &Scope, envelope: &Envelope) -> Vec<Start> {
     starts
 }
 
-pub(super) fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> Head {
+pub(super) fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> ResponseHead {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);
     hasher.update(first);

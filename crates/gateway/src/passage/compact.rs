@@ -7,16 +7,17 @@ use super::prepare::Prepared;
 use super::{Opened, Route};
 use crate::gateway::Credentials;
 use crate::upstream::COMPACT_PATH;
-use crate::wire::json::{field, fields, quoted};
-use crate::wire::{Edited, Fault, FaultKind, responses};
+use longhaul_wire::edit::json::{field, fields, quoted};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEdit};
+use longhaul_wire::responses::edit as responses;
 
 impl Route {
     /// The items that stand for the request's: OpenAI's own where it keeps the conversation, else ours, which any
     /// model can read.
     ///
     /// # Errors
-    /// [`Fault`] if the request cannot be read, or its server is needed and gives no answer.
-    pub(super) async fn compact(mut self) -> Result<Opened, Fault> {
+    /// [`GatewayError`] if the request cannot be read, or its server is needed and gives no answer.
+    pub(super) async fn compact(mut self) -> Result<Opened, GatewayError> {
         if self.target.server.upstream.kind == Kind::OpenAi {
             return self.pass_on().await;
         }
@@ -25,7 +26,9 @@ impl Route {
         let prepared = match self.compacted().await {
             Ok(prepared) => prepared,
             // Nothing can be left out: the items are what they were.
-            Err(fault) if matches!(fault.kind, FaultKind::ContextOverflow | FaultKind::DoesNotFit) => {
+            Err(fault)
+                if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) =>
+            {
                 Prepared::default()
             }
             Err(fault) => return Err(fault),
@@ -37,9 +40,9 @@ impl Route {
         Ok(Opened::Whole(StatusCode::OK, headers, body.into()))
     }
 
-    fn body_of(&self, prepared: &Prepared) -> Result<String, Fault> {
+    fn body_of(&self, prepared: &Prepared) -> Result<String, GatewayError> {
         let envelope = &self.passage.envelope;
-        let edited = Edited { steps: prepared.steps.clone(), ..Edited::default() };
+        let edited = RequestEdit { steps: prepared.steps.clone(), ..RequestEdit::default() };
         let rendered = self.passage.wire.render(envelope, &edited)?;
         let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
         let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
@@ -61,7 +64,7 @@ impl Route {
         ))
     }
 
-    async fn pass_on(&self) -> Result<Opened, Fault> {
+    async fn pass_on(&self) -> Result<Opened, GatewayError> {
         let (passage, server) = (&self.passage, &self.target.server);
         let body = passage.wire.render(&passage.envelope, &self.edited())?;
         let own = passage.inner.config.credentials == Credentials::Own;
@@ -70,7 +73,10 @@ impl Route {
         self.describe(&super::Report::default(), &mut headers);
         let body = response.bytes().await.map_err(|_| {
             let name = &server.upstream.name;
-            Fault::new(FaultKind::Unreachable, format!("the upstream `{name}` broke off in its answer"))
+            GatewayError::new(
+                GatewayErrorKind::Unreachable,
+                format!("the upstream `{name}` broke off in its answer"),
+            )
         })?;
         let body = if status.is_success() { body } else { server.hide_secrets(body) };
         Ok(Opened::Whole(status, headers, body))

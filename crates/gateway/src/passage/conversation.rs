@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::beside::Trial;
 use super::log::Log;
-use crate::wire::{Bad, Envelope, Piece, Wire};
+use longhaul_wire::edit::{Envelope, ParseError, Segment, Wire};
 
 /// Names an item by its canonical form.
 pub(super) type Name = [u8; 32];
@@ -98,9 +98,9 @@ pub(super) struct Midway {
 
 impl Midway {
     /// Returns whether what comes next, behind so many items, is the answer that room was made for.
-    fn goes_on_with(&self, items: usize, next: &[Vec<Piece>]) -> bool {
+    fn goes_on_with(&self, items: usize, next: &[Vec<Segment>]) -> bool {
         let answer = next.iter().flatten().map_while(|piece| match piece {
-            Piece::Assistant(parts) => Some(parts),
+            Segment::Assistant(parts) => Some(parts),
             _ => None,
         });
         let texts: String = answer.flatten().filter_map(Part::as_text).collect();
@@ -129,7 +129,7 @@ impl State {
     }
 
     /// Takes over what was decided in the middle of an answer, if that is what comes next. Whether it was.
-    pub(super) fn take_midway(&mut self, next: &[Vec<Piece>]) -> bool {
+    pub(super) fn take_midway(&mut self, next: &[Vec<Segment>]) -> bool {
         let items = self.log.items;
         let midway = self.midway.take().filter(|midway| midway.goes_on_with(items, next));
         let Some(midway) = midway else { return false };
@@ -138,12 +138,13 @@ impl State {
     }
 
     /// Counts what is to be fed.
-    pub(super) fn count(&mut self, pieces: &[Vec<Piece>]) {
-        let parts = |piece: &Piece| match piece {
-            Piece::System(parts) | Piece::Typed(parts) | Piece::Note(parts) | Piece::Assistant(parts) => {
-                parts.len()
-            }
-            Piece::Result { content, .. } => 1 + content.len(),
+    pub(super) fn count(&mut self, pieces: &[Vec<Segment>]) {
+        let parts = |piece: &Segment| match piece {
+            Segment::System(parts)
+            | Segment::Typed(parts)
+            | Segment::Note(parts)
+            | Segment::Assistant(parts) => parts.len(),
+            Segment::Result { content, .. } => 1 + content.len(),
         };
         self.parts += pieces.iter().flatten().map(parts).sum::<usize>();
     }
@@ -246,8 +247,8 @@ impl<'a> Names<'a> {
     }
 
     /// # Errors
-    /// [`Bad`] if the item is no JSON of the dialect.
-    pub(super) fn get(&mut self, index: usize) -> Result<Name, Bad> {
+    /// [`ParseError`] if the item is no JSON of the dialect.
+    pub(super) fn get(&mut self, index: usize) -> Result<Name, ParseError> {
         if let Some(Some(name)) = self.names.get(index) {
             return Ok(*name);
         }
@@ -270,7 +271,7 @@ impl<'a> Names<'a> {
 
     /// Returns whether the request goes on with the known items, or is the same. Items with the same bytes need no
     /// name.
-    pub(super) fn extend(&mut self, known: &Known) -> Result<bool, Bad> {
+    pub(super) fn extend(&mut self, known: &Known) -> Result<bool, ParseError> {
         if known.request.items.len() > self.len() {
             return Ok(false);
         }
@@ -288,8 +289,8 @@ impl<'a> Names<'a> {
     /// All of them.
     ///
     /// # Errors
-    /// [`Bad`] if an item is no JSON of the dialect.
-    pub(super) fn all(&mut self) -> Result<Vec<Name>, Bad> {
+    /// [`ParseError`] if an item is no JSON of the dialect.
+    pub(super) fn all(&mut self) -> Result<Vec<Name>, ParseError> {
         (0..self.len()).map(|index| self.get(index)).collect()
     }
 }

@@ -27,20 +27,24 @@ use super::prepare::{Prepared, Said};
 use super::totals::{Partial, Totals};
 use super::tries::{Failed, Tries};
 use super::{Opened, Route};
-use crate::carry::{Carried, To, carry, server_tools};
-use crate::encode::{self, Encoder, Head};
 use crate::headers;
-use crate::wire::media::{self, Found};
-use crate::wire::{
-    Bad, Dialect, Fault, FaultKind, Fixed, GO_ON, Piece, Seen, SeenCall, chat, messages, responses,
+use longhaul_wire::chat::edit as chat;
+use longhaul_wire::edit::media::{self, Found};
+use longhaul_wire::edit::{
+    Dialect, FixedContent, GO_ON, GatewayError, GatewayErrorKind, ParseError, PartialResponse,
+    PartialToolCall, Segment,
 };
+use longhaul_wire::messages::edit as messages;
+use longhaul_wire::param_mapping::{MappedParams, MappingTarget, map_params, server_tools};
+use longhaul_wire::response_writer::{self, ResponseHead, ResponseWriter};
+use longhaul_wire::responses::edit as responses;
 
 impl Route {
     /// Asks a model of another dialect.
     ///
     /// # Errors
-    /// [`Fault`] if the request cannot be expressed there, or there is no answer.
-    pub(super) async fn cross(mut self) -> Result<Opened, Fault> {
+    /// [`GatewayError`] if the request cannot be expressed there, or there is no answer.
+    pub(super) async fn cross(mut self) -> Result<Opened, GatewayError> {
         if self.passage.wire.dialect() == Dialect::Responses {
             responses::check_whole(&self.passage.envelope)?;
         }
@@ -119,13 +123,13 @@ impl Route {
     /// Asks the model to go on with an answer of which `text` was said, so many tokens.
     ///
     /// # Errors
-    /// [`Fault`] if nothing more was wanted, or it does not.
+    /// [`GatewayError`] if nothing more was wanted, or it does not.
     pub(super) async fn cross_again(
         &self,
         prepared: &Prepared,
         text: &str,
         tokens: u64,
-    ) -> Result<Body, Fault> {
+    ) -> Result<Body, GatewayError> {
         let (request, told) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
         let begun = self.call(request, false).await.map_err(|error| fault_of(&error))?;
         Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
@@ -184,7 +188,11 @@ impl Route {
 
     /// The request as every provider takes it, and what of the caller's is not in it. `begun` is what was said of the
     /// answer that the model is to go on with, and its tokens.
-    fn neutral(&self, prepared: &Prepared, begun: Option<(&str, u64)>) -> Result<(Request, Told), Fault> {
+    fn neutral(
+        &self,
+        prepared: &Prepared,
+        begun: Option<(&str, u64)>,
+    ) -> Result<(Request, Told), GatewayError> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let mut fixed = wire.fixed(envelope)?;
         let tool_choice = match prepared.rounds.must_answer() {
@@ -197,11 +205,11 @@ impl Route {
         for (tool, error) in &left_out {
             if matches!(&tool_choice, ToolChoice::Named(named) if named == tool) {
                 let message = format!("the tool `{tool}` cannot be offered to the model: {error}");
-                return Err(Bad::field("tool_choice", message).into());
+                return Err(ParseError::field("tool_choice", message).into());
             }
             tracing::warn!(upstream = %self.target.server.upstream.name, "the client's tool `{tool}` is left out: {error}");
         }
-        let to = To {
+        let target = MappingTarget {
             kind: self.target.server.upstream.kind,
             model: &self.target.model,
             is_local: self.target.is_local(),
@@ -209,7 +217,8 @@ impl Route {
             tool_choice: &tool_choice,
         };
         let all = 0..envelope.bytes.len();
-        let Carried { fields, mut ignored, mut changed } = carry(wire.dialect(), envelope.text(&all), &to)?;
+        let MappedParams { fields, mut ignored, mut changed } =
+            map_params(wire.dialect(), envelope.text(&all), &target)?;
         ignored.extend(dropped);
         ignored.extend(left_out.iter().map(|(tool, _)| format!("tools ({tool})")));
         let Said { system: among, mut messages, recast } = prepared.said.clone().unwrap_or_default();
@@ -264,7 +273,11 @@ impl Route {
     }
 
     /// Leaves out the tools that their maker's servers run, and names them.
-    fn without_server_tools(&self, fixed: &mut Fixed, choice: &ToolChoice) -> Result<Vec<String>, Fault> {
+    fn without_server_tools(
+        &self,
+        fixed: &mut FixedContent,
+        choice: &ToolChoice,
+    ) -> Result<Vec<String>, GatewayError> {
         let envelope = &self.passage.envelope;
         let Some(at) = &envelope.tools_at else { return Ok(Vec::new()) };
         let theirs = server_tools(self.passage.wire.dialect(), envelope.text(at));
@@ -274,7 +287,7 @@ impl Route {
         {
             let message =
                 format!("the tool `{name}` is run by its maker's servers, and this model is elsewhere");
-            return Err(Bad::field("tool_choice", message).into());
+            return Err(ParseError::field("tool_choice", message).into());
         }
         fixed.tools.retain(|tool| !is_theirs(&tool.name));
         Ok(theirs.iter().map(|tool| format!("tools[{}] ({})", tool.index, tool.name)).collect())
@@ -282,7 +295,7 @@ impl Route {
 
     /// Items that only their maker's model can read: those of the model stay behind and are named; of a person's or a
     /// tool's nothing may be missing.
-    fn without_own_items(&self, messages: &mut [Message]) -> Result<BTreeSet<String>, Fault> {
+    fn without_own_items(&self, messages: &mut [Message]) -> Result<BTreeSet<String>, GatewayError> {
         let mut ignored = BTreeSet::new();
         for message in messages {
             let by_model = message.role == Role::Assistant;
@@ -310,8 +323,8 @@ impl Route {
     /// The content of every picture and file in the messages.
     ///
     /// # Errors
-    /// [`Fault`] with the item that has one which cannot get there.
-    fn media(&self, messages: &[Message]) -> Result<Found, Fault> {
+    /// [`GatewayError`] with the item that has one which cannot get there.
+    fn media(&self, messages: &[Message]) -> Result<Found, GatewayError> {
         let wanted: BTreeMap<&str, &Part> = messages.iter().flat_map(media_of).collect();
         let mut all = Found::default();
         if wanted.is_empty() {
@@ -332,19 +345,19 @@ impl Route {
             };
             let Some(why) = why else { continue };
             let holds = |index: &usize| {
-                let pieces = wire.pieces(&[envelope.item(*index)], *index).unwrap_or_default();
+                let pieces = wire.segments(&[envelope.item(*index)], *index).unwrap_or_default();
                 pieces.iter().flatten().flat_map(parts_of).any(|part| media_hash(part) == Some(hash))
             };
             let list = if wire.dialect() == Dialect::Responses { "input" } else { "messages" };
             let place = (0..envelope.items.len()).find(holds).unwrap_or_default();
             let what = if matches!(part, Part::Image(_)) { "picture" } else { "file" };
             let message = format!("{list}[{place}] has a {what} that cannot be passed on: {why}");
-            return Err(Bad::field(format!("{list}[{place}]"), message).into());
+            return Err(ParseError::field(format!("{list}[{place}]"), message).into());
         }
         Ok(all)
     }
 
-    pub(super) fn tool_choice(&self) -> Result<ToolChoice, Fault> {
+    pub(super) fn tool_choice(&self) -> Result<ToolChoice, GatewayError> {
         let envelope = &self.passage.envelope;
         Ok(match self.passage.wire.dialect() {
             Dialect::Chat => chat::tool_choice(envelope)?,
@@ -354,7 +367,7 @@ impl Route {
     }
 
     /// The answer in the caller's dialect.
-    async fn encoded(self, begun: Begun, prepared: Prepared, told: &Told) -> Result<Opened, Fault> {
+    async fn encoded(self, begun: Begun, prepared: Prepared, told: &Told) -> Result<Opened, GatewayError> {
         let mut headers = HeaderMap::new();
         told.say(&mut headers);
         self.say_omitted(&mut headers);
@@ -386,7 +399,7 @@ impl Route {
             self.remember_usage(usage, &prepared).await;
         }
         self.totals.describe(&mut headers);
-        let whole = encode::whole(self.passage.wire.dialect(), &self.head(&prepared), &answer);
+        let whole = response_writer::whole(self.passage.wire.dialect(), &self.head(&prepared), &answer);
         self.passage.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
         Opened::Whole(StatusCode::OK, headers, self.totals.beside(&prepared.report, whole))
     }
@@ -402,11 +415,11 @@ impl Route {
     }
 
     /// What the answer says of itself.
-    pub(super) fn head(&self, prepared: &Prepared) -> Head {
+    pub(super) fn head(&self, prepared: &Prepared) -> ResponseHead {
         let (parts, envelope) = (&self.passage.inner.parts, &self.passage.envelope);
         let options = envelope.other("stream_options").unwrap_or_default();
         let asks_for_usage = options.contains("\"include_usage\"") && options.contains("true");
-        Head {
+        ResponseHead {
             id: (parts.new_id)(),
             model: match envelope.model.as_str() {
                 "" => self.target.model.clone(),
@@ -428,7 +441,7 @@ impl Route {
 
     /// A stream of the model's in the caller's dialect.
     fn written(&self, stream: ModelStream, prepared: &Prepared) -> Body {
-        let encoder = encode::stream(self.passage.wire.dialect(), self.head(prepared));
+        let encoder = response_writer::stream(self.passage.wire.dialect(), self.head(prepared));
         Body::written(written(stream, encoder, self.reckoner(prepared)))
     }
 }
@@ -528,14 +541,18 @@ fn says(event: &ModelEvent) -> bool {
 }
 
 /// An answer as it would have been read on its way.
-fn seen_of(answer: &Answer) -> Seen {
-    let mut seen =
-        Seen { finish: Some(answer.finish), usage: reported(answer).cloned(), over: true, ..Seen::default() };
+fn seen_of(answer: &Answer) -> PartialResponse {
+    let mut seen = PartialResponse {
+        finish: Some(answer.finish),
+        usage: reported(answer).cloned(),
+        over: true,
+        ..PartialResponse::default()
+    };
     for part in &answer.parts {
         match part {
             Part::Text(text) => seen.text.push_str(&text.text),
             Part::Reasoning(reasoning) => seen.reasoning.push_str(&reasoning.text),
-            Part::ToolCall(call) => seen.calls.push(SeenCall {
+            Part::ToolCall(call) => seen.calls.push(PartialToolCall {
                 id: call.provider_id.clone().unwrap_or_default(),
                 name: call.name.clone(),
                 arguments: call.arguments.clone(),
@@ -549,9 +566,9 @@ fn seen_of(answer: &Answer) -> Seen {
 /// What a stream of the model's says, in the words of `encoder`.
 fn written(
     stream: ModelStream,
-    encoder: Box<dyn Encoder>,
+    encoder: Box<dyn ResponseWriter>,
     reckoner: Reckoner,
-) -> impl Stream<Item = Result<Bytes, Fault>> + Send + 'static {
+) -> impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static {
     unfold(Some((stream, encoder, reckoner)), |open| async move {
         let (mut stream, mut encoder, reckoner) = open?;
         let mut out = Vec::new();
@@ -621,13 +638,16 @@ const MAX_NAMED: usize = 40;
 /// Items that stand for a conversation which only their maker's server can read.
 const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
-fn own_item(own: &Opaque, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), Fault> {
+fn own_item(own: &Opaque, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
     if by_model && !SEALED.contains(&own.kind.as_str()) {
         ignored.insert(own.kind.clone());
         return Ok(());
     }
     let message = format!("`{}` means nothing to the model's server, which speaks another dialect", own.kind);
-    Err(Fault { param: Some(own.kind.clone()), ..Fault::new(FaultKind::Invalid, message) })
+    Err(GatewayError {
+        param: Some(own.kind.clone()),
+        ..GatewayError::new(GatewayErrorKind::Invalid, message)
+    })
 }
 
 fn media_hash(part: &Part) -> Option<&str> {
@@ -651,28 +671,30 @@ fn has_failed(message: &Message) -> bool {
     message.parts.iter().any(failed)
 }
 
-fn parts_of(piece: &Piece) -> &[Part] {
+fn parts_of(piece: &Segment) -> &[Part] {
     match piece {
-        Piece::System(parts) | Piece::Typed(parts) | Piece::Note(parts) | Piece::Assistant(parts) => parts,
-        Piece::Result { content, .. } => content,
+        Segment::System(parts) | Segment::Typed(parts) | Segment::Note(parts) | Segment::Assistant(parts) => {
+            parts
+        }
+        Segment::Result { content, .. } => content,
     }
 }
 
 /// What a provider says went wrong, for the caller.
-pub(super) fn fault_of(error: &ProviderError) -> Fault {
+pub(super) fn fault_of(error: &ProviderError) -> GatewayError {
     let kind = match error.code {
-        ErrorCode::RateLimitExceeded => FaultKind::RateLimit,
-        ErrorCode::Timeout => FaultKind::Timeout,
-        ErrorCode::ContextOverflow => FaultKind::ContextOverflow,
-        ErrorCode::Auth => FaultKind::Auth,
-        ErrorCode::InvalidRequest | ErrorCode::Refused => FaultKind::Invalid,
-        ErrorCode::Network => FaultKind::Unreachable,
-        ErrorCode::NotFound => FaultKind::NotFound,
-        _ => FaultKind::Upstream,
+        ErrorCode::RateLimitExceeded => GatewayErrorKind::RateLimit,
+        ErrorCode::Timeout => GatewayErrorKind::Timeout,
+        ErrorCode::ContextOverflow => GatewayErrorKind::ContextOverflow,
+        ErrorCode::Auth => GatewayErrorKind::Auth,
+        ErrorCode::InvalidRequest | ErrorCode::Refused => GatewayErrorKind::Invalid,
+        ErrorCode::Network => GatewayErrorKind::Unreachable,
+        ErrorCode::NotFound => GatewayErrorKind::NotFound,
+        _ => GatewayErrorKind::Upstream,
     };
-    let fault = Fault::new(kind, error.message.clone());
+    let fault = GatewayError::new(kind, error.message.clone());
     // Where the upstream has a status of its own that says as much, it is that.
     let own = error.status.and_then(|status| StatusCode::from_u16(status).ok());
     let own = own.filter(|status| status.is_client_error() || status.is_server_error());
-    Fault { status: own.unwrap_or(fault.status), retry_after: error.retry_after, ..fault }
+    GatewayError { status: own.unwrap_or(fault.status), retry_after: error.retry_after, ..fault }
 }

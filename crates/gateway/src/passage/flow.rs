@@ -16,8 +16,11 @@ use super::prepare::Prepared;
 use super::recall::Division;
 use super::{Action, Report, Route};
 use crate::gateway::ReplyStream;
-use crate::wire::volatile::{COMPACTING, CONTINUING};
-use crate::wire::{Fault, FaultKind, Inside, Seen, Splice, SseEvent, SseReader, Watcher, Wire};
+use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING};
+use longhaul_wire::edit::{
+    GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, StreamMerger, StreamParser,
+    StreamPosition, Wire,
+};
 
 mod body;
 mod late;
@@ -79,7 +82,7 @@ pub(super) struct Flow {
     /// Whether one step of it is over and the next has not begun.
     is_between: bool,
     /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
-    within: Inside,
+    within: StreamPosition,
     /// How the output of its last step is divided, if the client has only a part of it.
     division: Division,
     /// Bytes of the upstream's, of all streams.
@@ -94,15 +97,15 @@ pub(super) struct Flow {
     /// Whether what went out last is an event without its empty line: nobody has read it yet.
     is_open: bool,
     /// Why it has no end of its own.
-    fault: Option<Fault>,
+    fault: Option<GatewayError>,
 }
 
 /// Who sees the events.
 enum Reader {
     /// They pass as they are.
-    Watches(Box<dyn Watcher>),
+    Watches(Box<dyn StreamParser>),
     /// They may have to be made one answer with those of another stream.
-    Joins(Box<dyn Splice>),
+    Joins(Box<dyn StreamMerger>),
 }
 
 enum Phase {
@@ -113,7 +116,7 @@ enum Phase {
 }
 
 impl Reader {
-    fn seen(&self) -> &Seen {
+    fn seen(&self) -> &PartialResponse {
         match self {
             Self::Watches(watcher) => watcher.seen(),
             Self::Joins(splice) => splice.seen(),
@@ -135,13 +138,13 @@ impl Flow {
         let has_totals = prepared.report.has_acted() || route.totals.has_calls();
         let reader = match pause.is_some() || notes || has_totals || recalls || collects {
             true => {
-                let mut splice = wire.splice();
+                let mut splice = wire.stream_merger();
                 if recalls {
                     splice.hide(tool::NAME);
                 }
                 Reader::Joins(splice)
             }
-            false => Reader::Watches(wire.watcher()),
+            false => Reader::Watches(wire.stream_parser()),
         };
         let is_compacted = prepared.report.action == Action::Compacted;
         let told = [COMPACTING, CONTINUING].map(|notice| Bytes::from(notice.comment()));
@@ -163,7 +166,7 @@ impl Flow {
             counted_tokens: 0,
             step: recalls.then(StepSoFar::default),
             is_between: false,
-            within: Inside::Nothing,
+            within: StreamPosition::Nothing,
             division: Division::default(),
             taken_bytes: 0,
             said_at: Instant::now(),
@@ -185,8 +188,8 @@ impl Flow {
     /// All events, with the route as it was at the end and what was done last.
     ///
     /// # Errors
-    /// [`Fault`] if the upstream breaks off.
-    pub(super) async fn collect(mut self) -> Result<(Vec<Bytes>, Option<Route>, Report), Fault> {
+    /// [`GatewayError`] if the upstream breaks off.
+    pub(super) async fn collect(mut self) -> Result<(Vec<Bytes>, Option<Route>, Report), GatewayError> {
         let mut all = SseReader::default();
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
@@ -198,7 +201,9 @@ impl Flow {
         match self.fault.take() {
             Some(fault) => Err(fault),
             None if self.reader.seen().finish.is_some() => Ok((events, self.route, self.prepared.report)),
-            None => Err(Fault::new(FaultKind::Upstream, "the upstream broke off in its answer")),
+            None => {
+                Err(GatewayError::new(GatewayErrorKind::Upstream, "the upstream broke off in its answer"))
+            }
         }
     }
 
@@ -258,7 +263,7 @@ impl Flow {
         }
         let too_long = |what: &str, most: usize| {
             let message = format!("{what} of the upstream's has more than {most} bytes");
-            Fault::new(FaultKind::Upstream, message)
+            GatewayError::new(GatewayErrorKind::Upstream, message)
         };
         if self.events.begun_bytes() > MAX_EVENT_BYTES {
             self.break_off(too_long("an event", MAX_EVENT_BYTES));
@@ -267,7 +272,7 @@ impl Flow {
         } else if self.said_at.elapsed() > self.patience {
             let message =
                 format!("the upstream sent only comments and pings for {} s", self.patience.as_secs_f64());
-            self.break_off(Fault::new(FaultKind::Timeout, message));
+            self.break_off(GatewayError::new(GatewayErrorKind::Timeout, message));
         }
     }
 
@@ -323,7 +328,7 @@ impl Flow {
         let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
         splice.pass(raw, out);
         self.within = match splice.seen().inside {
-            Inside::Nothing => self.within,
+            StreamPosition::Nothing => self.within,
             inside => inside,
         };
         // Nothing can be said before the very first event.
@@ -441,7 +446,7 @@ impl Flow {
     fn fail(&mut self, error: &str) {
         let fault = match &self.route {
             Some(route) => route.said_error(error),
-            None => Fault::new(FaultKind::Upstream, error),
+            None => GatewayError::new(GatewayErrorKind::Upstream, error),
         };
         match self.has_unread_error {
             true => self.break_off(fault),
@@ -461,14 +466,14 @@ impl Flow {
     }
 
     /// The error, in the stream.
-    fn break_off(&mut self, fault: Fault) {
+    fn break_off(&mut self, fault: GatewayError) {
         self.close_event();
         self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.abandon(fault);
     }
 
     /// The stream is over without an end.
-    fn abandon(&mut self, fault: Fault) {
+    fn abandon(&mut self, fault: GatewayError) {
         self.phase = Phase::Ended;
         if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
@@ -481,6 +486,6 @@ impl Flow {
 }
 
 /// A stream that says neither why it ends nor that it does.
-pub(super) fn ended_early() -> Fault {
-    Fault::new(FaultKind::Upstream, "the upstream's stream ended before its answer did")
+pub(super) fn ended_early() -> GatewayError {
+    GatewayError::new(GatewayErrorKind::Upstream, "the upstream's stream ended before its answer did")
 }

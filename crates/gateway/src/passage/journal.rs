@@ -218,7 +218,7 @@ impl Route {
     fn replayed(&self, journal: &Journal, edits: Vec<Decided>) -> Option<Log> {
         let envelope = &self.passage.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.passage.wire.pieces(&items, 0).ok()?;
+        let mut pieces = self.passage.wire.segments(&items, 0).ok()?;
         let mut log = self.new_state().log;
         let mut edits = edits.into_iter();
         for note in &journal.notes {

@@ -16,7 +16,7 @@ use longhaul_core::usage::Usage;
 use super::journal::{self, Count, Note, Refusal, Report};
 use super::recall;
 use super::stopgap::{Decided, Stopgap};
-use crate::wire::Piece;
+use longhaul_wire::edit::Segment;
 
 /// A piece of an item: the item's index, and which of its pieces.
 pub(super) type Place = (usize, usize);
@@ -116,12 +116,12 @@ impl Log {
     }
 
     /// Adds items.
-    pub(super) fn feed(&mut self, items: Vec<Vec<Piece>>) -> Result<(), Diverged> {
+    pub(super) fn feed(&mut self, items: Vec<Vec<Segment>>) -> Result<(), Diverged> {
         let first = items.first().and_then(|pieces| pieces.first());
-        if self.ends_with_answer && matches!(first, Some(Piece::Assistant(_))) {
+        if self.ends_with_answer && matches!(first, Some(Segment::Assistant(_))) {
             return Err(Diverged);
         }
-        if !matches!(first, Some(Piece::Assistant(_))) {
+        if !matches!(first, Some(Segment::Assistant(_))) {
             self.count_reported(items.is_empty());
         }
         for pieces in items {
@@ -134,8 +134,8 @@ impl Log {
         Ok(())
     }
 
-    fn piece(&mut self, piece: Piece, place: Place) {
-        if let Piece::Assistant(parts) = piece {
+    fn piece(&mut self, piece: Segment, place: Place) {
+        if let Segment::Assistant(parts) = piece {
             let (said, places) = self.answering.get_or_insert_default();
             said.extend(parts);
             places.push(place);
@@ -144,19 +144,19 @@ impl Log {
         self.settle();
         self.ends_with_answer = false;
         match piece {
-            Piece::System(parts) if self.placed.is_empty() => self.system.extend(parts),
-            Piece::System(parts) => {
+            Segment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
+            Segment::System(parts) => {
                 self.recast.system = true;
                 self.note(parts, place);
             }
-            Piece::Note(parts) => self.note(parts, place),
-            Piece::Typed(parts) => {
+            Segment::Note(parts) => self.note(parts, place),
+            Segment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
                 self.place(taken, vec![place]);
             }
-            Piece::Result { call, failed, content } => self.result(&call, failed, content, place),
-            Piece::Assistant(_) => {}
+            Segment::Result { call, failed, content } => self.result(&call, failed, content, place),
+            Segment::Assistant(_) => {}
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::send::kind_of;
 use super::{Opened, Passage};
 use crate::upstream::{Server, Target};
-use crate::wire::{Fault, FaultKind};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
 /// Characters of what was answered that are repeated.
 const MOST_SAID_CHARS: usize = 200;
@@ -20,8 +20,8 @@ impl Passage {
     pub(super) fn readable(
         &self,
         target: &Arc<Target>,
-        opened: Result<Opened, Fault>,
-    ) -> Result<Opened, Fault> {
+        opened: Result<Opened, GatewayError>,
+    ) -> Result<Opened, GatewayError> {
         match opened {
             Ok(Opened::Whole(status, headers, bytes)) if !status.is_success() => {
                 let said = String::from_utf8_lossy(&bytes);
@@ -30,16 +30,20 @@ impl Passage {
                 let hint = hint(&target.server, &said).filter(|_| status == StatusCode::NOT_FOUND);
                 Ok(if let Some(hint) = hint {
                     let message = format!("the upstream `{name}` has no such path ({quote}). {hint}");
-                    self.error_of(status, headers, &Fault::new(FaultKind::NoSuchPath, message))
+                    self.error_of(status, headers, &GatewayError::new(GatewayErrorKind::NoSuchPath, message))
                 } else if is_error(&bytes) {
                     Opened::Whole(status, headers, bytes)
                 } else {
                     let kind = match kind_of(status, &said) {
-                        FaultKind::NotFound => FaultKind::NoSuchPath,
+                        GatewayErrorKind::NotFound => GatewayErrorKind::NoSuchPath,
                         kind => kind,
                     };
                     let message = format!("the upstream `{name}` answered with status {status}: {quote}");
-                    self.error_of(status, headers, &Fault { status, ..Fault::new(kind, message) })
+                    self.error_of(
+                        status,
+                        headers,
+                        &GatewayError { status, ..GatewayError::new(kind, message) },
+                    )
                 })
             }
             Err(mut fault) if fault.status == StatusCode::NOT_FOUND => {
@@ -53,7 +57,7 @@ impl Passage {
         }
     }
 
-    fn error_of(&self, status: StatusCode, mut headers: HeaderMap, fault: &Fault) -> Opened {
+    fn error_of(&self, status: StatusCode, mut headers: HeaderMap, fault: &GatewayError) -> Opened {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Opened::Whole(status, headers, self.wire.error(fault))
     }

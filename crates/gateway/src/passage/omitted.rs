@@ -16,8 +16,8 @@ use longhaul_wire::refused_part;
 use super::Route;
 use super::refused::{Came, Whole};
 use crate::headers;
-use crate::wire::blocks::{blocks, words};
-use crate::wire::patch::Patch;
+use longhaul_wire::edit::blocks::{blocks, words};
+use longhaul_wire::edit::patch::Patch;
 
 /// How often one request is made again without parts that its upstream refuses.
 const MAX_OMISSIONS: u32 = 3;

@@ -20,7 +20,7 @@ use super::stopgap::{Cause, Stopgap};
 use super::summary::{Failed, Made, Why};
 use super::{Action, Report, Route, cache, steps, summary};
 use crate::window::Window;
-use crate::wire::{Fault, FaultKind, Replay, Step};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RenderOp, Replay};
 
 /// Plans for one request at most: as in a run, again only if the first was of no use.
 const MOST_PLANS: usize = 3;
@@ -36,7 +36,7 @@ pub(super) fn trigger(strategy: &str, window: u64) -> Option<Trigger> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prepared {
     /// Its items, if they are others than the client's.
-    pub(super) steps: Option<Vec<Step>>,
+    pub(super) steps: Option<Vec<RenderOp>>,
     pub(super) report: Report,
     /// What its input will be, in tokens; 0 if nothing was counted.
     pub(super) input: u64,
@@ -82,8 +82,8 @@ impl Route {
     /// Finds the conversation of the request, and makes the request fit.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read, or cannot fit.
-    pub(super) async fn prepare(&mut self) -> Result<Prepared, Fault> {
+    /// [`GatewayError`] if it cannot be read, or cannot fit.
+    pub(super) async fn prepare(&mut self) -> Result<Prepared, GatewayError> {
         if !self.policy.enabled {
             // Nothing is counted and nothing cut: for another dialect the items are read all the same.
             let said = if self.crosses() { Some(self.work(|| self.said_alone()).await?) } else { None };
@@ -97,19 +97,19 @@ impl Route {
     /// Shortens the conversation because its client asks for it.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read, or nothing can be left out.
-    pub(super) async fn compacted(&mut self) -> Result<Prepared, Fault> {
+    /// [`GatewayError`] if it cannot be read, or nothing can be left out.
+    pub(super) async fn compacted(&mut self) -> Result<Prepared, GatewayError> {
         let mut state = self.join().await?;
         self.fit(&mut state, &Occasion::Requested { instructions: None }).await
     }
 
     /// The client's items without our notices; `None` if they have none.
-    fn cleaned(&self) -> Option<Vec<Step>> {
+    fn cleaned(&self) -> Option<Vec<RenderOp>> {
         let envelope = &self.passage.envelope;
         steps::clean(None, &steps::noticed(envelope), envelope)
     }
 
-    fn said_alone(&self) -> Result<Said, Fault> {
+    fn said_alone(&self) -> Result<Said, GatewayError> {
         let mut state = self.new_state();
         self.feed(&mut state)?;
         Ok(said(&state.log))
@@ -119,8 +119,8 @@ impl Route {
     /// shortened now.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read.
-    pub(super) async fn count(&mut self) -> Result<(u64, bool), Fault> {
+    /// [`GatewayError`] if it cannot be read.
+    pub(super) async fn count(&mut self) -> Result<(u64, bool), GatewayError> {
         let state = self.join().await?;
         let fixed = self.fixed_tokens(&state) + replay_tokens(&self.replays_in(&state));
         let is_shortened = state.log.history.edits().iter().any(|edit| edit.active);
@@ -128,7 +128,7 @@ impl Route {
     }
 
     /// Finds the conversation of the request and adds what is new in it. From here on nobody else is at it.
-    async fn join(&mut self) -> Result<OwnedMutexGuard<State>, Fault> {
+    async fn join(&mut self) -> Result<OwnedMutexGuard<State>, GatewayError> {
         let conversation = self.find_conversation().await?;
         let mut state = conversation.locked().await;
         if state.log.items > self.passage.envelope.items.len() {
@@ -147,7 +147,7 @@ impl Route {
     }
 
     /// A conversation of the request's own: another request has gone on with the common one.
-    async fn leave(&mut self) -> Result<OwnedMutexGuard<State>, Fault> {
+    async fn leave(&mut self) -> Result<OwnedMutexGuard<State>, GatewayError> {
         let known = self.work(|| self.known()).await?;
         let conversation = Arc::new(Conversation::new(known, self.new_state()));
         let mut state = conversation.locked().await;
@@ -159,14 +159,14 @@ impl Route {
     /// Makes room after a refusal; `None` if nothing got smaller. `is_said`: the server has named the limit itself.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot fit.
+    /// [`GatewayError`] if it cannot fit.
     pub(super) async fn make_room(
         &mut self,
         refused: &Prepared,
         used: Option<u64>,
         limit: Option<u64>,
         is_said: bool,
-    ) -> Result<Option<Prepared>, Fault> {
+    ) -> Result<Option<Prepared>, GatewayError> {
         let (before, was_said) = ((self.window, self.policy.trigger), self.has_said_window());
         let made = self.room_made(refused, used, limit, is_said).await;
         let is_of_use = matches!(made, Ok(Some(_)));
@@ -186,7 +186,7 @@ impl Route {
         used: Option<u64>,
         limit: Option<u64>,
         is_said: bool,
-    ) -> Result<Option<Prepared>, Fault> {
+    ) -> Result<Option<Prepared>, GatewayError> {
         if let Some(limit) = limit {
             self.heed_limit(limit, is_said);
             if self.passage.overrides.trigger.is_none() && self.shortening.policy.trigger.is_none() {
@@ -237,7 +237,7 @@ impl Route {
     }
 
     /// Makes the request fit, and says what it is then.
-    async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<Prepared, Fault> {
+    async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<Prepared, GatewayError> {
         if std::mem::take(&mut state.is_new) {
             let tokens = state.log.history.view_tokens().saturating_add(self.fixed_tokens(state));
             self.recover(state, tokens).await;
@@ -261,7 +261,7 @@ impl Route {
             let was_written_ahead = self.remember(state, fixed).await?.then_some(ready).flatten();
             done = match self.shorten(state, fixed, occasion).await {
                 // What was looked up can be looked up again.
-                Err(fault) if fault.kind == FaultKind::DoesNotFit && replayed > 0 => {
+                Err(fault) if fault.kind == GatewayErrorKind::DoesNotFit && replayed > 0 => {
                     lets_go = true;
                     self.shorten(state, fixed - replayed, occasion).await?
                 }
@@ -312,7 +312,7 @@ impl Route {
         state: &mut State,
         fixed: u64,
         occasion: &Occasion,
-    ) -> Result<Option<(EditKind, String)>, Fault> {
+    ) -> Result<Option<(EditKind, String)>, GatewayError> {
         let mut failed = None;
         let waits = self.waits_for_summary(occasion);
         if waits && *occasion == Occasion::Routine && state.log.is_pending() {
@@ -499,14 +499,14 @@ impl Route {
     /// one then.
     ///
     /// # Errors
-    /// [`Fault`] if nothing does.
+    /// [`GatewayError`] if nothing does.
     async fn act(
         &self,
         log: &Log,
         fixed: u64,
         occasion: &Occasion,
         failed: Option<Why>,
-    ) -> Result<Option<Made>, Fault> {
+    ) -> Result<Option<Made>, GatewayError> {
         let mut policy = self.policy.clone();
         for _ in 0..MOST_PLANS {
             let plan = || self.plan_by(&policy, &log.history, fixed, occasion);
@@ -514,7 +514,7 @@ impl Route {
                 Plan::Fits => return Ok(None),
                 Plan::Edit(edit) => return Ok(Some(Made::as_wanted(*edit))),
                 Plan::DoesNotFit(misfit) => {
-                    return Err(Fault::new(FaultKind::DoesNotFit, misfit.to_string()));
+                    return Err(GatewayError::new(GatewayErrorKind::DoesNotFit, misfit.to_string()));
                 }
                 Plan::Summarise(draft) => {
                     let written = match failed.clone() {
@@ -546,9 +546,14 @@ impl Route {
     /// that have it: the same question, asked again, goes out as it did.
     ///
     /// # Errors
-    /// [`Fault`] if there is none to be made.
-    pub(super) async fn make_room_for_rest(&self, old: &Prepared, text: &str) -> Result<Prepared, Fault> {
-        let nothing = || Fault::new(FaultKind::ContextOverflow, "nothing can be left out to go on");
+    /// [`GatewayError`] if there is none to be made.
+    pub(super) async fn make_room_for_rest(
+        &self,
+        old: &Prepared,
+        text: &str,
+    ) -> Result<Prepared, GatewayError> {
+        let nothing =
+            || GatewayError::new(GatewayErrorKind::ContextOverflow, "nothing can be left out to go on");
         let conversation = self.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
         let mut own = state.midway_of(old.midway.as_deref());

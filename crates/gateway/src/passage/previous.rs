@@ -8,8 +8,9 @@ use longhaul_providers::connect::Kind;
 use super::Passage;
 use crate::kept::{Entry, Turn, closing, items};
 use crate::upstream::Target;
-use crate::wire::json::{fields, quoted, string};
-use crate::wire::{Dialect, Fault, FaultKind, Wire, responses};
+use longhaul_wire::edit::json::{fields, quoted, string};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
+use longhaul_wire::responses::edit as responses;
 
 /// The field that names the answer.
 const PREVIOUS: &str = "previous_response_id";
@@ -42,8 +43,8 @@ impl Passage {
     /// The request with everything that was said before the answer that it goes on from, where answers are kept here.
     ///
     /// # Errors
-    /// [`Fault`] if that answer is not known, or all of it is too much; or if the request names a `conversation`.
-    pub(crate) async fn completed(mut self) -> Result<Self, Fault> {
+    /// [`GatewayError`] if that answer is not known, or all of it is too much; or if the request names a `conversation`.
+    pub(crate) async fn completed(mut self) -> Result<Self, GatewayError> {
         let envelope = Arc::clone(&self.envelope);
         if !is_kept_here(self.wire, &self.targets) {
             if self.wire.dialect() == Dialect::Responses && responses::check_whole(&envelope).is_err() {
@@ -59,9 +60,12 @@ impl Passage {
             self.keeps = is_kept.then_some(Keeps { before: None, asked });
             return Ok(self);
         };
-        let fault = |kind, message| Fault { param: Some(PREVIOUS.to_owned()), ..Fault::new(kind, message) };
+        let fault = |kind, message| GatewayError {
+            param: Some(PREVIOUS.to_owned()),
+            ..GatewayError::new(kind, message)
+        };
         let id = string(previous)
-            .ok_or_else(|| fault(FaultKind::Invalid, format!("`{PREVIOUS}` must be a string")))?;
+            .ok_or_else(|| fault(GatewayErrorKind::Invalid, format!("`{PREVIOUS}` must be a string")))?;
         let before = self.inner.answers.find(self.caller, &id, (self.inner.parts.now)()).await;
         let before = before.ok_or_else(|| {
             let id: String = id.chars().take(100).collect();
@@ -69,7 +73,7 @@ impl Passage {
                 "Previous response with id '{id}' not found. This gateway keeps answers for 30 days, the newest as far \
                  as there is room, unless `store` is false: send the whole input instead."
             );
-            fault(FaultKind::NoSuchAnswer, message)
+            fault(GatewayErrorKind::NoSuchAnswer, message)
         })?;
         let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
         let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
@@ -78,15 +82,16 @@ impl Passage {
         if bytes > most {
             let message =
                 format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
-            return Err(Fault::new(FaultKind::TooLarge, message));
+            return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
         let whole = || {
             let body = with_input(envelope.text(&(0..envelope.bytes.len())), &all);
-            let body =
-                body.ok_or_else(|| Fault::new(FaultKind::Internal, "the request cannot be completed"))?;
+            let body = body.ok_or_else(|| {
+                GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed")
+            })?;
             Ok(self.inner.readings.read(self.wire, &self.caller, body.into())?)
         };
-        let whole: Result<_, Fault> = self.inner.desk.read(bytes, whole).await;
+        let whole: Result<_, GatewayError> = self.inner.desk.read(bytes, whole).await;
         self.envelope = whole?;
         self.keeps = is_kept.then_some(Keeps { before: Some(before), asked });
         Ok(self)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 
-use crate::wire::{Bad, Envelope, Wire};
+use longhaul_wire::edit::{Envelope, ParseError, Wire};
 
 /// How much of its beginning tells a request from most others, in bytes.
 const START_BYTES: usize = 512;
@@ -27,13 +27,13 @@ impl Readings {
     /// Reads a request.
     ///
     /// # Errors
-    /// [`Bad`] as the dialect has it.
+    /// [`ParseError`] as the dialect has it.
     pub(super) fn read(
         &self,
         wire: &dyn Wire,
         caller: &[u8; 32],
         bytes: Bytes,
-    ) -> Result<Arc<Envelope>, Bad> {
+    ) -> Result<Arc<Envelope>, ParseError> {
         let start = start(wire, caller, &bytes);
         let after = self.alike(&start).iter().find_map(|known| wire.read_after(&bytes, known));
         let envelope = Arc::new(after.map_or_else(|| wire.read(bytes), Ok)?);

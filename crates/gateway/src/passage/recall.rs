@@ -19,10 +19,12 @@ use longhaul_providers::{Ability, ToolChoice};
 use super::conversation::{State, chain};
 use super::prepare::Prepared;
 use super::{Action, Report, Route, steps};
-use crate::encode;
 use crate::gateway::Recall;
-use crate::wire::json::{field, fields, quoted, string};
-use crate::wire::{Answered, Dialect, Fault, ModelStep, Replay, Seen, SeenCall, Step};
+use longhaul_wire::edit::json::{field, fields, quoted, string};
+use longhaul_wire::edit::{
+    Answered, Dialect, GatewayError, ModelStep, PartialResponse, PartialToolCall, RenderOp, Replay,
+};
+use longhaul_wire::response_writer;
 
 mod counted;
 mod handles;
@@ -200,10 +202,10 @@ impl Route {
     pub(super) async fn withhold(
         &self,
         prepared: &Prepared,
-        (text, calls): (&str, &[SeenCall]),
+        (text, calls): (&str, &[PartialToolCall]),
         output_tokens: u64,
     ) -> Division {
-        let (ours, theirs): (Vec<SeenCall>, Vec<SeenCall>) =
+        let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
             calls.iter().cloned().partition(|call| call.name == NAME);
         let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
         let ours = self.named_apart(prepared, ours, &taken);
@@ -227,7 +229,12 @@ impl Route {
     }
 
     /// Calls by names that nobody else has in the request: servers repeat theirs, or give none.
-    fn named_apart(&self, prepared: &Prepared, mut calls: Vec<SeenCall>, taken: &[&str]) -> Vec<SeenCall> {
+    fn named_apart(
+        &self,
+        prepared: &Prepared,
+        mut calls: Vec<PartialToolCall>,
+        taken: &[&str],
+    ) -> Vec<PartialToolCall> {
         let envelope = &self.passage.envelope;
         let items = envelope.text(&envelope.items_at);
         let mut known: BTreeSet<String> = taken.iter().map(|id| (*id).to_owned()).collect();
@@ -249,7 +256,7 @@ impl Route {
     /// A step as it can be sent.
     fn mended(&self, prepared: &Prepared, step: ModelStep) -> ModelStep {
         let calls = self.named_apart(prepared, step.calls.clone(), &[]);
-        let is_odd = |call: &SeenCall| fields(&call.arguments).is_none();
+        let is_odd = |call: &PartialToolCall| fields(&call.arguments).is_none();
         let items = match calls != step.calls || calls.iter().any(is_odd) {
             true => self.passage.wire.with_calls_of(step.items, &calls),
             false => step.items,
@@ -267,7 +274,7 @@ impl Route {
     /// The same with nothing but the word that there is no room.
     pub(super) fn empty_round(&self, old: Prepared, step: ModelStep, output_tokens: u64) -> Prepared {
         let step = self.mended(&old, step);
-        let refused = |call: &SeenCall| refused(call, NO_ROOM);
+        let refused = |call: &PartialToolCall| refused(call, NO_ROOM);
         let answered: Vec<Answered> = step.calls.iter().map(refused).collect();
         self.with_round(old, step, &answered, output_tokens)
     }
@@ -286,7 +293,12 @@ impl Route {
     }
 
     /// What calls are answered, in the room that is left behind what the model has said.
-    async fn answers(&self, prepared: &Prepared, calls: &[SeenCall], output_tokens: u64) -> Vec<Answered> {
+    async fn answers(
+        &self,
+        prepared: &Prepared,
+        calls: &[PartialToolCall],
+        output_tokens: u64,
+    ) -> Vec<Answered> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -310,7 +322,12 @@ impl Route {
     }
 
     /// What becomes of an answer that came as a whole although a stream was asked for.
-    pub(super) async fn after_whole(&self, prepared: &Prepared, answer: &Bytes, seen: &Seen) -> AfterWhole {
+    pub(super) async fn after_whole(
+        &self,
+        prepared: &Prepared,
+        answer: &Bytes,
+        seen: &PartialResponse,
+    ) -> AfterWhole {
         let wire = self.passage.wire;
         let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
         let without = || wire.without_calls(answer, NAME).unwrap_or_else(|| answer.clone());
@@ -344,30 +361,30 @@ impl Route {
     }
 
     /// A whole answer that ends with our word that there is none, and calls nothing.
-    fn concluded(&self, prepared: &Prepared, seen: &Seen) -> Bytes {
+    fn concluded(&self, prepared: &Prepared, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
         let text = if said.is_empty() { NO_ANSWER.to_owned() } else { format!("{said}\n\n{NO_ANSWER}") };
         let finish = seen.finish.filter(|finish| *finish != Finish::ToolCalls).unwrap_or(Finish::Stop);
         let parts = vec![Part::text(text)];
         let answer = Answer { parts, finish, usage: seen.usage.clone(), envelope: None };
-        encode::whole(self.passage.wire.dialect(), &self.head(prepared), &answer)
+        response_writer::whole(self.passage.wire.dialect(), &self.head(prepared), &answer)
     }
 
     /// The steps that the client is not shown, for an upstream of another dialect.
     ///
     /// # Errors
-    /// [`Fault`] if they cannot be read.
-    pub(super) fn neutral_rounds(&self, rounds: &Rounds) -> Result<Vec<Message>, Fault> {
+    /// [`GatewayError`] if they cannot be read.
+    pub(super) fn neutral_rounds(&self, rounds: &Rounds) -> Result<Vec<Message>, GatewayError> {
         self.neutral_items(&rounds.items)
     }
 
     /// Items of such steps as messages.
     ///
     /// # Errors
-    /// [`Fault`] if they cannot be read.
-    fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, Fault> {
+    /// [`GatewayError`] if they cannot be read.
+    fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
-        let pieces = self.passage.wire.pieces(&items, self.passage.envelope.items.len())?;
+        let pieces = self.passage.wire.segments(&items, self.passage.envelope.items.len())?;
         let mut log = self.new_state().log;
         // Of a log with nothing in it everything follows.
         let _ = log.feed(pieces);
@@ -379,7 +396,7 @@ impl Route {
         Ok(messages)
     }
 
-    fn originals(&self, prepared: &Prepared) -> Result<Originals, Fault> {
+    fn originals(&self, prepared: &Prepared) -> Result<Originals, GatewayError> {
         let mut state = self.new_state();
         self.feed(&mut state)?;
         let shown = state.log.placed.iter().filter(|placed| {
@@ -409,24 +426,24 @@ impl AfterWhole {
 }
 
 /// Returns whether anything of an item goes out.
-fn has(steps: &[Step], item: usize) -> bool {
+fn has(steps: &[RenderOp], item: usize) -> bool {
     steps.iter().any(|step| match step {
-        Step::Keep(range) => range.contains(&item),
-        Step::Rewrite { item: at, .. } | Step::Change { item: at, .. } => *at == item,
-        Step::Say(_) => false,
+        RenderOp::Keep(range) => range.contains(&item),
+        RenderOp::Rewrite { item: at, .. } | RenderOp::Change { item: at, .. } => *at == item,
+        RenderOp::Say(_) => false,
     })
 }
 
 /// Returns whether an item is among those that go out as they are.
-fn keeps(steps: &[Step], item: usize) -> bool {
+fn keeps(steps: &[RenderOp], item: usize) -> bool {
     steps.iter().any(|step| match step {
-        Step::Keep(range) => range.contains(&item),
-        Step::Rewrite { item: rewritten, .. } => *rewritten == item,
-        Step::Change { .. } | Step::Say(_) => false,
+        RenderOp::Keep(range) => range.contains(&item),
+        RenderOp::Rewrite { item: rewritten, .. } => *rewritten == item,
+        RenderOp::Change { .. } | RenderOp::Say(_) => false,
     })
 }
 
-fn refused(call: &SeenCall, why: &str) -> Answered {
+fn refused(call: &PartialToolCall, why: &str) -> Answered {
     Answered { call: call.clone(), result: why.to_owned(), failed: true }
 }
 
@@ -438,7 +455,7 @@ struct Originals {
 }
 
 impl Originals {
-    fn answer(&self, call: &SeenCall, limit: &Limit) -> Answered {
+    fn answer(&self, call: &PartialToolCall, limit: &Limit) -> Answered {
         // No arguments at all are written as nothing by some servers.
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         if fields(arguments).is_none() {

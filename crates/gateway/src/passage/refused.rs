@@ -13,7 +13,7 @@ use super::prepare::Prepared;
 use super::send::{SMALLEST_WINDOW_TOKENS, is_wordless};
 use super::{Opened, Route};
 use crate::window::Window;
-use crate::wire::{Fault, FaultKind, Seen};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 
 /// What of a window stays free where a server counts a little differently each time: this share.
 const ROOM_MARGIN_SHARE: u64 = 100;
@@ -31,7 +31,7 @@ pub(super) enum Came {
         headers: HeaderMap,
         body: Box<Body>,
         /// What its first events say; they are read again.
-        beginning: Seen,
+        beginning: PartialResponse,
     },
     Whole(Whole),
 }
@@ -42,7 +42,7 @@ pub(super) struct Whole {
     pub(super) headers: HeaderMap,
     pub(super) bytes: Bytes,
     /// What it says, if it is an answer.
-    pub(super) seen: Option<Seen>,
+    pub(super) seen: Option<PartialResponse>,
 }
 
 /// What becomes of a whole answer.
@@ -74,7 +74,7 @@ impl Came {
     }
 
     /// The answer, if all of it is known: of a stream that is one without a word.
-    pub(super) fn seen(&self) -> Option<&Seen> {
+    pub(super) fn seen(&self) -> Option<&PartialResponse> {
         match self {
             Self::Stream { beginning, .. } => {
                 Some(beginning).filter(|seen| seen.finish.is_some() && seen.is_empty())
@@ -117,7 +117,7 @@ impl Route {
     }
 
     /// What the upstream has said in place of an answer, or in its middle.
-    pub(super) fn said_error(&self, said: &str) -> Fault {
+    pub(super) fn said_error(&self, said: &str) -> GatewayError {
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(said.as_bytes()));
         fault_of(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))
     }
@@ -130,7 +130,7 @@ impl Route {
     }
 
     /// An overflow that looks like success.
-    pub(super) fn suspicion(&self, seen: &Seen, prepared: &Prepared) -> Option<Suspicion> {
+    pub(super) fn suspicion(&self, seen: &PartialResponse, prepared: &Prepared) -> Option<Suspicion> {
         if prepared.input == 0 {
             return None;
         }
@@ -181,7 +181,7 @@ impl Route {
 
     /// After an answer that was asked for again: a server that counts half of what fits counts something else, and what
     /// it reports is no longer taken for a cut.
-    pub(super) fn learn_to_count(&self, seen: &Seen, prepared: &Prepared) {
+    pub(super) fn learn_to_count(&self, seen: &PartialResponse, prepared: &Prepared) {
         let reported = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
         if reported > 0 && reported < prepared.input / 2 && prepared.input - reported >= LEAST_MISSING_TOKENS
         {
@@ -195,7 +195,7 @@ impl Route {
     }
 
     /// What the end of a stream says of the window. The answer is the client's already: it holds for the next request.
-    pub(super) fn learn_from_stream(&self, seen: &Seen, prepared: &Prepared) {
+    pub(super) fn learn_from_stream(&self, seen: &PartialResponse, prepared: &Prepared) {
         // It was made to fit what is only suspected.
         if self.window.source == LimitSource::Learned && self.target.is_suspected() {
             self.learn_to_count(seen, prepared);
@@ -233,7 +233,7 @@ impl Route {
     }
 
     /// A request of which nothing can be left out, in figures that add up.
-    pub(super) fn too_long(&self, prepared: &Prepared, said: Option<&str>) -> Fault {
+    pub(super) fn too_long(&self, prepared: &Prepared, said: Option<&str>) -> GatewayError {
         let counted = match prepared.input {
             0 => "was not counted".to_owned(),
             input => format!("has {input} tokens by our count, {} with its possible error", prepared.bound),
@@ -245,17 +245,25 @@ impl Route {
              the window has {}",
             self.window_said(),
         );
-        quoting(Fault::new(FaultKind::DoesNotFit, message), said)
+        quoting(GatewayError::new(GatewayErrorKind::DoesNotFit, message), said)
     }
 
     /// What our own plan says of a request that the upstream has refused, or seems to have cut.
-    pub(super) fn refused_too(&self, fault: Fault, prepared: &Prepared, said: Option<&str>) -> Fault {
+    pub(super) fn refused_too(
+        &self,
+        fault: GatewayError,
+        prepared: &Prepared,
+        said: Option<&str>,
+    ) -> GatewayError {
         // By our own figures it fits.
-        if fault.kind == FaultKind::DoesNotFit && said.is_some() && prepared.bound < self.budget().usable {
+        if fault.kind == GatewayErrorKind::DoesNotFit
+            && said.is_some()
+            && prepared.bound < self.budget().usable
+        {
             return self.too_long(prepared, said);
         }
         let mut fault = self.reckoned(fault);
-        if said.is_none() && fault.kind == FaultKind::DoesNotFit {
+        if said.is_none() && fault.kind == GatewayErrorKind::DoesNotFit {
             fault.message.push_str(
                 ". The upstream did answer, but without a word; `x-longhaul-compress: off` passes such an answer on",
             );
@@ -264,8 +272,8 @@ impl Route {
     }
 
     /// The same for what our own plan has refused: what the rest of the window is kept for, and who says how large it is.
-    pub(super) fn reckoned(&self, fault: Fault) -> Fault {
-        if fault.kind != FaultKind::DoesNotFit {
+    pub(super) fn reckoned(&self, fault: GatewayError) -> GatewayError {
+        if fault.kind != GatewayErrorKind::DoesNotFit {
             return fault;
         }
         let budget = self.budget();
@@ -279,11 +287,16 @@ impl Route {
             fault.message,
             self.window_said(),
         );
-        Fault { message, ..fault }
+        GatewayError { message, ..fault }
     }
 
     /// An answer that came with success must be one.
-    pub(super) fn check(&self, status: StatusCode, bytes: &[u8], seen: Option<&Seen>) -> Result<(), Fault> {
+    pub(super) fn check(
+        &self,
+        status: StatusCode,
+        bytes: &[u8],
+        seen: Option<&PartialResponse>,
+    ) -> Result<(), GatewayError> {
         if let Some(error) = seen
             .filter(|seen| status.is_success() && seen.finish.is_none())
             .and_then(|seen| seen.error.as_deref())
@@ -302,21 +315,21 @@ impl Route {
                 "the upstream `{name}` answered with a web page, not with an answer of a model: is its base URL \
                  {address} the address of an API? {quote}"
             );
-            return Err(Fault::new(FaultKind::Upstream, message));
+            return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
         }
         let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
-        Err(Fault::new(FaultKind::Upstream, message))
+        Err(GatewayError::new(GatewayErrorKind::Upstream, message))
     }
 }
 
 /// The fault in our words and the upstream's.
-fn quoting(fault: Fault, said: Option<&str>) -> Fault {
+fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
     let Some(said) = said else { return fault };
     let said: String = said.chars().take(500).collect();
-    Fault { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
+    GatewayError { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
 }
 
-fn answer_of(seen: &Seen) -> Answer {
+fn answer_of(seen: &PartialResponse) -> Answer {
     let finish = seen.finish.unwrap_or(Finish::Other);
     Answer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
 }

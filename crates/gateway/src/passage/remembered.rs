@@ -11,7 +11,7 @@ use tokio::sync::MutexGuard;
 use super::conversation::{Conversation, Known, Name, Names, State, chain};
 use super::log::Log;
 use super::{Route, steps, stopgap};
-use crate::wire::Fault;
+use longhaul_wire::edit::GatewayError;
 
 /// Of what shaped a decision everything that is in no other part of its name.
 const POLICY_VERSION: &str = "gateway-2";
@@ -20,7 +20,7 @@ const POLICY_VERSION: &str = "gateway-2";
 pub(super) const MAX_KEYS: usize = 4_096;
 
 impl Route {
-    pub(super) async fn find_conversation(&self) -> Result<Arc<Conversation>, Fault> {
+    pub(super) async fn find_conversation(&self) -> Result<Arc<Conversation>, GatewayError> {
         let (passage, scope) = (&self.passage, self.scope());
         let mut names = Names::new(passage.wire, &passage.envelope);
         let conversations = &passage.inner.conversations;
@@ -46,7 +46,7 @@ impl Route {
         places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default())
     }
 
-    pub(super) fn known(&self) -> Result<Known, Fault> {
+    pub(super) fn known(&self) -> Result<Known, GatewayError> {
         let envelope = &self.passage.envelope;
         let names = Names::new(self.passage.wire, envelope).all()?;
         Ok(Known { request: Arc::clone(envelope), names })
@@ -85,7 +85,7 @@ impl Route {
     }
 
     /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.
-    pub(super) fn feed(&self, state: &mut State) -> Result<bool, Fault> {
+    pub(super) fn feed(&self, state: &mut State) -> Result<bool, GatewayError> {
         let (wire, envelope) = (self.passage.wire, &self.passage.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         let mut took = false;
@@ -94,7 +94,7 @@ impl Route {
         }
         if from < to {
             let items: Vec<&str> = (from..to).map(|index| envelope.item(index)).collect();
-            let pieces = wire.pieces(&items, from)?;
+            let pieces = wire.segments(&items, from)?;
             state.count(&pieces);
             took = state.take_midway(&pieces);
             if state.log.feed(pieces).is_err() {
@@ -109,7 +109,7 @@ impl Route {
     }
 
     /// Counts system prompt and tools, if they are others than last time.
-    fn count_fixed(&self, state: &mut State) -> Result<(), Fault> {
+    fn count_fixed(&self, state: &mut State) -> Result<(), GatewayError> {
         let raw = self.fixed_texts();
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
@@ -130,7 +130,7 @@ impl Route {
     }
 
     /// Does what the memo knows to do, if that is more than was done here. Returns whether it did.
-    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<bool, Fault> {
+    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<bool, GatewayError> {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
@@ -153,7 +153,7 @@ impl Route {
 
     /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to
     /// answer was decided when that was not the newest: the client has gone back to it.
-    async fn found(&self, keys: &[MemoKey], items: usize) -> Result<Option<Log>, Fault> {
+    async fn found(&self, keys: &[MemoKey], items: usize) -> Result<Option<Log>, GatewayError> {
         let mut from = 0;
         while from < keys.len() {
             let found = match self.passage.inner.parts.memo.find(&keys[from..]).await {
@@ -176,10 +176,10 @@ impl Route {
 
     /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none
     /// for it.
-    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, Fault> {
+    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<Log>, GatewayError> {
         let envelope = &self.passage.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.passage.wire.pieces(&items, 0)?;
+        let mut pieces = self.passage.wire.segments(&items, 0)?;
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
         let follows = log.feed(pieces).is_ok();

@@ -17,8 +17,10 @@ use super::log::Log;
 use super::send::whole;
 use super::steps;
 use crate::gateway::Credentials;
-use crate::wire::json::{field, fields};
-use crate::wire::{Edited, Fault, Seen, SseEvent, SseReader, Step, Watcher};
+use longhaul_wire::edit::json::{field, fields};
+use longhaul_wire::edit::{
+    GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader, StreamParser,
+};
 
 /// Fields with which an answer is no summary, or has effects of its own.
 const UNFIT_FIELDS: &[&str] = &[
@@ -59,8 +61,8 @@ impl Route {
         log: &Log,
         asked: &SummaryRequest,
         last: Seq,
-        mut is_enough: impl FnMut(&Seen) -> bool,
-    ) -> Option<Result<Seen, ProviderError>> {
+        mut is_enough: impl FnMut(&PartialResponse) -> bool,
+    ) -> Option<Result<PartialResponse, ProviderError>> {
         let body = self.riding_body(log, asked, last).await?;
         let (server, wire) = (&self.target.server, self.passage.wire);
         let own = self.passage.inner.config.credentials == Credentials::Own;
@@ -104,15 +106,15 @@ impl Route {
         }
         let kept = steps::steps(log, log.items);
         let steps = steps::clean(kept, &steps::noticed(envelope), envelope)
-            .unwrap_or_else(|| vec![Step::Keep(0..envelope.items.len())]);
+            .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
         let mut steps = steps::up_to(steps, log.item_at(last)?);
-        steps.push(Step::Say(order));
+        steps.push(RenderOp::Say(order));
         // Of a model that must call a tool no text could be had.
         let must_call = !matches!(self.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
         // Thinking counts too, and a limit below its budget is refused.
         let thinks =
             ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
-        let edited = Edited {
+        let edited = RequestEdit {
             steps: Some(steps),
             stream: Some(true),
             include_usage: true,
@@ -127,10 +129,10 @@ impl Route {
     async fn read_events(
         &self,
         mut body: Body,
-        is_enough: &mut impl FnMut(&Seen) -> bool,
-    ) -> Result<Seen, ProviderError> {
-        let broke = |fault: Fault| ProviderError::new(ErrorCode::TruncatedStream, fault.message);
-        let (mut watcher, mut events) = (self.passage.wire.watcher(), SseReader::default());
+        is_enough: &mut impl FnMut(&PartialResponse) -> bool,
+    ) -> Result<PartialResponse, ProviderError> {
+        let broke = |fault: GatewayError| ProviderError::new(ErrorCode::TruncatedStream, fault.message);
+        let (mut watcher, mut events) = (self.passage.wire.stream_parser(), SseReader::default());
         while let Some(chunk) = body.next().await.map_err(broke)? {
             events.feed(chunk);
             while let Some(raw) = events.next_event() {
@@ -167,7 +169,7 @@ fn refusal(status: StatusCode) -> Option<ProviderError> {
     Some(ProviderError { status: Some(status.as_u16()), ..error })
 }
 
-fn ended(watcher: &dyn Watcher) -> Result<Seen, ProviderError> {
+fn ended(watcher: &dyn StreamParser) -> Result<PartialResponse, ProviderError> {
     let seen = watcher.seen().clone();
     match &seen.error {
         Some(error) => {
@@ -179,7 +181,7 @@ fn ended(watcher: &dyn Watcher) -> Result<Seen, ProviderError> {
 }
 
 /// What was read of an answer, as a provider would have given it; `None` if it did not come to its end.
-pub(super) fn answer_of(seen: Seen) -> Option<Answer> {
+pub(super) fn answer_of(seen: PartialResponse) -> Option<Answer> {
     let is_whole = seen.over || seen.finish.is_some();
     let finish = seen.finish.unwrap_or(Finish::Stop);
     is_whole.then(|| Answer { parts: seen.parts(), finish, usage: seen.usage, envelope: None })

@@ -24,7 +24,7 @@ use super::{Action, Opened, Route};
 use crate::gateway::Midstream;
 use crate::headers;
 use crate::kept::Entry;
-use crate::wire::{Edited, Fault, FaultKind, Prefill, Seen};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, Prefill, RequestEdit};
 
 /// The most that is read of an answer that is no stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
@@ -42,8 +42,8 @@ impl Route {
     /// Sends the request, in a form that fits.
     ///
     /// # Errors
-    /// [`Fault`] if there is no answer, not even an error of the upstream's.
-    pub(super) async fn go(mut self) -> Result<Opened, Fault> {
+    /// [`GatewayError`] if there is no answer, not even an error of the upstream's.
+    pub(super) async fn go(mut self) -> Result<Opened, GatewayError> {
         let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
         let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
         loop {
@@ -112,7 +112,7 @@ impl Route {
         response: reqwest::Response,
         prepared: &Prepared,
         may_shorten: bool,
-    ) -> Result<Came, Fault> {
+    ) -> Result<Came, GatewayError> {
         let (status, upstream_headers) = (response.status(), response.headers().clone());
         self.target.server.check_place(status, &upstream_headers)?;
         if status.is_success() {
@@ -121,7 +121,7 @@ impl Route {
         let mut headers = self.target.server.headers_for_caller(&upstream_headers);
         self.say_limit(prepared, &mut headers);
         self.say_omitted(&mut headers);
-        let lost = |_: &Fault| {
+        let lost = |_: &GatewayError| {
             if status.is_success() {
                 self.totals.unanswered(prepared.input);
             }
@@ -158,7 +158,7 @@ impl Route {
     }
 
     /// Hands a whole answer to the client, or answers its calls here.
-    async fn hand_over(&self, whole: Whole, prepared: &Prepared) -> Result<Passed, Fault> {
+    async fn hand_over(&self, whole: Whole, prepared: &Prepared) -> Result<Passed, GatewayError> {
         let Whole { status, mut headers, bytes, seen } = whole;
         self.describe(&prepared.report, &mut headers);
         self.check(status, &bytes, seen.as_ref())?;
@@ -189,8 +189,8 @@ impl Route {
     }
 
     /// A request that was sent and not answered in time may have been read all the same.
-    fn unanswered(&self, fault: &Fault, prepared: &Prepared) {
-        if fault.kind == FaultKind::Timeout {
+    fn unanswered(&self, fault: &GatewayError, prepared: &Prepared) {
+        if fault.kind == GatewayErrorKind::Timeout {
             self.totals.unanswered(prepared.input);
         }
     }
@@ -198,19 +198,19 @@ impl Route {
     /// The request's bytes. If nothing has to change they are the client's.
     ///
     /// # Errors
-    /// [`Fault`] if a change cannot be expressed, or the client wanted no more than was said.
+    /// [`GatewayError`] if a change cannot be expressed, or the client wanted no more than was said.
     pub(super) async fn body(
         &self,
         prepared: &Prepared,
         prefill: Option<(&str, u64)>,
         collects: bool,
-    ) -> Result<Bytes, Fault> {
+    ) -> Result<Bytes, GatewayError> {
         let envelope = &self.passage.envelope;
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left = self.left_output(said)?;
         let begun = prefill.filter(|(text, _)| !text.is_empty());
         let max_output = self.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
-        let edited = Edited {
+        let edited = RequestEdit {
             max_output: max_output.or(left.filter(|_| said > 0)),
             steps: prepared.steps.clone(),
             stream: collects.then_some(true),
@@ -238,12 +238,12 @@ impl Route {
     /// What is left of it after so many tokens.
     ///
     /// # Errors
-    /// [`Fault`] if nothing is.
-    pub(super) fn left_output(&self, said_tokens: u64) -> Result<Option<u64>, Fault> {
+    /// [`GatewayError`] if nothing is.
+    pub(super) fn left_output(&self, said_tokens: u64) -> Result<Option<u64>, GatewayError> {
         let left = self.asked_output().map(|limit| limit.saturating_sub(said_tokens));
         match left {
             Some(0) if said_tokens > 0 => {
-                Err(Fault::new(FaultKind::Invalid, "nothing is left of the output limit"))
+                Err(GatewayError::new(GatewayErrorKind::Invalid, "nothing is left of the output limit"))
             }
             left => Ok(left),
         }
@@ -315,7 +315,7 @@ impl Route {
     /// moment only, is tried again; what it may have read and did not answer is not.
     ///
     /// Where the upstream has no API at its base URL, the request goes below the base URL's version once.
-    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, Fault> {
+    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, GatewayError> {
         let base = self.target.server.base();
         let response = self.send_below(base.current(), body.clone()).await?;
         let Some(versioned) = base.alternative() else { return Ok(response) };
@@ -332,7 +332,7 @@ impl Route {
         }
     }
 
-    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, Fault> {
+    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, GatewayError> {
         let mut tries = Tries::new(self.passage.inner.config.attempts);
         loop {
             let begun = Instant::now();
@@ -363,7 +363,7 @@ impl Route {
                 let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
                 let fault = |what| {
                     let message = format!("the upstream `{name}` {what}: {}{hint}", cause(&error));
-                    Fault::new(FaultKind::Unreachable, message)
+                    GatewayError::new(GatewayErrorKind::Unreachable, message)
                 };
                 Err(match error.is_connect() {
                     true => Unsent::Unreached(fault("cannot be reached")),
@@ -373,20 +373,20 @@ impl Route {
             Err(_) => {
                 let message =
                     format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
-                Err(Unsent::Other(Fault::new(FaultKind::Timeout, message)))
+                Err(Unsent::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
             }
         }
     }
 
     /// What a whole answer says that came with success.
-    async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<Seen> {
+    async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
         let wire = self.passage.wire;
         let read = || wire.answer(bytes);
         if status.is_success() { self.passage.inner.desk.work(bytes.len(), read).await } else { None }
     }
 
     /// What an upstream says that would not go on with an answer.
-    pub(super) async fn refusal(&self, response: reqwest::Response) -> Fault {
+    pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
         let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
         let read = async { whole(Body::new(response, self.target.server.timeouts().idle)?).await };
         let bytes = match read.await {
@@ -396,7 +396,7 @@ impl Route {
         let said = String::from_utf8_lossy(&bytes);
         let quote: String = said.chars().take(500).collect();
         let message = format!("the upstream would not go on: status {status}: {quote}");
-        Fault { status, retry_after, ..Fault::new(kind_of(status, &said), message) }
+        GatewayError { status, retry_after, ..GatewayError::new(kind_of(status, &said), message) }
     }
 
     /// What was reported for the request is the anchor of the next, also after a restart. Output that the client has not is no
@@ -438,7 +438,7 @@ impl Route {
         body: Body,
         prepared: Prepared,
         collects: bool,
-    ) -> Result<Opened, Fault> {
+    ) -> Result<Opened, GatewayError> {
         self.describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.goes_on_exactly() {
             headers::say(&mut headers, "x-longhaul-midstream", "approximate");
@@ -458,7 +458,12 @@ impl Route {
         headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         totals.describe(&mut headers);
         let whole = wire.collect(&events);
-        let broken = || Fault::new(FaultKind::Upstream, "the upstream's answer ended before it was complete");
+        let broken = || {
+            GatewayError::new(
+                GatewayErrorKind::Upstream,
+                "the upstream's answer ended before it was complete",
+            )
+        };
         Ok(Opened::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))
     }
 }
@@ -466,11 +471,11 @@ impl Route {
 /// Why a request has no answer.
 enum Unsent {
     /// Nobody has read it.
-    Unreached(Fault),
+    Unreached(GatewayError),
     /// Somebody may have read it.
-    BrokenOff(Fault),
+    BrokenOff(GatewayError),
     /// Another try would not help.
-    Other(Fault),
+    Other(GatewayError),
 }
 
 /// Returns whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may
@@ -480,18 +485,18 @@ pub(super) fn is_wordless(said: &str) -> bool {
 }
 
 /// What an upstream's refusal is about.
-pub(super) fn kind_of(status: StatusCode, said: &str) -> FaultKind {
+pub(super) fn kind_of(status: StatusCode, said: &str) -> GatewayErrorKind {
     // Where nothing is said, the status is all there is.
     let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !is_wordless(said));
     match (overflow, status) {
-        (Some(_), _) => FaultKind::ContextOverflow,
-        (None, StatusCode::TOO_MANY_REQUESTS) => FaultKind::RateLimit,
-        (None, StatusCode::PAYLOAD_TOO_LARGE) => FaultKind::TooLarge,
-        (None, StatusCode::UNAUTHORIZED) => FaultKind::Auth,
-        (None, StatusCode::FORBIDDEN) => FaultKind::Forbidden,
-        (None, StatusCode::NOT_FOUND) => FaultKind::NotFound,
-        (None, status) if status.is_client_error() => FaultKind::Invalid,
-        (None, _) => FaultKind::Upstream,
+        (Some(_), _) => GatewayErrorKind::ContextOverflow,
+        (None, StatusCode::TOO_MANY_REQUESTS) => GatewayErrorKind::RateLimit,
+        (None, StatusCode::PAYLOAD_TOO_LARGE) => GatewayErrorKind::TooLarge,
+        (None, StatusCode::UNAUTHORIZED) => GatewayErrorKind::Auth,
+        (None, StatusCode::FORBIDDEN) => GatewayErrorKind::Forbidden,
+        (None, StatusCode::NOT_FOUND) => GatewayErrorKind::NotFound,
+        (None, status) if status.is_client_error() => GatewayErrorKind::Invalid,
+        (None, _) => GatewayErrorKind::Upstream,
     }
 }
 
@@ -502,8 +507,8 @@ const MAX_NO_PATH_BYTES: u64 = 1_000;
 /// Studio says so with status 200: of a short answer the words are looked at. The answer is given back whole.
 ///
 /// # Errors
-/// [`Fault`] if it breaks off.
-async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bool), Fault> {
+/// [`GatewayError`] if it breaks off.
+async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
     if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
@@ -516,7 +521,10 @@ async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bo
     }
     let (status, headers) = (response.status(), response.headers().clone());
     let body = response.bytes().await.map_err(|error| {
-        Fault::new(FaultKind::Unreachable, format!("the upstream broke off in its answer: {error}"))
+        GatewayError::new(
+            GatewayErrorKind::Unreachable,
+            format!("the upstream broke off in its answer: {error}"),
+        )
     })?;
     let says_so = String::from_utf8_lossy(&body).to_lowercase().contains("unexpected endpoint");
     let mut whole = http::Response::new(body);
@@ -545,13 +553,13 @@ impl Kind {
 }
 
 /// # Errors
-/// [`Fault`] if it breaks off or is too much.
-pub(super) async fn whole(mut body: Body) -> Result<Bytes, Fault> {
+/// [`GatewayError`] if it breaks off or is too much.
+pub(super) async fn whole(mut body: Body) -> Result<Bytes, GatewayError> {
     let mut all = BytesMut::new();
     while let Some(chunk) = body.next().await? {
         if all.len() + chunk.len() > MAX_WHOLE_BYTES {
             let message = format!("the upstream's answer has more than {MAX_WHOLE_BYTES} bytes");
-            return Err(Fault::new(FaultKind::Upstream, message));
+            return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
         }
         all.extend_from_slice(&chunk);
     }

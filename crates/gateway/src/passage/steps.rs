@@ -8,20 +8,20 @@ use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part};
 
 use super::log::Log;
-use crate::wire::{Envelope, Fate, Step, volatile};
+use longhaul_wire::edit::{Envelope, RenderOp, SegmentEdit, ephemeral};
 
 /// The items that show the view; `None` if they are the client's, all of them.
-pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
+pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<RenderOp>> {
     let history = &log.history;
     if !history.edits().iter().any(|state| state.active) {
         return None;
     }
     let shown: BTreeMap<Seq, &ViewItem> =
         history.view().iter().filter(|item| !is_ours(item)).map(|item| (item.range.to, item)).collect();
-    let mut fates: BTreeMap<usize, Vec<(usize, Fate)>> = BTreeMap::new();
+    let mut fates: BTreeMap<usize, Vec<(usize, SegmentEdit)>> = BTreeMap::new();
     for placed in &log.placed {
         let fate = match fate(history, &shown, placed.seq) {
-            Fate::Show(text) => Fate::Show(log.quoted(text)),
+            SegmentEdit::Show(text) => SegmentEdit::Show(log.quoted(text)),
             other => other,
         };
         for (item, piece) in &placed.pieces {
@@ -38,17 +38,19 @@ pub(super) fn steps(log: &Log, items: usize) -> Option<Vec<Step>> {
 }
 
 /// The steps up to an item, which is one of them.
-pub(super) fn up_to(steps: Vec<Step>, last: usize) -> Vec<Step> {
+pub(super) fn up_to(steps: Vec<RenderOp>, last: usize) -> Vec<RenderOp> {
     let mut beginning = Vec::new();
     for step in steps {
         match step {
-            Step::Keep(range) if range.end > last + 1 => {
+            RenderOp::Keep(range) if range.end > last + 1 => {
                 if range.start <= last {
-                    beginning.push(Step::Keep(range.start..last + 1));
+                    beginning.push(RenderOp::Keep(range.start..last + 1));
                 }
                 return beginning;
             }
-            Step::Rewrite { item, .. } | Step::Change { item, .. } if item > last => return beginning,
+            RenderOp::Rewrite { item, .. } | RenderOp::Change { item, .. } if item > last => {
+                return beginning;
+            }
             step => beginning.push(step),
         }
     }
@@ -57,32 +59,36 @@ pub(super) fn up_to(steps: Vec<Step>, last: usize) -> Vec<Step> {
 
 /// One of the client's items without our notices; `None` if it has none.
 pub(super) fn without_notices(envelope: &Envelope, index: usize) -> Option<String> {
-    let item = Some(envelope.item(index)).filter(|item| volatile::may_have_notices(item));
-    item.and_then(volatile::item_without_notices)
+    let item = Some(envelope.item(index)).filter(|item| ephemeral::may_have_notices(item));
+    item.and_then(ephemeral::item_without_notices)
 }
 
 /// The client's items that have notices of ours.
 pub(super) fn noticed(envelope: &Envelope) -> Vec<usize> {
-    if !volatile::may_have_notices(envelope.text(&envelope.items_at)) {
+    if !ephemeral::may_have_notices(envelope.text(&envelope.items_at)) {
         return Vec::new();
     }
     (0..envelope.items.len()).filter(|index| without_notices(envelope, *index).is_some()).collect()
 }
 
 /// The same items, those that are kept without the notices that some of them have.
-pub(super) fn clean(steps: Option<Vec<Step>>, noticed: &[usize], envelope: &Envelope) -> Option<Vec<Step>> {
+pub(super) fn clean(
+    steps: Option<Vec<RenderOp>>,
+    noticed: &[usize],
+    envelope: &Envelope,
+) -> Option<Vec<RenderOp>> {
     if noticed.is_empty() {
         return steps;
     }
     let mut cleaned = Vec::new();
-    for step in steps.unwrap_or_else(|| vec![Step::Keep(0..envelope.items.len())]) {
-        let Step::Keep(range) = step else {
+    for step in steps.unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]) {
+        let RenderOp::Keep(range) = step else {
             cleaned.push(step);
             continue;
         };
         for item in range {
             match noticed.contains(&item).then(|| without_notices(envelope, item)).flatten() {
-                Some(text) => cleaned.push(Step::Rewrite { item, text }),
+                Some(text) => cleaned.push(RenderOp::Rewrite { item, text }),
                 None => keep(&mut cleaned, item),
             }
         }
@@ -94,16 +100,16 @@ fn is_ours(item: &ViewItem) -> bool {
     matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_))
 }
 
-fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> Fate {
+fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> SegmentEdit {
     match shown.get(&seq) {
         Some(ViewItem { kind: ItemKind::Result { cleared: Some(_), .. }, message, .. }) => {
-            Fate::Show(said_by(message))
+            SegmentEdit::Show(said_by(message))
         }
-        Some(_) => Fate::Keep,
+        Some(_) => SegmentEdit::Keep,
         None => {
             let active = history.edits().iter().filter(|state| state.active);
             let is_gone = active.flat_map(|state| &state.edit.ops).any(|op| op.range().contains(seq));
-            if is_gone { Fate::Drop } else { Fate::Keep }
+            if is_gone { SegmentEdit::Drop } else { SegmentEdit::Keep }
         }
     }
 }
@@ -119,12 +125,12 @@ fn said_by(message: &Message) -> String {
 
 fn line_up(
     items: usize,
-    fates: &BTreeMap<usize, Vec<(usize, Fate)>>,
+    fates: &BTreeMap<usize, Vec<(usize, SegmentEdit)>>,
     says: &mut BTreeMap<usize, Vec<String>>,
-) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+) -> Vec<RenderOp> {
+    let mut steps: Vec<RenderOp> = Vec::new();
     for item in 0..items {
-        steps.extend(says.remove(&item).unwrap_or_default().into_iter().map(Step::Say));
+        steps.extend(says.remove(&item).unwrap_or_default().into_iter().map(RenderOp::Say));
         let mut pieces = fates.get(&item).cloned().unwrap_or_default();
         pieces.sort_by_key(|(piece, _)| *piece);
         let kinds: BTreeSet<u8> = pieces.iter().map(|(_, fate)| kind(fate)).collect();
@@ -133,26 +139,26 @@ fn line_up(
             (1, Some(1)) => {}
             _ => {
                 let fates = pieces.into_iter().map(|(_, fate)| fate).collect();
-                steps.push(Step::Change { item, fates });
+                steps.push(RenderOp::Change { item, fates });
             }
         }
     }
-    steps.extend(says.remove(&items).unwrap_or_default().into_iter().map(Step::Say));
+    steps.extend(says.remove(&items).unwrap_or_default().into_iter().map(RenderOp::Say));
     steps
 }
 
-fn kind(fate: &Fate) -> u8 {
+fn kind(fate: &SegmentEdit) -> u8 {
     match fate {
-        Fate::Keep => 0,
-        Fate::Drop => 1,
-        Fate::Show(_) => 2,
+        SegmentEdit::Keep => 0,
+        SegmentEdit::Drop => 1,
+        SegmentEdit::Show(_) => 2,
     }
 }
 
-fn keep(steps: &mut Vec<Step>, item: usize) {
+fn keep(steps: &mut Vec<RenderOp>, item: usize) {
     match steps.last_mut() {
-        Some(Step::Keep(range)) if range.end == item => range.end = item + 1,
-        _ => steps.push(Step::Keep(item..item + 1)),
+        Some(RenderOp::Keep(range)) if range.end == item => range.end = item + 1,
+        _ => steps.push(RenderOp::Keep(item..item + 1)),
     }
 }
 

@@ -19,7 +19,7 @@ use super::log::Log;
 use super::riding;
 use super::stopgap::Cause;
 use super::totals::{Partial, Totals};
-use crate::wire::Seen;
+use longhaul_wire::edit::PartialResponse;
 
 /// Reading stops at so many times the length that was asked for: some servers heed no limit.
 const MOST_TIMES_ASKED: u64 = 4;
@@ -210,7 +210,7 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest, last: Seq) -> Resu
     let mut bill = Bill { totals: &route.totals, is_open: true, count };
     if rides && route.shortening.summariser.is_none() {
         let mut written = 0;
-        let is_enough = |seen: &Seen| {
+        let is_enough = |seen: &PartialResponse| {
             let counter = log.history.counter();
             if seen.written_bytes() >= written + COUNTED_AT_ONCE_BYTES {
                 written = seen.written_bytes();
@@ -255,7 +255,7 @@ async fn ask(route: &Route, log: &Log, asked: SummaryRequest, last: Seq) -> Resu
 /// What an answer in the client's dialect has brought.
 fn end_of_ride<C: Fn() -> u64>(
     log: &Log,
-    seen: Seen,
+    seen: PartialResponse,
     most: u64,
     bill: &mut Bill<'_, C>,
 ) -> Result<Written, ProviderError> {

@@ -12,8 +12,8 @@ use serde_json::json;
 use super::prepare::Prepared;
 use super::{Report, Route};
 use crate::headers;
-use crate::wire::json::{elements, field, fields, string, with_field};
-use crate::wire::{Dialect, Seen};
+use longhaul_wire::edit::json::{elements, field, fields, string, with_field};
+use longhaul_wire::edit::{Dialect, PartialResponse};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// The field's name.
@@ -255,7 +255,7 @@ impl Totals {
 
 impl Route {
     /// What a call had by our count, of which this was seen. `left`: tokens of it that other calls have written.
-    pub(super) fn counted(&self, prepared: &Prepared, seen: &Seen, left: u64) -> Partial {
+    pub(super) fn counted(&self, prepared: &Prepared, seen: &PartialResponse, left: u64) -> Partial {
         let counter = (self.passage.inner.parts.counter)(&self.target.origin());
         let calls = seen.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         let said = [&seen.text, &seen.reasoning].into_iter().chain(calls);

@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::wire::volatile::{COMPACTING, CONTINUING, without_notices};
 use longhaul_gateway::{Call, Config, Gateway, Midstream, Reply, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_wire::edit::Dialect;
+use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, without_notices};
 use serde_json::{Value, json};
 
 use crate::cuts::check;

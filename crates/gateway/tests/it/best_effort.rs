@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Config, Gateway, Midstream, Reply};
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{

@@ -275,7 +275,7 @@ async fn bytes_that_are_no_text_lose_nothing_else() {
     out.extend(broken);
     out.extend([end("stop"), DONE.to_owned()].concat().bytes());
     let head = vec![("content-type", "text/event-stream".to_owned())];
-    let server = Server::start(move |_, _| Does::Head(200, head.clone(), out.clone().into())).await;
+    let server = Server::start(move |_, _| Does::ResponseHead(200, head.clone(), out.clone().into())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     let answer = body_json(reply).await;
     assert_eq!(answer["choices"][0]["message"]["content"], "before mid\u{FFFD}dle", "{answer}");
@@ -338,7 +338,7 @@ async fn names_in_parts_and_arguments_as_objects_are_read() {
         let server = Server::start(move |_, _| Does::Events(all.clone(), Duration::ZERO)).await;
         let asked = json!({ "model": "m", "max_tokens": 50, "stream": true, "messages": [user("hi")] });
         let call = longhaul_gateway::Call {
-            dialect: longhaul_gateway::wire::Dialect::Messages,
+            dialect: longhaul_wire::edit::Dialect::Messages,
             ..chat(asked.to_string())
         };
         let out = String::from_utf8(body(server.gateway(8_000).answer(call).await).await.to_vec()).unwrap();
@@ -353,10 +353,8 @@ async fn very_many_fields_that_mean_nothing_elsewhere_are_read_once() {
     for number in 0..200_000 {
         asked[format!("x{number}")] = json!(1);
     }
-    let call = longhaul_gateway::Call {
-        dialect: longhaul_gateway::wire::Dialect::Messages,
-        ..chat(asked.to_string())
-    };
+    let call =
+        longhaul_gateway::Call { dialect: longhaul_wire::edit::Dialect::Messages, ..chat(asked.to_string()) };
     let gateway = server.gateway(8_000);
     let reply = tokio::time::timeout(Duration::from_secs(60), gateway.answer(call)).await.expect("in time");
     assert_eq!(reply.status, StatusCode::OK);

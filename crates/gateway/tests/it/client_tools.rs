@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Config, Reply, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{call, read};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_gateway::Call;
-use longhaul_gateway::wire::{Dialect, SseEvent, SseReader, Wire};
+use longhaul_wire::edit::{Dialect, SseEvent, SseReader, Wire};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned};
@@ -15,8 +15,8 @@ pub(crate) fn messages_call(body: &Value) -> Call {
     Call { dialect: Dialect::Messages, ..chat(body.to_string()) }
 }
 
-fn seen(out: &[u8]) -> longhaul_gateway::wire::Seen {
-    let mut watcher = longhaul_gateway::wire::messages::Messages.watcher();
+fn seen(out: &[u8]) -> longhaul_wire::edit::PartialResponse {
+    let mut watcher = longhaul_wire::messages::edit::Messages.stream_parser();
     let mut events = SseReader::default();
     events.feed(out.to_vec().into());
     while let Some(raw) = events.next_event() {
@@ -138,7 +138,7 @@ async fn a_refusal_keeps_its_status_and_when_to_ask_again() {
         let server = Server::start(move |_, _| {
             let wait = (!wait.is_empty()).then(|| ("retry-after", wait.to_owned()));
             let headers = [("content-type", "application/json".to_owned())].into_iter().chain(wait).collect();
-            Does::Head(status, headers, json!({ "error": { "message": "busy" } }).to_string().into())
+            Does::ResponseHead(status, headers, json!({ "error": { "message": "busy" } }).to_string().into())
         })
         .await;
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });

@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::{Dialect, Seen};
 use longhaul_gateway::{Config, Gateway};
+use longhaul_wire::edit::{Dialect, PartialResponse};
 use serde_json::Value;
 
 use crate::model::{begun, call, conversation, events, read, upstream};
@@ -63,7 +63,7 @@ async fn body_of(gateway: Gateway, call: longhaul_gateway::Call) -> bytes::Bytes
 }
 
 /// One id, one beginning, indices without gaps, one end.
-pub(crate) fn check(dialect: Dialect, seen: &Seen, events: &[Value], seed: u64) {
+pub(crate) fn check(dialect: Dialect, seen: &PartialResponse, events: &[Value], seed: u64) {
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     let about = |name: &str| -> Vec<u64> { events.iter().filter_map(|event| event[name].as_u64()).collect() };
     match dialect {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::upstream::*;

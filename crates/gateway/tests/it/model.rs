@@ -1,7 +1,8 @@
 //! A model that streams one text in any dialect, and goes on with an answer that a request ends with.
 
-use longhaul_gateway::wire::{Dialect, GO_ON, Seen, SseEvent, SseReader, Wire, chat, messages, responses};
 use longhaul_gateway::{Call, Upstream};
+use longhaul_wire::edit::{Dialect, GO_ON, PartialResponse, SseEvent, SseReader, Wire};
+use longhaul_wire::{chat, messages, responses};
 use serde_json::{Value, json};
 
 use crate::upstream::{Server, assistant, chat as chat_call, streamed, user, words};
@@ -152,11 +153,11 @@ pub(crate) fn conversation(messages: usize) -> Vec<Value> {
 }
 
 /// What a strict client makes of a stream: what was said, and every event's data.
-pub(crate) fn read(dialect: Dialect, out: &[u8]) -> (Seen, Vec<Value>) {
+pub(crate) fn read(dialect: Dialect, out: &[u8]) -> (PartialResponse, Vec<Value>) {
     let mut watcher = match dialect {
-        Dialect::Chat => chat::Chat.watcher(),
-        Dialect::Messages => messages::Messages.watcher(),
-        Dialect::Responses => responses::Responses.watcher(),
+        Dialect::Chat => chat::edit::Chat.stream_parser(),
+        Dialect::Messages => messages::edit::Messages.stream_parser(),
+        Dialect::Responses => responses::edit::Responses.stream_parser(),
     };
     let mut cut = SseReader::default();
     cut.feed(out.to_vec().into());

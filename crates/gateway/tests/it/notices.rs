@@ -6,9 +6,9 @@ use std::time::Duration;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::wire::volatile::{COMPACTING, CONTINUING, SPENT, may_have_notices, without_notices};
 use longhaul_gateway::{Config, Gateway};
+use longhaul_wire::edit::Dialect;
+use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT, may_have_notices, without_notices};
 use serde_json::{Value, json};
 
 use crate::model::{begun, call, conversation, events, list, read, text_of, totals, upstream};

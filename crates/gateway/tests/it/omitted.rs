@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use longhaul_gateway::Call;
-use longhaul_gateway::wire::Dialect;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::read;

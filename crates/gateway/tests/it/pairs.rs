@@ -10,9 +10,9 @@ use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Config, Gateway, Reply, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{call, conversation, events, read, text_of, totals};
@@ -333,7 +333,7 @@ fn packed(name: &str, text: &str) -> Bytes {
 
 fn coded(status: u16, kind: &str, name: &str, body: Bytes) -> Does {
     let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
-    Does::Head(status, headers, body)
+    Does::ResponseHead(status, headers, body)
 }
 
 #[tokio::test]

@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::{Dialect, Wire};
 use longhaul_gateway::{Config, Gateway, Parts, Recall, Reply};
 use longhaul_store::memo::MemoryMemo;
+use longhaul_wire::edit::{Dialect, Wire};
 use serde_json::{Value, json};
 
 use crate::model::{call, list, read, totals, upstream};
@@ -25,9 +25,9 @@ pub(crate) const SECRET: &str = "the vault opens with heron-4711";
 /// The dialect.
 pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
     match dialect {
-        Dialect::Chat => &longhaul_gateway::wire::chat::Chat,
-        Dialect::Messages => &longhaul_gateway::wire::messages::Messages,
-        Dialect::Responses => &longhaul_gateway::wire::responses::Responses,
+        Dialect::Chat => &longhaul_wire::chat::edit::Chat,
+        Dialect::Messages => &longhaul_wire::messages::edit::Messages,
+        Dialect::Responses => &longhaul_wire::responses::edit::Responses,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_core::message::Finish;
-use longhaul_gateway::wire::Dialect;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{call, list};

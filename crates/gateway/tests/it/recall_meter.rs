@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::{Message, Part, Role, ToolResult, ToolStatus};
-use longhaul_gateway::wire::{Dialect, Piece, SeenCall};
 use longhaul_gateway::{Parts, Recall};
+use longhaul_wire::edit::{Dialect, PartialToolCall, Segment};
 use serde_json::{Value, json};
 
 use crate::model::{call, read};
@@ -26,27 +26,27 @@ fn sent_tokens(dialect: Dialect, request: &Value) -> u64 {
     let items: Vec<&str> = (0..envelope.items.len()).map(|at| envelope.item(at)).collect();
     let fixed = wire.fixed(&envelope).unwrap();
     let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
-    let messages = messages(wire.pieces(&items, 0).unwrap());
+    let messages = messages(wire.segments(&items, 0).unwrap());
     let said: u64 = messages.iter().map(|message| counter.message(message)).sum();
     said + tools + counter.text(&fixed.system) + counter.framing().reply
 }
 
 /// The messages that pieces make: what a model says in a row is one.
-fn messages(pieces: Vec<Vec<Piece>>) -> Vec<Message> {
+fn messages(pieces: Vec<Vec<Segment>>) -> Vec<Message> {
     let message = |role, parts| Message { id: "m".into(), role, parts, origin: None };
     let mut all: Vec<Message> = Vec::new();
     for piece in pieces.into_iter().flatten() {
         match piece {
-            Piece::Assistant(parts) => match all.last_mut().filter(|last| last.role == Role::Assistant) {
+            Segment::Assistant(parts) => match all.last_mut().filter(|last| last.role == Role::Assistant) {
                 Some(last) => last.parts.extend(parts),
                 None => all.push(message(Role::Assistant, parts)),
             },
-            Piece::Result { call, content, .. } => {
+            Segment::Result { call, content, .. } => {
                 let status = ToolStatus::Completed;
                 let result = ToolResult { call_id: call.as_str().into(), status, content, truncated: None };
                 all.push(message(Role::Tool, vec![Part::ToolResult(result)]));
             }
-            Piece::Typed(parts) | Piece::Note(parts) | Piece::System(parts) => {
+            Segment::Typed(parts) | Segment::Note(parts) | Segment::System(parts) => {
                 all.push(message(Role::User, parts));
             }
         }
@@ -118,8 +118,9 @@ async fn is_counted_as_sent(looks: Looks) {
                 format!("{dialect:?}, streams: {streams}, turn {turn}: {counted} counted, {sent} sent");
             assert!(counted.abs_diff(sent) * 50 <= sent, "{case}");
             replayed += results(dialect, &request).len();
-            let own =
-                |call: &SeenCall| (call.id.clone(), serde_json::from_str::<Value>(&call.arguments).unwrap());
+            let own = |call: &PartialToolCall| {
+                (call.id.clone(), serde_json::from_str::<Value>(&call.arguments).unwrap())
+            };
             let calls: Vec<(String, Value)> = seen.calls.iter().map(own).collect();
             let calls: Vec<Call<'_>> =
                 calls.iter().map(|(id, said)| (id.as_str(), "read", said.clone())).collect();

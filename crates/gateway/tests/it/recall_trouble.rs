@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::message::Finish;
-use longhaul_gateway::wire::Dialect;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{call, list, read, text_of};
@@ -201,7 +201,7 @@ fn fails(dialect: Dialect, how: &str) -> Does {
         "busy" => {
             let headers =
                 vec![("retry-after", "7".to_owned()), ("content-type", "application/json".to_owned())];
-            Does::Head(429, headers, error.to_string().into())
+            Does::ResponseHead(429, headers, error.to_string().into())
         }
         "fails" => Does::Json(500, error),
         _ => {

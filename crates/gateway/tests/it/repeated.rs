@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Config, Gateway, Midstream, Parts, Reply};
 use longhaul_store::memo::MemoryMemo;
+use longhaul_wire::edit::Dialect;
 use serde_json::Value;
 
 use crate::model::{begun, call, conversation, events, list, numbered, read, totals, upstream};

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::Dialect;
-use longhaul_gateway::wire::volatile::SPENT;
 use longhaul_gateway::{Config, Gateway};
+use longhaul_wire::edit::Dialect;
+use longhaul_wire::edit::ephemeral::SPENT;
 use serde_json::{Value, json};
 
 use crate::model::{begun, call, conversation, events, read, text_of, totals, upstream};

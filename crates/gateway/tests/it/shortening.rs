@@ -7,10 +7,10 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::{MiddleRemoval, Truncation};
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Config, Gateway, Parts, Shortening, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryMemo;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::call;

@@ -1,6 +1,6 @@
 //! Steps of a model with tool calls, in any dialect, and what a strict server makes of a request.
 
-use longhaul_gateway::wire::Dialect;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{list, text_of};

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::wire::chat::{Chat, ChatWatcher};
-use longhaul_gateway::wire::{Dialect, Seen, SseEvent, SseReader, Watcher, Wire};
 use longhaul_gateway::{Config, Gateway, Midstream};
+use longhaul_wire::chat::edit::{Chat, ChatStreamParser};
+use longhaul_wire::edit::{Dialect, PartialResponse, SseEvent, SseReader, StreamParser, Wire};
 use serde_json::{Value, json};
 
 use crate::model::{begun, call, conversation, events_with_blanks_behind, upstream as speaking};
@@ -46,8 +46,8 @@ fn messages() -> Vec<Value> {
         .collect()
 }
 
-fn read(out: &[u8]) -> (Seen, Vec<Value>) {
-    let mut watcher = ChatWatcher::default();
+fn read(out: &[u8]) -> (PartialResponse, Vec<Value>) {
+    let mut watcher = ChatStreamParser::default();
     let mut events = SseReader::default();
     events.feed(out.to_vec().into());
     let mut chunks = Vec::new();

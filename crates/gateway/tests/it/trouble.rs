@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Config, Upstream};
 use longhaul_providers::connect::Kind;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::wire::Dialect;
 use longhaul_gateway::{Call, Config, Model, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
+use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::call;
@@ -246,7 +246,7 @@ async fn a_header_that_repeats_the_key_is_left_out() {
             ("x-seen-key", format!("Bearer {key}")),
             ("x-request-id", "r7".to_owned()),
         ];
-        Does::Head(200, headers, said("hi", 9, 1).to_string().into())
+        Does::ResponseHead(200, headers, said("hi", 9, 1).to_string().into())
     })
     .await;
     let mut upstream = server.upstream(8_000);

@@ -1,5 +1,6 @@
 //! Answers that come coded although they were asked for plain.
 
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use std::io::{self, Write};
 
 use bytes::Bytes;
@@ -68,6 +69,12 @@ impl Coding {
         plain.map(Bytes::from).map_err(|error| {
             BadCoding(format!("the upstream's answer is not coded as its head says: {error}"))
         })
+    }
+}
+
+impl From<BadCoding> for GatewayError {
+    fn from(coding: BadCoding) -> Self {
+        Self::new(GatewayErrorKind::Upstream, coding.to_string())
     }
 }
 

@@ -18,9 +18,9 @@ use longhaul::session::SessionError;
 use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::Answer;
-use longhaul_gateway::encode::{self, Encoder, Head, ModelEvent};
-use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
 use longhaul_store::NewSession;
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
+use longhaul_wire::response_writer::{self, ModelEvent, ResponseHead, ResponseWriter};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -79,8 +79,11 @@ pub(super) fn model_of(body: &[u8]) -> Option<String> {
 /// The agent that a request for that model means, if it means one, and how it names it.
 ///
 /// # Errors
-/// [`Fault`] if it means one that there is not.
-pub(super) async fn meant(app: &App, model: Option<String>) -> Result<Option<(String, String)>, Fault> {
+/// [`GatewayError`] if it means one that there is not.
+pub(super) async fn meant(
+    app: &App,
+    model: Option<String>,
+) -> Result<Option<(String, String)>, GatewayError> {
     let Some(model) = model else { return Ok(None) };
     let agents = app.runtime().agents();
     let is_agent = |name: &str| agents.iter().any(|agent| agent.name == name);
@@ -96,7 +99,10 @@ pub(super) async fn meant(app: &App, model: Option<String>) -> Result<Option<(St
     let name: String = name.chars().take(100).collect();
     let known: Vec<_> = agents.iter().take(20).map(|agent| format!("{PREFIX}{}", agent.name)).collect();
     let message = format!("there is no agent `{name}`; there are: {}", known.join(", "));
-    Err(Fault { param: Some("model".to_owned()), ..Fault::new(FaultKind::NotFound, message) })
+    Err(GatewayError {
+        param: Some("model".to_owned()),
+        ..GatewayError::new(GatewayErrorKind::NotFound, message)
+    })
 }
 
 /// Answers in the dialect of the request.
@@ -116,13 +122,13 @@ pub(super) async fn answer(app: &App, ask: Ask) -> Response {
 
 /// Why there is no answer here.
 struct Refusal {
-    fault: Fault,
+    fault: GatewayError,
     /// Whose the conversation is, if it is another node's.
     elsewhere: Option<Elsewhere>,
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
+impl From<GatewayError> for Refusal {
+    fn from(fault: GatewayError) -> Self {
         Self { fault, elsewhere: None }
     }
 }
@@ -168,12 +174,12 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
         Some(Told::Failed(fault)) => return Err(fault.into()),
         Some(Told::Event(_)) | None => return Err(broken_off().into()),
     };
-    let head = Head {
+    let head = ResponseHead {
         id: format!("{}.{message}", session.id()),
         model: ask.model,
         created: now_ms() / 1_000,
         include_usage: asked.include_usage,
-        ..Head::default()
+        ..ResponseHead::default()
     };
     let mut response = match asked.stream {
         true => streamed(app, ask.dialect, head, hears).await?,
@@ -189,7 +195,11 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
     Ok(response)
 }
 
-async fn whole(dialect: Dialect, head: &Head, mut hears: mpsc::Receiver<Told>) -> Result<Response, Fault> {
+async fn whole(
+    dialect: Dialect,
+    head: &ResponseHead,
+    mut hears: mpsc::Receiver<Told>,
+) -> Result<Response, GatewayError> {
     let answer: Answer = loop {
         match hears.recv().await {
             Some(Told::Event(ModelEvent::Finished(answer))) => break answer,
@@ -199,16 +209,16 @@ async fn whole(dialect: Dialect, head: &Head, mut hears: mpsc::Receiver<Told>) -
         }
     };
     let json = [(CONTENT_TYPE, "application/json")];
-    Ok((json, Body::from(encode::whole(dialect, head, &answer))).into_response())
+    Ok((json, Body::from(response_writer::whole(dialect, head, &answer))).into_response())
 }
 
 /// What fails before the first word is no stream, unless that takes long.
 async fn streamed(
     app: &App,
     dialect: Dialect,
-    head: Head,
+    head: ResponseHead,
     mut hears: mpsc::Receiver<Told>,
-) -> Result<Response, Fault> {
+) -> Result<Response, GatewayError> {
     let heartbeat = app.config().heartbeat;
     let first = match tokio::time::timeout(heartbeat, hears.recv()).await {
         Ok(Some(Told::Failed(fault))) => return Err(fault),
@@ -216,7 +226,7 @@ async fn streamed(
         Ok(first) => first,
         Err(_) => None,
     };
-    let encoder = encode::stream(dialect, head);
+    let encoder = response_writer::stream(dialect, head);
     let writing = Writing { encoder, hears, ready: first.into_iter().collect(), is_over: false };
     let frames = futures_util::stream::unfold(writing, async |mut writing| {
         let frame = writing.next().await?;
@@ -232,7 +242,7 @@ async fn streamed(
 
 /// A stream on its way.
 struct Writing {
-    encoder: Box<dyn Encoder>,
+    encoder: Box<dyn ResponseWriter>,
     hears: mpsc::Receiver<Told>,
     ready: VecDeque<Told>,
     is_over: bool,
@@ -406,7 +416,8 @@ fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
 /// A new session whose log is the history that the client gave.
 async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<String, Refusal> {
     let read = import(&asked.history_json(), now_ms()).map(|import| import.sessions.into_iter().next());
-    let unreadable = |error: String| Fault::new(FaultKind::Invalid, format!("the history: {error}"));
+    let unreadable =
+        |error: String| GatewayError::new(GatewayErrorKind::Invalid, format!("the history: {error}"));
     let imported = read.map_err(|error| unreadable(error.to_string()))?;
     let imported = imported.ok_or_else(|| unreadable("it is empty".to_owned()))?;
     let work = {
@@ -433,10 +444,13 @@ async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<Str
 
 /// Where an answer is gone on from that was given here before.
 async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Refusal> {
-    let unknown = || Fault {
+    let unknown = || GatewayError {
         status: axum::http::StatusCode::NOT_FOUND,
         param: Some("previous_response_id".to_owned()),
-        ..Fault::new(FaultKind::NoSuchAnswer, format!("there is no answer `{previous}` of this server"))
+        ..GatewayError::new(
+            GatewayErrorKind::NoSuchAnswer,
+            format!("there is no answer `{previous}` of this server"),
+        )
     };
     let named = previous.strip_prefix("resp_").and_then(|id| id.split_once('.')).ok_or_else(unknown)?;
     let id = SessionId::from(named.0);
@@ -468,16 +482,20 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 /// A session's name that no other has.
-fn session_of(root: &str) -> Result<String, Fault> {
+fn session_of(root: &str) -> Result<String, GatewayError> {
     Ok(format!("{root}-{}", fresh()?))
 }
 
-fn fresh() -> Result<String, Fault> {
+fn fresh() -> Result<String, GatewayError> {
     let mut bytes = [0_u8; 8];
-    getrandom::fill(&mut bytes).map_err(|_| Fault::new(FaultKind::Internal, "there are no random bytes"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|_| GatewayError::new(GatewayErrorKind::Internal, "there are no random bytes"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn broken_off() -> Fault {
-    Fault::new(FaultKind::Internal, "the session or the server has ended; what was said is kept")
+fn broken_off() -> GatewayError {
+    GatewayError::new(
+        GatewayErrorKind::Internal,
+        "the session or the server has ended; what was said is kept",
+    )
 }

@@ -13,9 +13,9 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::StreamExt;
 use longhaul::agents::AgentEntry;
-use longhaul_gateway::encode::{self, Head};
-use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
 use longhaul_gateway::{Call, Gateway, Passed, Reply, ReplyBody};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
+use longhaul_wire::response_writer::{self, ResponseHead};
 use serde_json::{Value, json};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -101,7 +101,10 @@ async fn model(State(app): State<App>, name: Result<Named<String>, Problem>, req
     let Some(data) = entries(&app, shows_token(&request)).await else { return missing(Dialect::Chat) };
     match data.into_iter().find(|entry| entry["id"] == name.as_str()) {
         Some(entry) => Json(entry).into_response(),
-        None => told(Dialect::Chat, Fault::new(FaultKind::NotFound, format!("there is no model `{name}`"))),
+        None => told(
+            Dialect::Chat,
+            GatewayError::new(GatewayErrorKind::NotFound, format!("there is no model `{name}`")),
+        ),
     }
 }
 
@@ -196,7 +199,7 @@ async fn read(app: &App, dialect: Dialect, request: Request) -> Result<(HeaderMa
         extract::leave(request, app);
         let message =
             format!("the body comes with Content-Encoding: {coding}; send it as it is, without a coding");
-        return Err(Box::new(told(dialect, Fault::new(FaultKind::Unsupported, message))));
+        return Err(Box::new(told(dialect, GatewayError::new(GatewayErrorKind::Unsupported, message))));
     }
     extract::read(request, app).await.map_err(|problem| Box::new(refused(dialect, &problem)))
 }
@@ -234,7 +237,7 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
             }
             (true, Asked::Count | Asked::Compaction) => {
                 let message = format!("`{model}` is an agent: it keeps its conversations itself");
-                told(dialect, Fault::new(FaultKind::Invalid, message))
+                told(dialect, GatewayError::new(GatewayErrorKind::Invalid, message))
             }
         };
     }
@@ -296,7 +299,7 @@ fn response(reply: Reply, answering: Option<TaskTrackerToken>) -> Response {
 fn missing(dialect: Dialect) -> Response {
     let message =
         "There is no model server behind this gateway: name one with `model:` in longhaul.yml, or start one.";
-    told(dialect, Fault::new(FaultKind::NotFound, message.to_owned()))
+    told(dialect, GatewayError::new(GatewayErrorKind::NotFound, message.to_owned()))
 }
 
 /// What this server has against a request of the gateway's, as the dialect of its path says it.
@@ -307,14 +310,14 @@ pub(crate) fn refused_at(path: &str, problem: &Problem) -> Response {
         fault.message = format!("{} {hint}", fault.message);
     }
     // Nothing but the path was looked at.
-    let kind = if fault.kind == FaultKind::Absent { FaultKind::NoSuchPath } else { fault.kind };
-    told(dialect, Fault { kind, ..fault })
+    let kind = if fault.kind == GatewayErrorKind::Absent { GatewayErrorKind::NoSuchPath } else { fault.kind };
+    told(dialect, GatewayError { kind, ..fault })
 }
 
 /// A problem at the end of a stream that was begun, as the dialect of its path says it.
 pub(crate) fn event_at(path: &str, problem: &Problem) -> Vec<u8> {
     let mut out = Vec::new();
-    encode::stream(dialect_at(path), Head::default()).fail(&fault_of(problem), &mut out);
+    response_writer::stream(dialect_at(path), ResponseHead::default()).fail(&fault_of(problem), &mut out);
     out
 }
 
@@ -378,27 +381,27 @@ fn refused(dialect: Dialect, problem: &Problem) -> Response {
 }
 
 /// A problem as the gateway tells of it.
-pub(super) fn fault_of(problem: &Problem) -> Fault {
+pub(super) fn fault_of(problem: &Problem) -> GatewayError {
     let kind = match problem.status() {
-        StatusCode::UNAUTHORIZED => FaultKind::Auth,
-        StatusCode::FORBIDDEN => FaultKind::Forbidden,
-        StatusCode::NOT_FOUND => FaultKind::Absent,
-        StatusCode::METHOD_NOT_ALLOWED => FaultKind::WrongMethod,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => FaultKind::Unsupported,
-        StatusCode::PAYLOAD_TOO_LARGE => FaultKind::TooLarge,
-        StatusCode::TOO_MANY_REQUESTS => FaultKind::RateLimit,
-        StatusCode::REQUEST_TIMEOUT => FaultKind::TooSlow,
-        StatusCode::SERVICE_UNAVAILABLE => FaultKind::Unavailable,
-        status if status.is_client_error() => FaultKind::Invalid,
-        _ => FaultKind::Internal,
+        StatusCode::UNAUTHORIZED => GatewayErrorKind::Auth,
+        StatusCode::FORBIDDEN => GatewayErrorKind::Forbidden,
+        StatusCode::NOT_FOUND => GatewayErrorKind::Absent,
+        StatusCode::METHOD_NOT_ALLOWED => GatewayErrorKind::WrongMethod,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => GatewayErrorKind::Unsupported,
+        StatusCode::PAYLOAD_TOO_LARGE => GatewayErrorKind::TooLarge,
+        StatusCode::TOO_MANY_REQUESTS => GatewayErrorKind::RateLimit,
+        StatusCode::REQUEST_TIMEOUT => GatewayErrorKind::TooSlow,
+        StatusCode::SERVICE_UNAVAILABLE => GatewayErrorKind::Unavailable,
+        status if status.is_client_error() => GatewayErrorKind::Invalid,
+        _ => GatewayErrorKind::Internal,
     };
-    Fault {
+    GatewayError {
         status: problem.status(),
         retry_after: problem.retry_after(),
-        ..Fault::new(kind, problem.detail().to_owned())
+        ..GatewayError::new(kind, problem.detail().to_owned())
     }
 }
 
-pub(super) fn told(dialect: Dialect, fault: Fault) -> Response {
+pub(super) fn told(dialect: Dialect, fault: GatewayError) -> Response {
     response(longhaul_gateway::refusal_in(dialect, &fault), None)
 }

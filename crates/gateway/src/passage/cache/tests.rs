@@ -3,8 +3,8 @@ use longhaul_core::message::Origin;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::wire::Wire;
-use crate::wire::chat::Chat;
+use longhaul_wire::chat::edit::Chat;
+use longhaul_wire::edit::Wire;
 
 fn request(texts: &[&str], mark: bool) -> Arc<Envelope> {
     let cache = if mark { json!({ "type": "ephemeral" }) } else { Value::Null };
@@ -66,7 +66,7 @@ fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
     let texts = |count: usize| vec!["x"; count];
     let feed = |conversation: &Arc<Conversation>, envelope: &Arc<Envelope>| {
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let pieces = Chat.pieces(&items, 0).unwrap();
+        let pieces = Chat.segments(&items, 0).unwrap();
         let mut state = state();
         state.count(&pieces);
         state.log.feed(pieces).unwrap();

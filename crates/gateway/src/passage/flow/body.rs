@@ -10,17 +10,17 @@ use longhaul_providers::http::Coding;
 use tokio::time::{Instant, timeout_at};
 
 use super::ended_early;
-use crate::wire::{Fault, FaultKind, Seen, SseEvent, SseReader, Wire};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, Wire};
 
 /// The most that is read ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
 
 /// An upstream's body as it comes.
 pub(in crate::passage) struct Body {
-    stream: Pin<Box<dyn Stream<Item = Result<Bytes, Fault>> + Send>>,
+    stream: Pin<Box<dyn Stream<Item = Result<Bytes, GatewayError>> + Send>>,
     coding: Option<Coding>,
     /// What was read ahead.
-    held: VecDeque<Result<Option<Bytes>, Fault>>,
+    held: VecDeque<Result<Option<Bytes>, GatewayError>>,
     /// How long it may be silent; `None` where somebody else sees to that.
     idle: Option<Duration>,
     heard_at: Instant,
@@ -28,13 +28,13 @@ pub(in crate::passage) struct Body {
 
 impl Body {
     /// # Errors
-    /// [`Fault`] if it comes in a coding that cannot be read.
-    pub(in crate::passage) fn new(response: reqwest::Response, idle: Duration) -> Result<Self, Fault> {
+    /// [`GatewayError`] if it comes in a coding that cannot be read.
+    pub(in crate::passage) fn new(response: reqwest::Response, idle: Duration) -> Result<Self, GatewayError> {
         let coding = Coding::of(response.headers())?;
         let pieces = response.bytes_stream().map(|piece| {
             piece.map_err(|error| {
                 let message = format!("the upstream broke off in its answer: {error}");
-                Fault::new(FaultKind::Unreachable, message)
+                GatewayError::new(GatewayErrorKind::Unreachable, message)
             })
         });
         Ok(Self { coding, idle: Some(idle), ..Self::written(pieces) })
@@ -42,7 +42,7 @@ impl Body {
 
     /// An answer that is written here. Whoever reads what it is written from sees to its silence.
     pub(in crate::passage) fn written(
-        pieces: impl Stream<Item = Result<Bytes, Fault>> + Send + 'static,
+        pieces: impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static,
     ) -> Self {
         Self {
             stream: Box::pin(pieces),
@@ -56,8 +56,8 @@ impl Body {
     /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// [`Fault`] if it breaks off or nothing comes for too long.
-    pub(in crate::passage) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+    /// [`GatewayError`] if it breaks off or nothing comes for too long.
+    pub(in crate::passage) async fn next(&mut self) -> Result<Option<Bytes>, GatewayError> {
         if let Some(held) = self.held.pop_front() {
             return held;
         }
@@ -89,13 +89,13 @@ impl Body {
         known.unwrap_or(false)
     }
 
-    async fn next_piece(&mut self) -> Result<Option<Bytes>, Fault> {
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, GatewayError> {
         let next = self.stream.next();
         let next = match self.idle {
             // Whoever waits may give up and come again: the silence goes on.
             Some(idle) => timeout_at(self.heard_at + idle, next).await.map_err(|_| {
                 let message = format!("the upstream was silent for {} s", idle.as_secs_f64());
-                Fault::new(FaultKind::Timeout, message)
+                GatewayError::new(GatewayErrorKind::Timeout, message)
             })?,
             None => next.await,
         };
@@ -108,7 +108,7 @@ impl Body {
     /// is over. What was read is read again.
     pub(in crate::passage) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Beginning {
         let until = Instant::now() + hold;
-        let (mut watcher, mut events) = (wire.watcher(), SseReader::default());
+        let (mut watcher, mut events) = (wire.stream_parser(), SseReader::default());
         let (mut held, mut held_bytes) = (VecDeque::new(), 0);
         let mut broke = None;
         loop {
@@ -154,7 +154,7 @@ impl Body {
 
 /// How a stream begins.
 pub(in crate::passage) struct Beginning {
-    pub(in crate::passage) seen: Seen,
+    pub(in crate::passage) seen: PartialResponse,
     /// Why it ended, if that is all there is of it.
-    pub(in crate::passage) broke: Option<Fault>,
+    pub(in crate::passage) broke: Option<GatewayError>,
 }

@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use super::super::Opened;
 use super::COMMENT;
 use crate::gateway::ReplyStream;
-use crate::wire::{Fault, FaultKind, Wire};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, Wire};
 
 /// A stream whose upstream is long in coming: comments until then, errors inside.
 pub(in crate::passage) fn late(
     wire: &'static dyn Wire,
     keep_alive: Duration,
-    opening: Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>,
+    opening: Pin<Box<dyn Future<Output = Result<Opened, GatewayError>> + Send>>,
 ) -> ReplyStream {
     let begun = Late { wire, keep_alive, state: LateState::Opening(opening) };
     let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
@@ -31,7 +31,7 @@ struct Late {
 }
 
 enum LateState {
-    Opening(Pin<Box<dyn Future<Output = Result<Opened, Fault>> + Send>>),
+    Opening(Pin<Box<dyn Future<Output = Result<Opened, GatewayError>> + Send>>),
     Open(ReplyStream),
     Over,
 }
@@ -54,7 +54,8 @@ impl Late {
                 }
                 Ok(Opened::Whole(status, _, body)) => {
                     let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
-                    let fault = Fault { status, ..Fault::new(FaultKind::Upstream, said) };
+                    let fault =
+                        GatewayError { status, ..GatewayError::new(GatewayErrorKind::Upstream, said) };
                     return Some(self.wire.error_event(&fault));
                 }
                 Err(fault) => return Some(self.wire.error_event(&fault)),

@@ -4,7 +4,7 @@ use longhaul_core::message::Finish;
 use longhaul_core::usage::Usage;
 
 use super::{Flow, Pause, Reader};
-use crate::wire::{Splice, volatile};
+use longhaul_wire::edit::{StreamMerger, ephemeral};
 
 /// From this share of the window on, in percent, it counts as full.
 const FULL_PERCENT: u64 = 97;
@@ -35,13 +35,13 @@ impl Flow {
         if let Some(route) = self.route.as_ref().filter(|_| self.is_spent) {
             route.totals.spent();
         }
-        let notice = volatile::exceeded(used, window);
+        let notice = ephemeral::exceeded(used, window);
         self.tell(&notice, &format!("\n\n{notice}"));
     }
 }
 
 /// Says a notice, if a text is open.
-pub(super) fn has_said(splice: &mut dyn Splice, note: &str, out: &mut Vec<u8>) -> bool {
+pub(super) fn has_said(splice: &mut dyn StreamMerger, note: &str, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     splice.notice(note, out);
     out.len() > before

@@ -3,7 +3,7 @@
 use longhaul_core::estimate::Counter;
 use longhaul_core::usage::Usage;
 
-use crate::wire::{Inside, Seen};
+use longhaul_wire::edit::{PartialResponse, StreamPosition};
 
 /// The share of the window, in percent, at which an answer is stopped.
 const FULL_PERCENT: u64 = 90;
@@ -101,7 +101,7 @@ impl Pause {
     }
 
     /// Counts what is new.
-    pub(super) fn count(&mut self, seen: &Seen, counter: impl FnOnce() -> Counter) {
+    pub(super) fn count(&mut self, seen: &PartialResponse, counter: impl FnOnce() -> Counter) {
         let (text, reasoning) = (seen.text.len(), seen.reasoning.len());
         if text + reasoning < self.counted.text + self.counted.reasoning + BLOCK_BYTES {
             return;
@@ -114,10 +114,14 @@ impl Pause {
 
     /// Returns whether it is to end before what comes next, which is `next` alone. Only before more text: what is
     /// finished is not gone on with.
-    pub(super) fn is_due(&self, seen: &Seen, next: impl FnOnce() -> Seen) -> bool {
+    pub(super) fn is_due(&self, seen: &PartialResponse, next: impl FnOnce() -> PartialResponse) -> bool {
         // By our count that was all that is wanted; the server goes by its own.
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
-        if is_all || self.written() < self.at_tokens || seen.inside != Inside::Text || seen.finish.is_some() {
+        if is_all
+            || self.written() < self.at_tokens
+            || seen.inside != StreamPosition::Text
+            || seen.finish.is_some()
+        {
             return false;
         }
         let next = next();
@@ -156,13 +160,13 @@ pub(super) fn with_error(tokens: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn seen(text: &str) -> Seen {
-        Seen { text: text.to_owned(), inside: Inside::Text, ..Seen::default() }
+    fn seen(text: &str) -> PartialResponse {
+        PartialResponse { text: text.to_owned(), inside: StreamPosition::Text, ..PartialResponse::default() }
     }
 
-    fn due(pause: &mut Pause, seen: &Seen, next: &str) -> bool {
+    fn due(pause: &mut Pause, seen: &PartialResponse, next: &str) -> bool {
         pause.count(seen, Counter::characters);
-        pause.is_due(seen, || Seen { text: next.to_owned(), ..Seen::default() })
+        pause.is_due(seen, || PartialResponse { text: next.to_owned(), ..PartialResponse::default() })
     }
 
     #[test]
@@ -178,9 +182,9 @@ mod tests {
         let behind = "word ".repeat(82);
         assert!(!due(&mut pause, &seen(&behind), "and"), "a blank is still to come");
         assert!(due(&mut pause, &seen(behind.trim_end()), " and"));
-        let thinking = Seen { inside: Inside::Reasoning, ..seen(&full) };
+        let thinking = PartialResponse { inside: StreamPosition::Reasoning, ..seen(&full) };
         assert!(!due(&mut pause, &thinking, " and"));
-        let calling = Seen { inside: Inside::Call, ..seen(&full) };
+        let calling = PartialResponse { inside: StreamPosition::Call, ..seen(&full) };
         assert!(!due(&mut pause, &calling, " and"));
     }
 
@@ -215,7 +219,7 @@ mod tests {
         for text in ["word ".repeat(400), "字".repeat(400 * 4)] {
             assert!(due(&mut pause, &seen(&text), "x"));
             assert!(!due(&mut pause, &seen(&text), ""), "what comes is no text");
-            let end = Seen { finish: Some(longhaul_core::message::Finish::Stop), ..seen("x") };
+            let end = PartialResponse { finish: Some(longhaul_core::message::Finish::Stop), ..seen("x") };
             assert!(!pause.is_due(&seen(&text), || end));
         }
     }

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use longhaul_wire::surrogates::{Joiner, is_ping};
 
-use crate::wire::{Inside, Seen, SseEvent, SseReader, Watcher, Wire};
+use longhaul_wire::edit::{PartialResponse, SseEvent, SseReader, StreamParser, StreamPosition, Wire};
 
 /// Reads a chunk of a stream that passes as it is.
-pub(super) fn watched(watcher: &mut dyn Watcher, events: &mut SseReader, chunk: Bytes) -> Watched {
+pub(super) fn watched(watcher: &mut dyn StreamParser, events: &mut SseReader, chunk: Bytes) -> Watched {
     let begun = events.begun_bytes() > 0;
     events.feed(chunk.clone());
     let (mut whole_bytes, mut joined) = (0, Vec::new());
@@ -62,8 +62,8 @@ impl Characters {
 }
 
 /// What an event brings.
-pub(super) fn seen_in(wire: &dyn Wire, raw: &[u8]) -> Seen {
-    let mut watcher = wire.watcher();
+pub(super) fn seen_in(wire: &dyn Wire, raw: &[u8]) -> PartialResponse {
+    let mut watcher = wire.stream_parser();
     watcher.read(&SseEvent::parse(raw));
     watcher.seen().clone()
 }
@@ -80,8 +80,8 @@ pub(super) fn is_comment(raw: &[u8]) -> bool {
 
 /// Returns whether an event is more than a sign of life. Signs are enough where the model may be at something that
 /// it does not show.
-pub(super) fn says_more(raw: &[u8], seen: &Seen) -> bool {
-    let works_unseen = matches!(seen.inside, Inside::Reasoning | Inside::Call);
+pub(super) fn says_more(raw: &[u8], seen: &PartialResponse) -> bool {
+    let works_unseen = matches!(seen.inside, StreamPosition::Reasoning | StreamPosition::Call);
     let data = SseEvent::parse(raw).data;
     works_unseen || !data.is_empty() && !is_ping(&data)
 }

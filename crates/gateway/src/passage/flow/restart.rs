@@ -13,8 +13,8 @@ use super::super::totals::Partial;
 use super::notices::Comment;
 use super::reading::{Characters, seen_in};
 use super::{Body, Flow, Pause, Phase, Reader, pause};
-use crate::wire::volatile::{COMPACTING, CONTINUING, SPENT};
-use crate::wire::{Fault, FaultKind, Inside, Seen, SseReader};
+use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
 /// How often one answer is stopped and gone on with at most.
 const MOST_RESTARTS: u32 = 3;
@@ -23,7 +23,7 @@ const MOST_RESTARTS: u32 = 3;
 pub(super) struct Resumed {
     pub(super) route: Route,
     pub(super) prepared: Prepared,
-    pub(super) body: Result<Body, Fault>,
+    pub(super) body: Result<Body, GatewayError>,
     pub(super) then: Then,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Then {
 impl Flow {
     /// Leaves the upstream's stream before this event, and begins to make room.
     pub(super) fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
-        let Seen { text, usage, .. } = seen_in(self.wire, next);
+        let PartialResponse { text, usage, .. } = seen_in(self.wire, next);
         let gap_bytes = text.len() - text.trim_start().len();
         self.leave(&text[..gap_bytes], usage, out);
     }
@@ -49,7 +49,7 @@ impl Flow {
         let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
         let seen = self.reader.seen();
         let is_cut = seen.finish == Some(Finish::Length) && !seen.has_other;
-        if !is_cut || self.within != Inside::Text || self.step_text().trim_end().is_empty() {
+        if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
             return false;
         }
         let is_wanted = match route.left_output(self.left_tokens) {
@@ -167,7 +167,7 @@ impl Flow {
 
     /// There is no next stream. The answer ends for its length where the client wanted no more, and where the server goes
     /// on with none; else it has failed.
-    fn end_there(&mut self, fault: Fault, then: Then, prepared: &Prepared) {
+    fn end_there(&mut self, fault: GatewayError, then: Then, prepared: &Prepared) {
         let Some(route) = self.route.as_ref() else { return self.break_off(fault) };
         if route.left_output(self.left_tokens).is_err() {
             self.is_between |= matches!(then, Then::SameStep { .. });
@@ -180,12 +180,12 @@ impl Flow {
         // No stream began: nothing is billed for it.
         self.is_between = true;
         match fault.kind {
-            FaultKind::Unreachable => {}
-            FaultKind::Timeout => route.totals.unanswered(prepared.input),
+            GatewayErrorKind::Unreachable => {}
+            GatewayErrorKind::Timeout => route.totals.unanswered(prepared.input),
             _ => route.totals.refused(),
         }
         match fault.kind {
-            FaultKind::Invalid | FaultKind::ContextOverflow => {
+            GatewayErrorKind::Invalid | GatewayErrorKind::ContextOverflow => {
                 self.is_spent = true;
                 self.exceeded();
                 self.end();
@@ -225,7 +225,7 @@ pub(super) async fn go_on(
     prepared: &Prepared,
     text: &str,
     said_tokens: u64,
-) -> Result<Body, Fault> {
+) -> Result<Body, GatewayError> {
     if route.crosses() {
         return route.cross_again(prepared, text, said_tokens).await;
     }
@@ -240,9 +240,10 @@ pub(super) async fn go_on(
     let begun = body.beginning(route.passage.wire, Duration::ZERO).await.seen;
     let error = begun.error.filter(|_| text.is_empty());
     match error.and_then(|error| overflow::recognise(Some(200), &error)) {
-        Some(_) => {
-            Err(Fault::new(FaultKind::ContextOverflow, "the upstream refused the next step for its length"))
-        }
+        Some(_) => Err(GatewayError::new(
+            GatewayErrorKind::ContextOverflow,
+            "the upstream refused the next step for its length",
+        )),
         None => Ok(body),
     }
 }

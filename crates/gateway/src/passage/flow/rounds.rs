@@ -9,7 +9,7 @@ use super::super::recall::NO_ANSWER;
 use super::reading::Characters;
 use super::restart::{Resumed, Then, go_on};
 use super::{Flow, Pause, Phase, Reader};
-use crate::wire::{FaultKind, ModelStep, SseReader};
+use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
 
 /// What is kept of the present step of an answer, where calls of it may be answered here.
 #[derive(Default)]
@@ -144,7 +144,7 @@ impl Flow {
 async fn round(route: Route, old: Prepared, step: ModelStep, (output, said): (u64, u64)) -> Resumed {
     let mut prepared = route.next_round(old.clone(), step.clone(), output).await;
     let mut body = go_on(&route, &prepared, "", said).await;
-    if body.as_ref().is_err_and(|fault| fault.kind == FaultKind::ContextOverflow) {
+    if body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow) {
         prepared = route.empty_round(old, step, output);
         body = go_on(&route, &prepared, "", said).await;
     }

@@ -8,12 +8,12 @@ fn log() -> Log {
     Log::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name }, false)
 }
 
-fn typed(text: &str) -> Vec<Piece> {
-    vec![Piece::Typed(vec![Part::text(text)])]
+fn typed(text: &str) -> Vec<Segment> {
+    vec![Segment::Typed(vec![Part::text(text)])]
 }
 
-fn calls(id: &str) -> Vec<Piece> {
-    vec![Piece::Assistant(vec![Part::ToolCall(ToolCall {
+fn calls(id: &str) -> Vec<Segment> {
+    vec![Segment::Assistant(vec![Part::ToolCall(ToolCall {
         call_id: id.into(),
         name: "read".to_owned(),
         arguments: "{}".to_owned(),
@@ -22,8 +22,8 @@ fn calls(id: &str) -> Vec<Piece> {
     })])]
 }
 
-fn result(id: &str, text: &str) -> Vec<Piece> {
-    vec![Piece::Result { call: id.to_owned(), failed: false, content: vec![Part::text(text)] }]
+fn result(id: &str, text: &str) -> Vec<Segment> {
+    vec![Segment::Result { call: id.to_owned(), failed: false, content: vec![Part::text(text)] }]
 }
 
 fn edit(log: &Log, ops: Vec<ViewOp>) -> ViewEdit {
@@ -61,7 +61,7 @@ fn shown(log: &Log) -> Vec<String> {
 }
 
 /// A typed message, then so many calls with results, all by one name.
-fn items(turns: usize) -> Vec<Vec<Piece>> {
+fn items(turns: usize) -> Vec<Vec<Segment>> {
     let step = |at: usize| [calls("c"), result("c", &format!("r{at}"))];
     std::iter::once(typed("go")).chain((0..turns).flat_map(step)).collect()
 }
@@ -133,12 +133,12 @@ fn what_was_reported_is_the_anchor_of_the_next_request() {
     let usage = Usage { input_tokens: 40, output_tokens: 9, ..Usage::default() };
     let start = Start { view_hash: log.history.view_hash(), fixed_tokens: 3, window: None };
     log.reported = Some(Reported { usage, start, estimated: 38 });
-    log.feed(vec![vec![Piece::Assistant(vec![Part::text("one two three four five six")])], typed("more")])
+    log.feed(vec![vec![Segment::Assistant(vec![Part::text("one two three four five six")])], typed("more")])
         .unwrap();
     let anchor = log.history.anchor().unwrap();
     assert_eq!((anchor.input, anchor.output), (40, 9));
-    assert_eq!(log.feed(vec![vec![Piece::Assistant(Vec::new())]]), Ok(()));
-    assert_eq!(log.feed(vec![vec![Piece::Assistant(Vec::new())]]), Err(Diverged), "an answer goes on");
+    assert_eq!(log.feed(vec![vec![Segment::Assistant(Vec::new())]]), Ok(()));
+    assert_eq!(log.feed(vec![vec![Segment::Assistant(Vec::new())]]), Err(Diverged), "an answer goes on");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn an_edit_that_was_stored_goes_back_to_where_it_was() {
     for round in 0..4 {
         let from = log.history.last_seq() + 1;
         for at in 0..3 {
-            let answer = vec![Piece::Assistant(vec![Part::text(format!("answer {at}"))])];
+            let answer = vec![Segment::Assistant(vec![Part::text(format!("answer {at}"))])];
             log.feed(vec![typed(&format!("question {round} {at}")), answer]).unwrap();
         }
         let last = log.placed[log.placed.len() - 2].seq;

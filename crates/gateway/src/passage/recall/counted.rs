@@ -6,7 +6,7 @@ use longhaul_core::usage::Usage;
 
 use super::super::Route;
 use super::Rounds;
-use crate::wire::{Answered, Dialect, Replay, SeenCall};
+use longhaul_wire::edit::{Answered, Dialect, PartialToolCall, Replay};
 
 /// What putting steps together again adds to a request, in tokens.
 pub(in crate::passage) fn replay_tokens(replays: &[Replay]) -> u64 {
@@ -30,8 +30,8 @@ impl Division {
 }
 
 /// Calls as they stand in a step, in tokens.
-fn call_tokens<'c>(counter: &Counter, calls: impl Iterator<Item = &'c SeenCall>) -> u64 {
-    let tokens = |call: &SeenCall| {
+fn call_tokens<'c>(counter: &Counter, calls: impl Iterator<Item = &'c PartialToolCall>) -> u64 {
+    let tokens = |call: &PartialToolCall| {
         counter.part(&Part::ToolCall(ToolCall {
             call_id: call.id.as_str().into(),
             name: call.name.clone(),
@@ -61,7 +61,12 @@ impl Route {
     }
 
     /// How a step is divided that says a text, calls the client's tools and ours.
-    pub(super) fn division(&self, text: &str, theirs: &[SeenCall], ours: &[SeenCall]) -> Division {
+    pub(super) fn division(
+        &self,
+        text: &str,
+        theirs: &[PartialToolCall],
+        ours: &[PartialToolCall],
+    ) -> Division {
         let counter = self.counter();
         let said = counter.framing().message + counter.text(text);
         let hidden = call_tokens(&counter, ours.iter());

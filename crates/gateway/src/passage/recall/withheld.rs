@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::cache::Scope;
 use super::super::conversation::Name;
-use crate::wire::Replay;
+use longhaul_wire::edit::Replay;
 
 /// What all of it may have, in bytes.
 const MAX_BYTES: usize = 32 << 20;
@@ -77,10 +77,10 @@ fn bytes(step: &Replay) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Answered, SeenCall};
+    use longhaul_wire::edit::{Answered, PartialToolCall};
 
     fn step(result: &str) -> Replay {
-        let call = SeenCall { id: "c".to_owned(), ..SeenCall::default() };
+        let call = PartialToolCall { id: "c".to_owned(), ..PartialToolCall::default() };
         let answered = Answered { call, result: result.to_owned(), failed: false };
         Replay { hidden: vec![(0, answered)], ..Replay::default() }
     }

@@ -1,6 +1,6 @@
 //! What a client asks of an agent: its newest words, and the history that it believes in.
 
-use longhaul_gateway::wire::{Dialect, Fault, FaultKind};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use serde_json::{Map, Value, json};
 
 use crate::routes::ui_stream::media;
@@ -43,10 +43,11 @@ pub(super) struct Spoken {
 /// Reads a request.
 ///
 /// # Errors
-/// [`Fault`] with the field that an agent cannot do justice to.
-pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, Fault> {
-    let body: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|error| Fault::new(FaultKind::Invalid, format!("the request is no JSON object: {error}")))?;
+/// [`GatewayError`] with the field that an agent cannot do justice to.
+pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, GatewayError> {
+    let body: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
+        GatewayError::new(GatewayErrorKind::Invalid, format!("the request is no JSON object: {error}"))
+    })?;
     refuse(&body)?;
     let stream = match body.get("stream") {
         None | Some(Value::Null) => false,
@@ -121,7 +122,7 @@ impl Spoken {
 }
 
 /// What would make another answer, and an agent does not do.
-fn refuse(body: &Map<String, Value>) -> Result<(), Fault> {
+fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
     let of = |name: &str| body.get(name).unwrap_or(&Value::Null);
     let has_form = |form: &Value| !form["type"].is_null() && form["type"] != "text";
     let choice = of("tool_choice");
@@ -167,7 +168,7 @@ fn text_field(body: &Map<String, Value>, name: &str) -> Option<String> {
     body.get(name)?.as_str().map(str::to_owned)
 }
 
-fn item_of(item: &Value, place: &str) -> Result<Vec<Spoken>, Fault> {
+fn item_of(item: &Value, place: &str) -> Result<Vec<Spoken>, GatewayError> {
     match item["type"].as_str() {
         Some("function_call") => return Ok(vec![Spoken::of_tool(call(item, "call_id", &item["arguments"]))]),
         Some("function_call_output") => {
@@ -188,7 +189,7 @@ fn item_of(item: &Value, place: &str) -> Result<Vec<Spoken>, Fault> {
     }
 }
 
-fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, Fault> {
+fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, GatewayError> {
     let mut spoken = Vec::new();
     let mut parts = Vec::new();
     match &item["content"] {
@@ -217,7 +218,7 @@ fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, Fault>
 }
 
 /// A block of content as a part of our own API; `None` for what nobody reads.
-fn part(block: &Value, place: &str) -> Result<Option<Value>, Fault> {
+fn part(block: &Value, place: &str) -> Result<Option<Value>, GatewayError> {
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {
         "text" | "input_text" | "output_text" => Some(text_part(block["text"].as_str().unwrap_or_default())),
@@ -244,13 +245,13 @@ fn part(block: &Value, place: &str) -> Result<Option<Value>, Fault> {
     })
 }
 
-fn brought(url: Option<&str>, name: Option<&str>, place: &str) -> Result<Value, Fault> {
+fn brought(url: Option<&str>, name: Option<&str>, place: &str) -> Result<Value, GatewayError> {
     let rest = url.and_then(|url| url.strip_prefix("data:")).and_then(|rest| rest.split_once(";base64,"));
     let (kind, data) = rest.ok_or_else(|| not_brought(place))?;
     Ok(media(kind, data, name))
 }
 
-fn not_brought(place: &str) -> Fault {
+fn not_brought(place: &str) -> GatewayError {
     bad(place, &format!("{place}: pictures and files are brought along in base64; no other address is asked"))
 }
 
@@ -288,6 +289,6 @@ fn result(call: &Value, content: &Value) -> Value {
     json!({ "role": "tool", "tool_call_id": call, "content": text })
 }
 
-fn bad(field: &str, message: &str) -> Fault {
-    Fault { param: Some(field.to_owned()), ..Fault::new(FaultKind::Invalid, message) }
+fn bad(field: &str, message: &str) -> GatewayError {
+    GatewayError { param: Some(field.to_owned()), ..GatewayError::new(GatewayErrorKind::Invalid, message) }
 }

@@ -9,8 +9,8 @@ use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{Answer, Finish, Part, Reasoning};
 use longhaul_core::usage::Usage;
-use longhaul_gateway::encode::ModelEvent;
-use longhaul_gateway::wire::{Fault, FaultKind};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+use longhaul_wire::response_writer::ModelEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -35,7 +35,7 @@ pub(super) enum Told {
     /// The answer begins: the message that it is to.
     Begins(String),
     Event(ModelEvent),
-    Failed(Fault),
+    Failed(GatewayError),
 }
 
 /// What a turn is remembered by: everything before it, and what the user says in it.
@@ -182,22 +182,24 @@ fn usage(run: &Value, events: &[Event]) -> Usage {
 }
 
 /// What became of a run, for the client.
-fn failed(code: &str, message: String) -> Fault {
+fn failed(code: &str, message: String) -> GatewayError {
     let kinds = [
-        (ErrorCode::RateLimitExceeded, FaultKind::RateLimit),
-        (ErrorCode::Timeout, FaultKind::Timeout),
-        (ErrorCode::ContextOverflow, FaultKind::ContextOverflow),
-        (ErrorCode::Auth, FaultKind::Auth),
-        (ErrorCode::InvalidRequest, FaultKind::Invalid),
-        (ErrorCode::Refused, FaultKind::Invalid),
-        (ErrorCode::Network, FaultKind::Unreachable),
-        (ErrorCode::NotFound, FaultKind::NotFound),
-        (ErrorCode::Interrupted, FaultKind::Internal),
-        (ErrorCode::Storage, FaultKind::Internal),
+        (ErrorCode::RateLimitExceeded, GatewayErrorKind::RateLimit),
+        (ErrorCode::Timeout, GatewayErrorKind::Timeout),
+        (ErrorCode::ContextOverflow, GatewayErrorKind::ContextOverflow),
+        (ErrorCode::Auth, GatewayErrorKind::Auth),
+        (ErrorCode::InvalidRequest, GatewayErrorKind::Invalid),
+        (ErrorCode::Refused, GatewayErrorKind::Invalid),
+        (ErrorCode::Network, GatewayErrorKind::Unreachable),
+        (ErrorCode::NotFound, GatewayErrorKind::NotFound),
+        (ErrorCode::Interrupted, GatewayErrorKind::Internal),
+        (ErrorCode::Storage, GatewayErrorKind::Internal),
     ];
-    let kind =
-        kinds.iter().find(|(of, _)| of.as_str() == code).map_or(FaultKind::Upstream, |(_, kind)| *kind);
-    Fault::new(kind, message)
+    let kind = kinds
+        .iter()
+        .find(|(of, _)| of.as_str() == code)
+        .map_or(GatewayErrorKind::Upstream, |(_, kind)| *kind);
+    GatewayError::new(kind, message)
 }
 
 /// The position at which the newest message of a session was taken.

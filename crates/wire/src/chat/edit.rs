@@ -1,0 +1,143 @@
+//! OpenAI's Chat Completions.
+
+use crate::ToolChoice;
+use bytes::Bytes;
+
+use crate::edit::canonical::Node;
+use crate::edit::json::{field, fields, string};
+use crate::edit::{
+    Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
+    RequestEdit, Segment, StreamMerger, StreamParser, Wire,
+};
+
+mod error;
+mod hidden;
+mod item;
+mod render;
+mod stream_merger;
+mod stream_parser;
+mod tool_call_filter;
+mod whole;
+
+pub use stream_merger::ChatSplice;
+pub use stream_parser::ChatStreamParser;
+
+use crate::edit::envelope::Names;
+
+const NAMES: Names = Names {
+    items: "messages",
+    max_output: &["max_completion_tokens", "max_tokens"],
+    system: "",
+    others: &["n", "stream_options", "tool_choice", "response_format", "functions"],
+    items_may_be_text: false,
+};
+
+/// Returns whether the model may, must or must not call a tool.
+///
+/// # Errors
+/// [`ParseError`] if it is said in a way that other dialects do not have.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad =
+        || ParseError::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    match string(raw).as_deref() {
+        Some("auto") => return Ok(ToolChoice::Auto),
+        Some("none") => return Ok(ToolChoice::None),
+        Some("required") => return Ok(ToolChoice::Required),
+        Some(_) => return Err(bad()),
+        None => {}
+    }
+    let named = fields(raw).and_then(|said| string(field(&fields(field(&said, "function")?)?, "name")?));
+    named.map(ToolChoice::Named).ok_or_else(bad)
+}
+
+/// The dialect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chat;
+
+impl Wire for Chat {
+    fn dialect(&self) -> Dialect {
+        Dialect::Chat
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError> {
+        Envelope::read(bytes, &NAMES)
+    }
+
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
+        Envelope::read_after(bytes, &NAMES, known)
+    }
+
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError> {
+        let read = |(index, item): (usize, &&str)| item::piece(item, before + index).map(|piece| vec![piece]);
+        items.iter().enumerate().map(read).collect()
+    }
+
+    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError> {
+        let tools = envelope.tools_at.as_ref().map(|at| item::tools(envelope.text(at))).transpose()?;
+        Ok(FixedContent { system: String::new(), tools: tools.unwrap_or_default() })
+    }
+
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+        let mut node: Node<'_> =
+            serde_json::from_str(item).map_err(|error| item::unreadable(index, &error))?;
+        item::settle(&mut node);
+        node.write(out);
+        Ok(())
+    }
+
+    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+        render::render(envelope, edited)
+    }
+
+    fn stream_parser(&self) -> Box<dyn StreamParser> {
+        Box::<ChatStreamParser>::default()
+    }
+
+    fn stream_merger(&self) -> Box<dyn StreamMerger> {
+        Box::<ChatSplice>::default()
+    }
+
+    fn answer(&self, body: &[u8]) -> Option<PartialResponse> {
+        whole::read(body)
+    }
+
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+        whole::collect(events)
+    }
+
+    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+        hidden::step(answer)
+    }
+
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+        hidden::with_text_before(item, text)
+    }
+
+    fn with_calls_of(&self, items: Vec<String>, calls: &[crate::edit::PartialToolCall]) -> Vec<String> {
+        let mut calls = calls.iter();
+        let items = items.into_iter();
+        items.map(|item| hidden::with_calls_of(&item, &mut calls).unwrap_or(item)).collect()
+    }
+
+    fn results(&self, answered: &[Answered]) -> Vec<String> {
+        hidden::results(answered)
+    }
+
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+        hidden::without_calls(answer, tool)
+    }
+
+    fn error(&self, fault: &GatewayError) -> Bytes {
+        error::body(fault)
+    }
+
+    fn error_event(&self, fault: &GatewayError) -> Bytes {
+        error::event(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests;

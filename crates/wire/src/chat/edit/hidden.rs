@@ -1,0 +1,144 @@
+//! Calls that the client is not shown, as this dialect writes them.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use longhaul_core::message::ToolSpec;
+use serde_json::{Value, json};
+
+use crate::edit::hidden::{Answered, ModelStep, Replay, object, single_out, without_said};
+use crate::edit::insertion::InsertionPoint;
+use crate::edit::json::{elements, field, fields, quoted, string, with_field};
+use crate::edit::{Envelope, PartialToolCall};
+
+/// The tool as this dialect has it.
+pub(super) fn tool(spec: &ToolSpec) -> String {
+    format!(
+        r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{}}}}}"#,
+        quoted(&spec.name),
+        quoted(&spec.description),
+        spec.parameters.as_str()
+    )
+}
+
+/// The model's message in a whole answer.
+pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
+    let answer = fields(std::str::from_utf8(answer).ok()?)?;
+    let choices = elements(field(&answer, "choices")?)?;
+    let choice = fields(choices.first()?)?;
+    let message = field(&choice, "message")?;
+    let said = fields(message)?;
+    let calls = field(&said, "tool_calls").and_then(elements).unwrap_or_default();
+    Some(ModelStep { items: vec![message.to_owned()], calls: calls.into_iter().filter_map(call).collect() })
+}
+
+fn call(raw: &str) -> Option<PartialToolCall> {
+    let said = fields(raw)?;
+    let function = fields(field(&said, "function")?)?;
+    let arguments = field(&function, "arguments").unwrap_or("\"\"");
+    Some(PartialToolCall {
+        id: id_of(raw).unwrap_or_default(),
+        name: string(field(&function, "name")?)?,
+        arguments: string(arguments).unwrap_or_else(|| arguments.to_owned()),
+    })
+}
+
+/// The model's message with its calls as they are given here: ids and arguments.
+pub(super) fn with_calls_of(
+    message: &str,
+    calls: &mut dyn Iterator<Item = &PartialToolCall>,
+) -> Option<String> {
+    let shown = elements(field(&fields(message)?, "tool_calls")?)?;
+    let mut all = Vec::with_capacity(shown.len());
+    for raw in shown {
+        let Some(given) = call(raw).and_then(|_| calls.next()) else {
+            all.push(raw.to_owned());
+            continue;
+        };
+        let function = field(&fields(raw)?, "function")?.to_owned();
+        let function = with_field(&function, "arguments", &quoted(object(&given.arguments)))?;
+        let raw = with_field(raw, "id", &quoted(&given.id))?;
+        all.push(with_field(&raw, "function", &function)?);
+    }
+    with_field(message, "tool_calls", &format!("[{}]", all.join(",")))
+}
+
+fn id_of(call: &str) -> Option<String> {
+    string(field(&fields(call)?, "id")?)
+}
+
+/// The messages that answer calls.
+pub(super) fn results(answered: &[Answered]) -> Vec<String> {
+    let one = |one: &Answered| {
+        json!({ "role": "tool", "tool_call_id": one.call.id, "content": one.result }).to_string()
+    };
+    answered.iter().map(one).collect()
+}
+
+/// An answer without the calls of a tool.
+pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
+    let mut answer: Value = serde_json::from_slice(answer).ok()?;
+    let message = answer.get_mut("choices")?.get_mut(0)?.get_mut("message")?.as_object_mut()?;
+    let calls = message.get_mut("tool_calls")?.as_array_mut()?;
+    calls.retain(|call| call["function"]["name"] != tool);
+    if calls.is_empty() {
+        message.remove("tool_calls");
+    }
+    Some(answer.to_string().into())
+}
+
+/// A message with text before its own.
+pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
+    let own = field(&fields(message)?, "content").and_then(string).unwrap_or_default();
+    with_field(message, "content", &quoted(&format!("{text}{own}")))
+}
+
+/// Puts the calls back, and their results behind them.
+pub(super) fn replay(envelope: &Envelope, slots: &mut Vec<InsertionPoint>, replays: &[Replay]) {
+    for replay in replays {
+        let Some((at, message)) = single_out(envelope, slots, replay.at) else { continue };
+        let Some(message) = with_calls(&message, replay) else { continue };
+        let answered: Vec<Answered> = replay.hidden.iter().map(|(_, answered)| answered.clone()).collect();
+        let behind = results(&answered).into_iter().map(InsertionPoint::Own);
+        let before = replay.rounds.iter().cloned().map(InsertionPoint::Own);
+        let all = before.chain([InsertionPoint::Change(replay.at, message)]).chain(behind);
+        slots.splice(at..=at, all.collect::<Vec<_>>());
+    }
+}
+
+fn with_calls(message: &str, replay: &Replay) -> Option<String> {
+    let said = fields(message)?;
+    let shown = elements(field(&said, "tool_calls")?)?;
+    let ids: Vec<String> = shown.iter().map(|call| id_of(call).unwrap_or_default()).collect();
+    let is_one = replay.is_of(&ids) && field(&said, "role").and_then(string)? == "assistant";
+    let shown = shown.into_iter().map(|call| (true, call.to_owned())).collect();
+    let calls = replay.woven(shown, |call| {
+        let function = json!({ "name": call.name, "arguments": object(&call.arguments) });
+        json!({ "id": call.id, "type": "function", "function": function }).to_string()
+    });
+    if !is_one {
+        return None;
+    }
+    let message = without_rounds(message, replay.shown_rounds()).unwrap_or_else(|| message.to_owned());
+    with_field(&message, "tool_calls", &format!("[{}]", calls.join(",")))
+}
+
+/// The client's copy of a step without what earlier steps of the same answer have said: to the client it is one message.
+fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
+    let mut changed = None;
+    for name in ["content", "reasoning_content", "reasoning"] {
+        let text_of =
+            |raw: &str| field(&fields(raw)?, name).and_then(string).filter(|text| !text.trim().is_empty());
+        let by_model = |raw: &&String| {
+            fields(raw).and_then(|said| field(&said, "role").and_then(string)).as_deref() == Some("assistant")
+        };
+        let mut said: VecDeque<String> =
+            rounds.iter().filter(by_model).filter_map(|raw| text_of(raw)).collect();
+        let now = changed.as_deref().unwrap_or(message);
+        let Some(text) = text_of(now) else { continue };
+        let Some(rest) = without_said(&text, &mut said) else { continue };
+        let rest = if rest.is_empty() { "null".to_owned() } else { quoted(rest) };
+        changed = Some(with_field(now, name, &rest)?);
+    }
+    changed
+}

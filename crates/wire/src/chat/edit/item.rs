@@ -1,0 +1,255 @@
+//! What a message says.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, ToolSpec, given_arguments};
+use longhaul_core::plan::MARK;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::edit::canonical::{Node, settle_content};
+use crate::edit::ephemeral::{CACHE_MARKS, without_notices};
+use crate::edit::{ParseError, Segment, media};
+
+#[derive(Deserialize)]
+#[serde(expecting = "a message")]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    refusal: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Call<'a>>>,
+    #[serde(borrow, default)]
+    function_call: Option<Function<'a>>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
+    #[serde(borrow, default)]
+    custom: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, alias = "input")]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    refusal: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    image_url: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    file: Option<File<'a>>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow, default)]
+    filename: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    file_data: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    file_id: Option<Cow<'a, str>>,
+}
+
+impl File<'_> {
+    fn part(self) -> Option<Part> {
+        let name = self.filename.map(Cow::into_owned);
+        match (self.file_data, self.file_id) {
+            (Some(data), _) => media::behind(&data, PDF, name),
+            (None, Some(id)) => Some(media::linked(PDF, name, &id)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// What a file is that does not say.
+const PDF: &str = "application/pdf";
+
+#[derive(Deserialize)]
+struct Url<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Tool<'a> {
+    #[serde(borrow, default)]
+    function: Option<Spec<'a>>,
+    #[serde(borrow, default)]
+    custom: Option<Spec<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Spec<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    description: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    parameters: Option<&'a RawValue>,
+}
+
+pub(super) fn unreadable(index: usize, error: &serde_json::Error) -> ParseError {
+    ParseError::field(format!("messages[{index}]"), format!("messages[{index}] is not a message: {error}"))
+}
+
+pub(super) fn piece(item: &str, index: usize) -> Result<Segment, ParseError> {
+    let message: Message<'_> = serde_json::from_str(item).map_err(|error| unreadable(index, &error))?;
+    let parts = content(message.content, index)?;
+    Ok(match &*message.role {
+        "system" | "developer" => Segment::System(parts),
+        "user" => said_by_user(parts),
+        "assistant" => Segment::Assistant(answered(message, parts)),
+        "tool" | "function" => Segment::Result {
+            call: message.tool_call_id.or(message.name).unwrap_or_default().into_owned(),
+            failed: false,
+            content: parts,
+        },
+        role => {
+            let role: String = role.chars().take(40).collect();
+            return Err(ParseError::field(
+                format!("messages[{index}].role"),
+                format!(
+                    "messages[{index}].role is `{role}`; it must be one of system, developer, user, assistant, tool"
+                ),
+            ));
+        }
+    })
+}
+
+/// Summaries and reminders stand in a person's place, and nobody typed them.
+fn said_by_user(parts: Vec<Part>) -> Segment {
+    let is_ours = parts.first().and_then(Part::as_text).is_some_and(|text| text.starts_with(MARK));
+    let is_reminder = |part: &Part| {
+        part.as_text().is_some_and(|text| {
+            let text = text.trim();
+            text.starts_with("<system-reminder>") && text.ends_with("</system-reminder>")
+        })
+    };
+    let is_note = is_ours && parts.len() == 1 || !parts.is_empty() && parts.iter().all(is_reminder);
+    if is_note { Segment::Note(parts) } else { Segment::Typed(parts) }
+}
+
+fn answered(message: Message<'_>, spoken: Vec<Part>) -> Vec<Part> {
+    let thought = [message.reasoning_content, message.reasoning].into_iter().flatten();
+    let mut thought = thought.filter_map(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let reasoning = thought.find(|text| !text.is_empty());
+    let mut parts: Vec<Part> = reasoning
+        .map(|text| Part::Reasoning(Reasoning { native: Some(RawJson(text.clone())), text }))
+        .into_iter()
+        .collect();
+    parts.extend(spoken);
+    parts.extend(message.refusal.filter(|text| !text.is_empty()).map(|text| Part::text(text.into_owned())));
+    let called = message.tool_calls.unwrap_or_default().into_iter();
+    let called = called.filter_map(|call| Some((call.id, call.function.or(call.custom)?)));
+    let legacy = message.function_call.map(|function| (Some(function.name.clone()), function));
+    parts.extend(called.chain(legacy).map(|(id, function)| Part::ToolCall(tool_call(id, &function))));
+    parts
+}
+
+fn tool_call(id: Option<Cow<'_, str>>, function: &Function<'_>) -> ToolCall {
+    let id = id.unwrap_or_default().into_owned();
+    let arguments = function.arguments.map(RawValue::get).unwrap_or("{}");
+    let arguments = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
+    ToolCall {
+        call_id: id.as_str().into(),
+        name: function.name.clone().into_owned(),
+        arguments: given_arguments(&arguments).to_owned(),
+        provider_id: Some(id),
+        native: None,
+    }
+}
+
+fn content(raw: Option<&RawValue>, index: usize) -> Result<Vec<Part>, ParseError> {
+    let wrong = || {
+        let param = format!("messages[{index}].content");
+        ParseError::field(param.clone(), format!("{param} must be a string or a list of parts"))
+    };
+    let raw = raw.map(RawValue::get).unwrap_or("null");
+    match raw.as_bytes().first() {
+        Some(b'"') => {
+            let text: String = serde_json::from_str(raw).map_err(|_| wrong())?;
+            let text = without_notices(&text).unwrap_or(text);
+            Ok(if text.is_empty() { Vec::new() } else { vec![Part::text(text)] })
+        }
+        Some(b'[') => {
+            let blocks: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| wrong())?;
+            blocks.into_iter().map(|block| block_part(block).ok_or_else(wrong)).collect()
+        }
+        _ if raw == "null" => Ok(Vec::new()),
+        _ => Err(wrong()),
+    }
+}
+
+fn block_part(raw: &RawValue) -> Option<Part> {
+    if raw.get().starts_with('"') {
+        return serde_json::from_str::<String>(raw.get()).ok().map(Part::text);
+    }
+    let block: Block<'_> = serde_json::from_str(raw.get()).ok()?;
+    if let Some(text) = block.text.or(block.refusal) {
+        return Some(Part::text(text.into_owned()));
+    }
+    let url = block.image_url.and_then(|image| match serde_json::from_str::<Url<'_>>(image.get()) {
+        Ok(image) => Some(image.url.into_owned()),
+        Err(_) => serde_json::from_str(image.get()).ok(),
+    });
+    let image = url.and_then(|url| media::behind(&url, "image/*", None));
+    let image = image.or_else(|| block.file.and_then(File::part));
+    let native = || RawJson(raw.get().to_owned());
+    Some(image.unwrap_or_else(|| Part::Opaque(Opaque { kind: block.kind.into_owned(), native: native() })))
+}
+
+/// The tools of a request.
+pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
+    let tools: Vec<Tool<'_>> = serde_json::from_str(raw)
+        .map_err(|error| ParseError::field("tools", format!("`tools` is not a list of tools: {error}")))?;
+    let specs = tools.into_iter().filter_map(|tool| tool.function.or(tool.custom));
+    let spec = |spec: Spec<'_>| ToolSpec {
+        name: spec.name.into_owned(),
+        description: spec.description.unwrap_or_default().into_owned(),
+        parameters: RawJson(spec.parameters.map(RawValue::get).unwrap_or("{}").to_owned()),
+        read_only: false,
+        poll: false,
+        source: "client".to_owned(),
+    };
+    Ok(specs.map(spec).collect())
+}
+
+/// What clients write in several ways becomes one: content as blocks, nothing that says nothing.
+pub(super) fn settle(item: &mut Node<'_>) {
+    if let Some(content) = item.get_mut("content") {
+        settle_content(content, "text");
+    }
+    if let Node::Object(fields) = item {
+        fields.retain(|(key, value)| match value {
+            Node::Null => false,
+            Node::List(list) => !list.is_empty(),
+            _ => !CACHE_MARKS.contains(&&**key),
+        });
+    }
+}

@@ -1,0 +1,184 @@
+//! A request with changes: the client's own bytes wherever nothing was changed.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::hidden;
+use crate::edit::insertion::{InsertionPoint, RolePolicy, Speaker, pop, settle, write};
+use crate::edit::json::{elements, field, fields, quoted, string, with_field};
+use crate::edit::patch::Patch;
+use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+
+/// The request with `edited`'s changes.
+///
+/// # Errors
+/// [`ParseError`] if a change cannot be expressed.
+pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    let mut patch = Patch::default();
+    patch.scalars(envelope, edited, "max_tokens");
+    if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
+        patch.add("add_generation_prompt", "false");
+        patch.add("continue_final_message", "true");
+    }
+    if edited.include_usage {
+        report_usage(envelope, &mut patch);
+    }
+    if let Some(tool) = &edited.tool {
+        patch.add_tool(envelope, &hidden::tool(tool));
+    }
+    if edited.forbids_calls {
+        patch.forbid_calls(envelope, "\"none\"");
+    }
+    if edited.changes_items() {
+        let whole = [RenderOp::Keep(0..envelope.items.len())];
+        let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
+        let mut slots = settle(envelope, slots, &Rules)?;
+        hidden::replay(envelope, &mut slots, &edited.replays);
+        slots.extend(edited.rounds.iter().cloned().map(InsertionPoint::Own));
+        if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
+            begin_answer(envelope, &mut slots, prefill)?;
+            slots.extend(edited.asks_to_go_on.then(|| InsertionPoint::Own(Rules.own(&[GO_ON.to_owned()]))));
+        }
+        patch.replace(envelope.items_at.clone(), write(envelope, slots));
+    }
+    Ok(patch.apply(&envelope.bytes))
+}
+
+fn report_usage(envelope: &Envelope, patch: &mut Patch) {
+    let at = envelope.others_at.iter().find(|(name, _)| *name == "stream_options").map(|(_, at)| at.clone());
+    let old = at.as_ref().map(|at| envelope.text(at)).filter(|raw| raw.starts_with('{')).unwrap_or("{}");
+    let options = with_field(old, "include_usage", "true").unwrap_or_else(|| old.to_owned());
+    match at {
+        Some(at) => patch.replace(at, options),
+        None => patch.add("stream_options", &options),
+    }
+}
+
+fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>, ParseError> {
+    let mut slots = Vec::with_capacity(steps.len());
+    for step in steps {
+        match step {
+            RenderOp::Keep(range) if range.end > envelope.items.len() => {
+                return Err(ParseError::field("messages", format!("there is no message {}", range.end)));
+            }
+            RenderOp::Keep(range) if range.is_empty() => {}
+            RenderOp::Keep(range) => slots.push(InsertionPoint::Keep(range.clone())),
+            RenderOp::Change { item, fates } => match fates.as_slice() {
+                [SegmentEdit::Keep] => slots.push(InsertionPoint::Keep(*item..item + 1)),
+                [SegmentEdit::Show(text)] => {
+                    let changed = with_field(envelope.item(*item), "content", &quoted(text));
+                    slots.push(InsertionPoint::Change(*item, changed.ok_or_else(|| no_message(*item))?));
+                }
+                [SegmentEdit::Drop] => {}
+                _ => return Err(no_message(*item)),
+            },
+            RenderOp::Rewrite { item, text } => slots.push(InsertionPoint::Change(*item, text.clone())),
+            RenderOp::Say(text) => slots.push(InsertionPoint::Say(text.clone())),
+        }
+    }
+    Ok(slots)
+}
+
+fn no_message(index: usize) -> ParseError {
+    let param = format!("messages[{index}]");
+    ParseError::field(param.clone(), format!("{param} is not a message that can be changed"))
+}
+
+/// How messages of this dialect are put together.
+struct Rules;
+
+impl RolePolicy for Rules {
+    fn speaker(&self, message: &str, _: usize) -> Result<Speaker, ParseError> {
+        Ok(if is_role(message, "user") { Speaker::Person } else { Speaker::Other })
+    }
+
+    fn with(&self, message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
+        merged(message, index, &said.join("\n\n"), before)
+    }
+
+    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
+        let wrong = || no_message(index);
+        let (fields, more) = (fields(first).ok_or_else(wrong)?, fields(second).ok_or_else(wrong)?);
+        let content = |fields| field(fields, "content").unwrap_or("null");
+        let (own, more) = (content(&fields), content(&more));
+        let joined = match (string(own), string(more)) {
+            (Some(own), Some(more)) => quoted(&format!("{own}\n\n{more}")),
+            _ => format!("[{}]", [blocks(own), blocks(more)].concat().join(",")),
+        };
+        with_field(first, "content", &joined).ok_or_else(wrong)
+    }
+
+    fn spoken(&self, first: &str, second: &str) -> Option<String> {
+        let own = fields(first).filter(|_| is_role(first, "assistant") && is_role(second, "assistant"))?;
+        let has_more = ["tool_calls", "function_call", "audio"]
+            .iter()
+            .any(|name| field(&own, name).is_some_and(|raw| !matches!(raw, "null" | "[]")));
+        let said = field(&own, "content").and_then(string).filter(|_| !has_more)?;
+        merged(second, 0, &said, true).ok()
+    }
+
+    fn own(&self, said: &[String]) -> String {
+        json!({ "role": "user", "content": said.join("\n\n") }).to_string()
+    }
+
+    fn system_follows_person(&self) -> bool {
+        false
+    }
+}
+
+/// A content as blocks.
+fn blocks(content: &str) -> Vec<String> {
+    let text = |text: String| vec![json!({ "type": "text", "text": text }).to_string()];
+    let listed = || elements(content).unwrap_or_default().into_iter().map(str::to_owned).collect();
+    string(content).map_or_else(listed, text)
+}
+
+fn is_role(message: &str, role: &str) -> bool {
+    fields(message).and_then(|fields| string(field(&fields, "role")?)).is_some_and(|found| found == role)
+}
+
+/// A message with more text in it, before its own or behind it.
+fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<String, ParseError> {
+    let wrong = || no_message(index);
+    let fields = fields(message).ok_or_else(wrong)?;
+    let own = field(&fields, "content").unwrap_or("null");
+    let content = match (string(own), elements(own)) {
+        (Some(own), _) if before => quoted(&format!("{said}\n\n{own}")),
+        (Some(own), _) => quoted(&format!("{own}\n\n{said}")),
+        (None, Some(blocks)) => {
+            let text = json!({ "type": "text", "text": said }).to_string();
+            let blocks: Vec<&str> = match before {
+                true => std::iter::once(text.as_str()).chain(blocks).collect(),
+                false => blocks.into_iter().chain([text.as_str()]).collect(),
+            };
+            format!("[{}]", blocks.join(","))
+        }
+        (None, None) => quoted(said),
+    };
+    with_field(message, "content", &content).ok_or_else(wrong)
+}
+
+/// The answer's beginning as the last message.
+fn begin_answer(
+    envelope: &Envelope,
+    slots: &mut Vec<InsertionPoint>,
+    prefill: &Prefill,
+) -> Result<(), ParseError> {
+    match pop(envelope, slots) {
+        // The client itself has begun the answer.
+        Some(InsertionPoint::Change(index, text)) if is_role(&text, "assistant") => {
+            let fields = fields(&text).ok_or_else(|| no_message(index))?;
+            let own = field(&fields, "content").and_then(string).unwrap_or_default();
+            let content = quoted(&format!("{own}{}", prefill.text));
+            let text = with_field(&text, "content", &content).ok_or_else(|| no_message(index))?;
+            slots.push(InsertionPoint::Change(index, text));
+        }
+        other => {
+            slots.extend(other);
+            slots.push(InsertionPoint::Own(
+                json!({ "role": "assistant", "content": prefill.text }).to_string(),
+            ));
+        }
+    }
+    Ok(())
+}

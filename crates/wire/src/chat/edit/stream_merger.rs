@@ -1,0 +1,348 @@
+//! One answer of several streams.
+
+use serde_json::{Map, Value, json};
+
+use super::stream_parser::{ChatStreamParser, Chunk};
+use super::tool_call_filter::ToolCallFilter;
+use crate::edit::repetition_filter::RepetitionFilter;
+use crate::edit::{PartialResponse, SseEvent, StreamMerger, StreamParser};
+
+/// Makes one answer. Of the first stream everything passes as it came; what ends the answer is held back.
+#[derive(Debug, Default)]
+pub struct ChatSplice {
+    watcher: ChatStreamParser,
+    /// Whether a stream was left: from then on ids and numbers may differ.
+    continued: bool,
+    /// The first chunk that said whose it is: its fields are every later chunk's.
+    head: Map<String, Value>,
+    /// Calls of the streams that were left.
+    calls_before: usize,
+    echo: RepetitionFilter,
+    sieve: ToolCallFilter,
+    /// Whether the client has seen anything of the answer: its role comes first, and once.
+    is_begun: bool,
+    /// Whether the next text begins a paragraph: it is another step's.
+    begins_paragraph: bool,
+    /// The finish, the usage and `[DONE]`, until it is known whether the answer ends there.
+    held: Vec<Vec<u8>>,
+}
+
+/// Fields that name an answer, the same in every chunk.
+const HEAD: [&str; 5] = ["id", "object", "created", "model", "system_fingerprint"];
+
+impl StreamMerger for ChatSplice {
+    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+        let event = SseEvent::parse(raw);
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.watcher.read(&event);
+            self.held.push(raw.to_vec());
+            return;
+        }
+        if event.is_error() {
+            self.watcher.read(&event);
+            out.extend_from_slice(raw);
+            return;
+        }
+        match self.sieve.pass(data) {
+            None => self.chunk(&event, raw, out),
+            Some(sifted) => {
+                let raw = format!("data: {}\n\n", Value::Object(sifted));
+                self.chunk(&SseEvent::parse(raw.as_bytes()), raw.as_bytes(), out);
+            }
+        }
+    }
+
+    fn go_on(&mut self, prefill: &str) {
+        self.continued = true;
+        self.held.clear();
+        self.calls_before = self.watcher.calls();
+        self.watcher.go_on();
+        self.sieve.next_stream();
+        self.echo.expect_trimmed(prefill);
+    }
+
+    fn go_on_about(&mut self, said: &str, gap: &str) {
+        self.go_on("");
+        self.echo.expect_about(said, gap);
+    }
+
+    fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !self.head.is_empty() {
+            self.write_text(text, out);
+        }
+    }
+
+    fn hide(&mut self, tool: &'static str) {
+        self.sieve.hide(tool);
+    }
+
+    fn has_hidden(&self) -> bool {
+        self.sieve.has_hidden()
+    }
+
+    fn next_step(&mut self, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        self.go_on("");
+        let said = &self.watcher.seen().text;
+        self.begins_paragraph = !said.is_empty() && !said.ends_with("\n\n");
+    }
+
+    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+        if self.head.is_empty() {
+            return;
+        }
+        self.flush_echo(out);
+        let said = &self.watcher.seen().text;
+        let gap = if said.trim().is_empty() || said.ends_with("\n\n") { "" } else { "\n\n" };
+        self.watcher.text(text);
+        self.write_text(&format!("{gap}{text}"), out);
+        self.is_begun = true;
+        self.held
+            .iter_mut()
+            .for_each(|raw| *raw = with_finish(raw, &["tool_calls", "function_call"], "stop"));
+    }
+
+    fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        if self.echo.says_nothing() {
+            // What was about to come is missing.
+            self.held.iter_mut().for_each(|raw| *raw = with_finish(raw, &["stop"], "length"));
+        }
+        let held = std::mem::take(&mut self.held);
+        let is_finished = self.watcher.seen().finish.is_some();
+        if !is_finished {
+            let choice = json!({ "index": 0, "delta": {}, "finish_reason": "length" });
+            let mut chunk = self.head.clone();
+            chunk.insert("choices".to_owned(), json!([choice]));
+            let text = Value::Object(chunk).to_string();
+            if let Ok(chunk) = serde_json::from_str(&text) {
+                self.watcher.take(&chunk, &text);
+            }
+            write(&text, out);
+        }
+        let mut is_done = false;
+        for raw in held {
+            let event = SseEvent::parse(&raw);
+            let data = event.data.trim();
+            is_done |= data == "[DONE]";
+            match self.counted(data, output_tokens_before) {
+                Some(text) => write(&text, out),
+                None => out.extend_from_slice(&raw),
+            }
+        }
+        if !is_done {
+            out.extend_from_slice(b"data: [DONE]\n\n");
+        }
+    }
+
+    fn seen(&self) -> &PartialResponse {
+        self.watcher.seen()
+    }
+}
+
+impl ChatSplice {
+    fn chunk(&mut self, event: &SseEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
+        let data = event.data.trim();
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+            self.watcher.read(event);
+            out.extend_from_slice(raw);
+            return;
+        };
+        let has_choices = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
+        let ends = chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_some())
+            || !has_choices && chunk.usage.is_some();
+        if self.head.is_empty() && has_choices {
+            self.head = head_of(data);
+        }
+        if !self.continued {
+            self.watcher.take(&chunk, data);
+            // Of a chunk with nothing but a hidden call only the shell is left.
+            let is_empty = self.sieve.has_hidden() && !ends && is_shell(data);
+            self.is_begun |= has_choices && !is_empty;
+            match ends {
+                false if is_empty => {}
+                false => out.extend_from_slice(raw),
+                true => self.hold_end(raw, data, out),
+            }
+            return;
+        }
+        if chunk.error.is_some() {
+            self.watcher.take(&chunk, data);
+            out.extend_from_slice(raw);
+            return;
+        }
+        drop(chunk);
+        let Ok(Value::Object(fields)) = serde_json::from_str(data) else { return };
+        self.rewrite(fields, ends, out);
+    }
+
+    /// Of a chunk that ends the first stream, or one of its choices, what it says beside that is passed, the rest is held.
+    fn hold_end(&mut self, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+        let Ok(Value::Object(mut end)) = serde_json::from_str(data) else { return };
+        let says_something = choices_mut(&mut end).filter_map(delta_mut).any(|delta| !is_blank(delta));
+        if !says_something {
+            self.held.push(raw.to_vec());
+            return;
+        }
+        let mut said = end.clone();
+        for choice in choices_mut(&mut said) {
+            choice.insert("finish_reason".to_owned(), Value::Null);
+        }
+        if let Some(choices) = end.get_mut("choices").and_then(Value::as_array_mut) {
+            choices.retain(|choice| choice.get("finish_reason").is_some_and(|reason| !reason.is_null()));
+        }
+        // They belong to the text.
+        choices_mut(&mut end)
+            .filter_map(|choice| choice.get_mut("logprobs"))
+            .for_each(|of| *of = Value::Null);
+        choices_mut(&mut end).filter_map(delta_mut).for_each(Map::clear);
+        said.remove("usage");
+        write(&Value::Object(said).to_string(), out);
+        self.held.push(format!("data: {}\n\n", Value::Object(end)).into_bytes());
+    }
+
+    /// A chunk of a later stream as one of the first.
+    fn rewrite(&mut self, mut fields: Map<String, Value>, ends: bool, out: &mut Vec<u8>) {
+        for (key, value) in &self.head {
+            fields.insert(key.clone(), value.clone());
+        }
+        let is_begun = self.is_begun;
+        if let Some(delta) = choice_mut(&mut fields).and_then(delta_mut) {
+            if is_begun {
+                delta.remove("role");
+            }
+            self.number(delta);
+            self.without_echo(delta);
+        }
+        let mut text = Value::Object(fields.clone()).to_string();
+        if let Ok(chunk) = serde_json::from_str(&text) {
+            self.watcher.take(&chunk, &text);
+        }
+        let said = choice_mut(&mut fields).and_then(delta_mut).and_then(|delta| delta.get_mut("content"));
+        if let Some(Value::String(said)) = said
+            && !said.is_empty()
+            && std::mem::take(&mut self.begins_paragraph)
+        {
+            said.insert_str(0, "\n\n");
+            text = Value::Object(fields.clone()).to_string();
+        }
+        if ends {
+            self.flush_echo(out);
+            let event = format!("data: {text}\n\n").into_bytes();
+            self.hold_end(&event, &text, out);
+            return;
+        }
+        let is_role = |delta: &Map<String, Value>| !is_begun && delta.contains_key("role");
+        let delta = choice_mut(&mut fields).and_then(delta_mut);
+        if delta.is_none_or(|delta| !is_blank(delta) || is_role(delta)) {
+            self.is_begun = true;
+            write(&text, out);
+        }
+    }
+
+    fn number(&self, delta: &mut Map<String, Value>) {
+        let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            if let Some(index) = call.get("index").and_then(Value::as_u64) {
+                call["index"] = (index + self.calls_before as u64).into();
+            }
+        }
+    }
+
+    fn without_echo(&mut self, delta: &mut Map<String, Value>) {
+        let Some(Value::String(text)) = delta.get("content") else { return };
+        match self.echo.pass(text).filter(|new| !new.is_empty()) {
+            Some(new) => delta.insert("content".to_owned(), new.into()),
+            None => delta.remove("content"),
+        };
+    }
+
+    /// What was held as a possible repetition and is none.
+    fn flush_echo(&mut self, out: &mut Vec<u8>) {
+        let Some(rest) = self.echo.end() else { return };
+        self.watcher.text(&rest);
+        self.write_text(&rest, out);
+    }
+
+    /// A chunk with text.
+    fn write_text(&self, text: &str, out: &mut Vec<u8>) {
+        let mut chunk = self.head.clone();
+        let mut choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
+        if !self.is_begun {
+            choice["delta"]["role"] = "assistant".into();
+        }
+        chunk.insert("choices".to_owned(), json!([choice]));
+        write(&Value::Object(chunk).to_string(), out);
+    }
+
+    /// The chunk with the usage of the whole answer, if it has any and the answer has several streams.
+    fn counted(&self, data: &str, output_tokens_before: u64) -> Option<String> {
+        if !self.continued {
+            return None;
+        }
+        let mut chunk: Value = serde_json::from_str(data).ok()?;
+        let usage = chunk.get_mut("usage")?.as_object_mut()?;
+        let number =
+            |usage: &Map<String, Value>, key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let output = number(usage, "completion_tokens") + output_tokens_before;
+        let total = number(usage, "prompt_tokens") + output;
+        usage.insert("completion_tokens".to_owned(), output.into());
+        usage.insert("total_tokens".to_owned(), total.into());
+        Some(chunk.to_string())
+    }
+}
+
+fn head_of(data: &str) -> Map<String, Value> {
+    let Ok(Value::Object(fields)) = serde_json::from_str(data) else { return Map::new() };
+    fields.into_iter().filter(|(key, _)| HEAD.contains(&key.as_str())).collect()
+}
+
+fn choices_mut(fields: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let choices = fields.get_mut("choices").and_then(Value::as_array_mut);
+    choices.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn choice_mut(fields: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    fields.get_mut("choices")?.as_array_mut()?.first_mut()?.as_object_mut()
+}
+
+fn delta_mut(choice: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    choice.get_mut("delta")?.as_object_mut()
+}
+
+/// Returns whether a chunk says nothing at all, not even whose it is.
+fn is_shell(data: &str) -> bool {
+    let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return false };
+    let says = |delta: &mut Map<String, Value>| !is_blank(delta) || delta.contains_key("role");
+    !choice_mut(&mut chunk).and_then(delta_mut).is_none_or(says)
+}
+
+/// Returns whether nothing is said: no fields, or empty ones.
+fn is_blank(delta: &Map<String, Value>) -> bool {
+    delta.iter().all(|(key, value)| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty() || key == "role",
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    })
+}
+
+/// An event of the end with another reason than one of these.
+fn with_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Vec<u8> {
+    let ended = || {
+        let Ok(Value::Object(mut end)) = serde_json::from_str(&SseEvent::parse(raw).data) else {
+            return None;
+        };
+        let reason = choice_mut(&mut end)?.get_mut("finish_reason")?;
+        reasons.contains(&reason.as_str()?).then(|| *reason = finish.into())?;
+        Some(format!("data: {}\n\n", Value::Object(end)).into_bytes())
+    };
+    ended().unwrap_or_else(|| raw.to_vec())
+}
+
+fn write(data: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(data.as_bytes());
+    out.extend_from_slice(b"\n\n");
+}

@@ -1,0 +1,329 @@
+//! Reading a stream as it passes.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Finish, RawJson};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::edit::{PartialResponse, PartialToolCall, SseEvent, StreamParser, StreamPosition};
+
+/// One chunk of a stream, or a whole answer. What is typed otherwise than expected is let pass.
+#[derive(Default, Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    object: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    timings: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    message: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    refusal: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallPiece<'a>>>,
+    #[serde(borrow, default)]
+    images: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    audio: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct CallPiece<'a> {
+    #[serde(default)]
+    index: Option<usize>,
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    function: Option<FunctionPiece<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionPiece<'a> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<OutputDetails>,
+}
+
+/// What llama.cpp says of its work, at the end of each answer and where it is asked to (`timings_per_token`) with every
+/// piece.
+#[derive(Deserialize)]
+struct Timings {
+    cache_n: u64,
+    prompt_n: u64,
+    predicted_n: u64,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// Returns whether the value of `error` says that something failed.
+fn says_error(value: &str) -> bool {
+    !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
+}
+
+/// A string, if it is one.
+fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+    let text: Text<'a> = serde_json::from_str(raw?.get()).ok()?;
+    (!text.0.is_empty()).then_some(text.0)
+}
+
+/// Arguments as the model wrote them; some servers send the object itself in place of its text.
+fn arguments(raw: Option<&RawValue>) -> Cow<'_, str> {
+    match raw.map(RawValue::get) {
+        Some(object) if object.starts_with('{') => object.into(),
+        _ => text(raw).unwrap_or_default(),
+    }
+}
+
+impl<'a> Choice<'a> {
+    fn is_first(&self) -> bool {
+        self.index.unwrap_or_default() == 0
+    }
+
+    /// What is said; a whole message where there is no delta.
+    fn said(&self) -> Option<&Delta<'a>> {
+        self.delta.as_ref().or(self.message.as_ref())
+    }
+
+    /// The error that ended it (OpenRouter): its own, or that of its delta or message.
+    fn error(&self) -> Option<&'a RawValue> {
+        let held = [&self.delta, &self.message].into_iter().flatten().filter_map(|held| held.error);
+        self.error.into_iter().chain(held).find(|error| says_error(error.get()))
+    }
+
+    fn finish(&self) -> Option<Finish> {
+        let reason = self.finish_reason.as_deref().filter(|reason| !reason.is_empty())?;
+        Some(match reason {
+            "stop" => Finish::Stop,
+            "tool_calls" | "function_call" => Finish::ToolCalls,
+            "length" => Finish::Length,
+            "content_filter" => Finish::ContentFilter,
+            _ => Finish::Other,
+        })
+    }
+}
+
+impl<'a> Delta<'a> {
+    fn text(&self) -> Option<Cow<'a, str>> {
+        text(self.content).or_else(|| text(self.refusal))
+    }
+
+    /// Returns whether it brings a picture or sound.
+    fn has_other(&self) -> bool {
+        let media = [self.images, self.audio].into_iter().flatten();
+        media.map(RawValue::get).any(|raw| raw != "null" && raw != "[]")
+    }
+
+    fn reasoning(&self) -> Option<Cow<'a, str>> {
+        text(self.reasoning_content).or_else(|| text(self.reasoning))
+    }
+}
+
+/// What was reported, if it can be read.
+fn usage(raw: &RawValue) -> Option<Usage> {
+    let counts: Counts = serde_json::from_str(raw.get()).ok()?;
+    Some(Usage {
+        input_tokens: counts.prompt_tokens,
+        output_tokens: counts.completion_tokens,
+        reasoning_tokens: counts.completion_tokens_details.and_then(|of| of.reasoning_tokens).unwrap_or(0),
+        cache_read_tokens: counts.prompt_tokens_details.and_then(|of| of.cached_tokens).unwrap_or(0),
+        cache_write_tokens: 0,
+        raw: Some(RawJson(raw.get().to_owned())),
+    })
+}
+
+/// What was read and written as a server's timings have it; `None` where they do not say what was cached.
+fn timed(raw: &RawValue) -> Option<Usage> {
+    let Timings { cache_n, prompt_n, predicted_n } = serde_json::from_str(raw.get()).ok()?;
+    Some(Usage {
+        input_tokens: cache_n.saturating_add(prompt_n),
+        output_tokens: predicted_n,
+        cache_read_tokens: cache_n,
+        raw: Some(RawJson(raw.get().to_owned())),
+        ..Usage::default()
+    })
+}
+
+/// Reads one stream.
+#[derive(Debug, Default)]
+pub struct ChatStreamParser {
+    seen: PartialResponse,
+    /// For each call the server's index of it.
+    indices: Vec<usize>,
+}
+
+impl StreamParser for ChatStreamParser {
+    fn read(&mut self, event: &SseEvent<'_>) {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.seen.over = true;
+        } else if event.is_error() {
+            self.seen.error = Some(data.to_owned());
+        } else if !data.is_empty() {
+            match serde_json::from_str::<Chunk<'_>>(data) {
+                Ok(chunk) => self.take(&chunk, data),
+                Err(_) if data.starts_with('[') || data.contains("\"error\"") => {
+                    self.seen.error = Some(data.to_owned());
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn seen(&self) -> &PartialResponse {
+        &self.seen
+    }
+}
+
+impl ChatStreamParser {
+    /// Takes a chunk that was read.
+    pub(super) fn take(&mut self, chunk: &Chunk<'_>, data: &str) {
+        let is_error = chunk.object.as_deref() == Some("error") && chunk.choices.is_none();
+        if is_error || chunk.error.is_some_and(|error| error.get() != "null") {
+            self.seen.error = Some(data.to_owned());
+        }
+        if self.seen.id.is_none() {
+            self.seen.id = chunk.id.as_deref().map(str::to_owned);
+        }
+        let all = || chunk.choices.iter().flatten();
+        self.seen.has_other |= all().filter_map(Choice::said).any(Delta::has_other);
+        let others = all().filter(|choice| !choice.is_first()).filter_map(Choice::said);
+        self.seen.has_other |= others.filter_map(Delta::text).any(|text| !text.is_empty());
+        for choice in all().filter(|choice| choice.is_first()) {
+            if let Some(delta) = choice.said() {
+                self.grow(delta);
+            }
+            match choice.error() {
+                // An answer that failed has no end of its own, whatever its reason to stop is called.
+                Some(error) => self.seen.error = Some(error.get().to_owned()),
+                None => self.seen.finish = choice.finish().or(self.seen.finish),
+            }
+        }
+        if let Some(reported) = chunk.usage.and_then(usage).or_else(|| chunk.timings.and_then(timed)) {
+            self.seen.usage = Some(reported);
+        }
+    }
+
+    fn grow(&mut self, delta: &Delta<'_>) {
+        if let Some(text) = delta.reasoning() {
+            self.seen.reasoning.push_str(&text);
+            self.go_to(StreamPosition::Reasoning);
+        }
+        if let Some(text) = delta.text() {
+            self.text(&text);
+        }
+        for piece in delta.tool_calls.iter().flatten() {
+            self.call(piece);
+        }
+    }
+
+    /// More text, from wherever it came.
+    pub(super) fn text(&mut self, text: &str) {
+        self.seen.text.push_str(text);
+        self.go_to(StreamPosition::Text);
+    }
+
+    /// After a call nothing can be continued.
+    fn go_to(&mut self, inside: StreamPosition) {
+        if self.seen.inside != StreamPosition::Call {
+            self.seen.inside = inside;
+        }
+    }
+
+    fn call(&mut self, piece: &CallPiece<'_>) {
+        self.seen.inside = StreamPosition::Call;
+        let id = piece.id.as_deref().unwrap_or_default();
+        let newest = self.seen.calls.last().map(|call| call.id.as_str()).unwrap_or_default();
+        // Some servers give no index: a new id is a new call.
+        let index = piece.index.unwrap_or_else(|| {
+            let is_new = self.indices.is_empty() || !id.is_empty() && id != newest;
+            if is_new { self.indices.len() } else { self.indices.len() - 1 }
+        });
+        let at = match self.indices.iter().position(|known| *known == index) {
+            Some(at) => at,
+            None => {
+                self.indices.push(index);
+                self.seen.calls.push(PartialToolCall { id: id.to_owned(), ..PartialToolCall::default() });
+                self.indices.len() - 1
+            }
+        };
+        let (Some(call), Some(function)) = (self.seen.calls.get_mut(at), &piece.function) else { return };
+        // Some servers send the name in parts, some all of it with every piece.
+        let more = function.name.as_deref().unwrap_or_default();
+        if call.arguments.is_empty() && more != call.name {
+            call.name.push_str(more);
+        }
+        call.arguments.push_str(&arguments(function.arguments));
+    }
+
+    /// A new stream goes on with the answer.
+    pub(super) fn go_on(&mut self) {
+        self.seen.finish = None;
+        self.seen.usage = None;
+        self.seen.over = false;
+        self.seen.error = None;
+    }
+
+    /// The calls so far keep their numbers; those of the next stream come after them.
+    pub(super) fn calls(&self) -> usize {
+        self.indices.iter().map(|index| index + 1).max().unwrap_or(0)
+    }
+}

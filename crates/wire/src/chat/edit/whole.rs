@@ -1,0 +1,84 @@
+//! Answers that are no streams.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::stream_parser::{ChatStreamParser, Chunk};
+use crate::edit::{PartialResponse, SseEvent, StreamParser};
+
+/// What a whole answer says.
+pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
+    let text = std::str::from_utf8(body).ok()?;
+    let chunk: Chunk<'_> = serde_json::from_str(text).ok()?;
+    chunk.choices.as_ref()?;
+    let mut watcher = ChatStreamParser::default();
+    watcher.take(&chunk, text);
+    let mut seen = watcher.seen().clone();
+    seen.over = true;
+    Some(seen)
+}
+
+/// The answer that a stream's events make.
+pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
+    let mut watcher = ChatStreamParser::default();
+    let (mut answer, mut more) = (Map::new(), Map::new());
+    let mut reason = Value::Null;
+    for raw in events {
+        let event = SseEvent::parse(raw);
+        watcher.read(&event);
+        let Ok(Value::Object(fields)) = serde_json::from_str(&event.data) else { continue };
+        for (key, value) in fields {
+            match key.as_str() {
+                "choices" => {
+                    let choice = value.get(0).cloned().unwrap_or_default();
+                    if choice["finish_reason"].is_string() {
+                        reason = choice["finish_reason"].clone();
+                    }
+                    keep_details(&choice["delta"], &mut more);
+                }
+                "usage" if value.is_null() => {}
+                "object" => {}
+                _ => {
+                    answer.insert(key, value);
+                }
+            }
+        }
+    }
+    let seen = watcher.seen();
+    seen.finish?;
+    let content = if seen.text.is_empty() { Value::Null } else { seen.text.as_str().into() };
+    let mut message = Map::new();
+    message.insert("role".to_owned(), "assistant".into());
+    message.insert("content".to_owned(), content);
+    if !seen.reasoning.is_empty() {
+        message.insert("reasoning_content".to_owned(), seen.reasoning.as_str().into());
+    }
+    if !seen.calls.is_empty() {
+        let call = |call: &crate::edit::PartialToolCall| {
+            json!({ "id": call.id, "type": "function",
+                "function": { "name": call.name, "arguments": call.arguments } })
+        };
+        message.insert("tool_calls".to_owned(), seen.calls.iter().map(call).collect());
+    }
+    message.extend(more);
+    answer.insert("object".to_owned(), "chat.completion".into());
+    let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
+    answer.insert("choices".to_owned(), json!([choice]));
+    Some(Value::Object(answer).to_string().into())
+}
+
+/// Fields of deltas that we do not model: lists grow, of everything else the newest counts.
+fn keep_details(delta: &Value, more: &mut Map<String, Value>) {
+    const KNOWN: [&str; 6] = ["role", "content", "reasoning_content", "reasoning", "tool_calls", "refusal"];
+    for (key, value) in delta.as_object().into_iter().flatten() {
+        if KNOWN.contains(&key.as_str()) || value.is_null() {
+            continue;
+        }
+        match (more.get_mut(key), value) {
+            (Some(Value::Array(list)), Value::Array(added)) => list.extend(added.iter().cloned()),
+            _ => {
+                more.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}

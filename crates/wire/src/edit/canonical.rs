@@ -1,0 +1,248 @@
+//! The form of a JSON text that is the same however a client writes it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::ephemeral::{CACHE_MARKS, is_volatile, without_notices};
+
+/// A JSON value, text borrowed where it has no escapes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node<'a> {
+    /// `null`.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A number.
+    Number(serde_json::Number),
+    /// A string.
+    Text(Cow<'a, str>),
+    /// A list.
+    List(Vec<Node<'a>>),
+    /// An object, its fields in order.
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+impl<'a> Node<'a> {
+    /// Reads a text. `None` if it is no JSON.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The string, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A field, if it is an object that has it.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(fields) => fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// A field to change, if it is an object that has it.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
+        match self {
+            Self::Object(fields) => {
+                fields.iter_mut().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a field out.
+    pub fn remove(&mut self, name: &str) {
+        if let Self::Object(fields) = self {
+            fields.retain(|(key, _)| key != name);
+        }
+    }
+
+    /// An object of type `kind` with one field of text: a content block.
+    pub fn block(kind: &'static str, text: Cow<'a, str>) -> Self {
+        Self::Object(vec![
+            (Cow::Borrowed("type"), Self::Text(Cow::Borrowed(kind))),
+            (Cow::Borrowed("text"), Self::Text(text)),
+        ])
+    }
+
+    /// Writes it without whitespace, fields by name; fields of the same name keep their order.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null => out.extend_from_slice(b"null"),
+            Self::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+            Self::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+            Self::Text(text) => write_text(text, out),
+            Self::List(list) => {
+                out.push(b'[');
+                for (index, node) in list.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    node.write(out);
+                }
+                out.push(b']');
+            }
+            Self::Object(fields) => {
+                let mut sorted: Vec<_> = fields.iter().collect();
+                sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+                out.push(b'{');
+                for (index, (key, value)) in sorted.into_iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_text(key, out);
+                    out.push(b':');
+                    value.write(out);
+                }
+                out.push(b'}');
+            }
+        }
+    }
+}
+
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    // The length stands for the quotes: nothing needs an escape.
+    out.extend_from_slice(text.len().to_string().as_bytes());
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Content as a list of blocks that says the same: a string becomes one block of type `kind`; cache marks, notices
+/// and volatile blocks go, and text blocks that are empty then.
+pub fn settle_content(content: &mut Node<'_>, kind: &'static str) {
+    if let Node::Text(text) = content {
+        *content = Node::List(vec![Node::block(kind, std::mem::take(text))]);
+    }
+    let Node::List(blocks) = content else { return };
+    for block in blocks.iter_mut() {
+        for mark in CACHE_MARKS {
+            block.remove(mark);
+        }
+        if let Some(Node::Text(text)) = block.get_mut("text")
+            && let Some(clean) = without_notices(text)
+        {
+            *text = Cow::Owned(clean);
+        }
+    }
+    blocks.retain(|block| match block.get("text").and_then(Node::as_text) {
+        Some(text) => !text.is_empty() && !is_volatile(text),
+        None => true,
+    });
+}
+
+impl<'de> Deserialize<'de> for Node<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Nodes)
+    }
+}
+
+struct Nodes;
+
+impl<'de> Visitor<'de> for Nodes {
+    type Value = Node<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(serde_json::Number::from_f64(value).map_or(Node::Null, Node::Number))
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(node) = seq.next_element()? {
+            list.push(node);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(key) = map.next_key::<Key<'de>>()? {
+            fields.push((key.0, map.next_value()?));
+        }
+        Ok(Node::Object(fields))
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(text: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        Node::parse(text).unwrap().write(&mut out);
+        out
+    }
+
+    #[test]
+    fn spelling_does_not_matter_and_content_does() {
+        let one = form(r#"{"b":[1, 2.50,null,true],"a":"x\u0041\n"}"#);
+        assert_eq!(one, form("{ \"a\" : \"xA\\n\",\n\"b\":[1,2.5,null,true] }"));
+        for other in [
+            r#"{"b":[1, 2.50,null,false],"a":"x\u0041\n"}"#,
+            r#"{"b":[1, 2.51,null,true],"a":"x\u0041\n"}"#,
+            r#"{"b":[1, 2.50,null,true],"a":"xA"}"#,
+            r#"{"b":[2.50, 1,null,true],"a":"xA\n"}"#,
+        ] {
+            assert_ne!(one, form(other), "{other}");
+        }
+        assert_ne!(form(r#"["a","b"]"#), form(r#"["a\",1\"b"]"#), "no text can pretend to be two");
+    }
+
+    #[test]
+    fn content_is_the_same_with_and_without_marks() {
+        let settled = |text: &str| {
+            let mut node = Node::parse(text).unwrap();
+            settle_content(&mut node, "text");
+            let mut out = Vec::new();
+            node.write(&mut out);
+            out
+        };
+        let plain = settled(r#""hello""#);
+        assert_eq!(
+            plain,
+            settled(r#"[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]"#)
+        );
+        let attributed =
+            r#"[{"type":"text","text":"x-anthropic-billing-header: cch=1"},{"text":"hello","type":"text"}]"#;
+        assert_eq!(plain, settled(attributed));
+        assert_eq!(plain, settled(r#""✅ Context compacted, continuing…\nhello""#));
+        assert_ne!(plain, settled(r#""hello!""#));
+    }
+}

@@ -1,0 +1,210 @@
+//! What clients put into a history that is another with every request although the conversation is the same, and what
+//! we ourselves have put into an answer that comes back. Neither is part of a prefix's name.
+
+use memchr::memmem;
+
+use super::json::{elements, field, fields, quoted, string, with_field};
+
+/// Blocks of text that begin so are left out of the canonical form: Claude Code's attribution, its first system block,
+/// which names its version and how it was started, and in some versions a token of the request (seen 2026-05 with
+/// `cch=`, 2026-11 in 2.1.197 without).
+///
+/// Looked for and not found in 2026-11: Codex 0.169, opencode, Qwen Code, pi and Cline send what they sent before as it
+/// was, and so does Claude Code but for this block and its cache marks.
+const TOKENS: [&str; 1] = ["x-anthropic-billing-header:"];
+
+/// An answer is stopped, or was not begun yet, because room is made.
+pub const COMPACTING: &str = "⚙️ Compacting conversation history…";
+
+/// Room was made.
+pub const CONTINUING: &str = "✅ Context compacted, continuing…";
+
+/// The answer goes on to the real end of the window.
+pub const SPENT: &str = "⚠️ Max compaction attempts reached";
+
+/// How the notice begins that an answer has ended there.
+const EXCEEDED: &str = "⚠️ Context limit exceeded (";
+
+/// How it ends.
+const ABORTING: &str = " tokens). Aborting.";
+
+/// Our notices (SPEC §7) by how they begin; each ends with its line. In an answer's text they are a paragraph of their
+/// own, which begins after an empty line (unless it is the first) and ends before one (unless it is the last).
+const NOTICES: [&str; 4] = [COMPACTING, CONTINUING, SPENT, EXCEEDED];
+
+/// Words of the notices that are written the same however a client writes JSON.
+const WORDS: [&str; 4] = [
+    "Compacting conversation history",
+    "Context compacted, continuing",
+    "Max compaction attempts reached",
+    "Context limit exceeded (",
+];
+
+/// Keys that mark a cache and say nothing. Claude Code (2.1.197, 2026-11) moves its mark to the newest block with every
+/// request.
+pub const CACHE_MARKS: [&str; 1] = ["cache_control"];
+
+/// Returns whether a block of text with this content is another with every request.
+pub fn is_volatile(text: &str) -> bool {
+    TOKENS.iter().any(|start| text.trim_start().starts_with(start))
+}
+
+/// The text without our notices; `None` if it has none.
+pub fn without_notices(text: &str) -> Option<String> {
+    if !NOTICES.iter().any(|notice| text.contains(notice)) {
+        return None;
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        if !is_notice(line) {
+            clean.push_str(line);
+            continue;
+        }
+        while lines.next_if(|line| is_notice(line)).is_some() {}
+        // The empty lines around the paragraph are ours too.
+        let begins = clean.is_empty() || clean.ends_with("\n\n");
+        if begins && (lines.peek().is_none() || lines.next_if(|line| *line == "\n").is_some()) {
+            clean.truncate(clean.len().saturating_sub(2));
+        }
+    }
+    Some(clean)
+}
+
+/// Returns whether a line is a notice of ours and nothing else: a model may speak of one.
+fn is_notice(line: &str) -> bool {
+    let line = line.trim();
+    if [COMPACTING, CONTINUING, SPENT].contains(&line) {
+        return true;
+    }
+    let figures = line.strip_prefix(EXCEEDED).and_then(|rest| rest.strip_suffix(ABORTING));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    figures
+        .and_then(|figures| figures.split_once('/'))
+        .is_some_and(|(used, limit)| is_number(used) && is_number(limit))
+}
+
+/// The notice that an answer has ended at the end of the window.
+pub fn exceeded(used: u64, limit: u64) -> String {
+    format!("{EXCEEDED}{used}/{limit}{ABORTING}")
+}
+
+/// Returns whether a text of JSON may have one of our notices in it.
+pub fn may_have_notices(json: &str) -> bool {
+    WORDS.iter().any(|words| memmem::find(json.as_bytes(), words.as_bytes()).is_some())
+}
+
+/// An item of the model's without our notices; `None` if it has none, or nothing else.
+pub fn item_without_notices(item: &str) -> Option<String> {
+    let said = fields(item)?;
+    if field(&said, "role").and_then(string)? != "assistant" {
+        return None;
+    }
+    let content = field(&said, "content")?;
+    if let Some(text) = string(content) {
+        let clean = without_notices(&text).filter(|clean| !clean.trim().is_empty())?;
+        return with_field(item, "content", &quoted(&clean));
+    }
+    let (mut blocks, mut is_changed) = (Vec::new(), false);
+    for block in elements(content)? {
+        let text = fields(block).and_then(|said| field(&said, "text").and_then(string));
+        let Some(clean) = text.and_then(|text| without_notices(&text)) else {
+            blocks.push(block.to_owned());
+            continue;
+        };
+        is_changed = true;
+        // A block without text is refused by many.
+        if !clean.trim().is_empty() {
+            blocks.extend(with_field(block, "text", &quoted(&clean)));
+        }
+    }
+    let content = format!("[{}]", blocks.join(","));
+    (is_changed && !blocks.is_empty()).then(|| with_field(item, "content", &content))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edit::Wire;
+    use crate::messages::edit::Messages;
+
+    #[test]
+    fn a_paragraph_of_notices_leaves_the_text_as_it_was() {
+        let both = format!("{COMPACTING}\n{CONTINUING}");
+        for (shown, was) in [
+            (format!("one\n\n{both}\n\n two"), "one two"),
+            (format!("{both}\n\none"), "one"),
+            (format!("one\n\n{SPENT}\n\n two\n\n{}", exceeded(7, 8)), "one two"),
+            (format!("a\n\n{both}\n\n b\n\n{both}\n\n c"), "a b c"),
+        ] {
+            assert_eq!(without_notices(&shown).as_deref(), Some(was), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_item_of_the_models_is_cleaned_and_no_other() {
+        let text = format!("one\n\n{COMPACTING}\n\n two");
+        let item =
+            |role: &str, content: serde_json::Value| serde_json::json!({ "role": role, "content": content });
+        let clean = |item: &serde_json::Value| {
+            assert!(may_have_notices(&item.to_string()));
+            item_without_notices(&item.to_string())
+                .map(|item| serde_json::from_str::<serde_json::Value>(&item).unwrap())
+        };
+        assert_eq!(
+            clean(&item("assistant", text.as_str().into())),
+            Some(item("assistant", "one two".into()))
+        );
+        let blocks = |text: &str| serde_json::json!([{ "type": "text", "text": text }, { "type": "x" }]);
+        assert_eq!(clean(&item("assistant", blocks(&text))), Some(item("assistant", blocks("one two"))));
+        assert_eq!(clean(&item("user", text.as_str().into())), None, "a person may quote them");
+        assert_eq!(clean(&item("assistant", COMPACTING.into())), None, "nothing would be left");
+    }
+
+    #[test]
+    fn notices_go_by_the_line() {
+        let text = "one\n⚙️ Compacting conversation history…\n✅ Context compacted, continuing…\ntwo";
+        assert_eq!(without_notices(text).as_deref(), Some("one\ntwo"));
+        assert_eq!(without_notices("one\ntwo"), None);
+        // Words of the model's own about them stay, whole.
+        for own in [
+            format!("see log:\n{CONTINUING} PIN 4711\nend"),
+            format!("it said: {COMPACTING}\n"),
+            "⚠️ Context limit exceeded (a/b tokens). Aborting.".to_owned(),
+            "⚠️ Context limit exceeded (7/8 tokens). Aborting. Or not.".to_owned(),
+        ] {
+            assert_eq!(without_notices(&own).as_deref().unwrap_or(&own), own);
+        }
+    }
+
+    #[test]
+    fn what_claude_code_sends_again_has_the_same_name() {
+        // Two requests in a row of 2.1.197, texts cut short.
+        let first = [
+            r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\nAs you answer</system-reminder>"},{"type":"text","text":"Read the log","cache_control":{"type":"ephemeral"}}]}"#,
+            r#"{"role":"system","content":"Available agent types for the Agent tool"}"#,
+            r#"{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":"station 0","is_error":false,"cache_control":{"type":"ephemeral"}}]}"#,
+        ];
+        let second = [
+            r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\nAs you answer</system-reminder>"},{"type":"text","text":"Read the log"}]}"#,
+            r#"{"role":"system","content":"Available agent types for the Agent tool"}"#,
+            r#"{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":"station 0","is_error":false}]}"#,
+        ];
+        let name = |item: &str| {
+            let mut form = Vec::new();
+            Messages.canonical(item, 0, &mut form).unwrap();
+            form
+        };
+        for (old, new) in first.iter().zip(&second) {
+            assert_eq!(name(old), name(new), "{new}");
+        }
+        assert_ne!(name(second[0]), name(&second[0].replace("Read", "Write")));
+    }
+
+    #[test]
+    fn an_attribution_is_volatile() {
+        assert!(is_volatile("x-anthropic-billing-header: cc_version=2.1.197.ed9; cc_entrypoint=sdk-cli;"));
+        assert!(is_volatile("x-anthropic-billing-header: cc_version=2.1; cch=abc"));
+        assert!(!is_volatile("You are x-anthropic-billing-header:"));
+    }
+}

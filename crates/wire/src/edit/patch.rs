@@ -1,0 +1,164 @@
+//! A request with some of its bytes replaced.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+use super::json::{elements, field, fields, place, quoted};
+use super::{Envelope, RequestEdit};
+
+/// Replacements, in any order; what they leave out stays as it is.
+#[derive(Debug, Default)]
+pub struct Patch {
+    changes: Vec<(Range<usize>, String)>,
+    fields: String,
+}
+
+impl Patch {
+    /// Replaces the bytes at a place.
+    pub fn replace(&mut self, at: Range<usize>, with: impl Into<String>) {
+        self.changes.push((at, with.into()));
+    }
+
+    /// Adds a field to the outermost object.
+    pub fn add(&mut self, name: &str, value: &str) {
+        self.fields.push(',');
+        self.fields.push_str(&quoted(name));
+        self.fields.push(':');
+        self.fields.push_str(value);
+    }
+
+    /// Model, output limit and stream, where they are others. A limit that the client did not set is added as
+    /// `limit_name`.
+    pub fn scalars(&mut self, envelope: &Envelope, edited: &RequestEdit, limit_name: &str) {
+        if let Some(model) = &edited.model {
+            self.set(envelope.model_at.as_ref(), "model", &quoted(model));
+        }
+        if let Some(limit) = edited.max_output {
+            self.set(envelope.max_output_at.as_ref(), limit_name, &limit.to_string());
+        }
+        if let Some(stream) = edited.stream {
+            self.set(envelope.stream_at.as_ref(), "stream", if stream { "true" } else { "false" });
+        }
+    }
+
+    /// Has the model call no tool: `none` is how the dialect says that.
+    pub fn forbid_calls(&mut self, envelope: &Envelope, none: &str) {
+        let at = envelope.others_at.iter().find(|(name, _)| *name == "tool_choice");
+        self.set(at.map(|(_, at)| at), "tool_choice", none);
+    }
+
+    /// Adds a tool behind the client's.
+    pub fn add_tool(&mut self, envelope: &Envelope, tool: &str) {
+        let Some(at) = &envelope.tools_at else {
+            // One that is there is null, and of two fields nobody knows which counts.
+            let whole = envelope.text(&(0..envelope.bytes.len()));
+            let null = whole.contains("\"tools\"").then(|| fields(whole)).flatten();
+            let null = null.and_then(|all| field(&all, "tools").map(|null| place(whole, null)));
+            return self.set(null.as_ref(), "tools", &format!("[{tool}]"));
+        };
+        let list = envelope.text(at);
+        let is_empty = elements(list).is_none_or(|tools| tools.is_empty());
+        let end = at.start + list.strip_suffix(']').unwrap_or(list).trim_end().len();
+        self.replace(end..end, if is_empty { tool.to_owned() } else { format!(",{tool}") });
+    }
+
+    fn set(&mut self, at: Option<&Range<usize>>, name: &str, value: &str) {
+        match at {
+            Some(at) => self.replace(at.clone(), value),
+            None => self.add(name, value),
+        }
+    }
+
+    /// The request; without any change it is the same memory.
+    pub fn apply(mut self, bytes: &Bytes) -> Bytes {
+        if !self.fields.is_empty()
+            && let Some(end) = bytes.iter().rposition(|byte| *byte == b'}')
+        {
+            self.changes.push((end..end, self.fields));
+        }
+        if self.changes.is_empty() {
+            return bytes.clone();
+        }
+        self.changes.sort_by_key(|(at, _)| at.start);
+        let added: usize = self.changes.iter().map(|(_, with)| with.len()).sum();
+        let mut patched = BytesMut::with_capacity(bytes.len() + added);
+        let mut from = 0;
+        for (at, with) in self.changes {
+            patched.extend_from_slice(bytes.get(from..at.start).unwrap_or_default());
+            patched.extend_from_slice(with.as_bytes());
+            from = at.end;
+        }
+        patched.extend_from_slice(bytes.get(from..).unwrap_or_default());
+        patched.freeze()
+    }
+}
+
+/// A list of items in the making, of the client's own bytes where an item is its own.
+#[derive(Debug)]
+pub struct List<'e> {
+    envelope: &'e Envelope,
+    out: String,
+    /// The item of the client's that was written last, if that was the last thing written.
+    last: Option<usize>,
+    is_empty: bool,
+}
+
+impl<'e> List<'e> {
+    /// An empty list.
+    pub fn new(envelope: &'e Envelope) -> Self {
+        Self { envelope, out: String::new(), last: None, is_empty: true }
+    }
+
+    /// The client's items, with the bytes between them.
+    pub fn keep(&mut self, items: Range<usize>) {
+        let place = |index: usize| self.envelope.items.get(index).cloned().unwrap_or_default();
+        let Some(newest) = items.end.checked_sub(1).filter(|newest| *newest >= items.start) else { return };
+        self.open(items.start);
+        let text = self.envelope.text(&(place(items.start).start..place(newest).end));
+        self.out.push_str(text);
+        self.last = Some(newest);
+    }
+
+    /// The client's item in another form.
+    pub fn change(&mut self, item: usize, text: &str) {
+        self.open(item);
+        self.out.push_str(text);
+        self.last = Some(item);
+    }
+
+    /// An item of our own.
+    pub fn insert(&mut self, text: &str) {
+        self.out.push_str(if self.is_empty { "[" } else { "," });
+        self.is_empty = false;
+        self.out.push_str(text);
+        self.last = None;
+    }
+
+    /// Everything that stands before an item of the client's: where its neighbour is the same, the same bytes.
+    fn open(&mut self, item: usize) {
+        let place = |index: usize| self.envelope.items.get(index).cloned().unwrap_or_default();
+        let start = place(item).start;
+        let between = match (self.is_empty, self.last) {
+            (true, _) if item == 0 => Some(self.envelope.items_at.start..start),
+            (false, Some(last)) if last + 1 == item => Some(place(last).end..start),
+            _ => None,
+        };
+        match between {
+            Some(between) => self.out.push_str(self.envelope.text(&between)),
+            None => self.out.push_str(if self.is_empty { "[" } else { "," }),
+        }
+        self.is_empty = false;
+    }
+
+    /// The list.
+    pub fn finish(mut self) -> String {
+        let newest = self.last.filter(|last| last + 1 == self.envelope.items.len());
+        match newest.and_then(|newest| self.envelope.items.get(newest)) {
+            Some(at) => self.out.push_str(self.envelope.text(&(at.end..self.envelope.items_at.end))),
+            None if self.is_empty => self.out.push_str("[]"),
+            None => self.out.push(']'),
+        }
+        self.out
+    }
+}

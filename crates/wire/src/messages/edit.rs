@@ -1,0 +1,215 @@
+//! Anthropic's Messages: `/v1/messages`, also as llama.cpp, vLLM and Ollama serve it.
+
+mod collect;
+mod errors;
+mod hidden;
+mod item;
+mod render;
+mod stream_merger;
+mod stream_parser;
+#[cfg(test)]
+mod tests;
+
+use crate::ToolChoice;
+use bytes::Bytes;
+use longhaul_core::message::{Part, RawJson, ToolSpec};
+
+use crate::edit::canonical::{Node, settle_content};
+use crate::edit::envelope::Names;
+use crate::edit::ephemeral::is_volatile;
+use crate::edit::json::{elements, field, fields, string};
+use crate::edit::{
+    Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
+    RequestEdit, Segment, StreamMerger, StreamParser, Wire,
+};
+
+pub use self::errors::kind_of;
+pub use self::item::NOTES;
+
+const NAMES: Names = Names {
+    items: "messages",
+    max_output: &["max_tokens"],
+    system: "system",
+    others: &[
+        "tool_choice",
+        "thinking",
+        "stop_sequences",
+        "temperature",
+        "top_p",
+        "top_k",
+        "output_config",
+        "output_format",
+    ],
+    items_may_be_text: false,
+};
+
+/// The Messages dialect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Messages;
+
+impl Wire for Messages {
+    fn dialect(&self) -> Dialect {
+        Dialect::Messages
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError> {
+        Envelope::read(bytes, &NAMES)
+    }
+
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
+        Envelope::read_after(bytes, &NAMES, known)
+    }
+
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError> {
+        (before..).zip(items).map(|(index, item)| item::segments(item, index)).collect()
+    }
+
+    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError> {
+        let system = envelope.system_at.as_ref().map(|at| system(envelope.text(at))).transpose()?;
+        let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
+        Ok(FixedContent { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
+    }
+
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+        let place = || format!("messages[{index}]");
+        let mut node = Node::parse(item).ok_or_else(|| ParseError::field(place(), "not JSON"))?;
+        if let Some(content) = node.get_mut("content") {
+            settle_content(content, "text");
+            settle_results(content);
+        }
+        node.write(out);
+        Ok(())
+    }
+
+    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+        render::render(envelope, edited)
+    }
+
+    fn stream_parser(&self) -> Box<dyn StreamParser> {
+        Box::<stream_parser::MessagesStreamParser>::default()
+    }
+
+    fn stream_merger(&self) -> Box<dyn StreamMerger> {
+        Box::<stream_merger::MessagesStreamMerger>::default()
+    }
+
+    fn answer(&self, body: &[u8]) -> Option<PartialResponse> {
+        stream_parser::whole(std::str::from_utf8(body).ok()?)
+    }
+
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+        collect::collect(events)
+    }
+
+    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+        hidden::step(answer)
+    }
+
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+        hidden::with_text_before(item, text)
+    }
+
+    fn with_calls_of(&self, items: Vec<String>, calls: &[crate::edit::PartialToolCall]) -> Vec<String> {
+        let mut calls = calls.iter();
+        let items = items.into_iter();
+        items.map(|item| hidden::with_calls_of(&item, &mut calls).unwrap_or(item)).collect()
+    }
+
+    fn results(&self, answered: &[Answered]) -> Vec<String> {
+        hidden::results(answered)
+    }
+
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+        hidden::without_calls(answer, tool)
+    }
+
+    fn error(&self, fault: &GatewayError) -> Bytes {
+        errors::body(fault).into()
+    }
+
+    fn error_event(&self, fault: &GatewayError) -> Bytes {
+        format!("event: error\ndata: {}\n\n", errors::body(fault)).into()
+    }
+}
+
+/// What tools answered may be written as text or as blocks, too.
+fn settle_results(content: &mut Node<'_>) {
+    let Node::List(blocks) = content else { return };
+    let is_result = |block: &Node<'_>| block.get("type").and_then(Node::as_text) == Some("tool_result");
+    for block in blocks.iter_mut().filter(|block| is_result(block)) {
+        if let Some(content) = block.get_mut("content") {
+            settle_content(content, "text");
+        }
+    }
+}
+
+/// The system prompt: a text, or blocks of text. What is another with every request is no part of it.
+fn system(raw: &str) -> Result<String, ParseError> {
+    if let Some(text) = string(raw) {
+        return Ok(text);
+    }
+    let blocks =
+        elements(raw).ok_or_else(|| ParseError::field("system", "`system` must be a string or a list"))?;
+    let texts = blocks.into_iter().filter_map(|block| string(field(&fields(block)?, "text")?));
+    let texts = texts.filter(|text: &String| !is_volatile(text));
+    Ok(texts.collect::<Vec<String>>().join("\n\n"))
+}
+
+/// The schema of a client's tool that has none.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// The tools. Those that Anthropic's servers run have no schema: what is known of them is all that counts.
+fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
+    let tools = elements(raw).ok_or_else(|| ParseError::field("tools", "`tools` must be a list"))?;
+    let spec = |(index, tool): (usize, &str)| {
+        let bad = |what| ParseError::field(format!("tools[{index}]"), what);
+        let fields = fields(tool).ok_or_else(|| bad("a tool must be an object"))?;
+        let text = |name| field(&fields, name).and_then(string);
+        let name = text("name").ok_or_else(|| bad("`name` is missing"))?;
+        let is_clients = matches!(text("type").as_deref(), None | Some("custom"));
+        let unsaid = if is_clients { NO_PARAMETERS } else { tool };
+        let parameters =
+            field(&fields, "input_schema").filter(|raw| *raw != "null").unwrap_or(unsaid).to_owned();
+        Ok(ToolSpec {
+            name,
+            description: text("description").unwrap_or_default(),
+            parameters: RawJson(parameters),
+            read_only: false,
+            poll: false,
+            source: "client".to_owned(),
+        })
+    };
+    tools.into_iter().enumerate().map(spec).collect()
+}
+
+/// A text part, unless there is nothing to say.
+fn text(text: String) -> Option<Part> {
+    let text = crate::edit::ephemeral::without_notices(&text).unwrap_or(text);
+    (!text.is_empty()).then(|| Part::text(text))
+}
+
+/// Returns whether the model may, must or must not ask for a tool.
+///
+/// # Errors
+/// [`ParseError`] if that is said in a way that no other dialect has.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad =
+        || ParseError::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    let said = fields(raw).ok_or_else(bad)?;
+    let text = |name| field(&said, name).and_then(string);
+    match text("type").as_deref() {
+        Some("auto") => Ok(ToolChoice::Auto),
+        Some("none") => Ok(ToolChoice::None),
+        Some("any") => Ok(ToolChoice::Required),
+        Some("tool") => text("name").map(ToolChoice::Named).ok_or_else(bad),
+        _ => Err(bad()),
+    }
+}
+
+/// The answer to `/v1/messages/count_tokens`.
+pub fn count(input_tokens: u64) -> Bytes {
+    serde_json::json!({ "input_tokens": input_tokens }).to_string().into()
+}

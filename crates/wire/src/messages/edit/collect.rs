@@ -1,0 +1,116 @@
+//! The whole answer that a stream's events make.
+
+use bytes::Bytes;
+
+use super::item::Block;
+use crate::edit::json::{elements, field, fields, quoted, string, with_field};
+use crate::sse::SseEvent;
+
+/// The answer; `None` if the events end before it does.
+pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
+    let mut answer = Answer::default();
+    for raw in events {
+        answer.take(&SseEvent::parse(raw).data);
+    }
+    answer.finish().map(Bytes::from)
+}
+
+#[derive(Default)]
+struct Answer {
+    message: Option<String>,
+    usage: Option<String>,
+    blocks: Vec<Growing>,
+    over: bool,
+}
+
+/// A block as it was begun, and what was added to it.
+#[derive(Default)]
+struct Growing {
+    index: u64,
+    raw: String,
+    text: String,
+    thinking: String,
+    signature: String,
+    input: String,
+    citations: Vec<String>,
+}
+
+impl Answer {
+    fn take(&mut self, data: &str) -> Option<()> {
+        let said = fields(data)?;
+        let kind = field(&said, "type").and_then(string)?;
+        match kind.as_str() {
+            "message_start" => {
+                let message = field(&said, "message")?;
+                let usage = fields(message).and_then(|said| field(&said, "usage").map(str::to_owned));
+                *self = Self { message: Some(message.to_owned()), usage, ..Self::default() };
+            }
+            "content_block_start" => {
+                let index = field(&said, "index")?.parse().ok()?;
+                let raw = field(&said, "content_block")?.to_owned();
+                self.blocks.push(Growing { index, raw, ..Growing::default() });
+            }
+            "content_block_delta" => self.grow(field(&said, "index")?, field(&said, "delta")?)?,
+            "message_delta" => {
+                for (name, value) in fields(field(&said, "delta")?)? {
+                    self.message = with_field(self.message.as_deref()?, &name, value);
+                }
+                for (name, value) in fields(field(&said, "usage").unwrap_or("{}"))? {
+                    self.usage = with_field(self.usage.as_deref().unwrap_or("{}"), &name, value);
+                }
+            }
+            "message_stop" => self.over = true,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn grow(&mut self, index: &str, delta: &str) -> Option<()> {
+        let index: u64 = index.parse().ok()?;
+        let block = self.blocks.iter_mut().rev().find(|block| block.index == index)?;
+        let delta = fields(delta)?;
+        let text = |name| field(&delta, name).and_then(string).unwrap_or_default();
+        block.text.push_str(&text("text"));
+        block.thinking.push_str(&text("thinking"));
+        block.signature.push_str(&text("signature"));
+        block.input.push_str(&text("partial_json"));
+        block.citations.extend(field(&delta, "citation").map(str::to_owned));
+        Some(())
+    }
+
+    fn finish(self) -> Option<String> {
+        let message = self.message.filter(|_| self.over)?;
+        let blocks: Vec<String> = self.blocks.into_iter().filter_map(Growing::finish).collect();
+        let message = with_field(&message, "content", &format!("[{}]", blocks.join(",")))?;
+        match self.usage {
+            Some(usage) => with_field(&message, "usage", &usage),
+            None => Some(message),
+        }
+    }
+}
+
+impl Growing {
+    fn finish(self) -> Option<String> {
+        let mut whole = self.raw.clone();
+        let begun = Block::read(&self.raw)?;
+        for (name, more) in [("text", self.text), ("thinking", self.thinking), ("signature", self.signature)]
+        {
+            if !more.is_empty() {
+                let said = format!("{}{more}", begun.text(name).unwrap_or_default());
+                whole = with_field(&whole, name, &quoted(&said))?;
+            }
+        }
+        // Arguments that the model did not finish stay as far as they came.
+        if !self.input.is_empty() {
+            let is_json = fields(&self.input).is_some();
+            let input = if is_json { self.input } else { quoted(&self.input) };
+            whole = with_field(&whole, "input", &input)?;
+        }
+        if !self.citations.is_empty() {
+            let begun = field(&begun.fields, "citations").and_then(elements).unwrap_or_default();
+            let all: Vec<&str> = begun.into_iter().chain(self.citations.iter().map(String::as_str)).collect();
+            whole = with_field(&whole, "citations", &format!("[{}]", all.join(",")))?;
+        }
+        Some(whole)
+    }
+}

@@ -1,0 +1,205 @@
+//! Calls that the client is not shown, as this dialect writes them.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::item::{Block, Content, Item};
+use crate::edit::hidden::{Answered, ModelStep, Replay, object, single_out, without_said};
+use crate::edit::insertion::InsertionPoint;
+use crate::edit::json::{elements, field, fields, quoted, string, with_field};
+use crate::edit::{Envelope, PartialToolCall};
+use longhaul_core::message::ToolSpec;
+
+/// The tool as this dialect has it.
+pub(super) fn tool(spec: &ToolSpec) -> String {
+    format!(
+        r#"{{"name":{},"description":{},"input_schema":{}}}"#,
+        quoted(&spec.name),
+        quoted(&spec.description),
+        spec.parameters.as_str()
+    )
+}
+
+/// The model's message in a whole answer. A text that says nothing is refused in a request.
+pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
+    let said = fields(std::str::from_utf8(answer).ok()?)?;
+    if field(&said, "type").and_then(string)? != "message" {
+        return None;
+    }
+    let blocks: Vec<Block<'_>> =
+        elements(field(&said, "content")?)?.into_iter().filter_map(Block::read).collect();
+    let says = |block: &&Block<'_>| {
+        block.kind != "text" || block.text("text").is_some_and(|text| !text.trim().is_empty())
+    };
+    let calls = blocks.iter().filter(|block| block.kind == "tool_use").map(call).collect();
+    let content: Vec<&str> = blocks.iter().filter(says).map(|block| block.raw).collect();
+    Some(ModelStep { items: vec![message("assistant", &content)], calls })
+}
+
+fn call(block: &Block<'_>) -> PartialToolCall {
+    let text = |name| block.text(name).unwrap_or_default();
+    let arguments = field(&block.fields, "input").unwrap_or("{}").to_owned();
+    PartialToolCall { id: text("id"), name: text("name"), arguments }
+}
+
+/// The model's message with its calls as they are given here: ids and arguments.
+pub(super) fn with_calls_of(
+    message: &str,
+    calls: &mut dyn Iterator<Item = &PartialToolCall>,
+) -> Option<String> {
+    let item = Item::read(message, 0).ok()?;
+    let Content::Blocks(blocks) = &item.content else { return None };
+    let mut all = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let given = if block.kind == "tool_use" { calls.next() } else { None };
+        all.push(match given {
+            Some(given) => {
+                let raw = with_field(block.raw, "id", &quoted(&given.id))?;
+                with_field(&raw, "input", object(&given.arguments))?
+            }
+            None => block.raw.to_owned(),
+        });
+    }
+    with_field(message, "content", &format!("[{}]", all.join(",")))
+}
+
+fn message(role: &str, content: &[&str]) -> String {
+    format!(r#"{{"role":"{role}","content":[{}]}}"#, content.join(","))
+}
+
+fn result(answered: &Answered) -> String {
+    let failed = if answered.failed { r#","is_error":true"# } else { "" };
+    let (id, text) = (quoted(&answered.call.id), quoted(&answered.result));
+    format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}{failed}}}"#)
+}
+
+/// The message that answers calls.
+pub(super) fn results(answered: &[Answered]) -> Vec<String> {
+    let blocks: Vec<String> = answered.iter().map(result).collect();
+    vec![message("user", &blocks.iter().map(String::as_str).collect::<Vec<_>>())]
+}
+
+/// An answer without the calls of a tool.
+pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
+    let answer = std::str::from_utf8(answer).ok()?;
+    let blocks = elements(field(&fields(answer)?, "content")?)?;
+    let is_kept = |raw: &&str| {
+        let block = Block::read(raw);
+        block.is_none_or(|block| block.kind != "tool_use" || block.text("name").as_deref() != Some(tool))
+    };
+    let kept: Vec<&str> = blocks.into_iter().filter(is_kept).collect();
+    with_field(answer, "content", &format!("[{}]", kept.join(","))).map(Bytes::from)
+}
+
+/// A message with text before its own.
+pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
+    let item = Item::read(message, 0).ok()?;
+    let Content::Blocks(blocks) = &item.content else { return None };
+    let mut all: Vec<String> = blocks.iter().map(|block| block.raw.to_owned()).collect();
+    match blocks.iter().position(|block| block.kind == "text") {
+        Some(at) => {
+            let own = blocks[at].text("text").unwrap_or_default();
+            all[at] = with_field(blocks[at].raw, "text", &quoted(&format!("{text}{own}")))?;
+        }
+        None => {
+            let at = blocks.iter().position(|block| block.kind == "tool_use").unwrap_or(blocks.len());
+            all.insert(at, format!(r#"{{"type":"text","text":{}}}"#, quoted(text)));
+        }
+    }
+    with_field(message, "content", &format!("[{}]", all.join(",")))
+}
+
+/// Puts the calls back, and their results before those of the client's calls.
+pub(super) fn replay(envelope: &Envelope, slots: &mut Vec<InsertionPoint>, replays: &[Replay]) {
+    for replay in replays {
+        let next = single_out(envelope, slots, replay.at + 1);
+        let answers = next.and_then(|(_, message)| with_results(&message, replay));
+        let step = single_out(envelope, slots, replay.at);
+        let step = step.and_then(|(at, message)| Some((at, with_calls(&message, replay)?)));
+        let (Some((at, step)), Some(answers)) = (step, answers) else { continue };
+        slots[at] = InsertionPoint::Change(replay.at, step);
+        if let Some((behind, _)) = single_out(envelope, slots, replay.at + 1) {
+            slots[behind] = InsertionPoint::Change(replay.at + 1, answers);
+        }
+        slots.splice(at..at, replay.rounds.iter().cloned().map(InsertionPoint::Own));
+    }
+}
+
+fn with_calls(message: &str, replay: &Replay) -> Option<String> {
+    let item = Item::read(message, replay.at).ok()?;
+    let Content::Blocks(blocks) = &item.content else { return None };
+    let is_call = |block: &&Block<'_>| block.kind == "tool_use";
+    let ids: Vec<String> =
+        blocks.iter().filter(is_call).map(|block| block.text("id").unwrap_or_default()).collect();
+    if !replay.is_of(&ids) || item.role != "assistant" {
+        return None;
+    }
+    let own = without_rounds(blocks, replay.shown_rounds());
+    let all = replay.woven(own, |call| {
+        let (id, name) = (quoted(&call.id), quoted(&call.name));
+        format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{}}}"#, object(&call.arguments))
+    });
+    with_field(message, "content", &format!("[{}]", all.join(",")))
+}
+
+/// The client's copy of a step without what earlier steps of the same answer have said: to the client it is one message.
+/// Each block with whether it is a call.
+fn without_rounds(blocks: &[Block<'_>], rounds: &[String]) -> Vec<(bool, String)> {
+    let is_call = |block: &Block<'_>| block.kind == "tool_use";
+    let mut said: VecDeque<String> = rounds.iter().flat_map(|round| said_in(round)).collect();
+    let mut all: Vec<(bool, String)> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let raw = block.raw.to_owned();
+        if is_call(block) {
+            all.push((true, raw));
+            continue;
+        }
+        if let Some(at) = said.iter().position(|said| *said == words(block)) {
+            // What stands before it was said before it.
+            all.retain(|(is_call, _)| *is_call);
+            said.drain(..=at);
+            continue;
+        }
+        let text = if block.kind == "text" { block.text("text") } else { None };
+        let rest = text.as_deref().and_then(|text| without_said(text, &mut said));
+        match rest {
+            Some("") => {}
+            Some(rest) => all.push((false, with_field(&raw, "text", &quoted(rest)).unwrap_or(raw))),
+            None => all.push((false, raw)),
+        }
+    }
+    all
+}
+
+/// What a block says, however it is written.
+fn words(block: &Block<'_>) -> String {
+    let names = ["text", "signature", "data", "thinking"];
+    names.into_iter().find_map(|name| block.text(name).filter(|text| !text.is_empty())).unwrap_or_default()
+}
+
+/// What a step of the model's says, but its calls.
+fn said_in(round: &str) -> Vec<String> {
+    let Ok(item) = Item::read(round, 0) else { return Vec::new() };
+    match &item.content {
+        Content::Blocks(blocks) if item.role == "assistant" => {
+            let said = blocks.iter().filter(|block| block.kind != "tool_use").map(words);
+            said.filter(|words| !words.trim().is_empty()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn with_results(message: &str, replay: &Replay) -> Option<String> {
+    let item = Item::read(message, replay.at + 1).ok()?;
+    if item.role != "user" {
+        return None;
+    }
+    let ours = replay.hidden.iter().map(|(_, answered)| result(answered));
+    let theirs = match &item.content {
+        Content::Text(text) => vec![format!(r#"{{"type":"text","text":{}}}"#, quoted(text))],
+        Content::Blocks(blocks) => blocks.iter().map(|block| block.raw.to_owned()).collect(),
+    };
+    let all: Vec<String> = ours.chain(theirs).collect();
+    with_field(message, "content", &format!("[{}]", all.join(",")))
+}

@@ -1,0 +1,204 @@
+//! What one message of a request says.
+
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_arguments};
+use longhaul_core::plan::MARK;
+
+use super::text;
+use crate::edit::json::{elements, field, fields, string};
+use crate::edit::{ParseError, Segment, ephemeral, media};
+
+/// How texts begin that clients put in a person's place although nobody typed them (Claude Code, seen 2026-05).
+pub const NOTES: [&str; 6] = [
+    "<system-reminder>",
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<command-name>",
+    "This session is being continued from a previous conversation",
+];
+
+/// One block of content, as far as every reader of it wants to know.
+pub(super) struct Block<'a> {
+    pub(super) raw: &'a str,
+    pub(super) kind: String,
+    pub(super) fields: Vec<(std::borrow::Cow<'a, str>, &'a str)>,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn read(raw: &'a str) -> Option<Self> {
+        let fields = fields(raw)?;
+        let kind = string(field(&fields, "type")?)?;
+        Some(Self { raw, kind, fields })
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        field(&self.fields, name).and_then(string)
+    }
+
+    pub(super) fn is_result(&self) -> bool {
+        self.kind == "tool_result"
+    }
+}
+
+/// A message's content: where it stands and what it is.
+pub(super) enum Content<'a> {
+    Text(String),
+    Blocks(Vec<Block<'a>>),
+}
+
+/// A message taken apart.
+pub(super) struct Item<'a> {
+    pub(super) role: String,
+    /// The content as it stands in the item.
+    pub(super) raw_content: &'a str,
+    pub(super) content: Content<'a>,
+}
+
+impl<'a> Item<'a> {
+    /// # Errors
+    /// [`ParseError`] if it is no message.
+    pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
+        let bad = |what: &str| ParseError::field(format!("messages[{index}]"), what);
+        let fields = fields(item).ok_or_else(|| bad("a message must be an object"))?;
+        let role = field(&fields, "role").and_then(string).ok_or_else(|| bad("`role` is missing"))?;
+        if !matches!(role.as_str(), "user" | "assistant" | "system") {
+            return Err(bad(&format!("unknown role `{role}`")));
+        }
+        let raw_content = field(&fields, "content").ok_or_else(|| bad("`content` is missing"))?;
+        let content = match string(raw_content) {
+            Some(text) => Content::Text(text),
+            None => {
+                let blocks = elements(raw_content);
+                let blocks = blocks.ok_or_else(|| bad("`content` must be a string or a list"))?;
+                let read = |(at, block)| {
+                    let place = format!("messages[{index}].content[{at}]");
+                    Block::read(block)
+                        .ok_or_else(|| ParseError::field(place, "a block must be an object with a `type`"))
+                };
+                Content::Blocks(blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Self { role, raw_content, content })
+    }
+}
+
+/// The pieces of a message: one for each result, in order, then one for everything else.
+///
+/// # Errors
+/// [`ParseError`] if it is no message.
+pub(super) fn segments(item: &str, index: usize) -> Result<Vec<Segment>, ParseError> {
+    let item = Item::read(item, index)?;
+    let blocks = match item.content {
+        Content::Text(said) => {
+            let parts: Vec<Part> = text(said).into_iter().collect();
+            return Ok(spoken(&item.role, parts).into_iter().collect());
+        }
+        Content::Blocks(blocks) => blocks,
+    };
+    let place = |at: usize| format!("messages[{index}].content[{at}]");
+    let (mut pieces, mut parts) = (Vec::new(), Vec::new());
+    for (at, block) in blocks.iter().enumerate() {
+        if block.is_result() && item.role == "user" {
+            pieces.push(result(block, &place(at))?);
+        } else {
+            parts.extend(part(block, item.role == "assistant", &place(at))?);
+        }
+    }
+    pieces.extend(spoken(&item.role, parts));
+    Ok(pieces)
+}
+
+/// `None` if nothing is said.
+fn spoken(role: &str, parts: Vec<Part>) -> Option<Segment> {
+    if parts.is_empty() {
+        return None;
+    }
+    Some(match role {
+        "assistant" => Segment::Assistant(parts),
+        "system" => Segment::System(parts),
+        _ if parts.iter().all(is_note) => Segment::Note(parts),
+        _ => Segment::Typed(parts),
+    })
+}
+
+fn is_note(part: &Part) -> bool {
+    let said = part.as_text().map(str::trim_start);
+    said.is_some_and(|text| text.starts_with(MARK) || NOTES.iter().any(|note| text.starts_with(note)))
+}
+
+fn result(block: &Block<'_>, place: &str) -> Result<Segment, ParseError> {
+    let call = block.text("tool_use_id");
+    let call = call.ok_or_else(|| ParseError::field(place, "`tool_use_id` is missing"))?;
+    let failed = field(&block.fields, "is_error") == Some("true");
+    let content = match field(&block.fields, "content") {
+        None | Some("null") => Vec::new(),
+        Some(raw) => match (string(raw), elements(raw)) {
+            (Some(said), _) => text(said).into_iter().collect(),
+            (None, Some(blocks)) => {
+                let mut content = Vec::new();
+                for raw in blocks {
+                    let bad = || ParseError::field(place, "`content` has a block that is none");
+                    content.extend(part(&Block::read(raw).ok_or_else(bad)?, false, place)?);
+                }
+                content
+            }
+            (None, None) => return Err(ParseError::field(place, "`content` must be a string or a list")),
+        },
+    };
+    Ok(Segment::Result { call, failed, content })
+}
+
+/// One block as a part. `None` if it says nothing.
+fn part(block: &Block<'_>, by_model: bool, place: &str) -> Result<Option<Part>, ParseError> {
+    let native = || RawJson(block.raw.to_owned());
+    Ok(match block.kind.as_str() {
+        "text" => {
+            let said = block.text("text").ok_or_else(|| ParseError::field(place, "`text` is missing"))?;
+            if ephemeral::is_volatile(&said) { None } else { text(said) }
+        }
+        "thinking" if by_model => {
+            let text = block.text("thinking").unwrap_or_default();
+            Some(Part::Reasoning(Reasoning { text, native: Some(native()) }))
+        }
+        "redacted_thinking" if by_model => {
+            Some(Part::Reasoning(Reasoning { text: String::new(), native: Some(native()) }))
+        }
+        "tool_use" if by_model => {
+            let bad = |what| ParseError::field(place, what);
+            let id = block.text("id").ok_or_else(|| bad("`id` is missing"))?;
+            Some(Part::ToolCall(ToolCall {
+                call_id: CallId::new(id.as_str()),
+                name: block.text("name").ok_or_else(|| bad("`name` is missing"))?,
+                arguments: given_arguments(field(&block.fields, "input").unwrap_or_default()).to_owned(),
+                provider_id: Some(id),
+                native: None,
+            }))
+        }
+        "image" | "document" => Some(sourced(block, place)?),
+        kind => Some(Part::Opaque(Opaque { kind: kind.to_owned(), native: native() })),
+    })
+}
+
+/// A picture or a file: its bytes, a text, or where it is.
+fn sourced(block: &Block<'_>, place: &str) -> Result<Part, ParseError> {
+    let bad = |what: &str| ParseError::field(place, what);
+    let source = field(&block.fields, "source").and_then(fields).ok_or_else(|| bad("`source` is missing"))?;
+    let text = |name| field(&source, name).and_then(string);
+    let default = if block.kind == "image" { "image/png" } else { "application/pdf" };
+    let media_type = text("media_type").unwrap_or_else(|| default.to_owned());
+    let title = block.text("title");
+    match (text("type").as_deref(), text("data")) {
+        (Some("base64"), Some(data)) => {
+            media::encoded(&media_type, title, &data).ok_or_else(|| bad("`data` is not base64"))
+        }
+        (Some("text"), Some(data)) => Ok(Part::text(data)),
+        _ => match text("url").or_else(|| text("file_id")) {
+            Some(address) => Ok(media::linked(&media_type, title, &address)),
+            None => {
+                let native = RawJson(block.raw.to_owned());
+                Ok(Part::Opaque(Opaque { kind: block.kind.clone(), native }))
+            }
+        },
+    }
+}

@@ -1,0 +1,258 @@
+//! A request with changes: the client's own bytes wherever nothing was changed.
+
+use super::hidden;
+use super::item::{Block, Content, Item};
+use crate::edit::insertion::{InsertionPoint, RolePolicy, Speaker, pop, settle, write};
+use crate::edit::json::{quoted, with_field};
+use crate::edit::patch::Patch;
+use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use bytes::Bytes;
+
+/// The request with `edited`'s changes.
+///
+/// # Errors
+/// [`ParseError`] if a change cannot be expressed.
+pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    let mut patch = Patch::default();
+    patch.scalars(envelope, edited, "max_tokens");
+    if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
+        patch.add("add_generation_prompt", "false");
+        patch.add("continue_final_message", "true");
+    }
+    if let Some(tool) = &edited.tool {
+        patch.add_tool(envelope, &hidden::tool(tool));
+    }
+    if edited.forbids_calls {
+        patch.forbid_calls(envelope, r#"{"type":"none"}"#);
+    }
+    if edited.changes_items() {
+        let whole = [RenderOp::Keep(0..envelope.items.len())];
+        let steps = edited.steps.as_deref().unwrap_or(&whole);
+        let mut messages = settle(envelope, place(envelope, steps)?, &Rules)?;
+        hidden::replay(envelope, &mut messages, &edited.replays);
+        messages.extend(edited.rounds.iter().cloned().map(InsertionPoint::Own));
+        if let Some(prefill) = &edited.prefill {
+            begin_answer(envelope, &mut messages, prefill)?;
+            messages
+                .extend(edited.asks_to_go_on.then(|| InsertionPoint::Own(Rules.own(&[GO_ON.to_owned()]))));
+        }
+        patch.replace(envelope.items_at.clone(), write(envelope, messages));
+    }
+    Ok(patch.apply(&envelope.bytes))
+}
+
+fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>, ParseError> {
+    let mut slots = Vec::with_capacity(steps.len());
+    for step in steps {
+        match step {
+            RenderOp::Keep(range) if range.end > envelope.items.len() => {
+                return Err(ParseError::field("messages", format!("there is no message {}", range.end)));
+            }
+            RenderOp::Keep(range) if range.is_empty() => {}
+            RenderOp::Keep(range) => slots.push(InsertionPoint::Keep(range.clone())),
+            RenderOp::Change { item, fates } => {
+                slots.extend(change(envelope, *item, fates)?.map(|text| InsertionPoint::Change(*item, text)));
+            }
+            RenderOp::Rewrite { item, text } => slots.push(InsertionPoint::Change(*item, text.clone())),
+            RenderOp::Say(text) => slots.push(InsertionPoint::Say(text.clone())),
+        }
+    }
+    Ok(slots)
+}
+
+/// The message with those pieces. `None` if none is left.
+fn change(envelope: &Envelope, index: usize, fates: &[SegmentEdit]) -> Result<Option<String>, ParseError> {
+    let raw = envelope.item(index);
+    let item = Item::read(raw, index)?;
+    let wrong = || ParseError::field(format!("messages[{index}]"), "the change does not fit the message");
+    let blocks = match &item.content {
+        Content::Text(_) => {
+            return match fates {
+                [SegmentEdit::Keep] => Ok(Some(raw.to_owned())),
+                [SegmentEdit::Show(text)] => {
+                    with_field(raw, "content", &quoted(text)).map(Some).ok_or_else(wrong)
+                }
+                [SegmentEdit::Drop] => Ok(None),
+                _ => Err(wrong()),
+            };
+        }
+        Content::Blocks(blocks) => blocks,
+    };
+    let has_results = item.role == "user";
+    let results = if has_results { blocks.iter().filter(|block| block.is_result()).count() } else { 0 };
+    if fates.len() < results || fates.len() > results + 1 {
+        return Err(wrong());
+    }
+    let (mut answered, rest) = (fates.iter(), fates.get(results));
+    let mut content: Vec<String> = Vec::new();
+    let mut shown = false;
+    for block in blocks {
+        if has_results && block.is_result() {
+            content.extend(result(block, answered.next().unwrap_or(&SegmentEdit::Keep)).ok_or_else(wrong)?);
+            continue;
+        }
+        match rest {
+            None | Some(SegmentEdit::Keep) => content.push(block.raw.to_owned()),
+            Some(SegmentEdit::Drop) => {}
+            Some(SegmentEdit::Show(text)) if !shown => {
+                shown = true;
+                content.push(text_block(text));
+            }
+            Some(SegmentEdit::Show(_)) => {}
+        }
+    }
+    if content.is_empty() {
+        return Ok(None);
+    }
+    with_field(raw, "content", &format!("[{}]", content.join(","))).map(Some).ok_or_else(wrong)
+}
+
+/// A result with its fate. The outer `None` if it is no object.
+fn result(block: &Block<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
+    match fate {
+        SegmentEdit::Keep => Some(Some(block.raw.to_owned())),
+        SegmentEdit::Drop => Some(None),
+        SegmentEdit::Show(text) => with_field(block.raw, "content", &quoted(text)).map(Some),
+    }
+}
+
+fn text_block(text: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
+}
+
+/// How messages of this dialect are put together.
+struct Rules;
+
+impl RolePolicy for Rules {
+    fn speaker(&self, message: &str, index: usize) -> Result<Speaker, ParseError> {
+        Ok(match role(message, index)?.as_str() {
+            "user" => Speaker::Person,
+            "system" => Speaker::System,
+            _ => Speaker::Other,
+        })
+    }
+
+    fn with(&self, message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
+        merged(message, index, said, before)
+    }
+
+    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
+        let (mut results, mut own) = parts_of(first, index)?;
+        let (more_results, more) = parts_of(second, index)?;
+        results.extend(more_results);
+        own.extend(more);
+        with_blocks(first, index, &[results, own].concat())
+    }
+
+    fn spoken(&self, first: &str, second: &str) -> Option<String> {
+        let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
+        let more = said_by_model(second)?;
+        // Reasoning must come first.
+        let thinks =
+            |blocks: &[(String, String)]| blocks.first().is_some_and(|(kind, _)| kind.ends_with("thinking"));
+        if thinks(&more) && !thinks(&said) {
+            return None;
+        }
+        let raw: Vec<String> = said.into_iter().chain(more).map(|(_, raw)| raw).collect();
+        with_blocks(second, 0, &raw).ok()
+    }
+
+    fn own(&self, said: &[String]) -> String {
+        let blocks: Vec<String> = said.iter().map(|text| text_block(text)).collect();
+        format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(","))
+    }
+
+    fn system_follows_person(&self) -> bool {
+        true
+    }
+}
+
+fn role(message: &str, index: usize) -> Result<String, ParseError> {
+    Item::read(message, index).map(|item| item.role)
+}
+
+/// The blocks of a message of the model's, each with its kind.
+fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
+    let item = Item::read(message, 0).ok().filter(|item| item.role == "assistant")?;
+    Some(match item.content {
+        Content::Text(text) if text.trim().is_empty() => Vec::new(),
+        Content::Text(text) => vec![("text".to_owned(), text_block(&text))],
+        Content::Blocks(blocks) => {
+            blocks.into_iter().map(|block| (block.kind, block.raw.to_owned())).collect()
+        }
+    })
+}
+
+/// A person's message with more said in it: before its own words, but behind results, which must come first.
+fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
+    let (results, own) = parts_of(message, index)?;
+    let said = said.iter().map(|text| text_block(text));
+    let blocks: Vec<String> = match before {
+        true => results.into_iter().chain(said).chain(own).collect(),
+        false => results.into_iter().chain(own).chain(said).collect(),
+    };
+    with_blocks(message, index, &blocks)
+}
+
+/// The results in a message, and the other blocks.
+fn parts_of(message: &str, index: usize) -> Result<(Vec<String>, Vec<String>), ParseError> {
+    let item = Item::read(message, index)?;
+    Ok(match &item.content {
+        Content::Text(_) => (Vec::new(), vec![format!(r#"{{"type":"text","text":{}}}"#, item.raw_content)]),
+        Content::Blocks(blocks) => {
+            let (results, own): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.is_result());
+            let raw = |blocks: Vec<&Block<'_>>| blocks.iter().map(|block| block.raw.to_owned()).collect();
+            (raw(results), raw(own))
+        }
+    })
+}
+
+fn with_blocks(message: &str, index: usize, blocks: &[String]) -> Result<String, ParseError> {
+    with_field(message, "content", &format!("[{}]", blocks.join(",")))
+        .ok_or_else(|| ParseError::field(format!("messages[{index}]"), "a message must be an object"))
+}
+
+/// The answer's beginning as the last message. Anthropic's own servers refuse one that ends with whitespace.
+fn begin_answer(
+    envelope: &Envelope,
+    slots: &mut Vec<InsertionPoint>,
+    prefill: &Prefill,
+) -> Result<(), ParseError> {
+    let begun = prefill.text.trim_end();
+    if begun.is_empty() {
+        return Ok(());
+    }
+    match pop(envelope, slots) {
+        // The client itself has begun the answer.
+        Some(InsertionPoint::Change(index, text)) if role(&text, index)? == "assistant" => {
+            slots.push(InsertionPoint::Change(index, continued(&text, index, begun)?));
+        }
+        other => {
+            slots.extend(other);
+            slots.push(InsertionPoint::Own(format!(r#"{{"role":"assistant","content":{}}}"#, quoted(begun))));
+        }
+    }
+    Ok(())
+}
+
+/// The model's message with more text at its end.
+fn continued(message: &str, index: usize, more: &str) -> Result<String, ParseError> {
+    let item = Item::read(message, index)?;
+    let content = match &item.content {
+        Content::Text(text) => quoted(&format!("{text}{more}")),
+        Content::Blocks(blocks) => {
+            let mut raw: Vec<String> = blocks.iter().map(|block| block.raw.to_owned()).collect();
+            let last = blocks.last().filter(|block| block.kind == "text");
+            match last.and_then(|block| Some((block, block.text("text")?))) {
+                Some((block, text)) => {
+                    raw.pop();
+                    raw.extend(with_field(block.raw, "text", &quoted(&format!("{text}{more}"))));
+                }
+                None => raw.push(text_block(more)),
+            }
+            format!("[{}]", raw.join(","))
+        }
+    };
+    with_field(message, "content", &content)
+        .ok_or_else(|| ParseError::field(format!("messages[{index}]"), "a message must be an object"))
+}

@@ -1,0 +1,348 @@
+//! One answer of several streams.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::stream_parser::{MessagesStreamParser, Payload};
+use crate::edit::json::{field, fields, place, quoted, string, with_field};
+use crate::edit::repetition_filter::RepetitionFilter;
+use crate::edit::{PartialResponse, StreamMerger};
+use crate::sse::SseEvent;
+
+/// Makes one answer. Blocks are numbered as the client sees them; a text that was left goes on in the same block.
+#[derive(Debug, Default)]
+pub(super) struct MessagesStreamMerger {
+    reader: MessagesStreamParser,
+    /// Whether a stream was left: from then on numbers may differ.
+    continued: bool,
+    has_start: bool,
+    /// Blocks that the client has seen the beginning of.
+    blocks: u64,
+    /// The block that is open at the client's, by its number there, and whether it is text.
+    open: Option<(u64, bool)>,
+    /// The number of the present stream's open block.
+    theirs: Option<u64>,
+    /// The end of a text block, and the end of the answer, until it is known whether they are.
+    held: Vec<Vec<u8>>,
+    echo: RepetitionFilter,
+    /// The tool whose calls are not shown, and the present stream's numbers of those.
+    unseen: Option<&'static str>,
+    hidden: BTreeSet<u64>,
+}
+
+impl StreamMerger for MessagesStreamMerger {
+    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+        let event = SseEvent::parse(raw);
+        if event.is_error() {
+            self.reader.fail(&event.data);
+            out.extend_from_slice(raw);
+            return;
+        }
+        let Some(payload) = Payload::read(&event.data) else {
+            out.extend_from_slice(raw);
+            return;
+        };
+        if self.is_hidden(&payload) {
+            return;
+        }
+        match payload.r#type.as_ref() {
+            "message_start" => self.start(&payload, raw, out),
+            "content_block_start" => self.begin(&payload, raw, &event.data, out),
+            "content_block_delta" => self.grow(&payload, raw, &event.data, out),
+            "content_block_stop" => self.stop(&payload, raw, &event.data, out),
+            "message_delta" | "message_stop" => {
+                self.reader.take(&payload);
+                self.held.push(raw.to_vec());
+            }
+            "error" => {
+                self.reader.fail(&event.data);
+                out.extend_from_slice(raw);
+            }
+            _ => out.extend_from_slice(raw),
+        }
+    }
+
+    fn go_on(&mut self, prefill: &str) {
+        self.continued = true;
+        self.held.clear();
+        self.theirs = None;
+        self.hidden.clear();
+        self.reader.go_on();
+        self.echo.expect_trimmed(prefill);
+    }
+
+    fn go_on_about(&mut self, said: &str, gap: &str) {
+        self.go_on("");
+        self.echo.expect_about(said, gap);
+    }
+
+    fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        if let Some((ours, true)) = self.open {
+            write_delta(ours, text, out);
+        }
+    }
+
+    fn hide(&mut self, tool: &'static str) {
+        self.unseen = Some(tool);
+    }
+
+    fn has_hidden(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    fn next_step(&mut self, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        self.held.retain(|raw| !is_end(raw));
+        self.close(out);
+        self.go_on("");
+    }
+
+    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !self.has_start {
+            return;
+        }
+        self.flush_echo(out);
+        let (ends, held) = std::mem::take(&mut self.held).into_iter().partition(|raw| is_end(raw));
+        self.held = held;
+        self.close(out);
+        let block = json!({"type": "text", "text": ""});
+        let begun = json!({"type": "content_block_start", "index": self.blocks, "content_block": block});
+        write("content_block_start", &begun.to_string(), out);
+        self.open = Some((self.blocks, true));
+        self.blocks += 1;
+        self.write_text(text, out);
+        self.close(out);
+        let ends: Vec<Vec<u8>> = ends;
+        self.held =
+            ends.into_iter().map(|raw| with_reason(&raw, "tool_use", "end_turn").unwrap_or(raw)).collect();
+    }
+
+    fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
+        self.flush_echo(out);
+        if self.echo.says_nothing() {
+            // What was about to come is missing.
+            let cut = |raw: Vec<u8>| with_reason(&raw, "end_turn", "max_tokens").unwrap_or(raw);
+            self.held = std::mem::take(&mut self.held).into_iter().map(cut).collect();
+        }
+        let held = std::mem::take(&mut self.held);
+        let is_over = held.iter().any(|raw| name(raw).is_some_and(|name| name == "message_delta"));
+        if !self.has_start {
+            return;
+        }
+        if !is_over {
+            self.held = held.into_iter().filter(|raw| !is_end(raw)).collect();
+            self.end_here(output_tokens_before, out);
+            return;
+        }
+        let named = |wanted: &str| held.iter().any(|raw| name(raw).is_some_and(|name| name == wanted));
+        let (is_closed, is_whole) = (named("content_block_stop"), named("message_stop"));
+        if !is_closed {
+            self.close(out);
+        }
+        for raw in &held {
+            match name(raw).as_deref() {
+                Some("message_delta") if self.continued => self.total(raw, output_tokens_before, out),
+                _ => out.extend_from_slice(raw),
+            }
+        }
+        self.open = None;
+        if !is_whole {
+            write("message_stop", &json!({"type": "message_stop"}).to_string(), out);
+        }
+    }
+
+    fn seen(&self) -> &PartialResponse {
+        use crate::edit::StreamParser as _;
+        self.reader.seen()
+    }
+}
+
+impl MessagesStreamMerger {
+    /// Returns whether an event is about a call that is not shown.
+    fn is_hidden(&mut self, payload: &Payload<'_>) -> bool {
+        let (Some(tool), Some(index)) = (self.unseen, payload.block()) else { return false };
+        let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
+        if begun.and_then(|block| block.name.as_deref()) == Some(tool) {
+            self.hidden.insert(index);
+        }
+        self.hidden.contains(&index)
+    }
+
+    fn start(&mut self, payload: &Payload<'_>, raw: &[u8], out: &mut Vec<u8>) {
+        if self.has_start {
+            self.reader.restart(payload.message.as_ref());
+            return;
+        }
+        self.has_start = true;
+        self.reader.take(payload);
+        out.extend_from_slice(raw);
+    }
+
+    fn begin(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+        let Some(block) = &payload.content_block else { return };
+        self.theirs = payload.block();
+        let is_text = block.r#type == "text";
+        // The end of a block that was left is forgotten: its text goes on.
+        if is_text && self.continued && self.held.is_empty() && self.open.is_some_and(|(_, text)| text) {
+            if let Some(text) = block.text.as_deref().filter(|text| !text.is_empty()) {
+                self.say(text, out);
+            }
+            return;
+        }
+        self.flush_echo(out);
+        self.close(out);
+        self.reader.take(payload);
+        self.open = Some((self.blocks, is_text));
+        self.blocks += 1;
+        self.number(payload, raw, data, self.blocks - 1, out);
+    }
+
+    fn grow(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+        let Some((ours, _)) = self.open else { return };
+        let text = payload.delta.as_ref().and_then(|delta| delta.text.as_deref());
+        if let (true, Some(text)) = (self.continued, text) {
+            self.say(text, out);
+            return;
+        }
+        self.reader.take(payload);
+        self.number(payload, raw, data, ours, out);
+    }
+
+    fn stop(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+        if payload.block() != self.theirs {
+            return;
+        }
+        let Some((ours, is_text)) = self.open else { return };
+        self.flush_echo(out);
+        self.theirs = None;
+        self.reader.take(payload);
+        let mut end = Vec::new();
+        self.number(payload, raw, data, ours, &mut end);
+        if is_text {
+            self.held.push(end);
+        } else {
+            self.open = None;
+            out.extend_from_slice(&end);
+        }
+    }
+
+    /// Text of a later stream.
+    fn say(&mut self, text: &str, out: &mut Vec<u8>) {
+        if let Some(new) = self.echo.pass(text) {
+            self.write_text(&new, out);
+        }
+    }
+
+    fn flush_echo(&mut self, out: &mut Vec<u8>) {
+        if let Some(rest) = self.echo.end() {
+            self.write_text(&rest, out);
+        }
+    }
+
+    fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        let Some((ours, _)) = self.open.filter(|_| !text.is_empty()) else { return };
+        self.reader.text(text);
+        write_delta(ours, text, out);
+    }
+
+    /// Closes the block that is open at the client's, if one is.
+    fn close(&mut self, out: &mut Vec<u8>) {
+        let held = std::mem::take(&mut self.held);
+        let Some((ours, _)) = self.open.take() else { return };
+        if held.is_empty() {
+            let end = json!({"type": "content_block_stop", "index": ours}).to_string();
+            write("content_block_stop", &end, out);
+        }
+        held.iter().for_each(|raw| out.extend_from_slice(raw));
+    }
+
+    /// The event with the block's number at the client's.
+    fn number(&self, payload: &Payload<'_>, raw: &[u8], data: &str, ours: u64, out: &mut Vec<u8>) {
+        let theirs = payload.index.filter(|_| payload.block() != Some(ours));
+        let Some(theirs) = theirs else {
+            out.extend_from_slice(raw);
+            return;
+        };
+        let at = place(data, theirs.get());
+        let said = format!("{}{ours}{}", &data[..at.start], &data[at.end..]);
+        write(&payload.r#type, &said, out);
+    }
+
+    /// The end of the answer, with what all streams used.
+    fn total(&self, raw: &[u8], output_tokens_before: u64, out: &mut Vec<u8>) {
+        let data = SseEvent::parse(raw).data;
+        let counts = self.reader.counts();
+        let old = Payload::read(&data).and_then(|payload| payload.usage.map(|usage| usage.get().to_owned()));
+        let numbers = [
+            ("input_tokens", counts.input),
+            ("cache_creation_input_tokens", counts.cache_write),
+            ("cache_read_input_tokens", counts.cache_read),
+            ("output_tokens", counts.output.saturating_add(output_tokens_before)),
+        ];
+        let usage = numbers.iter().fold(old.unwrap_or_else(|| "{}".to_owned()), |usage, (name, count)| {
+            with_field(&usage, name, &count.to_string()).unwrap_or(usage)
+        });
+        match with_field(&data, "usage", &usage) {
+            Some(said) => write("message_delta", &said, out),
+            None => out.extend_from_slice(raw),
+        }
+    }
+
+    /// The answer ends where its stream was left: as at an output limit.
+    fn end_here(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
+        self.close(out);
+        let counts = self.reader.counts();
+        let usage = json!({
+            "input_tokens": counts.input,
+            "cache_creation_input_tokens": counts.cache_write,
+            "cache_read_input_tokens": counts.cache_read,
+            "output_tokens": output_tokens_before,
+        });
+        let said = json!({
+            "type": "message_delta",
+            "delta": { "stop_reason": "max_tokens", "stop_sequence": null },
+            "usage": usage,
+        });
+        write("message_delta", &said.to_string(), out);
+        write("message_stop", &json!({"type": "message_stop"}).to_string(), out);
+        let last = [said.to_string(), json!({"type": "message_stop"}).to_string()];
+        for payload in last.iter().filter_map(|said| Payload::read(said)) {
+            self.reader.take(&payload);
+        }
+    }
+}
+
+/// More text of a block.
+fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
+    let said = format!(
+        r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":{}}}}}"#,
+        quoted(text)
+    );
+    write("content_block_delta", &said, out);
+}
+
+/// Returns whether it is part of the end of the whole answer.
+fn is_end(raw: &[u8]) -> bool {
+    name(raw).is_some_and(|name| name == "message_delta" || name == "message_stop")
+}
+
+/// The end of an answer with another reason than this one. `None` if it has not this one.
+fn with_reason(raw: &[u8], reason: &str, other: &str) -> Option<Vec<u8>> {
+    let data = SseEvent::parse(raw).data;
+    let said = fields(&data)?;
+    let delta = field(&said, "delta")?;
+    let said = fields(delta).and_then(|said| string(field(&said, "stop_reason")?))?;
+    let delta = (said == reason).then(|| with_field(delta, "stop_reason", &quoted(other)))??;
+    let mut out = Vec::new();
+    write("message_delta", &with_field(&data, "delta", &delta)?, &mut out);
+    Some(out)
+}
+
+fn name(raw: &[u8]) -> Option<String> {
+    Payload::read(&SseEvent::parse(raw).data).map(|payload| payload.r#type.into_owned())
+}
+
+fn write(name: &str, data: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("event: {name}\ndata: {data}\n\n").as_bytes());
+}

@@ -1,0 +1,299 @@
+//! Reading a stream of this dialect as it passes.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Finish, RawJson};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::item::Block;
+use crate::edit::json::{elements, field, fields, string};
+use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
+use crate::sse::SseEvent;
+
+/// The data of an event, as far as anybody looks at it.
+#[derive(Deserialize)]
+pub(super) struct Payload<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message: Option<Start<'a>>,
+    #[serde(borrow)]
+    pub(super) content_block: Option<Begin<'a>>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// What `message_start` says.
+#[derive(Deserialize)]
+pub(super) struct Start<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+/// What `content_block_start` says.
+#[derive(Deserialize)]
+pub(super) struct Begin<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+}
+
+/// What a delta says.
+#[derive(Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    partial_json: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+}
+
+impl<'a> Payload<'a> {
+    /// `None` if it is nothing of this dialect.
+    pub(super) fn read(data: &'a str) -> Option<Self> {
+        serde_json::from_str(data).ok()
+    }
+
+    /// The index of the block that it is about.
+    pub(super) fn block(&self) -> Option<u64> {
+        self.index?.get().parse().ok()
+    }
+}
+
+/// Reads one stream.
+#[derive(Debug, Default)]
+pub(super) struct MessagesStreamParser {
+    seen: PartialResponse,
+    counts: Counts,
+    /// Whether a call was begun: after it nothing can be continued.
+    called: bool,
+}
+
+impl StreamParser for MessagesStreamParser {
+    fn read(&mut self, event: &SseEvent<'_>) {
+        let payload = Payload::read(&event.data);
+        if event.is_error() || payload.as_ref().is_some_and(|payload| payload.r#type == "error") {
+            self.fail(&event.data);
+        }
+        if let Some(payload) = payload {
+            self.take(&payload);
+        }
+    }
+
+    fn seen(&self) -> &PartialResponse {
+        &self.seen
+    }
+}
+
+impl MessagesStreamParser {
+    /// Takes an event that was read.
+    pub(super) fn take(&mut self, payload: &Payload<'_>) {
+        match payload.r#type.as_ref() {
+            "message_start" => self.start(payload.message.as_ref()),
+            "content_block_start" => self.begin(payload.content_block.as_ref()),
+            "content_block_delta" => self.grow(payload.delta.as_ref()),
+            "content_block_stop" if !self.called => self.seen.inside = StreamPosition::Nothing,
+            "message_delta" => {
+                let reason = payload.delta.as_ref().and_then(|delta| delta.stop_reason.as_deref());
+                self.seen.finish = reason.map(finish).or(self.seen.finish);
+                self.count(payload.usage);
+            }
+            "message_stop" => self.seen.over = true,
+            _ => {}
+        }
+    }
+
+    /// The stream says that it failed.
+    pub(super) fn fail(&mut self, data: &str) {
+        self.seen.error = Some(data.to_owned());
+    }
+
+    /// More text, from wherever it came.
+    pub(super) fn text(&mut self, text: &str) {
+        self.seen.text.push_str(text);
+        self.seen.inside = StreamPosition::Text;
+    }
+
+    /// What was reported, newest numbers first.
+    pub(super) fn count(&mut self, usage: Option<&RawValue>) {
+        if let Some(usage) = usage {
+            self.counts.take(usage.get());
+            self.seen.usage = self.counts.usage();
+        }
+    }
+
+    /// A new stream goes on with the answer: its numbers replace those of the last.
+    pub(super) fn go_on(&mut self) {
+        self.counts = Counts::default();
+        self.seen.finish = None;
+        self.seen.usage = None;
+        self.seen.over = false;
+    }
+
+    /// The counts of the newest stream.
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What a later stream says of itself.
+    pub(super) fn restart(&mut self, start: Option<&Start<'_>>) {
+        self.count(start.and_then(|start| start.usage));
+    }
+
+    /// A second beginning in one stream is a server's new attempt: the first one is void.
+    fn start(&mut self, start: Option<&Start<'_>>) {
+        *self = Self::default();
+        self.seen.id = start.and_then(|start| start.id.as_deref()).map(str::to_owned);
+        self.restart(start);
+    }
+
+    fn begin(&mut self, block: Option<&Begin<'_>>) {
+        let Some(block) = block else { return };
+        match block.r#type.as_ref() {
+            "text" => self.text(block.text.as_deref().unwrap_or_default()),
+            "thinking" | "redacted_thinking" => {
+                self.seen.reasoning.push_str(block.thinking.as_deref().unwrap_or_default());
+                self.seen.inside = StreamPosition::Reasoning;
+            }
+            kind => {
+                self.called = true;
+                self.seen.inside = StreamPosition::Call;
+                if kind == "tool_use" {
+                    let owned = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
+                    let (id, name) = (owned(&block.id), owned(&block.name));
+                    self.seen.calls.push(PartialToolCall { id, name, arguments: String::new() });
+                } else {
+                    self.seen.has_other = true;
+                }
+            }
+        }
+        if self.called {
+            self.seen.inside = StreamPosition::Call;
+        }
+    }
+
+    fn grow(&mut self, delta: Option<&Delta<'_>>) {
+        let Some(delta) = delta else { return };
+        if let Some(text) = delta.text.as_deref() {
+            self.seen.text.push_str(text);
+        }
+        if let Some(thinking) = delta.thinking.as_deref() {
+            self.seen.reasoning.push_str(thinking);
+        }
+        if let (Some(json), Some(call)) = (delta.partial_json.as_deref(), self.seen.calls.last_mut()) {
+            call.arguments.push_str(json);
+        }
+    }
+}
+
+/// Why the model stopped.
+fn finish(reason: &str) -> Finish {
+    match reason {
+        "end_turn" | "stop_sequence" => Finish::Stop,
+        "tool_use" => Finish::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+        "refusal" => Finish::ContentFilter,
+        _ => Finish::Other,
+    }
+}
+
+/// The newest snapshot of each count. Servers that only count output close with zeros for input, which say nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) input: u64,
+    pub(super) cache_read: u64,
+    pub(super) cache_write: u64,
+    pub(super) output: u64,
+    reasoning: u64,
+    raw: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reported {
+    input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    output_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    thinking_tokens: Option<u64>,
+}
+
+impl Counts {
+    fn take(&mut self, raw: &str) {
+        let Ok(said) = serde_json::from_str::<Reported>(raw) else { return };
+        let input = [said.input_tokens, said.cache_read_input_tokens, said.cache_creation_input_tokens];
+        if input.iter().flatten().any(|count| *count > 0) {
+            self.input = said.input_tokens.unwrap_or(self.input);
+            self.cache_read = said.cache_read_input_tokens.unwrap_or(self.cache_read);
+            self.cache_write = said.cache_creation_input_tokens.unwrap_or(self.cache_write);
+        }
+        self.output = said.output_tokens.unwrap_or(self.output);
+        let thought = said.output_tokens_details.and_then(|details| details.thinking_tokens);
+        self.reasoning = thought.unwrap_or(self.reasoning);
+        self.raw = Some(raw.to_owned());
+    }
+
+    /// In the meaning that all dialects share. `None` if nothing was reported.
+    fn usage(&self) -> Option<Usage> {
+        Some(Usage {
+            input_tokens: self.input.saturating_add(self.cache_read).saturating_add(self.cache_write),
+            output_tokens: self.output,
+            reasoning_tokens: self.reasoning,
+            cache_read_tokens: self.cache_read,
+            cache_write_tokens: self.cache_write,
+            raw: Some(RawJson(self.raw.clone()?)),
+        })
+    }
+}
+
+/// What an answer says that was not streamed.
+pub(super) fn whole(body: &str) -> Option<PartialResponse> {
+    let said = fields(body)?;
+    let text = |name| field(&said, name).and_then(string);
+    if text("type").as_deref() != Some("message") {
+        return None;
+    }
+    let mut seen = PartialResponse { id: text("id"), over: true, ..PartialResponse::default() };
+    seen.finish = text("stop_reason").as_deref().map(finish);
+    for block in elements(field(&said, "content")?)?.into_iter().filter_map(Block::read) {
+        let text = |name| block.text(name).unwrap_or_default();
+        match block.kind.as_str() {
+            "text" => seen.text.push_str(&text("text")),
+            "thinking" => seen.reasoning.push_str(&text("thinking")),
+            "tool_use" => {
+                let arguments = field(&block.fields, "input").unwrap_or("{}").to_owned();
+                seen.calls.push(PartialToolCall { id: text("id"), name: text("name"), arguments });
+            }
+            "redacted_thinking" => {}
+            _ => seen.has_other = true,
+        }
+    }
+    if let Some(usage) = field(&said, "usage") {
+        let mut counts = Counts::default();
+        counts.take(usage);
+        seen.usage = counts.usage();
+    }
+    Some(seen)
+}

@@ -1,0 +1,173 @@
+use crate::ToolChoice;
+use bytes::Bytes;
+use longhaul_core::message::{Finish, Part};
+use proptest::prelude::*;
+
+use super::Messages;
+use crate::edit::{Envelope, PartialResponse};
+use crate::edit::{
+    GatewayError, GatewayErrorKind, Prefill, RenderOp, RequestEdit, Segment, SegmentEdit, StreamPosition,
+    Wire,
+};
+use crate::sse::{SseEvent, SseReader};
+
+mod edits;
+mod joints;
+mod recorded;
+
+fn envelope(request: &str) -> Envelope {
+    Messages.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
+}
+
+fn with_items(items: &str) -> Envelope {
+    envelope(&format!(r#"{{"model":"m","max_tokens":9,"messages":{items}}}"#))
+}
+
+fn segments(item: &str) -> Vec<Segment> {
+    Messages.segments(&[item], 0).unwrap().remove(0)
+}
+
+fn text(text: &str) -> Vec<Part> {
+    vec![Part::text(text)]
+}
+
+#[test]
+fn a_message_is_what_its_blocks_are() {
+    assert_eq!(segments(r#"{"role":"user","content":"hi"}"#), [Segment::Typed(text("hi"))]);
+    assert_eq!(segments(r#"{"role":"user","content":""}"#), []);
+    assert_eq!(segments(r#"{"role":"system","content":"be brief"}"#), [Segment::System(text("be brief"))]);
+    let reminder =
+        r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\nx</system-reminder>"}]}"#;
+    assert!(matches!(segments(reminder)[..], [Segment::Note(_)]));
+    let mixed = r#"{"role":"user","content":[
+        {"type":"tool_result","tool_use_id":"a","content":"one"},
+        {"type":"text","text":"and now?"},
+        {"type":"tool_result","tool_use_id":"b","is_error":true,"content":[{"type":"text","text":"two"}]}]}"#;
+    let result =
+        |call: &str, failed, said| Segment::Result { call: call.to_owned(), failed, content: text(said) };
+    assert_eq!(
+        segments(mixed),
+        [result("a", false, "one"), result("b", true, "two"), Segment::Typed(text("and now?"))]
+    );
+    let answer = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},
+        {"type":"text","text":"so"},{"type":"tool_use","id":"t1","name":"ls","input":{"a": 1.0}},
+        {"type":"server_tool_use","id":"s","name":"web","input":{}}]}"#;
+    let [Segment::Assistant(parts)] = &segments(answer)[..] else { panic!() };
+    let [Part::Reasoning(thought), Part::Text(said), Part::ToolCall(call), Part::Opaque(other)] = &parts[..]
+    else {
+        panic!("{parts:?}")
+    };
+    assert_eq!((thought.text.as_str(), said.text.as_str()), ("hm", "so"));
+    assert!(thought.native.as_ref().unwrap().as_str().contains("\"signature\":\"s\""));
+    assert_eq!((call.call_id.as_str(), call.arguments.as_str()), ("t1", r#"{"a": 1.0}"#));
+    assert_eq!(other.kind, "server_tool_use");
+}
+
+#[test]
+fn a_message_that_is_none_is_named() {
+    for (item, param) in [
+        ("1", "messages[3]"),
+        (r#"{"content":"x"}"#, "messages[3]"),
+        (r#"{"role":"robot","content":"x"}"#, "messages[3]"),
+        (r#"{"role":"user","content":7}"#, "messages[3]"),
+        (r#"{"role":"user","content":["x"]}"#, "messages[3].content[0]"),
+        (r#"{"role":"user","content":[{"type":"tool_result"}]}"#, "messages[3].content[0]"),
+        (r#"{"role":"assistant","content":[{"type":"tool_use","name":"x"}]}"#, "messages[3].content[0]"),
+        (
+            r#"{"role":"user","content":[{"type":"image","source":{"type":"base64","data":"?"}}]}"#,
+            "messages[3].content[0]",
+        ),
+    ] {
+        let bad = Messages.segments(&[item], 3).unwrap_err();
+        assert_eq!(bad.param.as_deref(), Some(param), "{item}: {bad}");
+    }
+    for request in ["", "[]", "{}", r#"{"model":"m","messages":"x"}"#, r#"{"model":1,"messages":[]}"#] {
+        assert!(Messages.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
+    }
+}
+
+#[test]
+fn system_and_tools_are_fixed() {
+    let request = r#"{"model":"m","messages":[],"system":[{"type":"text","text":"a"},{"type":"text","text":"b"}],
+        "tools":[{"name":"ls","description":"lists","input_schema":{"type" : "object"}},
+                 {"type":"web_search_20250305","name":"web_search"}]}"#;
+    let fixed = Messages.fixed(&envelope(request)).unwrap();
+    assert_eq!(fixed.system, "a\n\nb");
+    assert_eq!(fixed.tools[0].parameters.as_str(), r#"{"type" : "object"}"#);
+    assert_eq!((fixed.tools[0].description.as_str(), fixed.tools[1].name.as_str()), ("lists", "web_search"));
+    let attributed = r#"{"model":"m","messages":[],"system":[
+        {"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.1; cch=00000;"},{"type":"text","text":"a"}]}"#;
+    assert_eq!(
+        Messages.fixed(&envelope(attributed)).unwrap().system,
+        "a",
+        "it is another with every request"
+    );
+    let plain = envelope(r#"{"model":"m","messages":[],"system":"s","tools":[]}"#);
+    assert_eq!(Messages.fixed(&plain).unwrap().system, "s");
+    assert!(Messages.fixed(&envelope(r#"{"model":"m","messages":[],"tools":{}}"#)).is_err());
+}
+
+#[test]
+fn a_message_keeps_its_name_when_it_is_sent_again() {
+    let form = |item: &str| {
+        let mut out = Vec::new();
+        Messages.canonical(item, 0, &mut out).unwrap();
+        out
+    };
+    let first = form(r#"{"role":"user","content":"list the files"}"#);
+    for again in [
+        r#"{ "content" : [ {"text":"list the files","type":"text"} ], "role":"user" }"#,
+        r#"{"role":"user","content":[{"type":"text","text":"list the files","cache_control":{"type":"ephemeral"}}]}"#,
+    ] {
+        assert_eq!(first, form(again), "{again}");
+    }
+    assert_ne!(first, form(r#"{"role":"assistant","content":"list the files"}"#));
+    let result = |block: &str| form(&format!(r#"{{"role":"user","content":[{block}]}}"#));
+    assert_eq!(
+        result(r#"{"type":"tool_result","tool_use_id":"a","content":"x"}"#),
+        result(
+            r#"{"tool_use_id":"a","cache_control":{"type":"ephemeral","ttl":"1h"},"type":"tool_result",
+            "content":[{"type":"text","text":"x"}]}"#
+        )
+    );
+    let call = |input: &str| {
+        form(&format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"n","input":{input}}}]}}"#
+        ))
+    };
+    assert_ne!(call(r#"{"cache_control":1}"#), call("{}"), "arguments are no marks");
+}
+
+#[test]
+fn a_choice_of_tools_is_read() {
+    let choice = |choice: &str| {
+        let request = format!(r#"{{"model":"m","messages":[],"tool_choice":{choice}}}"#);
+        super::tool_choice(&envelope(&request))
+    };
+    for (said, meant) in [
+        ("null", ToolChoice::Auto),
+        (r#"{"type":"auto","disable_parallel_tool_use":true}"#, ToolChoice::Auto),
+        (r#"{"type":"any"}"#, ToolChoice::Required),
+        (r#"{"type":"none"}"#, ToolChoice::None),
+        (r#"{"type":"tool","name":"ls"}"#, ToolChoice::Named("ls".to_owned())),
+    ] {
+        assert_eq!(choice(said), Ok(meant), "{said}");
+    }
+    for bad in ["\"auto\"", r#"{"type":"tool"}"#, r#"{"type":"some"}"#] {
+        assert_eq!(choice(bad).unwrap_err().param.as_deref(), Some("tool_choice"), "{bad}");
+    }
+}
+
+#[test]
+fn errors_are_worded_as_clients_expect_them() {
+    let fault = GatewayError::new(GatewayErrorKind::ContextOverflow, "9000 tokens > 4096 maximum");
+    let body = Messages.error(&fault);
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["type"], "error");
+    assert_eq!(body["error"]["type"], "invalid_request_error");
+    assert_eq!(body["error"]["message"], "prompt is too long: 9000 tokens > 4096 maximum");
+    let event = Messages.error_event(&GatewayError::new(GatewayErrorKind::Unreachable, "gone"));
+    let event = SseEvent::parse(&event);
+    assert_eq!(event.name.as_deref(), Some("error"));
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&event.data).unwrap()["error"]["type"], "api_error");
+}

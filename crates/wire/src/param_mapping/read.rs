@@ -1,0 +1,319 @@
+//! What a request wants beside its conversation.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Param, ParamValue, Schema};
+use crate::edit::json::fields;
+use crate::edit::{Dialect, ParseError};
+
+/// What is carried elsewhere: the conversation itself, the limit, the stream, the choice of a tool.
+const ELSEWHERE: [&str; 14] = [
+    "model",
+    "messages",
+    "input",
+    "instructions",
+    "system",
+    "tools",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "truncation",
+    "previous_response_id",
+    "conversation",
+];
+
+pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<Param>, ParseError> {
+    let all = fields(request).ok_or_else(|| ParseError::new("the request is not a JSON object"))?;
+    // Of a repeated field readers take the last.
+    let newest: HashMap<&str, usize> = all.iter().enumerate().map(|(at, (name, _))| (&**name, at)).collect();
+    let mut wanted = Vec::new();
+    for (at, (name, raw)) in all.iter().enumerate() {
+        let is_newest = newest.get(&**name) == Some(&at);
+        if !is_newest || *raw == "null" || ELSEWHERE.contains(&&**name) {
+            continue;
+        }
+        let value = serde_json::from_str(raw).map_err(|_| ParseError::field(&**name, "not JSON"))?;
+        let said = Said { name, value: &value };
+        match dialect {
+            Dialect::Chat => chat(&said, &mut wanted)?,
+            Dialect::Responses => responses(&said, &mut wanted)?,
+            Dialect::Messages => messages(&said, &mut wanted)?,
+        }
+    }
+    Ok(wanted)
+}
+
+/// A field and its value.
+struct Said<'a> {
+    name: &'a str,
+    value: &'a Value,
+}
+
+impl Said<'_> {
+    fn number(&self) -> Result<f64, ParseError> {
+        self.value.as_f64().ok_or_else(|| self.bad("must be a number"))
+    }
+
+    fn whole(&self) -> Result<Value, ParseError> {
+        let is_whole = self.value.is_u64() || self.value.is_i64();
+        is_whole.then(|| self.value.clone()).ok_or_else(|| self.bad("must be a whole number"))
+    }
+
+    fn text(&self) -> Result<String, ParseError> {
+        self.value.as_str().map(str::to_owned).ok_or_else(|| self.bad("must be a string"))
+    }
+
+    fn flag(&self) -> Result<bool, ParseError> {
+        self.value.as_bool().ok_or_else(|| self.bad("must be true or false"))
+    }
+
+    fn texts(&self) -> Result<Vec<String>, ParseError> {
+        if let Some(text) = self.value.as_str() {
+            return Ok(vec![text.to_owned()]);
+        }
+        let list = self.value.as_array().and_then(|list| {
+            list.iter().map(|one| one.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        list.ok_or_else(|| self.bad("must be a string or a list of strings"))
+    }
+
+    /// Returns whether it says as much as nothing.
+    fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            Value::Bool(true) => false,
+        }
+    }
+
+    fn bad(&self, what: &str) -> ParseError {
+        ParseError::field(self.name, format!("`{}` {what}", self.name))
+    }
+
+    fn want(&self, want: ParamValue) -> Param {
+        Param { param: self.name.to_owned(), want }
+    }
+
+    /// A part of the field's value.
+    fn inner(&self, name: &str, want: ParamValue) -> Param {
+        Param { param: format!("{}.{name}", self.name), want }
+    }
+
+    /// The parts of an object that are not among `known`.
+    fn others(&self, known: &[&str], wanted: &mut Vec<Param>) {
+        let fields = self.value.as_object().into_iter().flatten();
+        let others = fields.filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
+        wanted.extend(others.map(|(name, _)| self.inner(name, ParamValue::Ignored)));
+    }
+}
+
+/// What all dialects call the same.
+fn common(said: &Said<'_>) -> Result<Option<ParamValue>, ParseError> {
+    Ok(Some(match said.name {
+        "temperature" => ParamValue::Temperature(said.number()?),
+        "top_p" => ParamValue::TopP(said.number()?),
+        "top_k" => ParamValue::TopK(said.whole()?),
+        "seed" => ParamValue::Seed(said.whole()?),
+        _ => return Ok(None),
+    }))
+}
+
+fn openai(said: &Said<'_>) -> Result<Option<ParamValue>, ParseError> {
+    Ok(Some(match said.name {
+        "parallel_tool_calls" => ParamValue::OneCall(!said.flag()?),
+        "user" | "safety_identifier" => ParamValue::User(said.text()?),
+        "service_tier" if matches!(said.value.as_str(), Some("auto" | "default")) => return Ok(None),
+        "top_logprobs" => refused_unless_empty(said, "the upstream gives no log probabilities"),
+        "store" if said.is_empty() => return Ok(None),
+        _ => ParamValue::Ignored,
+    }))
+}
+
+fn refused_unless_empty(said: &Said<'_>, why: &'static str) -> ParamValue {
+    if said.is_empty() { ParamValue::Ignored } else { ParamValue::Refused(why) }
+}
+
+fn chat(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
+    let refused = |why| refused_unless_empty(said, why);
+    let want = match said.name {
+        "tool_choice" => return Ok(()),
+        "stop" => ParamValue::Stop(said.texts()?),
+        "frequency_penalty" | "presence_penalty" if said.is_empty() => return Ok(()),
+        "frequency_penalty" => ParamValue::FrequencyPenalty(said.value.clone()),
+        "presence_penalty" => ParamValue::PresencePenalty(said.value.clone()),
+        "response_format" => match format(said, "json_schema")? {
+            Some(want) => want,
+            None => return Ok(()),
+        },
+        "reasoning_effort" => ParamValue::Effort(said.text()?),
+        "reasoning" => {
+            reasoning(said, wanted);
+            return Ok(());
+        }
+        "verbosity" => ParamValue::Verbosity(said.text()?),
+        "n" if said.value.as_u64() == Some(1) => return Ok(()),
+        "n" => ParamValue::Refused("the upstream gives one answer to a request"),
+        "logprobs" if said.is_empty() => return Ok(()),
+        "logprobs" => ParamValue::Refused("the upstream gives no log probabilities"),
+        "top_logprobs" | "logit_bias" if said.is_empty() => return Ok(()),
+        "logit_bias" => ParamValue::Refused("the upstream knows no token by its number"),
+        "modalities" if said.texts().is_ok_and(|all| all == ["text"]) => return Ok(()),
+        "modalities" | "audio" => ParamValue::Refused("the upstream answers in text only"),
+        "web_search_options" => ParamValue::Refused("the upstream does not search"),
+        "functions" | "function_call" => refused("say it with `tools` and `tool_choice`"),
+        "grammar" | "json_schema" | "structured_outputs" | "guided_json" | "guided_regex"
+        | "guided_choice" | "guided_grammar" => refused("the upstream has no such form for an answer"),
+        _ => match common(said)? {
+            Some(want) => want,
+            None => match openai(said)? {
+                Some(want) => want,
+                None => return Ok(()),
+            },
+        },
+    };
+    wanted.push(said.want(want));
+    Ok(())
+}
+
+fn responses(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
+    let want = match said.name {
+        "tool_choice" => return Ok(()),
+        "reasoning" => {
+            reasoning(said, wanted);
+            return Ok(());
+        }
+        "text" => {
+            let format =
+                Said { name: "text.format", value: said.value.get("format").unwrap_or(&Value::Null) };
+            if !format.value.is_null()
+                && let Some(want) = self::format(&format, "")?
+            {
+                wanted.push(format.want(want));
+            }
+            if let Some(word) = said.value.get("verbosity").and_then(Value::as_str) {
+                wanted.push(said.inner("verbosity", ParamValue::Verbosity(word.to_owned())));
+            }
+            said.others(&["format", "verbosity"], wanted);
+            return Ok(());
+        }
+        "include" => {
+            for one in said.texts()? {
+                let want = match one.as_str() {
+                    "message.output_text.logprobs" => {
+                        ParamValue::Refused("the upstream gives no log probabilities")
+                    }
+                    _ => ParamValue::Ignored,
+                };
+                wanted.push(said.inner(&one, want));
+            }
+            return Ok(());
+        }
+        "background" | "context_management" if said.is_empty() => return Ok(()),
+        "background" => ParamValue::Refused("the upstream keeps no answers to be fetched later"),
+        "prompt" => ParamValue::Refused("the upstream knows no stored prompts"),
+        "top_logprobs" if said.is_empty() => return Ok(()),
+        _ => match common(said)? {
+            Some(want) => want,
+            None => match openai(said)? {
+                Some(want) => want,
+                None => return Ok(()),
+            },
+        },
+    };
+    wanted.push(said.want(want));
+    Ok(())
+}
+
+fn messages(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
+    let want = match said.name {
+        "tool_choice" => {
+            if said.value.get("disable_parallel_tool_use").and_then(Value::as_bool) == Some(true) {
+                wanted.push(said.inner("disable_parallel_tool_use", ParamValue::OneCall(true)));
+            }
+            return Ok(());
+        }
+        "stop_sequences" => ParamValue::Stop(said.texts()?),
+        "metadata" => {
+            if let Some(user) = said.value.get("user_id").and_then(Value::as_str) {
+                wanted.push(said.inner("user_id", ParamValue::User(user.to_owned())));
+            }
+            said.others(&["user_id"], wanted);
+            return Ok(());
+        }
+        "thinking" => {
+            thinking(said, wanted);
+            return Ok(());
+        }
+        "output_format" => match format(said, "")? {
+            Some(want) => want,
+            None => return Ok(()),
+        },
+        "output_config" => {
+            if let Some(word) = said.value.get("effort").and_then(Value::as_str) {
+                wanted.push(said.inner("effort", ParamValue::Effort(word.to_owned())));
+            }
+            let value = said.value.get("format").unwrap_or(&Value::Null);
+            let format = Said { name: "output_config.format", value };
+            if !value.is_null()
+                && let Some(want) = self::format(&format, "")?
+            {
+                wanted.push(format.want(want));
+            }
+            said.others(&["effort", "format"], wanted);
+            return Ok(());
+        }
+        "service_tier" if said.value.as_str() == Some("auto") => return Ok(()),
+        "mcp_servers" if said.is_empty() => return Ok(()),
+        "mcp_servers" => ParamValue::Refused("the upstream connects to no MCP servers"),
+        "container" => ParamValue::Refused("the upstream has no containers"),
+        _ => common(said)?.unwrap_or(ParamValue::Ignored),
+    };
+    wanted.push(said.want(want));
+    Ok(())
+}
+
+fn reasoning(said: &Said<'_>, wanted: &mut Vec<Param>) {
+    if let Some(word) = said.value.get("effort").and_then(Value::as_str) {
+        wanted.push(said.inner("effort", ParamValue::Effort(word.to_owned())));
+    }
+    if let Some(tokens) = said.value.get("max_tokens").and_then(Value::as_u64) {
+        wanted.push(said.inner("max_tokens", ParamValue::Budget(tokens)));
+    }
+    said.others(&["effort", "max_tokens"], wanted);
+}
+
+fn thinking(said: &Said<'_>, wanted: &mut Vec<Param>) {
+    let budget = said.value.get("budget_tokens").and_then(Value::as_u64);
+    match said.value.get("type").and_then(Value::as_str) {
+        Some("enabled") => wanted.push(said.want(ParamValue::Budget(budget.unwrap_or(8_192)))),
+        Some("disabled") => wanted.push(said.want(ParamValue::Budget(0))),
+        _ => wanted.push(said.want(ParamValue::Ignored)),
+    }
+}
+
+/// The form of an answer; `None` for text. `inner` is where its schema is, empty for beside the type.
+fn format(said: &Said<'_>, inner: &str) -> Result<Option<ParamValue>, ParseError> {
+    match said.value.get("type").and_then(Value::as_str) {
+        Some("text") => Ok(None),
+        Some("json_object") => Ok(Some(ParamValue::JsonObject)),
+        Some("json_schema") => {
+            let form = if inner.is_empty() { Some(said.value) } else { said.value.get(inner) };
+            let schema = form.and_then(|form| form.get("schema")).filter(|schema| schema.is_object());
+            let schema = schema.ok_or_else(|| said.bad("has no `schema`"))?;
+            let of = |name: &str| form.and_then(|form| form.get(name)).filter(|value| !value.is_null());
+            Ok(Some(ParamValue::JsonSchema(Schema {
+                name: of("name").and_then(Value::as_str).map(str::to_owned),
+                schema: schema.clone(),
+                strict: of("strict").cloned(),
+            })))
+        }
+        _ => Ok(Some(ParamValue::Refused("the upstream has no such form for an answer"))),
+    }
+}

@@ -1,0 +1,34 @@
+//! Tools that the servers of their makers run: nobody else can.
+
+use crate::edit::Dialect;
+use crate::edit::json::{elements, field, fields, string};
+
+/// A tool that has no place at another maker's server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTool {
+    /// Its place in `tools`.
+    pub index: usize,
+    /// Its name, as the model would call it.
+    pub name: String,
+}
+
+/// Those of a list of tools. What a client runs itself has a schema of its own, or (Responses) takes a text.
+pub fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
+    let tools = elements(tools).unwrap_or_default();
+    let known = |(index, tool): (usize, &str)| {
+        let fields = fields(tool)?;
+        let text = |name| field(&fields, name).and_then(string);
+        let kind = text("type");
+        let is_clients = match dialect {
+            Dialect::Chat => matches!(kind.as_deref(), None | Some("function" | "custom")),
+            Dialect::Responses => matches!(kind.as_deref(), Some("function" | "custom" | "namespace")),
+            // A client's tool without arguments may have no schema; what Anthropic's servers run has a type.
+            Dialect::Messages => {
+                field(&fields, "input_schema").is_some() || matches!(kind.as_deref(), None | Some("custom"))
+            }
+        };
+        let name = text("name").or(kind).unwrap_or_default();
+        (!is_clients).then_some(ServerTool { index, name })
+    };
+    tools.into_iter().enumerate().filter_map(known).collect()
+}

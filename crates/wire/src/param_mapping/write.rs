@@ -1,0 +1,287 @@
+//! What is wanted, as a kind of upstream says it.
+
+use crate::ProviderKind;
+use crate::ToolChoice;
+use serde_json::{Map, Value, json};
+
+use super::{MappedParams, MappingTarget, Param, ParamValue, Schema};
+use crate::edit::ParseError;
+
+/// Claude models that take no `output_config.effort` (Anthropic's page on effort, 2026-05).
+const WITHOUT_EFFORT: [&str; 8] = [
+    "claude-2",
+    "claude-3",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2025",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2025",
+    "claude-sonnet-4-5",
+];
+
+/// OpenAI's models that do not reason refuse to be told how hard.
+const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
+
+/// The longest name of a user that OpenAI takes, in bytes.
+const MAX_USER_BYTES: usize = 64;
+
+pub(super) fn write(wanted: Vec<Param>, to: &MappingTarget<'_>) -> Result<MappedParams, ParseError> {
+    let says_effort = wanted.iter().any(|one| matches!(one.want, ParamValue::Effort(_)));
+    let says_temperature = wanted.iter().any(|one| matches!(one.want, ParamValue::Temperature(_)));
+    let mut writer = Writer { to, carried: MappedParams::default(), says_temperature };
+    for Param { param, want } in wanted {
+        // Where both are said, the word says it better.
+        if matches!(want, ParamValue::Budget(tokens) if says_effort && tokens > 0) {
+            continue;
+        }
+        let written = writer.one(&param, want)?;
+        if !written {
+            writer.carried.ignored.push(param);
+        }
+    }
+    Ok(writer.carried)
+}
+
+struct Writer<'a> {
+    to: &'a MappingTarget<'a>,
+    carried: MappedParams,
+    says_temperature: bool,
+}
+
+impl Writer<'_> {
+    /// Returns whether it could be said.
+    fn one(&mut self, param: &str, want: ParamValue) -> Result<bool, ParseError> {
+        let kind = self.to.kind;
+        let is_local = kind == ProviderKind::OpenAiCompatible && self.to.is_local;
+        Ok(match want {
+            ParamValue::Temperature(number) => self.temperature(param, number),
+            // Of Claude's newer models both are refused.
+            ParamValue::TopP(_) if kind == ProviderKind::Anthropic && self.says_temperature => false,
+            ParamValue::TopP(number) => self.sampling(["top_p", "topP"], number.into()),
+            ParamValue::TopK(_)
+                if kind == ProviderKind::OpenAi || kind == ProviderKind::OpenAiCompatible && !is_local =>
+            {
+                false
+            }
+            ParamValue::TopK(number) => self.sampling(["top_k", "topK"], number),
+            ParamValue::Stop(stops) => match kind {
+                // Responses has none: what comes after would come too.
+                ProviderKind::OpenAi if !stops.is_empty() => {
+                    return Err(refused(param, "the upstream stops at no text"));
+                }
+                ProviderKind::OpenAi => true,
+                ProviderKind::Anthropic => self.put(&["stop_sequences"], stops.into()),
+                ProviderKind::Gemini => self.put(&["generationConfig", "stopSequences"], stops.into()),
+                ProviderKind::Ollama => self.put(&["options", "stop"], stops.into()),
+                ProviderKind::OpenAiCompatible => self.put(&["stop"], stops.into()),
+            },
+            ParamValue::Seed(_) | ParamValue::FrequencyPenalty(_) | ParamValue::PresencePenalty(_)
+                if matches!(kind, ProviderKind::Anthropic | ProviderKind::OpenAi) =>
+            {
+                false
+            }
+            ParamValue::Seed(number) => self.sampling(["seed", "seed"], number),
+            ParamValue::FrequencyPenalty(number) => {
+                self.sampling(["frequency_penalty", "frequencyPenalty"], number)
+            }
+            ParamValue::PresencePenalty(number) => {
+                self.sampling(["presence_penalty", "presencePenalty"], number)
+            }
+            ParamValue::JsonObject => return self.json_object(param),
+            ParamValue::JsonSchema(schema) => self.json_schema(schema),
+            ParamValue::OneCall(one) => self.one_call(one),
+            ParamValue::User(user) => self.user(user),
+            ParamValue::Effort(word) => self.effort(param, &word),
+            ParamValue::Budget(tokens) => self.budget(param, tokens),
+            ParamValue::Verbosity(word) if kind == ProviderKind::OpenAi => {
+                self.put(&["text", "verbosity"], word.into())
+            }
+            ParamValue::Verbosity(_) | ParamValue::Ignored => false,
+            ParamValue::Refused(why) => return Err(refused(param, why)),
+        })
+    }
+
+    fn put(&mut self, path: &[&str], value: Value) -> bool {
+        put(&mut self.carried.fields, path, value);
+        true
+    }
+
+    /// A field that stands by itself, in `options` (Ollama) or in `generationConfig` (Gemini, its second name).
+    fn sampling(&mut self, names: [&str; 2], value: Value) -> bool {
+        match self.to.kind {
+            ProviderKind::Gemini => self.put(&["generationConfig", names[1]], value),
+            ProviderKind::Ollama => self.put(&["options", names[0]], value),
+            _ => self.put(&[names[0]], value),
+        }
+    }
+
+    /// Anthropic's ends at 1.
+    fn temperature(&mut self, param: &str, number: f64) -> bool {
+        let most = if self.to.kind == ProviderKind::Anthropic { 1.0 } else { f64::MAX };
+        if number > most {
+            self.carried.changed.push(format!("{param}={most}"));
+        }
+        self.sampling(["temperature", "temperature"], number.min(most).into())
+    }
+
+    fn json_object(&mut self, param: &str) -> Result<bool, ParseError> {
+        Ok(match self.to.kind {
+            ProviderKind::Anthropic => {
+                let why = "the upstream gives JSON only by a schema: ask with `json_schema`";
+                return Err(refused(param, why));
+            }
+            ProviderKind::OpenAi => self.put(&["text", "format"], json!({ "type": "json_object" })),
+            ProviderKind::OpenAiCompatible => {
+                self.put(&["response_format"], json!({ "type": "json_object" }))
+            }
+            ProviderKind::Gemini => {
+                self.put(&["generationConfig", "responseMimeType"], "application/json".into())
+            }
+            ProviderKind::Ollama => self.put(&["format"], "json".into()),
+        })
+    }
+
+    fn json_schema(&mut self, schema: Schema) -> bool {
+        let Schema { name, schema, strict } = schema;
+        let mut form = Map::new();
+        form.insert("name".to_owned(), name.unwrap_or_else(|| "answer".to_owned()).into());
+        form.insert("schema".to_owned(), schema.clone());
+        form.extend(strict.map(|strict| ("strict".to_owned(), strict)));
+        match self.to.kind {
+            ProviderKind::OpenAiCompatible => {
+                self.put(&["response_format"], json!({ "type": "json_schema", "json_schema": form }))
+            }
+            ProviderKind::OpenAi => {
+                form.insert("type".to_owned(), "json_schema".into());
+                self.put(&["text", "format"], form.into())
+            }
+            ProviderKind::Anthropic => {
+                let form = json!({ "type": "json_schema", "schema": schema });
+                self.put(&["output_config", "format"], form)
+            }
+            ProviderKind::Gemini => {
+                self.put(&["generationConfig", "responseMimeType"], "application/json".into());
+                self.put(&["generationConfig", "responseJsonSchema"], schema)
+            }
+            ProviderKind::Ollama => self.put(&["format"], schema),
+        }
+    }
+
+    /// Several calls are usual: only the wish for one has to be said.
+    fn one_call(&mut self, one: bool) -> bool {
+        if !self.to.has_tools {
+            return true;
+        }
+        match self.to.kind {
+            ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
+                self.put(&["parallel_tool_calls"], (!one).into())
+            }
+            _ if !one => true,
+            ProviderKind::Anthropic => {
+                let mut choice = match self.to.tool_choice {
+                    ToolChoice::Auto => json!({ "type": "auto" }),
+                    ToolChoice::Required => json!({ "type": "any" }),
+                    ToolChoice::Named(name) => json!({ "type": "tool", "name": name }),
+                    ToolChoice::None => return true,
+                };
+                choice["disable_parallel_tool_use"] = true.into();
+                self.put(&["tool_choice"], choice)
+            }
+            ProviderKind::Gemini | ProviderKind::Ollama => false,
+        }
+    }
+
+    fn user(&mut self, user: String) -> bool {
+        match self.to.kind {
+            ProviderKind::OpenAi if user.len() <= MAX_USER_BYTES => {
+                self.put(&["safety_identifier"], user.into())
+            }
+            ProviderKind::Anthropic => self.put(&["metadata", "user_id"], user.into()),
+            _ => false,
+        }
+    }
+
+    /// How hard to think, in the words that the upstream knows.
+    fn effort(&mut self, param: &str, word: &str) -> bool {
+        let model = self.to.model.rsplit('/').next().unwrap_or_default();
+        let is_openai =
+            !WITHOUT_REASONING.iter().any(|name| model.starts_with(name)) && !model.contains("-chat");
+        match self.to.kind {
+            ProviderKind::OpenAi if is_openai => {
+                let word = self.known(param, word, &["none", "minimal", "low", "medium", "high", "xhigh"]);
+                self.put(&["reasoning", "effort"], word.into())
+            }
+            ProviderKind::OpenAiCompatible if self.to.is_local && word != "none" => {
+                let word = self.known(param, word, &["low", "medium", "high"]);
+                self.put(&["reasoning_effort"], word.into())
+            }
+            ProviderKind::Anthropic
+                if !WITHOUT_EFFORT.iter().any(|old| model.starts_with(old)) && word != "none" =>
+            {
+                let word = self.known(param, word, &["low", "medium", "high", "max"]);
+                self.put(&["output_config", "effort"], word.into())
+            }
+            ProviderKind::Gemini if model.starts_with("gemini-3") && word != "none" => {
+                let word = self.known(param, word, &["low", "medium", "high"]);
+                self.put(&["generationConfig", "thinkingConfig", "thinkingLevel"], word.into())
+            }
+            ProviderKind::Ollama if word == "none" => self.put(&["think"], false.into()),
+            ProviderKind::Ollama if model.starts_with("gpt-oss") => {
+                let word = self.known(param, word, &["low", "medium", "high"]);
+                self.put(&["think"], word.into())
+            }
+            _ => false,
+        }
+    }
+
+    /// The nearest word of those that are known, which is said if it is another.
+    fn known<'w>(&mut self, param: &str, word: &'w str, words: &[&'w str]) -> &'w str {
+        const SCALE: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+        let place = |word: &str| SCALE.iter().position(|known| *known == word);
+        let (Some(wanted), false) = (place(word), words.contains(&word)) else { return word };
+        let nearest = words.iter().min_by_key(|known| place(known).unwrap_or_default().abs_diff(wanted));
+        let nearest = nearest.copied().unwrap_or(word);
+        self.carried.changed.push(format!("{param}={nearest}"));
+        nearest
+    }
+
+    /// Tokens to think with. Where only words are known, the word that means about as many.
+    fn budget(&mut self, param: &str, tokens: u64) -> bool {
+        if self.to.kind == ProviderKind::Gemini && self.to.model.contains("gemini-2.5") {
+            return self.put(&["generationConfig", "thinkingConfig", "thinkingBudget"], tokens.into());
+        }
+        let word = match tokens {
+            0 => "none",
+            1..=2_048 => "low",
+            2_049..=8_192 => "medium",
+            _ => "high",
+        };
+        if tokens == 0 && self.to.kind != ProviderKind::Ollama {
+            return false;
+        }
+        let is_said = self.effort(param, word);
+        if is_said && tokens > 0 {
+            self.carried.changed.push(format!("{param}={word}"));
+        }
+        is_said
+    }
+}
+
+fn put(fields: &mut Map<String, Value>, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [name] => {
+            fields.insert((*name).to_owned(), value);
+        }
+        [name, rest @ ..] => {
+            let inner = fields.entry(*name).or_insert_with(|| json!({}));
+            if let Value::Object(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+fn refused(param: &str, why: &str) -> ParseError {
+    ParseError::field(param, format!("`{param}` cannot be passed on: {why}"))
+}

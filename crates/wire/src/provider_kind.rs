@@ -1,0 +1,136 @@
+//! The kinds of providers that a configuration can name.
+
+use url::Url;
+
+use crate::{gemini, messages, ollama, responses};
+
+/// The kind of a provider, as a configuration names it: its wire, its address and the usual name of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProviderKind {
+    /// OpenAI, over its Responses API.
+    OpenAi,
+    /// Any server that speaks Chat Completions.
+    OpenAiCompatible,
+    /// Anthropic, over its Messages API.
+    Anthropic,
+    /// Google, over its Gemini API.
+    Gemini,
+    /// Ollama, over its own API.
+    Ollama,
+}
+
+impl ProviderKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] =
+        [Self::OpenAi, Self::OpenAiCompatible, Self::Anthropic, Self::Gemini, Self::Ollama];
+
+    /// Returns its name in a configuration and in [`Origin::provider`](longhaul_core::message::Origin::provider).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::OpenAiCompatible => "openai-compatible",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// Returns the base URL of its API unless a configuration names another.
+    pub fn base_url(self) -> &'static str {
+        match self {
+            Self::OpenAi => responses::BASE_URL,
+            Self::OpenAiCompatible => "http://localhost:1234/v1",
+            Self::Anthropic => messages::BASE_URL,
+            Self::Gemini => gemini::BASE_URL,
+            Self::Ollama => ollama::BASE_URL,
+        }
+    }
+
+    /// The environment variables that usually hold the key of the server at `base_url`, the usual one first. None
+    /// for a server that is not the provider's own: a key is never offered to a stranger.
+    pub fn key_variables(self, base_url: &str) -> &'static [&'static str] {
+        let (own, variables): (_, &[&str]) = match self {
+            Self::OpenAi | Self::OpenAiCompatible => (responses::BASE_URL, &["OPENAI_API_KEY"]),
+            Self::Anthropic => (messages::BASE_URL, &["ANTHROPIC_API_KEY"]),
+            Self::Gemini => (gemini::BASE_URL, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+            Self::Ollama => return &[],
+        };
+        if origin(base_url).is_some_and(|origin| Some(origin) == self::origin(own)) { variables } else { &[] }
+    }
+
+    /// The headers that say to its server who asks: the key's, and whatever belongs to it.
+    pub fn key_headers(self, key: &str) -> Vec<(&'static str, String)> {
+        match self {
+            Self::OpenAi | Self::OpenAiCompatible | Self::Ollama => {
+                vec![("authorization", format!("Bearer {key}"))]
+            }
+            Self::Anthropic => {
+                vec![("x-api-key", key.to_owned()), ("anthropic-version", messages::VERSION.to_owned())]
+            }
+            Self::Gemini => vec![("x-goog-api-key", key.to_owned())],
+        }
+    }
+
+    /// Where the server at `base_url` lists its models.
+    pub fn list_of_models(self, base_url: &str) -> String {
+        let base = base_url.trim_end_matches('/');
+        let below = if self == Self::Ollama && !base.ends_with("/v1") { "/v1/models" } else { "/models" };
+        format!("{base}{below}")
+    }
+
+    /// Returns whether it is somebody's service, which needs a key and has more models than anybody would choose
+    /// from.
+    pub fn is_hosted(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Anthropic | Self::Gemini)
+    }
+
+    /// Returns whether its API marks a tool's result as that of a call that failed; elsewhere only its words say so.
+    pub fn marks_failed_results(self) -> bool {
+        matches!(self, Self::Anthropic | Self::Gemini)
+    }
+
+    /// Every variable that may hold a key by its name.
+    pub fn all_key_variables() -> impl Iterator<Item = &'static str> {
+        let own = [Self::OpenAi, Self::Anthropic, Self::Gemini];
+        own.into_iter().flat_map(|kind| kind.key_variables(kind.base_url())).copied()
+    }
+}
+
+/// Scheme, host and port.
+fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
+    let url = Url::parse(url).ok()?;
+    Some((url.scheme().to_owned(), url.host_str()?.to_owned(), url.port_or_known_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_offered_to_its_own_server_only() {
+        let usual = |kind: ProviderKind, url: &str| kind.key_variables(url).first().copied();
+        assert_eq!(usual(ProviderKind::OpenAi, "https://api.openai.com/v1"), Some("OPENAI_API_KEY"));
+        assert_eq!(
+            usual(ProviderKind::OpenAiCompatible, "https://api.openai.com/v1/"),
+            Some("OPENAI_API_KEY")
+        );
+        assert_eq!(
+            usual(ProviderKind::Anthropic, ProviderKind::Anthropic.base_url()),
+            Some("ANTHROPIC_API_KEY")
+        );
+        assert_eq!(usual(ProviderKind::Gemini, ProviderKind::Gemini.base_url()), Some("GEMINI_API_KEY"));
+        for url in [
+            "http://api.openai.com/v1",
+            "https://api.openai.com.example.com/v1",
+            "https://api.openai.com@example.com/v1",
+            "https://api.openai.com:8443/v1",
+            "http://localhost:1234/v1",
+            "no url",
+        ] {
+            assert_eq!(usual(ProviderKind::OpenAi, url), None, "{url}");
+        }
+        assert_eq!(usual(ProviderKind::Ollama, ProviderKind::Ollama.base_url()), None);
+        let all: Vec<_> = ProviderKind::all_key_variables().collect();
+        assert_eq!(all, ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Answers of a model in the dialect of a client that speaks another than the upstream.
+
+pub mod chat;
+pub mod messages;
+mod order;
+pub mod responses;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use crate::ModelEvent;
+use bytes::Bytes;
+use longhaul_core::message::{Answer, Part, ToolCall, given_arguments};
+
+use crate::edit::{Dialect, GatewayError};
+use crate::responses::edit::NamespacedTool;
+use order::Ordered;
+
+/// What an answer says of itself before the model has said anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Our name of the answer, without the dialect's prefix.
+    pub id: String,
+    /// The model, as the client named it.
+    pub model: String,
+    /// When it began, in seconds since 1970.
+    pub created: u64,
+    /// The input as we count it: where a dialect reports that before the model answers.
+    pub input_tokens: u64,
+    /// Whether the client asked for usage in the stream (Chat Completions only; the others always report it).
+    pub include_usage: bool,
+    /// Tools whose input is a text and no JSON (Responses: `custom`).
+    pub custom_tools: Vec<String>,
+    /// Tools that the client has in a namespace (Responses), by the names that the model knows.
+    pub namespaced_tools: BTreeMap<String, NamespacedTool>,
+}
+
+/// Writes one answer as a stream.
+pub trait ResponseWriter: Send {
+    /// One event of the model call. After [`ModelEvent::Finished`] the stream is complete.
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>);
+
+    /// The call has failed: an error inside the stream, which is complete then.
+    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>);
+}
+
+/// A writer for a stream in `dialect`.
+pub fn stream(dialect: Dialect, head: ResponseHead) -> Box<dyn ResponseWriter> {
+    match dialect {
+        Dialect::Chat => Box::new(chat::Stream::new(head)),
+        Dialect::Messages => Box::new(Ordered::new(messages::Stream::new(head))),
+        Dialect::Responses => Box::new(Ordered::new(responses::Stream::new(head))),
+    }
+}
+
+/// The answer as the body for a client that asked for no stream.
+pub fn whole(dialect: Dialect, head: &ResponseHead, answer: &Answer) -> Bytes {
+    match dialect {
+        Dialect::Chat => chat::whole(head, answer),
+        Dialect::Messages => messages::whole(head, answer),
+        Dialect::Responses => responses::whole(head, answer),
+    }
+}
+
+/// What was streamed of an answer, to tell what its last event still adds.
+#[derive(Debug, Default)]
+struct Said {
+    text_bytes: usize,
+    reasoning_bytes: usize,
+}
+
+impl Said {
+    /// The text of the whole answer that no event brought.
+    fn unsaid_text(&self, answer: &Answer) -> Option<String> {
+        rest(answer.parts.iter().filter_map(Part::as_text), self.text_bytes)
+    }
+
+    /// The same for reasoning.
+    fn unsaid_reasoning(&self, answer: &Answer) -> Option<String> {
+        let thoughts = answer.parts.iter().filter_map(|part| match part {
+            Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
+            _ => None,
+        });
+        // Paragraphs that were streamed with a gap between them are longer than their parts.
+        if self.reasoning_bytes > 0 { None } else { rest(thoughts, 0) }
+    }
+}
+
+/// A call of the model's while it streams. Only one is written at a time: what comes of others meanwhile waits.
+#[derive(Debug, Default)]
+struct Call {
+    /// Which of the answer's, as the model's events count them.
+    index: usize,
+    name: String,
+    waiting: String,
+    sent_bytes: usize,
+    begun: bool,
+}
+
+/// Adds to a call, which may be new. Answers with its place among the calls.
+fn grow(calls: &mut Vec<Call>, index: usize, name: Option<&str>, delta: &str) -> usize {
+    let place = calls.iter().position(|call| call.index == index).unwrap_or(calls.len());
+    if place == calls.len() {
+        calls.push(Call { index, ..Call::default() });
+    }
+    if let Some(call) = calls.get_mut(place) {
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
+            name.clone_into(&mut call.name);
+        }
+        call.waiting.push_str(delta);
+    }
+    place
+}
+
+/// What no event brought of the calls of a whole answer: index, name and the rest of the arguments.
+fn unsaid_calls(known: &[Call], answer: &Answer) -> Vec<(usize, String, String)> {
+    let rest = |(place, call): (usize, &ToolCall)| {
+        // A call without arguments may have had no event of its own.
+        let said = known.iter().find(|said| said.index == place);
+        let said_bytes = said.map_or(0, |said| said.sent_bytes + said.waiting.len());
+        let rest = call.arguments.get(said_bytes..).unwrap_or_default();
+        (place, call.name.clone(), rest.to_owned())
+    };
+    calls(answer).enumerate().map(rest).collect()
+}
+
+fn rest<'a>(texts: impl Iterator<Item = &'a str>, said_bytes: usize) -> Option<String> {
+    let whole: String = texts.collect();
+    whole.get(said_bytes..).filter(|rest| !rest.is_empty()).map(str::to_owned)
+}
+
+/// The calls of an answer.
+fn calls(answer: &Answer) -> impl Iterator<Item = &ToolCall> {
+    answer.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    })
+}
+
+/// A call's id for the client: the provider's, else one of our own. While it streams the provider's is not known.
+fn call_id(prefix: &str, head: &ResponseHead, index: usize, call: Option<&ToolCall>) -> String {
+    let known = call.and_then(|call| call.provider_id.clone()).filter(|id| !id.is_empty());
+    known.unwrap_or_else(|| format!("{prefix}_{}_{index}", head.id))
+}
+
+/// Arguments as a JSON object; what is none stays a text under `arguments`.
+fn arguments_object(arguments: &str) -> serde_json::Value {
+    match serde_json::from_str(given_arguments(arguments)) {
+        Ok(serde_json::Value::Object(object)) => serde_json::Value::Object(object),
+        _ => serde_json::json!({ "arguments": arguments }),
+    }
+}

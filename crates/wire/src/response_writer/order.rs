@@ -1,0 +1,89 @@
+//! Calls before what was said between their pieces.
+
+use std::collections::BTreeMap;
+
+use crate::ModelEvent;
+
+use super::ResponseWriter;
+use crate::edit::GatewayError;
+
+/// For dialects in which one part follows another: a call that has begun gets all of its arguments, and what the model
+/// says meanwhile comes behind it.
+pub(super) struct Ordered<E> {
+    inner: E,
+    calls: BTreeMap<usize, Arguments>,
+    held: Vec<ModelEvent>,
+}
+
+impl<E: ResponseWriter> Ordered<E> {
+    pub(super) fn new(inner: E) -> Self {
+        Self { inner, calls: BTreeMap::new(), held: Vec::new() }
+    }
+
+    fn is_calling(&self) -> bool {
+        self.calls.values().any(|arguments| !arguments.is_whole())
+    }
+
+    fn release(&mut self, out: &mut Vec<u8>) {
+        std::mem::take(&mut self.held).iter().for_each(|event| self.inner.event(event, out));
+    }
+}
+
+impl<E: ResponseWriter> ResponseWriter for Ordered<E> {
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
+        match event {
+            ModelEvent::Text(_) | ModelEvent::Reasoning(_) if self.is_calling() => {
+                self.held.push(event.clone());
+            }
+            ModelEvent::ToolInput { index, delta, .. } => {
+                self.calls.entry(*index).or_default().read(delta);
+                self.inner.event(event, out);
+                if !self.held.is_empty() && !self.is_calling() {
+                    self.release(out);
+                }
+            }
+            ModelEvent::Finished(_) => {
+                // The end brings the text that nothing has brought, behind the rest of the calls.
+                self.held.retain(|event| !matches!(event, ModelEvent::Text(_)));
+                self.release(out);
+                self.inner.event(event, out);
+            }
+            _ => self.inner.event(event, out),
+        }
+    }
+
+    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+        self.release(out);
+        self.inner.fail(fault, out);
+    }
+}
+
+/// How far the arguments of a call have come, read as JSON.
+#[derive(Debug, Default)]
+struct Arguments {
+    begun: bool,
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Arguments {
+    fn read(&mut self, more: &str) {
+        for byte in more.bytes() {
+            match byte {
+                _ if std::mem::take(&mut self.is_escaped) => {}
+                b'\\' if self.in_string => self.is_escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => (self.begun, self.depth) = (true, self.depth + 1),
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns whether an object has come to its end. What is none may always go on.
+    fn is_whole(&self) -> bool {
+        self.begun && self.depth == 0 && !self.in_string
+    }
+}

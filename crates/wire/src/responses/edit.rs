@@ -1,0 +1,292 @@
+//! OpenAI's Responses: `/v1/responses`.
+
+mod errors;
+mod hidden;
+mod item;
+mod namespaces;
+mod render;
+mod stream_merger;
+mod stream_parser;
+#[cfg(test)]
+mod tests;
+mod unseen;
+mod whole;
+
+use crate::ToolChoice;
+use bytes::Bytes;
+use longhaul_core::message::{RawJson, ToolSpec};
+
+pub use self::namespaces::{NamespacedTool, namespaced_tools};
+use crate::edit::canonical::{Node, settle_content};
+use crate::edit::envelope::Names;
+use crate::edit::json::{elements, field, fields, string};
+use crate::edit::{
+    Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
+    RequestEdit, Segment, StreamMerger, StreamParser, Wire,
+};
+
+const NAMES: Names = Names {
+    items: "input",
+    max_output: &["max_output_tokens"],
+    system: "instructions",
+    others: &[
+        "previous_response_id",
+        "conversation",
+        "store",
+        "background",
+        "truncation",
+        "context_management",
+        "tool_choice",
+        "reasoning",
+        "text",
+    ],
+    items_may_be_text: true,
+};
+
+/// What a tool that takes a text takes where only objects are known.
+const TEXT_INPUT: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
+/// The schema of a function that has none.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// The Responses dialect. Every item is one piece: what a model says in one answer is several of them in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Responses;
+
+impl Wire for Responses {
+    fn dialect(&self) -> Dialect {
+        Dialect::Responses
+    }
+
+    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError> {
+        Envelope::read(bytes, &NAMES)
+    }
+
+    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
+        Envelope::read_after(bytes, &NAMES, known)
+    }
+
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError> {
+        let one = |(index, item): (usize, &&str)| Ok(item::piece(item, index)?.into_iter().collect());
+        (before..).zip(items).map(one).collect()
+    }
+
+    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError> {
+        let bad = || ParseError::field("instructions", "`instructions` must be a string");
+        let system =
+            envelope.system_at.as_ref().map(|at| string(envelope.text(at)).ok_or_else(bad)).transpose()?;
+        let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
+        Ok(FixedContent { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
+    }
+
+    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+        let bad = || ParseError::field(format!("input[{index}]"), "not JSON");
+        let mut node = Node::parse(item).ok_or_else(bad)?;
+        if let Node::Text(text) = &mut node {
+            let text = std::mem::take(text);
+            node = Node::Object(vec![
+                ("role".into(), Node::Text("user".into())),
+                ("content".into(), Node::Text(text)),
+            ]);
+        }
+        // Some clients send an answer's items back with what the server called them, some without.
+        for name in ["id", "status"] {
+            node.remove(name);
+        }
+        if node.get("type").and_then(Node::as_text) == Some("message") {
+            node.remove("type");
+        }
+        let by_model = node.get("role").and_then(Node::as_text) == Some("assistant");
+        if let Some(content) = node.get_mut("content") {
+            settle_content(content, if by_model { "output_text" } else { "input_text" });
+            settle_details(content);
+        }
+        node.write(out);
+        Ok(())
+    }
+
+    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+        render::render(envelope, edited)
+    }
+
+    fn stream_parser(&self) -> Box<dyn StreamParser> {
+        Box::<stream_parser::ResponsesStreamParser>::default()
+    }
+
+    fn stream_merger(&self) -> Box<dyn StreamMerger> {
+        Box::<stream_merger::ResponsesStreamMerger>::default()
+    }
+
+    fn answer(&self, body: &[u8]) -> Option<PartialResponse> {
+        whole::answer(std::str::from_utf8(body).ok()?)
+    }
+
+    fn collect(&self, events: &[Bytes]) -> Option<Bytes> {
+        whole::collect(events)
+    }
+
+    fn step(&self, answer: &[u8]) -> Option<ModelStep> {
+        hidden::step(answer)
+    }
+
+    fn with_text_before(&self, item: &str, text: &str) -> Option<String> {
+        hidden::with_text_before(item, text)
+    }
+
+    fn with_calls_of(&self, items: Vec<String>, calls: &[crate::edit::PartialToolCall]) -> Vec<String> {
+        let mut calls = calls.iter();
+        let items = items.into_iter();
+        items.map(|item| hidden::with_call_of(&item, &mut calls).unwrap_or(item)).collect()
+    }
+
+    fn results(&self, answered: &[Answered]) -> Vec<String> {
+        hidden::results(answered)
+    }
+
+    fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes> {
+        hidden::without_calls(answer, tool)
+    }
+
+    fn error(&self, fault: &GatewayError) -> Bytes {
+        errors::body(fault).into()
+    }
+
+    fn error_event(&self, fault: &GatewayError) -> Bytes {
+        self.error_event_after(fault, &PartialResponse::default())
+    }
+
+    fn error_event_after(&self, fault: &GatewayError, seen: &PartialResponse) -> Bytes {
+        errors::events(fault, seen).into()
+    }
+}
+
+/// Empty details of a text say nothing.
+fn settle_details(content: &mut Node<'_>) {
+    let Node::List(blocks) = content else { return };
+    for block in blocks {
+        for name in ["annotations", "logprobs"] {
+            if matches!(block.get(name), Some(Node::List(list)) if list.is_empty()) {
+                block.remove(name);
+            }
+        }
+    }
+}
+
+/// The tools, those in namespaces among them. Those that OpenAI's servers run have no schema: what is known of them is
+/// all that counts.
+fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
+    let tools = elements(raw).ok_or_else(|| ParseError::field("tools", "`tools` must be a list"))?;
+    let mut specs = Vec::new();
+    for (index, raw) in tools.into_iter().enumerate() {
+        match namespaces::members(raw) {
+            Some((namespace, inner)) => {
+                for raw in inner {
+                    let mut spec = tool(raw, index)?;
+                    spec.name = namespaces::flat_name(&namespace, &spec.name);
+                    specs.push(spec);
+                }
+            }
+            None => specs.push(tool(raw, index)?),
+        }
+    }
+    Ok(specs)
+}
+
+fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
+    let bad = |what| ParseError::field(format!("tools[{index}]"), what);
+    let fields = fields(raw).ok_or_else(|| bad("a tool must be an object"))?;
+    let text = |name| field(&fields, name).and_then(string);
+    let kind = text("type").ok_or_else(|| bad("`type` is missing"))?;
+    let said = field(&fields, "parameters").filter(|said| *said != "null");
+    let parameters = match kind.as_str() {
+        "custom" => TEXT_INPUT,
+        "function" => said.unwrap_or(NO_PARAMETERS),
+        _ => said.unwrap_or(raw),
+    };
+    let grammar = field(&fields, "format").and_then(self::fields);
+    let grammar = grammar.and_then(|grammar| field(&grammar, "definition").and_then(string));
+    let described = [text("description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    Ok(ToolSpec {
+        name: text("name").unwrap_or(kind),
+        description: described,
+        parameters: RawJson(parameters.to_owned()),
+        read_only: false,
+        poll: false,
+        source: "client".to_owned(),
+    })
+}
+
+/// The names of the tools that take a text and no JSON.
+pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
+    let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
+    let name = |tool: &str| {
+        let fields = fields(tool)?;
+        let text = |name| field(&fields, name).and_then(string);
+        text("type").filter(|kind| kind == "custom").and(text("name"))
+    };
+    let names = tools.into_iter().flat_map(|tool| match namespaces::members(tool) {
+        Some((namespace, inner)) => {
+            let names = inner.into_iter().filter_map(name);
+            names.map(|name| namespaces::flat_name(&namespace, &name)).collect()
+        }
+        None => Vec::from_iter(name(tool)),
+    });
+    names.collect()
+}
+
+/// Returns whether a request says everything by itself: only OpenAI's own server knows what it has kept.
+///
+/// # Errors
+/// [`ParseError`] with the field that points to more.
+pub fn check_whole(envelope: &Envelope) -> Result<(), ParseError> {
+    check_without(envelope, "previous_response_id")?;
+    check_no_conversation(envelope)
+}
+
+/// Returns whether a request is of no conversation that a server keeps: only OpenAI's own does.
+///
+/// # Errors
+/// [`ParseError`] with the field.
+pub fn check_no_conversation(envelope: &Envelope) -> Result<(), ParseError> {
+    check_without(envelope, "conversation")
+}
+
+fn check_without(envelope: &Envelope, name: &str) -> Result<(), ParseError> {
+    if envelope.other(name).is_none_or(|raw| raw == "null") {
+        return Ok(());
+    }
+    let message = format!(
+        "`{name}` cannot be followed: the model's server keeps no conversations; send the whole input"
+    );
+    Err(ParseError::field(name, message))
+}
+
+/// Returns whether the model may, must or must not ask for a tool.
+///
+/// # Errors
+/// [`ParseError`] if that is said in a way that no other dialect has.
+pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
+    let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
+        return Ok(ToolChoice::Auto);
+    };
+    let bad =
+        || ParseError::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
+    match string(raw).as_deref() {
+        Some("auto") => return Ok(ToolChoice::Auto),
+        Some("none") => return Ok(ToolChoice::None),
+        Some("required") => return Ok(ToolChoice::Required),
+        _ => {}
+    }
+    let said = fields(raw).ok_or_else(bad)?;
+    let text = |name| field(&said, name).and_then(string);
+    match text("type").as_deref() {
+        Some("function" | "custom") => {
+            let name = text("name").ok_or_else(bad)?;
+            Ok(ToolChoice::Named(match text("namespace") {
+                Some(namespace) => namespaces::flat_name(&namespace, &name),
+                None => name,
+            }))
+        }
+        _ => Err(bad()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Errors as OpenAI words them in this dialect.
+
+use serde_json::{Value, json};
+
+use crate::edit::{GatewayError, GatewayErrorKind, PartialResponse};
+
+fn kind_of(kind: GatewayErrorKind) -> &'static str {
+    match kind {
+        // OpenAI says so of a wrong key too.
+        GatewayErrorKind::Invalid
+        | GatewayErrorKind::ContextOverflow
+        | GatewayErrorKind::DoesNotFit
+        | GatewayErrorKind::Auth
+        | GatewayErrorKind::Forbidden
+        | GatewayErrorKind::NotFound
+        | GatewayErrorKind::Absent
+        | GatewayErrorKind::NoSuchPath
+        | GatewayErrorKind::WrongMethod
+        | GatewayErrorKind::Unsupported
+        | GatewayErrorKind::NoSuchAnswer
+        | GatewayErrorKind::TooLarge
+        | GatewayErrorKind::TooSlow => "invalid_request_error",
+        GatewayErrorKind::RateLimit => "rate_limit_error",
+        GatewayErrorKind::Unreachable
+        | GatewayErrorKind::Timeout
+        | GatewayErrorKind::Upstream
+        | GatewayErrorKind::Unavailable
+        | GatewayErrorKind::Internal => "server_error",
+    }
+}
+
+/// An error as JSON text.
+pub(super) fn body(fault: &GatewayError) -> String {
+    let (kind, code) = (kind_of(fault.kind), fault.kind.code());
+    json!({ "error": { "message": fault.message, "type": kind, "param": fault.param, "code": code } })
+        .to_string()
+}
+
+/// Inside a stream: the error, and the response as one that failed, by the name and number that it has there. Clients
+/// look for the one or the other.
+pub(super) fn events(fault: &GatewayError, seen: &PartialResponse) -> String {
+    let (code, message) = (fault.kind.code(), fault.message.as_str());
+    let number = seen.number.map_or(0, |newest| newest + 1);
+    let error = json!({
+        "type": "error", "code": code, "message": message, "param": fault.param, "sequence_number": number,
+    });
+    let failed = json!({
+        "type": "response.failed",
+        "sequence_number": number + 1,
+        "response": {
+            "id": seen.id.as_deref().unwrap_or("resp_failed"),
+            "object": "response",
+            "status": "failed",
+            "error": { "code": code, "message": message },
+            "incomplete_details": null,
+            "output": [],
+            "usage": null,
+        },
+    });
+    let event = |name: &str, data: &Value| format!("event: {name}\ndata: {data}\n\n");
+    event("error", &error) + &event("response.failed", &failed)
+}

@@ -1,0 +1,235 @@
+//! Calls that the client is not shown, as this dialect writes them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use longhaul_core::message::ToolSpec;
+
+use super::item::Item;
+use crate::edit::hidden::{Answered, ModelStep, Replay, object, without_said};
+use crate::edit::json::{elements, field, fields, quoted, string, with_field};
+use crate::edit::patch::List;
+use crate::edit::{Envelope, PartialToolCall};
+
+/// The tool as this dialect has it.
+pub(super) fn tool(spec: &ToolSpec) -> String {
+    format!(
+        r#"{{"type":"function","name":{},"description":{},"parameters":{},"strict":false}}"#,
+        quoted(&spec.name),
+        quoted(&spec.description),
+        spec.parameters.as_str()
+    )
+}
+
+/// The model's items in a whole answer. Reasoning that its server has not written down for us is known to it only as
+/// long as it keeps the answer, and no request of ours may count on that.
+pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
+    let answer = fields(std::str::from_utf8(answer).ok()?)?;
+    if field(&answer, "object").and_then(string)? != "response" {
+        return None;
+    }
+    let mut step = ModelStep::default();
+    for raw in elements(field(&answer, "output")?)? {
+        let Ok(item) = Item::read(raw, 0) else { continue };
+        let text = |name| item.text(name).unwrap_or_default();
+        if item.kind == "function_call" || item.kind == "custom_tool_call" {
+            let arguments = item.text("arguments").unwrap_or_else(|| text("input"));
+            step.calls.push(PartialToolCall { id: text("call_id"), name: text("name"), arguments });
+        }
+        let is_elsewhere = item.kind == "reasoning"
+            && field(&item.fields, "encrypted_content").is_none_or(|own| own == "null")
+            && field(&item.fields, "content").and_then(elements).is_none_or(|own| own.is_empty());
+        if !is_elsewhere {
+            step.items.push(raw.to_owned());
+        }
+    }
+    Some(step)
+}
+
+/// A call of the model's as it is given here: id and arguments. `None` if the item is no call of a function.
+pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialToolCall>) -> Option<String> {
+    let read = Item::read(item, 0).ok()?;
+    if read.kind != "function_call" && read.kind != "custom_tool_call" {
+        return None;
+    }
+    let given = calls.next()?;
+    let item = with_field(item, "call_id", &quoted(&given.id))?;
+    match read.kind == "function_call" {
+        true => with_field(&item, "arguments", &quoted(object(&given.arguments))),
+        false => Some(item),
+    }
+}
+
+/// The model's message with text before its own. `None` if the item is no message.
+pub(super) fn with_text_before(item: &str, text: &str) -> Option<String> {
+    let message = Item::read(item, 0).ok().filter(|item| item.kind == "message")?;
+    let mut parts: Vec<String> =
+        elements(field(&message.fields, "content")?)?.into_iter().map(str::to_owned).collect();
+    let first = parts.first_mut()?;
+    let own = field(&fields(first)?, "text").and_then(string).unwrap_or_default();
+    *first = with_field(first, "text", &quoted(&format!("{text}{own}")))?;
+    with_field(item, "content", &format!("[{}]", parts.join(",")))
+}
+
+fn result(answered: &Answered) -> String {
+    let (id, text) = (quoted(&answered.call.id), quoted(&answered.result));
+    format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
+}
+
+/// The items that answer calls.
+pub(super) fn results(answered: &[Answered]) -> Vec<String> {
+    answered.iter().map(result).collect()
+}
+
+/// An answer without the calls of a tool.
+pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
+    let answer = std::str::from_utf8(answer).ok()?;
+    let items = elements(field(&fields(answer)?, "output")?)?;
+    let is_kept = |raw: &&str| {
+        let item = Item::read(raw, 0);
+        item.map_or(true, |item| item.kind != "function_call" || item.text("name").as_deref() != Some(tool))
+    };
+    let kept: Vec<&str> = items.into_iter().filter(is_kept).collect();
+    with_field(answer, "output", &format!("[{}]", kept.join(","))).map(Bytes::from)
+}
+
+/// What is put before and behind items of the client's: hidden calls beside those of their step, the results behind all
+/// of them.
+#[derive(Debug, Default)]
+pub(super) struct WovenItems {
+    /// Items that the client has of earlier steps of an answer: those stand before them as they were.
+    gone: BTreeSet<usize>,
+    /// Items of which the client has more than the step said.
+    shorter: BTreeMap<usize, String>,
+    before: BTreeMap<usize, Vec<String>>,
+    behind: BTreeMap<usize, Vec<String>>,
+}
+
+impl WovenItems {
+    pub(super) fn of(envelope: &Envelope, replays: &[Replay]) -> Self {
+        let mut woven = Self::default();
+        for replay in replays {
+            woven.add(envelope, replay);
+        }
+        woven
+    }
+
+    fn add(&mut self, envelope: &Envelope, replay: &Replay) {
+        let calls = calls_from(envelope, replay.at);
+        let ids: Vec<String> = calls.iter().map(|(_, id)| id.clone()).collect();
+        let (true, Some((first, _)), Some((last, _))) = (replay.is_of(&ids), calls.first(), calls.last())
+        else {
+            return;
+        };
+        for (shown_before, answered) in &replay.hidden {
+            let call = written(&answered.call);
+            match shown_before.checked_sub(1).and_then(|at| calls.get(at).or(calls.last())) {
+                Some((item, _)) => self.behind.entry(*item).or_default().push(call),
+                None => self.before.entry(*first).or_default().push(call),
+            }
+        }
+        self.leave_out(envelope, replay, *first);
+        // The step may begin with words; what came before it stands before those.
+        self.before.entry(replay.at).or_default().splice(0..0, replay.rounds.iter().cloned());
+        let results = replay.hidden.iter().map(|(_, answered)| result(answered));
+        self.behind.entry(*last).or_default().extend(results);
+    }
+
+    /// Leaves out what of the client's copy earlier steps of the same answer have said: to the client it is one answer.
+    fn leave_out(&mut self, envelope: &Envelope, replay: &Replay, end: usize) {
+        let mut said: VecDeque<String> = replay.shown_rounds().iter().filter_map(|raw| words(raw)).collect();
+        for at in replay.at..end {
+            let raw = envelope.item(at);
+            let Some(own) = words(raw) else { continue };
+            let rest = match said.iter().position(|said| *said == own) {
+                Some(found) => {
+                    said.drain(..=found);
+                    Some("")
+                }
+                None => without_said(&own, &mut said),
+            };
+            match rest {
+                Some("") => self.gone.extend(replay.at..=at),
+                Some(rest) => {
+                    let text = text_of(raw).is_some().then(|| shortened(raw, rest)).flatten();
+                    self.shorter.extend(text.map(|text| (at, text)));
+                    self.gone.extend(replay.at..at);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// What is written of an item of the client's if that is not the item: nothing, or another text.
+    fn own(&self, item: usize) -> Option<Option<&str>> {
+        if self.gone.contains(&item) {
+            return Some(None);
+        }
+        self.shorter.get(&item).map(|text| Some(text.as_str()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.behind.is_empty()
+    }
+
+    /// Writes an item with what stands before it and behind it.
+    pub(super) fn around<'e>(&self, item: usize, list: &mut List<'e>, write: impl FnOnce(&mut List<'e>)) {
+        self.before.get(&item).into_iter().flatten().for_each(|own| list.insert(own));
+        match self.own(item) {
+            None => write(list),
+            Some(None) => {}
+            Some(Some(text)) => list.change(item, text),
+        }
+        self.behind.get(&item).into_iter().flatten().for_each(|own| list.insert(own));
+    }
+}
+
+/// What a message or a piece of reasoning says, however it is written. `None` if it is neither.
+fn words(item: &str) -> Option<String> {
+    let read = Item::read(item, 0).ok()?;
+    match read.kind.as_str() {
+        "message" if read.role.as_deref() == Some("assistant") => text_of(item),
+        "reasoning" => read.text("encrypted_content").or_else(|| read.text("id")),
+        _ => None,
+    }
+    .filter(|text| !text.trim().is_empty())
+}
+
+fn text_of(message: &str) -> Option<String> {
+    let content = Item::read(message, 0).ok()?;
+    let content = field(&content.fields, "content")?;
+    if let Some(text) = string(content) {
+        return Some(text);
+    }
+    let text = |part: &str| field(&fields(part)?, "text").and_then(string);
+    Some(elements(content)?.into_iter().filter_map(text).collect())
+}
+
+/// A message with only the rest of its text.
+fn shortened(message: &str, rest: &str) -> Option<String> {
+    let text = quoted(rest);
+    with_field(message, "content", &format!(r#"[{{"type":"output_text","text":{text}}}]"#))
+}
+
+fn written(call: &PartialToolCall) -> String {
+    let (id, name, arguments) = (quoted(&call.id), quoted(&call.name), quoted(object(&call.arguments)));
+    format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#)
+}
+
+/// The calls of the model's step that begins with an item, with their ids.
+fn calls_from(envelope: &Envelope, first: usize) -> Vec<(usize, String)> {
+    let mut calls = Vec::new();
+    for at in first..envelope.items.len() {
+        let Ok(item) = Item::read(envelope.item(at), at) else { break };
+        let by_person = item.kind == "message" && item.role.as_deref() != Some("assistant");
+        if item.is_result() || by_person {
+            break;
+        }
+        if ["function_call", "custom_tool_call"].contains(&item.kind.as_str())
+            && let Some(id) = item.text("call_id")
+        {
+            calls.push((at, id));
+        }
+    }
+    calls
+}

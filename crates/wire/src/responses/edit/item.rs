@@ -1,0 +1,196 @@
+//! What one item of a request says.
+
+use std::borrow::Cow;
+
+use longhaul_core::ids::CallId;
+use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_arguments};
+use longhaul_core::plan::MARK;
+
+use super::namespaces::flat_name;
+use crate::edit::json::{elements, field, fields, quoted, string};
+use crate::edit::{ParseError, Segment, ephemeral, media};
+
+/// How texts begin that clients put in a person's place although nobody typed them (Codex, seen 2026-05).
+const NOTES: [&str; 4] =
+    ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>"];
+
+/// An item taken apart.
+pub(super) struct Item<'a> {
+    /// Its type; `message` if it has none.
+    pub(super) kind: String,
+    pub(super) role: Option<String>,
+    pub(super) fields: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+impl<'a> Item<'a> {
+    /// # Errors
+    /// [`ParseError`] if it is no item.
+    pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
+        let bad = |what: &str| ParseError::field(format!("input[{index}]"), what);
+        let fields = fields(item).ok_or_else(|| bad("an item must be an object"))?;
+        let text = |name| field(&fields, name).and_then(string);
+        let (kind, role) = (text("type"), text("role"));
+        let kind = match (kind, &role) {
+            (Some(kind), _) => kind,
+            (None, Some(_)) => "message".to_owned(),
+            (None, None) => return Err(bad("`type` is missing")),
+        };
+        Ok(Self { kind, role, fields })
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        field(&self.fields, name).and_then(string)
+    }
+
+    /// Returns whether it answers a call.
+    pub(super) fn is_result(&self) -> bool {
+        self.kind.ends_with("_call_output")
+    }
+}
+
+/// The one piece that an item is. `None` if it says nothing.
+///
+/// # Errors
+/// [`ParseError`] if it is no item.
+pub(super) fn piece(raw: &str, index: usize) -> Result<Option<Segment>, ParseError> {
+    if let Some(said) = string(raw) {
+        return Ok(text(said).map(|part| Segment::Typed(vec![part])));
+    }
+    let item = Item::read(raw, index)?;
+    let place = format!("input[{index}]");
+    if item.is_result() {
+        return result(&item, &place).map(Some);
+    }
+    let native = || RawJson(raw.to_owned());
+    let part = match item.kind.as_str() {
+        "message" => return message(&item, &place),
+        "reasoning" => Part::Reasoning(Reasoning { text: reasoning(&item), native: Some(native()) }),
+        "function_call" => Part::ToolCall(call(&item, "arguments", &place)?),
+        "custom_tool_call" => Part::ToolCall(call(&item, "input", &place)?),
+        kind if kind.ends_with("_call") && item.text("call_id").is_some() => {
+            let id = item.text("call_id").unwrap_or_default();
+            Part::ToolCall(ToolCall {
+                call_id: CallId::new(id.as_str()),
+                name: kind.trim_end_matches("_call").to_owned(),
+                arguments: field(&item.fields, "action").unwrap_or("{}").to_owned(),
+                provider_id: Some(id),
+                native: Some(native()),
+            })
+        }
+        kind => Part::Opaque(Opaque { kind: kind.to_owned(), native: native() }),
+    };
+    Ok(Some(Segment::Assistant(vec![part])))
+}
+
+fn text(text: String) -> Option<Part> {
+    let text = ephemeral::without_notices(&text).unwrap_or(text);
+    (!text.is_empty()).then(|| Part::text(text))
+}
+
+fn message(item: &Item<'_>, place: &str) -> Result<Option<Segment>, ParseError> {
+    let role = item.role.as_deref().ok_or_else(|| ParseError::field(place, "`role` is missing"))?;
+    let content =
+        field(&item.fields, "content").ok_or_else(|| ParseError::field(place, "`content` is missing"))?;
+    let parts = content_parts(content, place)?;
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(match role {
+        "assistant" => Segment::Assistant(parts),
+        "system" | "developer" => Segment::System(parts),
+        "user" if parts.iter().all(is_note) => Segment::Note(parts),
+        "user" => Segment::Typed(parts),
+        other => return Err(ParseError::field(place, format!("unknown role `{other}`"))),
+    }))
+}
+
+fn is_note(part: &Part) -> bool {
+    let said = part.as_text().map(str::trim_start);
+    said.is_some_and(|text| text.starts_with(MARK) || NOTES.iter().any(|note| text.starts_with(note)))
+}
+
+/// A text, or a list of blocks.
+fn content_parts(raw: &str, place: &str) -> Result<Vec<Part>, ParseError> {
+    if let Some(said) = string(raw) {
+        return Ok(text(said).into_iter().collect());
+    }
+    let blocks =
+        elements(raw).ok_or_else(|| ParseError::field(place, "`content` must be a string or a list"))?;
+    let mut parts = Vec::new();
+    for (at, block) in blocks.into_iter().enumerate() {
+        parts.extend(part(block, &format!("{place}.content[{at}]"))?);
+    }
+    Ok(parts)
+}
+
+fn part(raw: &str, place: &str) -> Result<Option<Part>, ParseError> {
+    let bad = |what: &str| ParseError::field(place, what);
+    let block = fields(raw).ok_or_else(|| bad("a block must be an object"))?;
+    let said = |name| field(&block, name).and_then(string);
+    let kind = said("type").ok_or_else(|| bad("`type` is missing"))?;
+    Ok(match kind.as_str() {
+        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
+            text(said("text").ok_or_else(|| bad("`text` is missing"))?)
+        }
+        "refusal" => said("refusal").and_then(text),
+        "input_image" | "computer_screenshot" => match said("image_url") {
+            Some(url) => {
+                Some(media::behind(&url, "image/png", None).ok_or_else(|| bad("`image_url` is unreadable"))?)
+            }
+            None => Some(media::linked("image/png", None, &said("file_id").unwrap_or_default())),
+        },
+        "input_file" => {
+            let name = said("filename");
+            match said("file_data") {
+                Some(data) => Some(
+                    media::behind(&data, "application/pdf", name)
+                        .ok_or_else(|| bad("`file_data` is unreadable"))?,
+                ),
+                None => {
+                    let address = said("file_id").or_else(|| said("file_url")).unwrap_or_default();
+                    Some(media::linked("application/pdf", name, &address))
+                }
+            }
+        }
+        _ => Some(Part::Opaque(Opaque { kind, native: RawJson(raw.to_owned()) })),
+    })
+}
+
+fn result(item: &Item<'_>, place: &str) -> Result<Segment, ParseError> {
+    let call = item.text("call_id").ok_or_else(|| ParseError::field(place, "`call_id` is missing"))?;
+    let content = match field(&item.fields, "output") {
+        None | Some("null") => Vec::new(),
+        Some(raw) if raw.starts_with('{') => part(raw, place)?.into_iter().collect(),
+        Some(raw) => content_parts(raw, place)?,
+    };
+    Ok(Segment::Result { call, failed: item.text("status").as_deref() == Some("failed"), content })
+}
+
+/// A call with its arguments as the model wrote them; a custom tool's input is a text and no JSON.
+fn call(item: &Item<'_>, arguments: &str, place: &str) -> Result<ToolCall, ParseError> {
+    let missing = |name: &str| ParseError::field(place, format!("`{name}` is missing"));
+    let id = item.text("call_id").ok_or_else(|| missing("call_id"))?;
+    let name = item.text("name").ok_or_else(|| missing("name"))?;
+    let said = item.text(arguments).unwrap_or_default();
+    let said = if arguments == "input" { said } else { given_arguments(&said).to_owned() };
+    Ok(ToolCall {
+        call_id: CallId::new(id.as_str()),
+        name: match item.text("namespace") {
+            Some(namespace) => flat_name(&namespace, &name),
+            None => name,
+        },
+        arguments: if arguments == "input" { format!("{{\"input\":{}}}", quoted(&said)) } else { said },
+        provider_id: Some(id),
+        native: None,
+    })
+}
+
+/// What may be read of a model's reasoning.
+pub(super) fn reasoning(item: &Item<'_>) -> String {
+    let texts = |name: &str| -> Vec<String> {
+        let list = field(&item.fields, name).and_then(elements).unwrap_or_default();
+        list.into_iter().filter_map(|part| string(field(&fields(part)?, "text")?)).collect()
+    };
+    let (content, summary) = (texts("content"), texts("summary"));
+    if content.is_empty() { summary.join("\n\n") } else { content.join("") }
+}

@@ -1,0 +1,71 @@
+//! Tools in a `namespace` (Codex groups those of an MCP server so).
+//!
+//! Other dialects know single names. Towards the upstream a tool has the namespace in its name, towards the client its
+//! own name and its namespace again.
+
+use std::collections::BTreeMap;
+
+use crate::edit::Envelope;
+use crate::edit::json::{elements, field, fields, string};
+
+/// The longest name that every provider takes, in characters.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Hexadecimal digits of a hash, in names that were cut.
+const HASH_CHARS: usize = 8;
+
+/// A tool within a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespacedTool {
+    /// The namespace.
+    pub namespace: String,
+    /// The name within the namespace.
+    pub name: String,
+}
+
+/// Returns the name that a tool in a namespace has for the model.
+pub(super) fn flat_name(namespace: &str, name: &str) -> String {
+    let gap = if namespace.ends_with('_') { "" } else { "__" };
+    let flat = format!("{namespace}{gap}{name}");
+    if flat.chars().count() <= MAX_NAME_CHARS {
+        return flat;
+    }
+    let hash = blake3::hash(flat.as_bytes()).to_hex();
+    let kept: String = flat.chars().take(MAX_NAME_CHARS - HASH_CHARS - 1).collect();
+    format!("{kept}_{}", &hash.as_str()[..HASH_CHARS])
+}
+
+/// Returns the namespace of a tool and the tools in it; `None` if it is no namespace.
+pub(super) fn members(tool: &str) -> Option<(String, Vec<&str>)> {
+    let fields = fields(tool)?;
+    let text = |name| field(&fields, name).and_then(string);
+    (text("type")? == "namespace").then_some(())?;
+    Some((text("name").unwrap_or_default(), field(&fields, "tools").and_then(elements).unwrap_or_default()))
+}
+
+/// Returns the tools in namespaces by the names that they have for the model.
+pub fn namespaced_tools(envelope: &Envelope) -> BTreeMap<String, NamespacedTool> {
+    let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
+    let mut all = BTreeMap::new();
+    for (namespace, inner) in tools.into_iter().filter_map(members) {
+        let names = inner.into_iter().filter_map(|tool| field(&fields(tool)?, "name").and_then(string));
+        all.extend(names.map(|name| {
+            (flat_name(&namespace, &name), NamespacedTool { namespace: namespace.clone(), name })
+        }));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flat_name;
+
+    #[test]
+    fn names_are_flat_short_and_different() {
+        assert_eq!(flat_name("mcp__files__", "read"), "mcp__files__read");
+        assert_eq!(flat_name("agents", "spawn"), "agents__spawn");
+        let [one, other] =
+            ["a", "b"].map(|end| flat_name("mcp__files__", &format!("{}{end}", "x".repeat(70))));
+        assert!(one.len() == 64 && other.len() == 64 && one != other, "{one} {other}");
+    }
+}

@@ -1,0 +1,142 @@
+//! A request with changes: the client's own bytes wherever nothing was changed.
+
+use bytes::Bytes;
+
+use super::hidden::{self, WovenItems};
+use super::item::Item;
+use crate::edit::json::{quoted, with_field};
+use crate::edit::patch::{List, Patch};
+use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+
+/// The request with `edited`'s changes.
+///
+/// # Errors
+/// [`ParseError`] if a change cannot be expressed.
+pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    let mut patch = Patch::default();
+    patch.scalars(envelope, edited, "max_output_tokens");
+    if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
+        patch.add("add_generation_prompt", "false");
+        patch.add("continue_final_message", "true");
+    }
+    let whole = [RenderOp::Keep(0..envelope.items.len())];
+    let steps = edited.steps.as_deref().unwrap_or(&whole);
+    if let Some(tool) = &edited.tool {
+        patch.add_tool(envelope, &hidden::tool(tool));
+    }
+    if edited.forbids_calls {
+        patch.forbid_calls(envelope, "\"none\"");
+    }
+    let mut begun = edited.rounds.clone();
+    if let Some(prefill) = edited.prefill.as_ref().and_then(begin_answer) {
+        begun.push(prefill);
+        begun.extend(edited.asks_to_go_on.then(|| said(&quoted(GO_ON))));
+    }
+    let woven = WovenItems::of(envelope, &edited.replays);
+    let changes = steps.iter().any(|step| !matches!(step, RenderOp::Keep(_))) || !begun.is_empty();
+    let is_text = envelope.text(&envelope.items_at).starts_with('"');
+    if is_text
+        && (changes || steps.iter().all(|step| matches!(step, RenderOp::Keep(range) if range.is_empty())))
+    {
+        patch.replace(envelope.items_at.clone(), list_of_text(envelope, steps, begun)?);
+    } else if !is_text && (edited.steps.is_some() || !begun.is_empty() || !woven.is_empty()) {
+        let mut list = List::new(envelope);
+        for step in steps {
+            write(envelope, step, &woven, &mut list)?;
+        }
+        for begun in &begun {
+            list.insert(begun);
+        }
+        patch.replace(envelope.items_at.clone(), list.finish());
+    }
+    Ok(patch.apply(&envelope.bytes))
+}
+
+fn write(
+    envelope: &Envelope,
+    step: &RenderOp,
+    woven: &WovenItems,
+    list: &mut List<'_>,
+) -> Result<(), ParseError> {
+    match step {
+        RenderOp::Keep(range) if range.end > envelope.items.len() => return Err(unknown(range.end)),
+        RenderOp::Keep(range) if woven.is_empty() => list.keep(range.clone()),
+        RenderOp::Keep(range) => {
+            for item in range.clone() {
+                woven.around(item, list, |list| list.keep(item..item + 1));
+            }
+        }
+        RenderOp::Say(text) => list.insert(&said(&quoted(text))),
+        RenderOp::Rewrite { item, text } => woven.around(*item, list, |list| list.change(*item, text)),
+        RenderOp::Change { item, fates } if *item < envelope.items.len() => {
+            let raw = envelope.item(*item);
+            match changed(raw, *item, fates)? {
+                Some(text) if text == raw => woven.around(*item, list, |list| list.keep(*item..*item + 1)),
+                Some(text) => woven.around(*item, list, |list| list.change(*item, &text)),
+                None => {}
+            }
+        }
+        RenderOp::Change { item, .. } => return Err(unknown(*item)),
+    }
+    Ok(())
+}
+
+fn unknown(item: usize) -> ParseError {
+    ParseError::field("input", format!("there is no item {item}"))
+}
+
+/// An item with its fate. `None` if it goes.
+fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<String>, ParseError> {
+    let wrong = || ParseError::field(format!("input[{index}]"), "the change does not fit the item");
+    let text = match fates {
+        [] | [SegmentEdit::Keep] => return Ok(Some(raw.to_owned())),
+        [SegmentEdit::Drop] => return Ok(None),
+        [SegmentEdit::Show(text)] => quoted(text),
+        _ => return Err(wrong()),
+    };
+    let item = Item::read(raw, index)?;
+    let field = match item.kind.as_str() {
+        "message" => "content",
+        "function_call" => "arguments",
+        _ if item.is_result() => "output",
+        _ => return Err(wrong()),
+    };
+    with_field(raw, field, &text).map(Some).ok_or_else(wrong)
+}
+
+/// A message in a person's place, of a JSON string.
+fn said(text: &str) -> String {
+    format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{text}}}]}}"#)
+}
+
+/// The answer's beginning. `None` if nothing is begun.
+fn begin_answer(prefill: &Prefill) -> Option<String> {
+    let text = quoted(&prefill.text);
+    (!prefill.text.is_empty()).then(|| {
+        format!(
+            r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":{text}}}]}}"#
+        )
+    })
+}
+
+/// The items where the client had only a text.
+fn list_of_text(envelope: &Envelope, steps: &[RenderOp], begun: Vec<String>) -> Result<String, ParseError> {
+    let mut items = Vec::new();
+    for step in steps {
+        match step {
+            RenderOp::Keep(range) if range.end > 1 => return Err(unknown(range.end)),
+            RenderOp::Keep(range) if range.is_empty() => {}
+            RenderOp::Keep(_) => items.push(said(envelope.text(&envelope.items_at))),
+            RenderOp::Say(text) => items.push(said(&quoted(text))),
+            RenderOp::Rewrite { text, .. } => items.push(text.clone()),
+            RenderOp::Change { item: 0, fates } => match fates.as_slice() {
+                [] | [SegmentEdit::Keep] => items.push(said(envelope.text(&envelope.items_at))),
+                [SegmentEdit::Show(text)] => items.push(said(&quoted(text))),
+                _ => {}
+            },
+            RenderOp::Change { item, .. } => return Err(unknown(*item)),
+        }
+    }
+    items.extend(begun);
+    Ok(format!("[{}]", items.join(",")))
+}

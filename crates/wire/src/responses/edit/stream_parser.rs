@@ -1,0 +1,203 @@
+//! Reading a stream of this dialect as it passes.
+
+use std::borrow::Cow;
+
+use longhaul_core::message::{Finish, RawJson};
+use longhaul_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::item::Item;
+use crate::edit::json::{field, fields, string};
+use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
+use crate::sse::SseEvent;
+
+/// The data of an event, as far as anybody looks at it.
+#[derive(Deserialize)]
+pub(super) struct Payload<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) response: Option<&'a RawValue>,
+    pub(super) output_index: Option<u64>,
+    pub(super) sequence_number: Option<u64>,
+    #[serde(borrow)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) delta: Option<&'a RawValue>,
+}
+
+impl<'a> Payload<'a> {
+    /// `None` if it is nothing of this dialect.
+    pub(super) fn read(data: &'a str) -> Option<Self> {
+        serde_json::from_str(data).ok()
+    }
+
+    /// The piece of text that it brings.
+    pub(super) fn text(&self) -> Option<Cow<'a, str>> {
+        serde_json::from_str::<Text<'a>>(self.delta?.get()).ok().map(|text| text.0)
+    }
+
+    /// Returns whether it ends the response.
+    pub(super) fn is_end(&self) -> bool {
+        let ends = ["response.completed", "response.incomplete", "response.failed", "response.cancelled"];
+        ends.contains(&self.r#type.as_ref())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Reads one stream.
+#[derive(Debug, Default)]
+pub(super) struct ResponsesStreamParser {
+    seen: PartialResponse,
+    /// Whether a call was begun: after it nothing can be continued.
+    called: bool,
+}
+
+/// Returns whether it is an error that is not said as this dialect says it.
+pub(super) fn is_foreign_error(event: &SseEvent<'_>) -> bool {
+    let is_own = || Payload::read(&event.data).is_some_and(|payload| payload.r#type == "error");
+    event.is_error() && !is_own()
+}
+
+impl StreamParser for ResponsesStreamParser {
+    fn read(&mut self, event: &SseEvent<'_>) {
+        if is_foreign_error(event) {
+            self.seen.error = Some(event.data.to_string());
+        } else if let Some(payload) = Payload::read(&event.data) {
+            self.take(&payload, &event.data);
+        }
+    }
+
+    fn seen(&self) -> &PartialResponse {
+        &self.seen
+    }
+}
+
+impl ResponsesStreamParser {
+    /// Takes an event that was read.
+    pub(super) fn take(&mut self, payload: &Payload<'_>, data: &str) {
+        self.seen.number = payload.sequence_number.or(self.seen.number);
+        match payload.r#type.as_ref() {
+            "response.created" | "response.in_progress" => {
+                let id = payload.response.and_then(|raw| string(field(&fields(raw.get())?, "id")?));
+                self.seen.id = self.seen.id.take().or(id);
+            }
+            "response.output_item.added" => self.begin(payload.item.map(RawValue::get)),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.text(&payload.text().unwrap_or_default());
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.seen.reasoning.push_str(&payload.text().unwrap_or_default());
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                if let (Some(call), Some(more)) = (self.seen.calls.last_mut(), payload.text()) {
+                    call.arguments.push_str(&more);
+                }
+            }
+            "response.output_item.done" => self.done(payload.item.map(RawValue::get)),
+            "error" => self.seen.error = Some(data.to_owned()),
+            _ if payload.is_end() => self.end(payload.response.map(RawValue::get), data),
+            _ => {}
+        }
+    }
+
+    /// More text, from wherever it came.
+    pub(super) fn text(&mut self, text: &str) {
+        self.seen.text.push_str(text);
+        self.seen.inside = if self.called { StreamPosition::Call } else { StreamPosition::Text };
+    }
+
+    /// The client was sent events up to this number.
+    pub(super) fn sent(&mut self, number: Option<u64>) {
+        self.seen.number = number.or(self.seen.number);
+    }
+
+    /// A new stream goes on with the answer.
+    pub(super) fn go_on(&mut self) {
+        self.seen.finish = None;
+        self.seen.over = false;
+        self.seen.usage = None;
+    }
+
+    fn begin(&mut self, item: Option<&str>) {
+        let Some(item) = item.and_then(|item| Item::read(item, 0).ok()) else { return };
+        match item.kind.as_str() {
+            "message" => self.text(""),
+            "reasoning" => self.seen.inside = StreamPosition::Reasoning,
+            kind => {
+                self.called = true;
+                if kind == "function_call" || kind == "custom_tool_call" {
+                    let text = |name| item.text(name).unwrap_or_default();
+                    let (id, name) = (text("call_id"), text("name"));
+                    self.seen.calls.push(PartialToolCall { id, name, arguments: String::new() });
+                } else {
+                    self.seen.has_other = true;
+                }
+            }
+        }
+        if self.called {
+            self.seen.inside = StreamPosition::Call;
+        }
+    }
+
+    /// The whole item: some servers send arguments only here.
+    fn done(&mut self, item: Option<&str>) {
+        if !self.called {
+            self.seen.inside = StreamPosition::Nothing;
+        }
+        let Some(item) = item.and_then(|item| Item::read(item, 0).ok()) else { return };
+        let said = item.text("arguments").or_else(|| item.text("input"));
+        if let (Some(id), Some(said)) = (item.text("call_id"), said)
+            && let Some(call) = self.seen.calls.iter_mut().find(|call| call.id == id)
+        {
+            call.arguments = said;
+        }
+    }
+
+    fn end(&mut self, response: Option<&str>, data: &str) {
+        self.seen.over = true;
+        let Some(said) = response.and_then(fields) else { return };
+        let text = |name| field(&said, name).and_then(string);
+        let status = text("status").unwrap_or_default();
+        let error = field(&said, "error").filter(|error| *error != "null");
+        if status == "failed" || error.is_some() {
+            self.seen.error = Some(data.to_owned());
+        }
+        let called = !self.seen.calls.is_empty();
+        self.seen.finish = finish(&status, field(&said, "incomplete_details"), called);
+        self.seen.usage = field(&said, "usage").and_then(usage).or(self.seen.usage.take());
+    }
+}
+
+/// Why the model stopped. `None` if it failed.
+pub(super) fn finish(status: &str, details: Option<&str>, called: bool) -> Option<Finish> {
+    let reason = details.and_then(fields).and_then(|said| string(field(&said, "reason")?));
+    match (status, reason.as_deref()) {
+        ("completed", _) => Some(if called { Finish::ToolCalls } else { Finish::Stop }),
+        ("incomplete", Some("content_filter")) => Some(Finish::ContentFilter),
+        ("incomplete", _) => Some(Finish::Length),
+        _ => None,
+    }
+}
+
+/// Counts in the meaning that all dialects share. `None` if there are none.
+pub(super) fn usage(raw: &str) -> Option<Usage> {
+    let said = fields(raw)?;
+    let count = |name| field(&said, name).and_then(|count| count.parse().ok());
+    let detail = |object, name| -> Option<u64> {
+        let details = fields(field(&said, object)?)?;
+        field(&details, name)?.parse().ok()
+    };
+    Some(Usage {
+        input_tokens: count("input_tokens")?,
+        output_tokens: count("output_tokens").unwrap_or_default(),
+        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens").unwrap_or_default(),
+        cache_read_tokens: detail("input_tokens_details", "cached_tokens").unwrap_or_default(),
+        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens").unwrap_or_default(),
+        raw: Some(RawJson(raw.to_owned())),
+    })
+}

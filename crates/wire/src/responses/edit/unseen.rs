@@ -1,0 +1,55 @@
+//! Calls of a stream that the client is not shown.
+
+use std::collections::BTreeSet;
+
+use super::item::Item;
+use super::stream_parser::Payload;
+
+/// Tells the events that are about calls of one tool.
+#[derive(Debug, Default)]
+pub(super) struct Unseen {
+    tool: Option<&'static str>,
+    /// The server's numbers of the calls.
+    hidden: BTreeSet<u64>,
+    /// Whether the newest item is one: llama.cpp gives items no numbers.
+    is_newest: bool,
+    has_hidden: bool,
+}
+
+impl Unseen {
+    pub(super) fn hide(&mut self, tool: &'static str) {
+        self.tool = Some(tool);
+    }
+
+    /// Another stream begins.
+    pub(super) fn next_stream(&mut self) {
+        *self = Self { tool: self.tool, ..Self::default() };
+    }
+
+    pub(super) fn has_hidden(&self) -> bool {
+        self.has_hidden
+    }
+
+    /// Returns whether an event is about such a call.
+    pub(super) fn hides(&mut self, payload: &Payload<'_>) -> bool {
+        let Some(tool) = self.tool else { return false };
+        let kind = payload.r#type.as_ref();
+        let is_call = || {
+            let item = payload.item.and_then(|raw| Item::read(raw.get(), 0).ok());
+            item.is_some_and(|item| {
+                item.kind == "function_call" && item.text("name").as_deref() == Some(tool)
+            })
+        };
+        if kind == "response.output_item.added" {
+            self.is_newest = is_call();
+            self.has_hidden |= self.is_newest;
+            self.hidden.extend(payload.output_index.filter(|_| self.is_newest));
+            return self.is_newest;
+        }
+        match payload.output_index {
+            Some(index) => self.hidden.contains(&index),
+            None if kind == "response.output_item.done" => is_call(),
+            None => self.is_newest && kind.starts_with("response.function_call_arguments."),
+        }
+    }
+}

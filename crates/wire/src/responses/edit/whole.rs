@@ -1,0 +1,76 @@
+//! Answers that were not streamed, and the one that a stream makes.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::item::{Item, reasoning};
+use super::stream_parser::{Payload, finish, usage};
+use crate::edit::json::{elements, field, fields, string, with_field};
+use crate::edit::{PartialResponse, PartialToolCall};
+use crate::sse::SseEvent;
+
+/// What an answer says that was not streamed.
+pub(super) fn answer(body: &str) -> Option<PartialResponse> {
+    let said = fields(body)?;
+    let text = |name| field(&said, name).and_then(string);
+    if text("object").as_deref() != Some("response") {
+        return None;
+    }
+    let mut seen = PartialResponse { id: text("id"), over: true, ..PartialResponse::default() };
+    for item in elements(field(&said, "output")?)?.into_iter().filter_map(|item| Item::read(item, 0).ok()) {
+        read(&item, &mut seen);
+    }
+    let called = !seen.calls.is_empty();
+    let status = text("status").unwrap_or_else(|| "completed".to_owned());
+    seen.finish = finish(&status, field(&said, "incomplete_details"), called);
+    seen.usage = field(&said, "usage").and_then(usage);
+    seen.error = field(&said, "error").filter(|error| *error != "null").map(|_| body.to_owned());
+    Some(seen)
+}
+
+fn read(item: &Item<'_>, seen: &mut PartialResponse) {
+    let text = |name| item.text(name).unwrap_or_default();
+    match item.kind.as_str() {
+        "message" => {
+            for part in field(&item.fields, "content").and_then(elements).unwrap_or_default() {
+                let Some(part) = fields(part) else { continue };
+                let said = field(&part, "text").or(field(&part, "refusal")).and_then(string);
+                seen.text.push_str(&said.unwrap_or_default());
+            }
+        }
+        "reasoning" => seen.reasoning.push_str(&reasoning(item)),
+        "function_call" | "custom_tool_call" => {
+            let arguments = item.text("arguments").or_else(|| item.text("input")).unwrap_or_default();
+            seen.calls.push(PartialToolCall { id: text("call_id"), name: text("name"), arguments });
+        }
+        _ => seen.has_other = true,
+    }
+}
+
+/// The response that a stream's last event repeats as a whole; where it has no output, the items that were done.
+pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
+    let events: Vec<SseEvent<'_>> = events.iter().map(|raw| SseEvent::parse(raw)).collect();
+    let mut items: Vec<(u64, &str)> = Vec::new();
+    for event in &events {
+        let Some(payload) = Payload::read(&event.data) else { continue };
+        if payload.r#type == "response.output_item.done" {
+            let place = payload.output_index.unwrap_or(items.len() as u64);
+            items.extend(payload.item.map(|item| (place, item.get())));
+        }
+        let Some(response) = payload.response.filter(|_| payload.is_end()).map(RawValue::get) else {
+            continue;
+        };
+        let output = fields(response).and_then(|said| elements(field(&said, "output")?));
+        if output.is_some_and(|output| !output.is_empty()) || items.is_empty() {
+            return Some(Bytes::from(response.to_owned()));
+        }
+        items.sort_by_key(|(place, _)| *place);
+        return with_field(response, "output", &list(items.iter().map(|(_, item)| *item))).map(Bytes::from);
+    }
+    None
+}
+
+/// A list of JSON texts.
+pub(super) fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
