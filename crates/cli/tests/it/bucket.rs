@@ -17,9 +17,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::bench::Bench;
+use crate::carry::{exported, with_sessions};
 use crate::postgres::Schema;
 use crate::shared::Node;
-use longhaul_wire::param_mapping::{exported, with_sessions};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/bucket/server.py");
 
