@@ -11,7 +11,7 @@ use bytes::Bytes;
 use longhaul_store::memo::{Memo, MemoKey, MemoScope};
 use tokio::task::JoinSet;
 
-use longhaul_wire::edit::json::{elements, field, fields, quoted, string};
+use longhaul_wire::raw_json::{elements, field, fields, quote, string};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// What all of it may have in memory, in bytes.
@@ -120,7 +120,7 @@ impl Turn {
     }
 
     fn stored(&self, caller: &[u8; 32]) -> Entry {
-        let before = self.before.as_ref().map_or_else(|| "null".to_owned(), |before| quoted(&before.id));
+        let before = self.before.as_ref().map_or_else(|| "null".to_owned(), |before| quote(&before.id));
         let items = self.own_items().collect::<Vec<_>>().join(",");
         let text = format!(r#"{{"at":{},"before":{before},"items":[{items}]}}"#, self.at);
         Entry { key: key(caller, &self.id), text }
@@ -276,7 +276,7 @@ pub(crate) fn items(input: &[u8]) -> String {
     let input = std::str::from_utf8(input).unwrap_or_default();
     match string(input) {
         Some(text) => {
-            let text = quoted(&text);
+            let text = quote(&text);
             format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{text}}}]}}"#)
         }
         None => elements(input).unwrap_or_default().join(","),

@@ -13,9 +13,9 @@ use crate::gateway::{BrokenOff, Credentials, Reply, ReplyBody};
 use crate::headers;
 use crate::passage::Inner;
 use crate::upstream::{Server, Target};
-use longhaul_wire::edit::json::{field, fields, place, quoted, string};
 use longhaul_wire::edit::patch::Patch;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, ParseError};
+use longhaul_wire::raw_json::{field, fields, place, quote, string};
 
 /// The longest error of an upstream that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -76,8 +76,8 @@ pub(crate) async fn pass(
         let server = &target.server;
         let mut patch = Patch::default();
         match &model_at {
-            Some(at) if target.model != model => patch.replace(at.clone(), quoted(&target.model)),
-            None => patch.add("model", &quoted(&target.model)),
+            Some(at) if target.model != model => patch.replace(at.clone(), quote(&target.model)),
+            None => patch.add("model", &quote(&target.model)),
             Some(_) => {}
         }
         match server.send(passed.path(), &headers, own, patch.apply(&body)).await {

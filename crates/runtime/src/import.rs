@@ -13,7 +13,6 @@ mod native;
 mod openai;
 mod pi;
 mod sink;
-mod surrogates;
 mod swe_agent;
 mod tape;
 mod tau;
@@ -200,7 +199,7 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
     // What we export has none, and stays byte for byte.
     let (bytes, replaced) = match format {
         Format::Longhaul => (Cow::Borrowed(bytes), 0),
-        _ => surrogates::replaced(bytes),
+        _ => longhaul_wire::surrogates::replace_lone_halves(bytes),
     };
     let bytes = &*bytes;
     let mut sessions = match format {

@@ -18,7 +18,6 @@ pub mod envelope;
 pub mod ephemeral;
 pub mod hidden;
 pub mod insertion;
-pub mod json;
 pub mod media;
 pub mod overlap;
 pub mod patch;

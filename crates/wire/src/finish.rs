@@ -32,8 +32,9 @@ pub(crate) fn error(
     ProviderError { body: Some(envelope.to_json().0), ..ProviderError::new(code, format!("{what}{said}")) }
 }
 
-/// Why the model stopped, in any server's words. `None`: it did not stop, the server failed.
-pub(crate) fn finish(reason: &str) -> Option<Finish> {
+/// Returns why the model stopped, from any server's word for it (`finish_reason`, `stop_reason`, `done_reason`). `None` if
+/// the server failed instead.
+pub fn finish_of_reason(reason: &str) -> Option<Finish> {
     Some(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => Finish::Stop,
         "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
@@ -44,8 +45,8 @@ pub(crate) fn finish(reason: &str) -> Option<Finish> {
     })
 }
 
-/// Servers name the reason carelessly; whether there are calls decides.
-pub(crate) fn agree(finish: Finish, parts: &[Part]) -> Finish {
+/// Corrects a reason by the answer's parts: servers name it carelessly, so tool calls decide.
+pub fn agree_with_parts(finish: Finish, parts: &[Part]) -> Finish {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match (finish, has_calls) {
         (Finish::Stop | Finish::Other, true) => Finish::ToolCalls,

@@ -15,7 +15,7 @@ mod answer_size;
 pub mod catalog;
 pub mod chat;
 pub mod edit;
-mod finish;
+pub mod finish;
 pub mod gemini;
 mod limits;
 pub mod messages;
@@ -37,6 +37,7 @@ pub mod sse;
 mod stream_decoder;
 pub mod surrogates;
 pub mod token_count;
+pub mod usage;
 pub mod validation;
 
 pub use answer_size::{AnswerSize, AnswerTooLarge, MAX_ARGUMENT_BYTES, MAX_PARTS, MAX_TOOL_CALLS};

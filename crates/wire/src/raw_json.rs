@@ -3,6 +3,8 @@
 //! A streamed item arrives in pieces and is put together here. What a piece did not touch keeps its bytes,
 //! unknown fields and duplicate keys included.
 
+mod borrowed;
+
 use std::fmt;
 
 use longhaul_core::error::ErrorCode;
@@ -12,6 +14,8 @@ use serde_json::value::RawValue;
 
 use crate::ProviderError;
 use crate::token_count::Count;
+
+pub use borrowed::{elements, field, fields, place, string, with_field};
 
 /// Characters of an unreadable payload that go into the error.
 const MAX_QUOTE_CHARS: usize = 200;

@@ -3,8 +3,12 @@
 //! JSON may hold a lone half (`"\ud83d"`), Rust's text may not: the whole string would be lost. Halves that belong
 //! together are joined before JSON is read, and one that stays alone becomes U+FFFD.
 
+mod lone;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+
+pub use lone::replace_lone_halves;
 
 /// Bytes of one half, as it is written: `\ud83d`.
 const HALF_BYTES: usize = 6;

@@ -7,8 +7,8 @@ use super::prepare::Prepared;
 use super::{Opened, Route};
 use crate::gateway::Credentials;
 use crate::upstream::COMPACT_PATH;
-use longhaul_wire::edit::json::{field, fields, quoted};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEdit};
+use longhaul_wire::raw_json::{field, fields, quote};
 use longhaul_wire::responses::edit as responses;
 
 impl Route {
@@ -53,7 +53,7 @@ impl Route {
             false => items.to_owned(),
         };
         let parts = &self.passage.inner.parts;
-        let (id, created) = (quoted(&format!("resp_{}", (parts.new_id)())), (parts.now)());
+        let (id, created) = (quote(&format!("resp_{}", (parts.new_id)())), (parts.now)());
         let (before, after) = (prepared.report.before, prepared.report.after);
         let usage = format!(
             r#"{{"input_tokens":{before},"input_tokens_details":{{"cached_tokens":0}},"output_tokens":{after},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}}"#,

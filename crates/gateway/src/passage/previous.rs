@@ -8,8 +8,8 @@ use longhaul_providers::connect::Kind;
 use super::Passage;
 use crate::kept::{Entry, Turn, closing, items};
 use crate::upstream::Target;
-use longhaul_wire::edit::json::{fields, quoted, string};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
+use longhaul_wire::raw_json::{fields, quote, string};
 use longhaul_wire::responses::edit as responses;
 
 /// The field that names the answer.
@@ -35,7 +35,7 @@ fn keeps_itself(target: &Arc<Target>) -> bool {
 fn with_input(request: &str, items: &str) -> Option<String> {
     let all = fields(request)?;
     let kept = all.iter().filter(|(name, _)| name != PREVIOUS && name != "input");
-    let kept = kept.map(|(name, value)| format!("{}:{value},", quoted(name)));
+    let kept = kept.map(|(name, value)| format!("{}:{value},", quote(name)));
     Some(format!(r#"{{{}"input":{items}}}"#, kept.collect::<String>()))
 }
 

@@ -20,10 +20,10 @@ use super::conversation::{State, chain};
 use super::prepare::Prepared;
 use super::{Action, Report, Route, steps};
 use crate::gateway::Recall;
-use longhaul_wire::edit::json::{field, fields, quoted, string};
 use longhaul_wire::edit::{
     Answered, Dialect, GatewayError, ModelStep, PartialResponse, PartialToolCall, RenderOp, Replay,
 };
+use longhaul_wire::raw_json::{field, fields, quote, string};
 use longhaul_wire::response_writer;
 
 mod counted;
@@ -180,7 +180,7 @@ impl Route {
         replays.retain(|replay| {
             let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
             let end = envelope.items.len().min(replay.at + MOST_ITEMS);
-            let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quoted(id)));
+            let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
             is_there && replay.shown.iter().all(|id| says(id))
         });
         replays
@@ -243,7 +243,7 @@ impl Route {
         let put_back = prepared.replays.iter().flat_map(|replay| &replay.rounds);
         let others: Vec<&String> = put_back.chain(&prepared.rounds.items).collect();
         for call in &mut calls {
-            let id = quoted(&call.id);
+            let id = quote(&call.id);
             let is_said = items.contains(&id) || others.iter().any(|item| item.contains(&id));
             if call.id.is_empty() || is_said || known.contains(&call.id) {
                 call.id = format!("call_{}", (self.passage.inner.parts.new_id)());

@@ -17,10 +17,10 @@ use super::log::Log;
 use super::send::whole;
 use super::steps;
 use crate::gateway::Credentials;
-use longhaul_wire::edit::json::{field, fields};
 use longhaul_wire::edit::{
     GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader, StreamParser,
 };
+use longhaul_wire::raw_json::{field, fields};
 
 /// Fields with which an answer is no summary, or has effects of its own.
 const UNFIT_FIELDS: &[&str] = &[

@@ -12,8 +12,8 @@ use serde_json::json;
 use super::prepare::Prepared;
 use super::{Report, Route};
 use crate::headers;
-use longhaul_wire::edit::json::{elements, field, fields, string, with_field};
 use longhaul_wire::edit::{Dialect, PartialResponse};
+use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
 /// The field's name.

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use longhaul_core::ids::Millis;
 use longhaul_core::message::{Finish, Origin, Part, RawJson};
 use longhaul_core::usage::Usage;
+use longhaul_wire::raw_json::RawObject;
+use longhaul_wire::usage::MessagesUsage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -53,16 +55,6 @@ struct Recorded<'a> {
     stop_reason: Option<String>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Spent {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
 }
 
 pub(super) fn fits(bytes: &[u8]) -> bool {
@@ -295,18 +287,8 @@ fn finish(stop: Option<&str>, said: &[Part]) -> Finish {
     }
 }
 
-/// Cached input is counted beside `input_tokens`.
 fn usage(raw: &RawValue) -> Option<Usage> {
-    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
-    let read = spent.cache_read_input_tokens.unwrap_or_default();
-    let written = spent.cache_creation_input_tokens.unwrap_or_default();
-    let input = spent.input_tokens.saturating_add(read).saturating_add(written);
-    (input > 0 || spent.output_tokens > 0).then(|| Usage {
-        input_tokens: input,
-        output_tokens: spent.output_tokens,
-        reasoning_tokens: 0,
-        cache_read_tokens: read,
-        cache_write_tokens: written,
-        raw: Some(RawJson(raw.get().to_owned())),
-    })
+    let mut reported = MessagesUsage::default();
+    reported.record(RawObject::parse(raw.get())?);
+    reported.usage().filter(|usage| usage.input_tokens > 0 || usage.output_tokens > 0)
 }

@@ -3,6 +3,7 @@
 use longhaul_core::ids::{CallId, Millis};
 use longhaul_core::message::{Finish, Origin, Part, RawJson, Reasoning, ToolCall, ToolStatus};
 use longhaul_core::usage::Usage;
+use longhaul_wire::usage::chat_usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -89,27 +90,6 @@ struct Function<'a> {
     name: String,
     #[serde(borrow, alias = "input")]
     arguments: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Spent {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    cache_creation_input_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
 }
 
 pub(super) fn fits(bytes: &[u8]) -> bool {
@@ -305,19 +285,7 @@ fn tool_call(id: Option<String>, function: &Function<'_>) -> ToolCall {
     }
 }
 
+/// Decodes recorded usage. Programs that count nothing write zeros, which are no report.
 fn usage(raw: &RawValue) -> Option<Usage> {
-    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
-    let read = spent.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or_default();
-    let written = spent.cache_creation_input_tokens.unwrap_or_default();
-    (spent.prompt_tokens > 0).then(|| Usage {
-        input_tokens: spent.prompt_tokens,
-        output_tokens: spent.completion_tokens,
-        reasoning_tokens: spent
-            .completion_tokens_details
-            .and_then(|d| d.reasoning_tokens)
-            .unwrap_or_default(),
-        cache_read_tokens: read,
-        cache_write_tokens: written.min(spent.prompt_tokens.saturating_sub(read)),
-        raw: Some(RawJson(raw.get().to_owned())),
-    })
+    chat_usage(raw.get()).filter(|usage| usage.input_tokens > 0)
 }

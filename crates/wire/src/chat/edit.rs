@@ -4,11 +4,11 @@ use crate::ToolChoice;
 use bytes::Bytes;
 
 use crate::edit::canonical::Node;
-use crate::edit::json::{field, fields, string};
 use crate::edit::{
     Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
     RequestEdit, Segment, StreamMerger, StreamParser, Wire,
 };
+use crate::raw_json::{field, fields, string};
 
 mod error;
 mod hidden;

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use longhaul_core::message::{Opaque, RawJson};
-use longhaul_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -272,35 +271,4 @@ impl Details<'_> {
         };
         entries.iter().any(|entry| has(entry, "signature") || has(entry, "data"))
     }
-}
-
-/// What was reported, in one meaning. Nothing if the object has none of our fields.
-pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
-    let counted = RawObject::parse(raw.get())?;
-    let (prompt, completion) = (counted.tokens("prompt_tokens"), counted.tokens("completion_tokens"));
-    prompt.or(completion)?;
-    let (prompt, completion) = (prompt.unwrap_or_default(), completion.unwrap_or_default());
-    let inside = |object: &str, key: &str| counted.object(object)?.tokens(key);
-    let first = |keys: &[&str]| keys.iter().find_map(|key| counted.tokens(key));
-    let cached = inside("prompt_tokens_details", "cached_tokens")
-        .or_else(|| first(&["prompt_cache_hit_tokens", "cache_read_input_tokens"]));
-    let written = inside("prompt_tokens_details", "cache_write_tokens")
-        .or_else(|| first(&["cache_creation_input_tokens"]));
-    let reasoning = inside("completion_tokens_details", "reasoning_tokens")
-        .or_else(|| first(&["reasoning_tokens"]))
-        .unwrap_or_default();
-    Some(Usage {
-        input_tokens: prompt,
-        output_tokens: output(completion, reasoning, prompt, counted.tokens("total_tokens")),
-        reasoning_tokens: reasoning,
-        cache_read_tokens: cached.unwrap_or_default(),
-        cache_write_tokens: written.unwrap_or_default(),
-        raw: Some(RawJson(raw.get().to_owned())),
-    })
-}
-
-/// xAI and Copilot report reasoning beside the completion, everybody else inside it: the total tells.
-fn output(completion: u64, reasoning: u64, prompt: u64, total: Option<u64>) -> u64 {
-    let beside = completion.saturating_add(reasoning);
-    if total == Some(prompt.saturating_add(beside)) { beside } else { completion }
 }

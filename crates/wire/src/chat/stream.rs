@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::response::{self, Choice, Chunk, Delta, Piece};
 use crate::StreamDecoder;
 use crate::server_error;
-use crate::{AnswerSize, ModelEvent, ProviderError, finish, raw_json};
+use crate::{AnswerSize, ModelEvent, ProviderError, finish, raw_json, usage};
 use calls::Calls;
 use details::Details;
 use envelope::Envelope;
@@ -109,7 +109,7 @@ impl Decoder {
         };
         let parts = self.parts();
         let envelope = self.envelope.to_json();
-        let finish = match finish::agree(finish, &parts) {
+        let finish = match finish::agree_with_parts(finish, &parts) {
             Finish::Stop | Finish::Other if self.refused => Finish::ContentFilter,
             finish => finish,
         };
@@ -152,7 +152,7 @@ impl Decoder {
         for raw in choices {
             self.choice(raw, events).map_err(|error| self.with_usage(error))?;
         }
-        if let Some(usage) = chunk.usage.and_then(response::usage) {
+        if let Some(usage) = chunk.usage.and_then(|raw| usage::chat_usage(raw.get())) {
             self.usage = Some(usage.clone());
             // Some servers count with every chunk: that is no count of what is seen when it comes.
             if self.finish.is_some() {
@@ -184,7 +184,7 @@ impl Decoder {
             self.delta(&delta, events)?;
         }
         if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
-            let finish = finish::finish(reason);
+            let finish = finish::finish_of_reason(reason);
             self.filtered = choice.filtered();
             self.finish = Some(finish);
             self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Dialect;
-use super::json::{elements, field, fields, place, quoted, string};
+use crate::raw_json::{elements, field, fields, place, quote, string};
 
 /// How deep a list of items is looked into: an item, its content, a result, its content.
 const MAX_DEPTH: usize = 12;
@@ -59,7 +59,7 @@ pub fn words(dialect: Dialect, note: &str) -> String {
         Dialect::Chat | Dialect::Messages => "text",
         Dialect::Responses => "input_text",
     };
-    format!(r#"{{"type":"{kind}","text":{}}}"#, quoted(note))
+    format!(r#"{{"type":"{kind}","text":{}}}"#, quote(note))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use memchr::memmem;
 
-use super::json::{elements, field, fields, quoted, string, with_field};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// Blocks of text that begin so are left out of the canonical form: Claude Code's attribution, its first system block,
 /// which names its version and how it was started, and in some versions a token of the request (seen 2026-05 with
@@ -103,7 +103,7 @@ pub fn item_without_notices(item: &str) -> Option<String> {
     let content = field(&said, "content")?;
     if let Some(text) = string(content) {
         let clean = without_notices(&text).filter(|clean| !clean.trim().is_empty())?;
-        return with_field(item, "content", &quoted(&clean));
+        return with_field(item, "content", &quote(&clean));
     }
     let (mut blocks, mut is_changed) = (Vec::new(), false);
     for block in elements(content)? {
@@ -115,7 +115,7 @@ pub fn item_without_notices(item: &str) -> Option<String> {
         is_changed = true;
         // A block without text is refused by many.
         if !clean.trim().is_empty() {
-            blocks.extend(with_field(block, "text", &quoted(&clean)));
+            blocks.extend(with_field(block, "text", &quote(&clean)));
         }
     }
     let content = format!("[{}]", blocks.join(","));

@@ -1,8 +1,8 @@
 //! Calls of the model's that the client is not shown: what a request says of them.
 
 use super::insertion::InsertionPoint;
-use super::json::fields;
 use super::{Envelope, PartialToolCall};
+use crate::raw_json::fields;
 
 /// A step of the model's as a request has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::json::{elements, field, fields, place, quoted};
 use super::{Envelope, RequestEdit};
+use crate::raw_json::{elements, field, fields, place, quote};
 
 /// Replacements, in any order; what they leave out stays as it is.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Patch {
     /// Adds a field to the outermost object.
     pub fn add(&mut self, name: &str, value: &str) {
         self.fields.push(',');
-        self.fields.push_str(&quoted(name));
+        self.fields.push_str(&quote(name));
         self.fields.push(':');
         self.fields.push_str(value);
     }
@@ -32,7 +32,7 @@ impl Patch {
     /// `limit_name`.
     pub fn scalars(&mut self, envelope: &Envelope, edited: &RequestEdit, limit_name: &str) {
         if let Some(model) = &edited.model {
-            self.set(envelope.model_at.as_ref(), "model", &quoted(model));
+            self.set(envelope.model_at.as_ref(), "model", &quote(model));
         }
         if let Some(limit) = edited.max_output {
             self.set(envelope.max_output_at.as_ref(), limit_name, &limit.to_string());

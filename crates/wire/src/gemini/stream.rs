@@ -9,6 +9,7 @@ use super::withheld;
 use crate::StreamDecoder;
 use crate::raw_json::{self, RawObject};
 use crate::server_error;
+use crate::usage::gemini_usage;
 use crate::{AnswerSize, ModelEvent, ProviderError};
 
 /// Reads one answer, payload by payload.
@@ -259,17 +260,7 @@ impl Decoder {
 
     /// Nothing before the answer is over: a count of a part would be taken for that of all that was seen.
     fn counted(&self) -> Option<Usage> {
-        self.usage.get("promptTokenCount").filter(|_| self.is_counted)?;
-        let count = |key: &str| self.usage.tokens(key).unwrap_or_default();
-        let thoughts = count("thoughtsTokenCount");
-        Some(Usage {
-            input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
-            output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
-            reasoning_tokens: thoughts,
-            cache_read_tokens: count("cachedContentTokenCount"),
-            cache_write_tokens: 0,
-            raw: Some(self.usage.to_json()),
-        })
+        if self.is_counted { gemini_usage(&self.usage) } else { None }
     }
 
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {

@@ -17,11 +17,11 @@ use longhaul_core::message::{Part, RawJson, ToolSpec};
 use crate::edit::canonical::{Node, settle_content};
 use crate::edit::envelope::Names;
 use crate::edit::ephemeral::is_volatile;
-use crate::edit::json::{elements, field, fields, string};
 use crate::edit::{
     Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
     RequestEdit, Segment, StreamMerger, StreamParser, Wire,
 };
+use crate::raw_json::{elements, field, fields, string};
 
 pub use self::errors::kind_of;
 pub use self::item::NOTES;

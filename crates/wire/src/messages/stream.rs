@@ -6,12 +6,11 @@ use longhaul_core::usage::Usage;
 use super::block::Block;
 use super::unfinished;
 use crate::StreamDecoder;
+use crate::finish;
 use crate::raw_json::{self, RawObject};
 use crate::server_error;
+use crate::usage::MessagesUsage;
 use crate::{AnswerSize, ModelEvent, ProviderError};
-
-/// Counts of what was read. Each report gives all of them, or none.
-const INPUT_COUNTS: &[&str] = &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
 /// Reads one answer, payload by payload.
 #[derive(Debug, Default)]
@@ -20,8 +19,7 @@ pub struct Decoder {
     /// The places in `blocks` of those that may still grow.
     open: Vec<usize>,
     size: AnswerSize,
-    /// The newest snapshot of each count.
-    usage: RawObject,
+    usage: MessagesUsage,
     /// What was said of the answer as a whole, without its content and its counts.
     envelope: RawObject,
     closed: bool,
@@ -80,7 +78,7 @@ impl Decoder {
             return Err(self.with_usage(error));
         }
         let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
-        Ok(Answer { finish: finish(reason.as_deref(), &parts), parts, usage: self.counted(), envelope })
+        Ok(Answer { finish: finish(reason.as_deref(), &parts), parts, usage: self.usage.usage(), envelope })
     }
 
     /// A second beginning in one stream is a gateway's new attempt: the first one is void.
@@ -159,41 +157,14 @@ impl Decoder {
         Ok(events)
     }
 
-    /// Each report is a snapshot of the whole call: its counts replace the older ones, also where they are
-    /// smaller (the server itself has compacted). Gateways that count only output close with zeros, which
-    /// say nothing.
     fn report(&mut self, usage: Option<RawObject>) -> Vec<ModelEvent> {
-        let Some(mut usage) = usage else { return Vec::new() };
-        if INPUT_COUNTS.iter().all(|key| usage.tokens(key).unwrap_or_default() == 0) {
-            for key in INPUT_COUNTS {
-                if let Some(known) = self.usage.get(key).and_then(raw_json::value) {
-                    usage.set(key, known);
-                }
-            }
-        }
-        self.usage.overwrite(&usage);
-        self.counted().map(ModelEvent::Usage).into_iter().collect()
-    }
-
-    fn counted(&self) -> Option<Usage> {
-        let count = |key: &str| self.usage.tokens(key).unwrap_or_default();
-        self.usage.get("output_tokens").or(self.usage.get("input_tokens"))?;
-        let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
-        let details = self.usage.object("output_tokens_details");
-        Some(Usage {
-            input_tokens: count("input_tokens").saturating_add(read).saturating_add(written),
-            output_tokens: count("output_tokens"),
-            reasoning_tokens: details
-                .and_then(|details| details.tokens("thinking_tokens"))
-                .unwrap_or_default(),
-            cache_read_tokens: read,
-            cache_write_tokens: written,
-            raw: Some(self.usage.to_json()),
-        })
+        let Some(usage) = usage else { return Vec::new() };
+        self.usage.record(usage);
+        self.usage.usage().map(ModelEvent::Usage).into_iter().collect()
     }
 
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {
-        error.usage = self.counted();
+        error.usage = self.usage.usage();
         error
     }
 }
@@ -212,7 +183,7 @@ impl StreamDecoder for Decoder {
     }
 
     fn usage(&self) -> Option<Usage> {
-        self.counted()
+        self.usage.usage()
     }
 
     fn finish(self) -> Result<Answer, ProviderError> {
@@ -223,13 +194,11 @@ impl StreamDecoder for Decoder {
 /// Why the model stopped. The provider's own word is in the envelope: it tells a full window
 /// (`model_context_window_exceeded`) from an output limit.
 fn finish(reason: Option<&str>, parts: &[Part]) -> Finish {
-    let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match reason {
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
         Some("compaction") => Finish::Other,
-        // Gateways name the other reasons carelessly: whether there are calls decides.
-        _ if has_calls => Finish::ToolCalls,
-        Some("end_turn" | "stop_sequence") => Finish::Stop,
-        _ => Finish::Other,
+        reason => {
+            let finish = reason.and_then(finish::finish_of_reason).unwrap_or(Finish::Other);
+            finish::agree_with_parts(finish, parts)
+        }
     }
 }

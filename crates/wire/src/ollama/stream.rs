@@ -74,11 +74,11 @@ impl Decoder {
         let reason = closing.text("done_reason");
         // `load` and `unload`: nothing was asked, so nothing was said. Ollama's own words beside these two are
         // `stop` and `length`; what stands in between may have others.
-        let finish = match finish::finish(reason.as_deref().unwrap_or("stop")) {
+        let finish = match finish::finish_of_reason(reason.as_deref().unwrap_or("stop")) {
             Some(Finish::ContentFilter) => {
                 return Err(unanswered(ErrorCode::Refused, WITHHELD, reason, &closing));
             }
-            Some(finish) => finish::agree(finish, &self.parts),
+            Some(finish) => finish::agree_with_parts(finish, &self.parts),
             None => return Err(unanswered(ErrorCode::ThirdParty, FAILED, reason, &closing)),
         };
         let envelope = without(&closing, LEFT_OUT).to_json();

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{Param, ParamValue, Schema};
-use crate::edit::json::fields;
 use crate::edit::{Dialect, ParseError};
+use crate::raw_json::fields;
 
 /// What is carried elsewhere: the conversation itself, the limit, the stream, the choice of a tool.
 const ELSEWHERE: [&str; 14] = [

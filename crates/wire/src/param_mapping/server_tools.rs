@@ -1,7 +1,7 @@
 //! Tools that the servers of their makers run: nobody else can.
 
 use crate::edit::Dialect;
-use crate::edit::json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, string};
 
 /// A tool that has no place at another maker's server.
 #[derive(Clone, Debug, PartialEq, Eq)]

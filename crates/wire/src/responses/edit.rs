@@ -19,11 +19,11 @@ use longhaul_core::message::{RawJson, ToolSpec};
 pub use self::namespaces::{NamespacedTool, namespaced_tools};
 use crate::edit::canonical::{Node, settle_content};
 use crate::edit::envelope::Names;
-use crate::edit::json::{elements, field, fields, string};
 use crate::edit::{
     Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
     RequestEdit, Segment, StreamMerger, StreamParser, Wire,
 };
+use crate::raw_json::{elements, field, fields, string};
 
 const NAMES: Names = Names {
     items: "input",

@@ -10,6 +10,7 @@ use super::item::Item;
 use crate::StreamDecoder;
 use crate::raw_json::{self, RawObject};
 use crate::server_error;
+use crate::usage::responses_usage;
 use crate::{AnswerSize, ModelEvent, ProviderError, finish};
 
 /// Fields of a response that are kept elsewhere, or only repeat what was asked for at length.
@@ -217,7 +218,7 @@ impl Decoder {
     fn close(&mut self, response: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let object = RawObject::parse(response)
             .ok_or_else(|| self.with_usage(raw_json::garbled("response", response)))?;
-        self.usage = object.get("usage").and_then(usage).or(self.usage.take());
+        self.usage = object.get("usage").and_then(responses_usage).or(self.usage.take());
         let reason = object.object("incomplete_details").and_then(|details| details.text("reason"));
         match object.text("status").as_deref() {
             Some("failed") if object.object("error").is_none() => {
@@ -314,19 +315,4 @@ fn withheld(envelope: Option<&RawJson>) -> ProviderError {
     let envelope = envelope.and_then(|said| RawObject::parse(said.as_str())).unwrap_or_default();
     let codes = ["content_filter".to_owned()];
     finish::error(ErrorCode::Refused, "the provider's filter withheld the answer", &codes, None, &envelope)
-}
-
-fn usage(raw: &str) -> Option<Usage> {
-    let usage = RawObject::parse(raw)?;
-    let detail = |object: &str, key: &str| {
-        usage.object(object).and_then(|details| details.tokens(key)).unwrap_or_default()
-    };
-    Some(Usage {
-        input_tokens: usage.tokens("input_tokens").unwrap_or_default(),
-        output_tokens: usage.tokens("output_tokens").unwrap_or_default(),
-        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
-        cache_read_tokens: detail("input_tokens_details", "cached_tokens"),
-        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens"),
-        raw: Some(RawJson(raw.to_owned())),
-    })
 }

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::edit::hidden::{Answered, ModelStep, Replay, object, single_out, without_said};
 use crate::edit::insertion::InsertionPoint;
-use crate::edit::json::{elements, field, fields, quoted, string, with_field};
 use crate::edit::{Envelope, PartialToolCall};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// The tool as this dialect has it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{}}}}}"#,
-        quoted(&spec.name),
-        quoted(&spec.description),
+        quote(&spec.name),
+        quote(&spec.description),
         spec.parameters.as_str()
     )
 }
@@ -56,8 +56,8 @@ pub(super) fn with_calls_of(
             continue;
         };
         let function = field(&fields(raw)?, "function")?.to_owned();
-        let function = with_field(&function, "arguments", &quoted(object(&given.arguments)))?;
-        let raw = with_field(raw, "id", &quoted(&given.id))?;
+        let function = with_field(&function, "arguments", &quote(object(&given.arguments)))?;
+        let raw = with_field(raw, "id", &quote(&given.id))?;
         all.push(with_field(&raw, "function", &function)?);
     }
     with_field(message, "tool_calls", &format!("[{}]", all.join(",")))
@@ -90,7 +90,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
 /// A message with text before its own.
 pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     let own = field(&fields(message)?, "content").and_then(string).unwrap_or_default();
-    with_field(message, "content", &quoted(&format!("{text}{own}")))
+    with_field(message, "content", &quote(&format!("{text}{own}")))
 }
 
 /// Puts the calls back, and their results behind them.
@@ -137,7 +137,7 @@ fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
         let now = changed.as_deref().unwrap_or(message);
         let Some(text) = text_of(now) else { continue };
         let Some(rest) = without_said(&text, &mut said) else { continue };
-        let rest = if rest.is_empty() { "null".to_owned() } else { quoted(rest) };
+        let rest = if rest.is_empty() { "null".to_owned() } else { quote(rest) };
         changed = Some(with_field(now, name, &rest)?);
     }
     changed

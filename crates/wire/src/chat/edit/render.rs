@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::hidden;
 use crate::edit::insertion::{InsertionPoint, RolePolicy, Speaker, pop, settle, write};
-use crate::edit::json::{elements, field, fields, quoted, string, with_field};
 use crate::edit::patch::Patch;
 use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// The request with `edited`'s changes.
 ///
@@ -66,7 +66,7 @@ fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>,
             RenderOp::Change { item, fates } => match fates.as_slice() {
                 [SegmentEdit::Keep] => slots.push(InsertionPoint::Keep(*item..item + 1)),
                 [SegmentEdit::Show(text)] => {
-                    let changed = with_field(envelope.item(*item), "content", &quoted(text));
+                    let changed = with_field(envelope.item(*item), "content", &quote(text));
                     slots.push(InsertionPoint::Change(*item, changed.ok_or_else(|| no_message(*item))?));
                 }
                 [SegmentEdit::Drop] => {}
@@ -102,7 +102,7 @@ impl RolePolicy for Rules {
         let content = |fields| field(fields, "content").unwrap_or("null");
         let (own, more) = (content(&fields), content(&more));
         let joined = match (string(own), string(more)) {
-            (Some(own), Some(more)) => quoted(&format!("{own}\n\n{more}")),
+            (Some(own), Some(more)) => quote(&format!("{own}\n\n{more}")),
             _ => format!("[{}]", [blocks(own), blocks(more)].concat().join(",")),
         };
         with_field(first, "content", &joined).ok_or_else(wrong)
@@ -143,8 +143,8 @@ fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<Strin
     let fields = fields(message).ok_or_else(wrong)?;
     let own = field(&fields, "content").unwrap_or("null");
     let content = match (string(own), elements(own)) {
-        (Some(own), _) if before => quoted(&format!("{said}\n\n{own}")),
-        (Some(own), _) => quoted(&format!("{own}\n\n{said}")),
+        (Some(own), _) if before => quote(&format!("{said}\n\n{own}")),
+        (Some(own), _) => quote(&format!("{own}\n\n{said}")),
         (None, Some(blocks)) => {
             let text = json!({ "type": "text", "text": said }).to_string();
             let blocks: Vec<&str> = match before {
@@ -153,7 +153,7 @@ fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<Strin
             };
             format!("[{}]", blocks.join(","))
         }
-        (None, None) => quoted(said),
+        (None, None) => quote(said),
     };
     with_field(message, "content", &content).ok_or_else(wrong)
 }
@@ -169,7 +169,7 @@ fn begin_answer(
         Some(InsertionPoint::Change(index, text)) if is_role(&text, "assistant") => {
             let fields = fields(&text).ok_or_else(|| no_message(index))?;
             let own = field(&fields, "content").and_then(string).unwrap_or_default();
-            let content = quoted(&format!("{own}{}", prefill.text));
+            let content = quote(&format!("{own}{}", prefill.text));
             let text = with_field(&text, "content", &content).ok_or_else(|| no_message(index))?;
             slots.push(InsertionPoint::Change(index, text));
         }

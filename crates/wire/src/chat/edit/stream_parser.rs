@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Finish, RawJson};
-use longhaul_core::usage::Usage;
+use longhaul_core::message::Finish;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::edit::{PartialResponse, PartialToolCall, SseEvent, StreamParser, StreamPosition};
+use crate::finish;
+use crate::usage::{chat_usage, llama_cpp_timings};
 
 /// One chunk of a stream, or a whole answer. What is typed otherwise than expected is let pass.
 #[derive(Default, Deserialize)]
@@ -78,39 +79,6 @@ struct FunctionPiece<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-    #[serde(default)]
-    prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
-    completion_tokens_details: Option<OutputDetails>,
-}
-
-/// What llama.cpp says of its work, at the end of each answer and where it is asked to (`timings_per_token`) with every
-/// piece.
-#[derive(Deserialize)]
-struct Timings {
-    cache_n: u64,
-    prompt_n: u64,
-    predicted_n: u64,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    #[serde(default)]
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    reasoning_tokens: Option<u64>,
-}
-
 /// Returns whether the value of `error` says that something failed.
 fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
@@ -151,13 +119,7 @@ impl<'a> Choice<'a> {
 
     fn finish(&self) -> Option<Finish> {
         let reason = self.finish_reason.as_deref().filter(|reason| !reason.is_empty())?;
-        Some(match reason {
-            "stop" => Finish::Stop,
-            "tool_calls" | "function_call" => Finish::ToolCalls,
-            "length" => Finish::Length,
-            "content_filter" => Finish::ContentFilter,
-            _ => Finish::Other,
-        })
+        Some(finish::finish_of_reason(reason).unwrap_or(Finish::Other))
     }
 }
 
@@ -175,31 +137,6 @@ impl<'a> Delta<'a> {
     fn reasoning(&self) -> Option<Cow<'a, str>> {
         text(self.reasoning_content).or_else(|| text(self.reasoning))
     }
-}
-
-/// What was reported, if it can be read.
-fn usage(raw: &RawValue) -> Option<Usage> {
-    let counts: Counts = serde_json::from_str(raw.get()).ok()?;
-    Some(Usage {
-        input_tokens: counts.prompt_tokens,
-        output_tokens: counts.completion_tokens,
-        reasoning_tokens: counts.completion_tokens_details.and_then(|of| of.reasoning_tokens).unwrap_or(0),
-        cache_read_tokens: counts.prompt_tokens_details.and_then(|of| of.cached_tokens).unwrap_or(0),
-        cache_write_tokens: 0,
-        raw: Some(RawJson(raw.get().to_owned())),
-    })
-}
-
-/// What was read and written as a server's timings have it; `None` where they do not say what was cached.
-fn timed(raw: &RawValue) -> Option<Usage> {
-    let Timings { cache_n, prompt_n, predicted_n } = serde_json::from_str(raw.get()).ok()?;
-    Some(Usage {
-        input_tokens: cache_n.saturating_add(prompt_n),
-        output_tokens: predicted_n,
-        cache_read_tokens: cache_n,
-        raw: Some(RawJson(raw.get().to_owned())),
-        ..Usage::default()
-    })
 }
 
 /// Reads one stream.
@@ -257,7 +194,11 @@ impl ChatStreamParser {
                 None => self.seen.finish = choice.finish().or(self.seen.finish),
             }
         }
-        if let Some(reported) = chunk.usage.and_then(usage).or_else(|| chunk.timings.and_then(timed)) {
+        if let Some(reported) = chunk
+            .usage
+            .and_then(|raw| chat_usage(raw.get()))
+            .or_else(|| chunk.timings.and_then(|raw| llama_cpp_timings(raw.get())))
+        {
             self.seen.usage = Some(reported);
         }
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::item::Block;
-use crate::edit::json::{elements, field, fields, quoted, string, with_field};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::sse::SseEvent;
 
 /// The answer; `None` if the events end before it does.
@@ -97,13 +97,13 @@ impl Growing {
         {
             if !more.is_empty() {
                 let said = format!("{}{more}", begun.text(name).unwrap_or_default());
-                whole = with_field(&whole, name, &quoted(&said))?;
+                whole = with_field(&whole, name, &quote(&said))?;
             }
         }
         // Arguments that the model did not finish stay as far as they came.
         if !self.input.is_empty() {
             let is_json = fields(&self.input).is_some();
-            let input = if is_json { self.input } else { quoted(&self.input) };
+            let input = if is_json { self.input } else { quote(&self.input) };
             whole = with_field(&whole, "input", &input)?;
         }
         if !self.citations.is_empty() {

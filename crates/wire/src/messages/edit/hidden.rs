@@ -7,16 +7,16 @@ use bytes::Bytes;
 use super::item::{Block, Content, Item};
 use crate::edit::hidden::{Answered, ModelStep, Replay, object, single_out, without_said};
 use crate::edit::insertion::InsertionPoint;
-use crate::edit::json::{elements, field, fields, quoted, string, with_field};
 use crate::edit::{Envelope, PartialToolCall};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use longhaul_core::message::ToolSpec;
 
 /// The tool as this dialect has it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"name":{},"description":{},"input_schema":{}}}"#,
-        quoted(&spec.name),
-        quoted(&spec.description),
+        quote(&spec.name),
+        quote(&spec.description),
         spec.parameters.as_str()
     )
 }
@@ -55,7 +55,7 @@ pub(super) fn with_calls_of(
         let given = if block.kind == "tool_use" { calls.next() } else { None };
         all.push(match given {
             Some(given) => {
-                let raw = with_field(block.raw, "id", &quoted(&given.id))?;
+                let raw = with_field(block.raw, "id", &quote(&given.id))?;
                 with_field(&raw, "input", object(&given.arguments))?
             }
             None => block.raw.to_owned(),
@@ -70,7 +70,7 @@ fn message(role: &str, content: &[&str]) -> String {
 
 fn result(answered: &Answered) -> String {
     let failed = if answered.failed { r#","is_error":true"# } else { "" };
-    let (id, text) = (quoted(&answered.call.id), quoted(&answered.result));
+    let (id, text) = (quote(&answered.call.id), quote(&answered.result));
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}{failed}}}"#)
 }
 
@@ -100,11 +100,11 @@ pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     match blocks.iter().position(|block| block.kind == "text") {
         Some(at) => {
             let own = blocks[at].text("text").unwrap_or_default();
-            all[at] = with_field(blocks[at].raw, "text", &quoted(&format!("{text}{own}")))?;
+            all[at] = with_field(blocks[at].raw, "text", &quote(&format!("{text}{own}")))?;
         }
         None => {
             let at = blocks.iter().position(|block| block.kind == "tool_use").unwrap_or(blocks.len());
-            all.insert(at, format!(r#"{{"type":"text","text":{}}}"#, quoted(text)));
+            all.insert(at, format!(r#"{{"type":"text","text":{}}}"#, quote(text)));
         }
     }
     with_field(message, "content", &format!("[{}]", all.join(",")))
@@ -137,7 +137,7 @@ fn with_calls(message: &str, replay: &Replay) -> Option<String> {
     }
     let own = without_rounds(blocks, replay.shown_rounds());
     let all = replay.woven(own, |call| {
-        let (id, name) = (quoted(&call.id), quoted(&call.name));
+        let (id, name) = (quote(&call.id), quote(&call.name));
         format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{}}}"#, object(&call.arguments))
     });
     with_field(message, "content", &format!("[{}]", all.join(",")))
@@ -165,7 +165,7 @@ fn without_rounds(blocks: &[Block<'_>], rounds: &[String]) -> Vec<(bool, String)
         let rest = text.as_deref().and_then(|text| without_said(text, &mut said));
         match rest {
             Some("") => {}
-            Some(rest) => all.push((false, with_field(&raw, "text", &quoted(rest)).unwrap_or(raw))),
+            Some(rest) => all.push((false, with_field(&raw, "text", &quote(rest)).unwrap_or(raw))),
             None => all.push((false, raw)),
         }
     }
@@ -197,7 +197,7 @@ fn with_results(message: &str, replay: &Replay) -> Option<String> {
     }
     let ours = replay.hidden.iter().map(|(_, answered)| result(answered));
     let theirs = match &item.content {
-        Content::Text(text) => vec![format!(r#"{{"type":"text","text":{}}}"#, quoted(text))],
+        Content::Text(text) => vec![format!(r#"{{"type":"text","text":{}}}"#, quote(text))],
         Content::Blocks(blocks) => blocks.iter().map(|block| block.raw.to_owned()).collect(),
     };
     let all: Vec<String> = ours.chain(theirs).collect();

@@ -5,8 +5,8 @@ use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_a
 use longhaul_core::plan::MARK;
 
 use super::text;
-use crate::edit::json::{elements, field, fields, string};
 use crate::edit::{ParseError, Segment, ephemeral, media};
+use crate::raw_json::{elements, field, fields, string};
 
 /// How texts begin that clients put in a person's place although nobody typed them (Claude Code, seen 2026-05).
 pub const NOTES: [&str; 6] = [

@@ -3,9 +3,9 @@
 use super::hidden;
 use super::item::{Block, Content, Item};
 use crate::edit::insertion::{InsertionPoint, RolePolicy, Speaker, pop, settle, write};
-use crate::edit::json::{quoted, with_field};
 use crate::edit::patch::Patch;
 use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use crate::raw_json::{quote, with_field};
 use bytes::Bytes;
 
 /// The request with `edited`'s changes.
@@ -70,7 +70,7 @@ fn change(envelope: &Envelope, index: usize, fates: &[SegmentEdit]) -> Result<Op
             return match fates {
                 [SegmentEdit::Keep] => Ok(Some(raw.to_owned())),
                 [SegmentEdit::Show(text)] => {
-                    with_field(raw, "content", &quoted(text)).map(Some).ok_or_else(wrong)
+                    with_field(raw, "content", &quote(text)).map(Some).ok_or_else(wrong)
                 }
                 [SegmentEdit::Drop] => Ok(None),
                 _ => Err(wrong()),
@@ -112,12 +112,12 @@ fn result(block: &Block<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
     match fate {
         SegmentEdit::Keep => Some(Some(block.raw.to_owned())),
         SegmentEdit::Drop => Some(None),
-        SegmentEdit::Show(text) => with_field(block.raw, "content", &quoted(text)).map(Some),
+        SegmentEdit::Show(text) => with_field(block.raw, "content", &quote(text)).map(Some),
     }
 }
 
 fn text_block(text: &str) -> String {
-    format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
+    format!(r#"{{"type":"text","text":{}}}"#, quote(text))
 }
 
 /// How messages of this dialect are put together.
@@ -229,7 +229,7 @@ fn begin_answer(
         }
         other => {
             slots.extend(other);
-            slots.push(InsertionPoint::Own(format!(r#"{{"role":"assistant","content":{}}}"#, quoted(begun))));
+            slots.push(InsertionPoint::Own(format!(r#"{{"role":"assistant","content":{}}}"#, quote(begun))));
         }
     }
     Ok(())
@@ -239,14 +239,14 @@ fn begin_answer(
 fn continued(message: &str, index: usize, more: &str) -> Result<String, ParseError> {
     let item = Item::read(message, index)?;
     let content = match &item.content {
-        Content::Text(text) => quoted(&format!("{text}{more}")),
+        Content::Text(text) => quote(&format!("{text}{more}")),
         Content::Blocks(blocks) => {
             let mut raw: Vec<String> = blocks.iter().map(|block| block.raw.to_owned()).collect();
             let last = blocks.last().filter(|block| block.kind == "text");
             match last.and_then(|block| Some((block, block.text("text")?))) {
                 Some((block, text)) => {
                     raw.pop();
-                    raw.extend(with_field(block.raw, "text", &quoted(&format!("{text}{more}"))));
+                    raw.extend(with_field(block.raw, "text", &quote(&format!("{text}{more}"))));
                 }
                 None => raw.push(text_block(more)),
             }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::stream_parser::{MessagesStreamParser, Payload};
-use crate::edit::json::{field, fields, place, quoted, string, with_field};
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, StreamMerger};
+use crate::raw_json::{field, fields, place, quote, string, with_field};
 use crate::sse::SseEvent;
 
 /// Makes one answer. Blocks are numbered as the client sees them; a text that was left goes on in the same block.
@@ -272,13 +272,13 @@ impl MessagesStreamMerger {
     /// The end of the answer, with what all streams used.
     fn total(&self, raw: &[u8], output_tokens_before: u64, out: &mut Vec<u8>) {
         let data = SseEvent::parse(raw).data;
-        let counts = self.reader.counts();
+        let counts = self.reader.usage();
         let old = Payload::read(&data).and_then(|payload| payload.usage.map(|usage| usage.get().to_owned()));
         let numbers = [
-            ("input_tokens", counts.input),
-            ("cache_creation_input_tokens", counts.cache_write),
-            ("cache_read_input_tokens", counts.cache_read),
-            ("output_tokens", counts.output.saturating_add(output_tokens_before)),
+            ("input_tokens", counts.uncached_input_tokens()),
+            ("cache_creation_input_tokens", counts.cache_write_tokens()),
+            ("cache_read_input_tokens", counts.cache_read_tokens()),
+            ("output_tokens", counts.output_tokens().saturating_add(output_tokens_before)),
         ];
         let usage = numbers.iter().fold(old.unwrap_or_else(|| "{}".to_owned()), |usage, (name, count)| {
             with_field(&usage, name, &count.to_string()).unwrap_or(usage)
@@ -292,11 +292,11 @@ impl MessagesStreamMerger {
     /// The answer ends where its stream was left: as at an output limit.
     fn end_here(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.close(out);
-        let counts = self.reader.counts();
+        let counts = self.reader.usage();
         let usage = json!({
-            "input_tokens": counts.input,
-            "cache_creation_input_tokens": counts.cache_write,
-            "cache_read_input_tokens": counts.cache_read,
+            "input_tokens": counts.uncached_input_tokens(),
+            "cache_creation_input_tokens": counts.cache_write_tokens(),
+            "cache_read_input_tokens": counts.cache_read_tokens(),
             "output_tokens": output_tokens_before,
         });
         let said = json!({
@@ -317,7 +317,7 @@ impl MessagesStreamMerger {
 fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
     let said = format!(
         r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":{}}}}}"#,
-        quoted(text)
+        quote(text)
     );
     write("content_block_delta", &said, out);
 }
@@ -333,7 +333,7 @@ fn with_reason(raw: &[u8], reason: &str, other: &str) -> Option<Vec<u8>> {
     let said = fields(&data)?;
     let delta = field(&said, "delta")?;
     let said = fields(delta).and_then(|said| string(field(&said, "stop_reason")?))?;
-    let delta = (said == reason).then(|| with_field(delta, "stop_reason", &quoted(other)))??;
+    let delta = (said == reason).then(|| with_field(delta, "stop_reason", &quote(other)))??;
     let mut out = Vec::new();
     write("message_delta", &with_field(&data, "delta", &delta)?, &mut out);
     Some(out)

@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Finish, RawJson};
-use longhaul_core::usage::Usage;
+use longhaul_core::message::Finish;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::item::Block;
-use crate::edit::json::{elements, field, fields, string};
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
+use crate::finish::finish_of_reason;
+use crate::raw_json::RawObject;
+use crate::raw_json::{elements, field, fields, string};
 use crate::sse::SseEvent;
+use crate::usage::MessagesUsage;
 
 /// The data of an event, as far as anybody looks at it.
 #[derive(Deserialize)]
@@ -82,7 +84,7 @@ impl<'a> Payload<'a> {
 #[derive(Debug, Default)]
 pub(super) struct MessagesStreamParser {
     seen: PartialResponse,
-    counts: Counts,
+    usage: MessagesUsage,
     /// Whether a call was begun: after it nothing can be continued.
     called: bool,
 }
@@ -135,22 +137,28 @@ impl MessagesStreamParser {
     /// What was reported, newest numbers first.
     pub(super) fn count(&mut self, usage: Option<&RawValue>) {
         if let Some(usage) = usage {
-            self.counts.take(usage.get());
-            self.seen.usage = self.counts.usage();
+            self.record_usage(usage.get());
         }
     }
 
     /// A new stream goes on with the answer: its numbers replace those of the last.
     pub(super) fn go_on(&mut self) {
-        self.counts = Counts::default();
+        self.usage = MessagesUsage::default();
         self.seen.finish = None;
         self.seen.usage = None;
         self.seen.over = false;
     }
 
-    /// The counts of the newest stream.
-    pub(super) fn counts(&self) -> &Counts {
-        &self.counts
+    fn record_usage(&mut self, report: &str) {
+        if let Some(report) = RawObject::parse(report) {
+            self.usage.record(report);
+            self.seen.usage = self.usage.usage();
+        }
+    }
+
+    /// Returns the usage that the newest stream reported.
+    pub(super) fn usage(&self) -> &MessagesUsage {
+        &self.usage
     }
 
     /// What a later stream says of itself.
@@ -206,66 +214,7 @@ impl MessagesStreamParser {
 
 /// Why the model stopped.
 fn finish(reason: &str) -> Finish {
-    match reason {
-        "end_turn" | "stop_sequence" => Finish::Stop,
-        "tool_use" => Finish::ToolCalls,
-        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
-        "refusal" => Finish::ContentFilter,
-        _ => Finish::Other,
-    }
-}
-
-/// The newest snapshot of each count. Servers that only count output close with zeros for input, which say nothing.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) input: u64,
-    pub(super) cache_read: u64,
-    pub(super) cache_write: u64,
-    pub(super) output: u64,
-    reasoning: u64,
-    raw: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Reported {
-    input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    output_tokens_details: Option<Details>,
-}
-
-#[derive(Deserialize)]
-struct Details {
-    thinking_tokens: Option<u64>,
-}
-
-impl Counts {
-    fn take(&mut self, raw: &str) {
-        let Ok(said) = serde_json::from_str::<Reported>(raw) else { return };
-        let input = [said.input_tokens, said.cache_read_input_tokens, said.cache_creation_input_tokens];
-        if input.iter().flatten().any(|count| *count > 0) {
-            self.input = said.input_tokens.unwrap_or(self.input);
-            self.cache_read = said.cache_read_input_tokens.unwrap_or(self.cache_read);
-            self.cache_write = said.cache_creation_input_tokens.unwrap_or(self.cache_write);
-        }
-        self.output = said.output_tokens.unwrap_or(self.output);
-        let thought = said.output_tokens_details.and_then(|details| details.thinking_tokens);
-        self.reasoning = thought.unwrap_or(self.reasoning);
-        self.raw = Some(raw.to_owned());
-    }
-
-    /// In the meaning that all dialects share. `None` if nothing was reported.
-    fn usage(&self) -> Option<Usage> {
-        Some(Usage {
-            input_tokens: self.input.saturating_add(self.cache_read).saturating_add(self.cache_write),
-            output_tokens: self.output,
-            reasoning_tokens: self.reasoning,
-            cache_read_tokens: self.cache_read,
-            cache_write_tokens: self.cache_write,
-            raw: Some(RawJson(self.raw.clone()?)),
-        })
-    }
+    finish_of_reason(reason).unwrap_or(Finish::Other)
 }
 
 /// What an answer says that was not streamed.
@@ -291,9 +240,9 @@ pub(super) fn whole(body: &str) -> Option<PartialResponse> {
         }
     }
     if let Some(usage) = field(&said, "usage") {
-        let mut counts = Counts::default();
-        counts.take(usage);
-        seen.usage = counts.usage();
+        let mut reported = MessagesUsage::default();
+        reported.record(RawObject::parse(usage)?);
+        seen.usage = reported.usage();
     }
     Some(seen)
 }

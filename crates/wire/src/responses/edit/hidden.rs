@@ -7,16 +7,16 @@ use longhaul_core::message::ToolSpec;
 
 use super::item::Item;
 use crate::edit::hidden::{Answered, ModelStep, Replay, object, without_said};
-use crate::edit::json::{elements, field, fields, quoted, string, with_field};
 use crate::edit::patch::List;
 use crate::edit::{Envelope, PartialToolCall};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// The tool as this dialect has it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"type":"function","name":{},"description":{},"parameters":{},"strict":false}}"#,
-        quoted(&spec.name),
-        quoted(&spec.description),
+        quote(&spec.name),
+        quote(&spec.description),
         spec.parameters.as_str()
     )
 }
@@ -53,9 +53,9 @@ pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialT
         return None;
     }
     let given = calls.next()?;
-    let item = with_field(item, "call_id", &quoted(&given.id))?;
+    let item = with_field(item, "call_id", &quote(&given.id))?;
     match read.kind == "function_call" {
-        true => with_field(&item, "arguments", &quoted(object(&given.arguments))),
+        true => with_field(&item, "arguments", &quote(object(&given.arguments))),
         false => Some(item),
     }
 }
@@ -67,12 +67,12 @@ pub(super) fn with_text_before(item: &str, text: &str) -> Option<String> {
         elements(field(&message.fields, "content")?)?.into_iter().map(str::to_owned).collect();
     let first = parts.first_mut()?;
     let own = field(&fields(first)?, "text").and_then(string).unwrap_or_default();
-    *first = with_field(first, "text", &quoted(&format!("{text}{own}")))?;
+    *first = with_field(first, "text", &quote(&format!("{text}{own}")))?;
     with_field(item, "content", &format!("[{}]", parts.join(",")))
 }
 
 fn result(answered: &Answered) -> String {
-    let (id, text) = (quoted(&answered.call.id), quoted(&answered.result));
+    let (id, text) = (quote(&answered.call.id), quote(&answered.result));
     format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
 }
 
@@ -207,12 +207,12 @@ fn text_of(message: &str) -> Option<String> {
 
 /// A message with only the rest of its text.
 fn shortened(message: &str, rest: &str) -> Option<String> {
-    let text = quoted(rest);
+    let text = quote(rest);
     with_field(message, "content", &format!(r#"[{{"type":"output_text","text":{text}}}]"#))
 }
 
 fn written(call: &PartialToolCall) -> String {
-    let (id, name, arguments) = (quoted(&call.id), quoted(&call.name), quoted(object(&call.arguments)));
+    let (id, name, arguments) = (quote(&call.id), quote(&call.name), quote(object(&call.arguments)));
     format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#)
 }
 

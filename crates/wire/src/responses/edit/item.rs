@@ -7,8 +7,8 @@ use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_a
 use longhaul_core::plan::MARK;
 
 use super::namespaces::flat_name;
-use crate::edit::json::{elements, field, fields, quoted, string};
 use crate::edit::{ParseError, Segment, ephemeral, media};
+use crate::raw_json::{elements, field, fields, quote, string};
 
 /// How texts begin that clients put in a person's place although nobody typed them (Codex, seen 2026-05).
 const NOTES: [&str; 4] =
@@ -179,7 +179,7 @@ fn call(item: &Item<'_>, arguments: &str, place: &str) -> Result<ToolCall, Parse
             Some(namespace) => flat_name(&namespace, &name),
             None => name,
         },
-        arguments: if arguments == "input" { format!("{{\"input\":{}}}", quoted(&said)) } else { said },
+        arguments: if arguments == "input" { format!("{{\"input\":{}}}", quote(&said)) } else { said },
         provider_id: Some(id),
         native: None,
     })

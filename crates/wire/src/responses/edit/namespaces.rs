@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::edit::Envelope;
-use crate::edit::json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, string};
 
 /// The longest name that every provider takes, in characters.
 const MAX_NAME_CHARS: usize = 64;

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::hidden::{self, WovenItems};
 use super::item::Item;
-use crate::edit::json::{quoted, with_field};
 use crate::edit::patch::{List, Patch};
 use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use crate::raw_json::{quote, with_field};
 
 /// The request with `edited`'s changes.
 ///
@@ -30,7 +30,7 @@ pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes,
     let mut begun = edited.rounds.clone();
     if let Some(prefill) = edited.prefill.as_ref().and_then(begin_answer) {
         begun.push(prefill);
-        begun.extend(edited.asks_to_go_on.then(|| said(&quoted(GO_ON))));
+        begun.extend(edited.asks_to_go_on.then(|| said(&quote(GO_ON))));
     }
     let woven = WovenItems::of(envelope, &edited.replays);
     let changes = steps.iter().any(|step| !matches!(step, RenderOp::Keep(_))) || !begun.is_empty();
@@ -66,7 +66,7 @@ fn write(
                 woven.around(item, list, |list| list.keep(item..item + 1));
             }
         }
-        RenderOp::Say(text) => list.insert(&said(&quoted(text))),
+        RenderOp::Say(text) => list.insert(&said(&quote(text))),
         RenderOp::Rewrite { item, text } => woven.around(*item, list, |list| list.change(*item, text)),
         RenderOp::Change { item, fates } if *item < envelope.items.len() => {
             let raw = envelope.item(*item);
@@ -91,7 +91,7 @@ fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<Stri
     let text = match fates {
         [] | [SegmentEdit::Keep] => return Ok(Some(raw.to_owned())),
         [SegmentEdit::Drop] => return Ok(None),
-        [SegmentEdit::Show(text)] => quoted(text),
+        [SegmentEdit::Show(text)] => quote(text),
         _ => return Err(wrong()),
     };
     let item = Item::read(raw, index)?;
@@ -111,7 +111,7 @@ fn said(text: &str) -> String {
 
 /// The answer's beginning. `None` if nothing is begun.
 fn begin_answer(prefill: &Prefill) -> Option<String> {
-    let text = quoted(&prefill.text);
+    let text = quote(&prefill.text);
     (!prefill.text.is_empty()).then(|| {
         format!(
             r#"{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":{text}}}]}}"#
@@ -127,11 +127,11 @@ fn list_of_text(envelope: &Envelope, steps: &[RenderOp], begun: Vec<String>) -> 
             RenderOp::Keep(range) if range.end > 1 => return Err(unknown(range.end)),
             RenderOp::Keep(range) if range.is_empty() => {}
             RenderOp::Keep(_) => items.push(said(envelope.text(&envelope.items_at))),
-            RenderOp::Say(text) => items.push(said(&quoted(text))),
+            RenderOp::Say(text) => items.push(said(&quote(text))),
             RenderOp::Rewrite { text, .. } => items.push(text.clone()),
             RenderOp::Change { item: 0, fates } => match fates.as_slice() {
                 [] | [SegmentEdit::Keep] => items.push(said(envelope.text(&envelope.items_at))),
-                [SegmentEdit::Show(text)] => items.push(said(&quoted(text))),
+                [SegmentEdit::Show(text)] => items.push(said(&quote(text))),
                 _ => {}
             },
             RenderOp::Change { item, .. } => return Err(unknown(*item)),

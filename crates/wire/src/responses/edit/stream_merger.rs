@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::stream_parser::{Payload, ResponsesStreamParser, is_foreign_error};
 use super::unseen::Unseen;
 use super::whole::list;
-use crate::edit::json::{elements, field, fields, quoted, string, with_field};
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, StreamMerger, StreamParser as _};
+use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::sse::SseEvent;
 
 /// Makes one answer. Items are numbered as the client sees them; a message that was left goes on as the same item.
@@ -360,9 +360,9 @@ impl ResponsesStreamMerger {
     fn hold_end(&mut self, payload: &Payload<'_>, data: &str) {
         let Some(open) = self.open.clone() else { return };
         let changed = match payload.r#type.as_ref() {
-            "response.output_text.done" => with_field(data, "text", &quoted(&open.text)),
+            "response.output_text.done" => with_field(data, "text", &quote(&open.text)),
             "response.content_part.done" => fields(data)
-                .and_then(|said| with_field(field(&said, "part")?, "text", &quoted(&open.text)))
+                .and_then(|said| with_field(field(&said, "part")?, "text", &quote(&open.text)))
                 .and_then(|part| with_field(data, "part", &part)),
             _ => payload.item.and_then(|item| open.whole(item.get())).and_then(|item| {
                 self.reader.take(payload, data);
@@ -431,7 +431,7 @@ impl ResponsesStreamMerger {
         }
         let content = if open.has_part { format!("[{part}]") } else { "[]".to_owned() };
         let whole = with_field(&open.raw, "content", &content);
-        let item = whole.and_then(|item| with_field(&item, "status", &quoted(status))).unwrap_or_default();
+        let item = whole.and_then(|item| with_field(&item, "status", &quote(status))).unwrap_or_default();
         let done =
             format!(r#"{{"type":"response.output_item.done","output_index":{},"item":{item}}}"#, open.index);
         self.write(&done, out);
@@ -482,7 +482,7 @@ impl ResponsesStreamMerger {
         let first = self.response.as_deref().and_then(|first| string(field(&fields(first)?, "id")?));
         let output = list(self.done.values().map(String::as_str));
         let named = match first {
-            Some(id) => with_field(response, "id", &quoted(&id))?,
+            Some(id) => with_field(response, "id", &quote(&id))?,
             None => response.to_owned(),
         };
         with_field(&named, "output", &output)
@@ -537,16 +537,16 @@ impl Open {
         let mut parts: Vec<String> =
             elements(field(&said, "content")?)?.into_iter().map(str::to_owned).collect();
         if let Some(first) = parts.first_mut() {
-            *first = with_field(first, "text", &quoted(&self.text))?;
+            *first = with_field(first, "text", &quote(&self.text))?;
         }
         let item = with_field(item, "content", &list(parts.iter().map(String::as_str)))?;
-        with_field(&item, "id", &quoted(&self.id))
+        with_field(&item, "id", &quote(&self.id))
     }
 
     /// An event with this one's name and number.
     fn named(&self, data: &str) -> Option<String> {
         let data = with_field(data, "output_index", &self.index.to_string())?;
         let has_name = fields(&data).is_some_and(|said| field(&said, "item_id").is_some());
-        if has_name { with_field(&data, "item_id", &quoted(&self.id)) } else { Some(data) }
+        if has_name { with_field(&data, "item_id", &quote(&self.id)) } else { Some(data) }
     }
 }

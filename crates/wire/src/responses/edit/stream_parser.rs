@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Finish, RawJson};
-use longhaul_core::usage::Usage;
+use longhaul_core::message::Finish;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::item::Item;
-use crate::edit::json::{field, fields, string};
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
+use crate::raw_json::{field, fields, string};
 use crate::sse::SseEvent;
+use crate::usage::responses_usage;
 
 /// The data of an event, as far as anybody looks at it.
 #[derive(Deserialize)]
@@ -169,7 +169,7 @@ impl ResponsesStreamParser {
         }
         let called = !self.seen.calls.is_empty();
         self.seen.finish = finish(&status, field(&said, "incomplete_details"), called);
-        self.seen.usage = field(&said, "usage").and_then(usage).or(self.seen.usage.take());
+        self.seen.usage = field(&said, "usage").and_then(responses_usage).or(self.seen.usage.take());
     }
 }
 
@@ -182,22 +182,4 @@ pub(super) fn finish(status: &str, details: Option<&str>, called: bool) -> Optio
         ("incomplete", _) => Some(Finish::Length),
         _ => None,
     }
-}
-
-/// Counts in the meaning that all dialects share. `None` if there are none.
-pub(super) fn usage(raw: &str) -> Option<Usage> {
-    let said = fields(raw)?;
-    let count = |name| field(&said, name).and_then(|count| count.parse().ok());
-    let detail = |object, name| -> Option<u64> {
-        let details = fields(field(&said, object)?)?;
-        field(&details, name)?.parse().ok()
-    };
-    Some(Usage {
-        input_tokens: count("input_tokens")?,
-        output_tokens: count("output_tokens").unwrap_or_default(),
-        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens").unwrap_or_default(),
-        cache_read_tokens: detail("input_tokens_details", "cached_tokens").unwrap_or_default(),
-        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens").unwrap_or_default(),
-        raw: Some(RawJson(raw.to_owned())),
-    })
 }

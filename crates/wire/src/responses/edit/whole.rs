@@ -4,10 +4,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::item::{Item, reasoning};
-use super::stream_parser::{Payload, finish, usage};
-use crate::edit::json::{elements, field, fields, string, with_field};
+use super::stream_parser::{Payload, finish};
 use crate::edit::{PartialResponse, PartialToolCall};
+use crate::raw_json::{elements, field, fields, string, with_field};
 use crate::sse::SseEvent;
+use crate::usage::responses_usage;
 
 /// What an answer says that was not streamed.
 pub(super) fn answer(body: &str) -> Option<PartialResponse> {
@@ -23,7 +24,7 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
     let called = !seen.calls.is_empty();
     let status = text("status").unwrap_or_else(|| "completed".to_owned());
     seen.finish = finish(&status, field(&said, "incomplete_details"), called);
-    seen.usage = field(&said, "usage").and_then(usage);
+    seen.usage = field(&said, "usage").and_then(responses_usage);
     seen.error = field(&said, "error").filter(|error| *error != "null").map(|_| body.to_owned());
     Some(seen)
 }

@@ -177,7 +177,7 @@ fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         "-?[1-9][0-9]{0,20}(\\.[0-9]{1,4})?(e[1-9])?",
-        any::<String>().prop_map(|text| crate::edit::json::quoted(&text)),
+        any::<String>().prop_map(|text| crate::raw_json::quote(&text)),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
@@ -204,7 +204,7 @@ proptest! {
             .into_iter()
             .map(|(user, text, more, gap)| {
                 let role = if user { "user" } else { "assistant" };
-                let text = crate::edit::json::quoted(&text);
+                let text = crate::raw_json::quote(&text);
                 format!(r#"{gap}{{"role":"{role}",{gap}"content":{text},"more":{more}}}{gap}"#)
             })
             .collect();

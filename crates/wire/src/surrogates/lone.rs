@@ -1,12 +1,12 @@
-//! Escapes that are no character: one half of a surrogate pair, which texts that were cut in UTF-16 have.
+//! Lone halves of surrogate pairs, as texts have them that were cut in UTF-16.
 
 use std::borrow::Cow;
 
 /// Bytes of one escape: `\ud800`.
 const LENGTH: usize = 6;
 
-/// JSON with `\ufffd` in the place of each half without its other, and how many there were.
-pub(super) fn replaced(json: &[u8]) -> (Cow<'_, [u8]>, usize) {
+/// Replaces each half without its other by `\ufffd`. Returns the JSON and the number of replaced halves.
+pub fn replace_lone_halves(json: &[u8]) -> (Cow<'_, [u8]>, usize) {
     let lone = lone(json);
     if lone.is_empty() {
         return (Cow::Borrowed(json), 0);
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn only_halves_are_replaced() {
         let mended = |json: &str| {
-            let (mended, count) = replaced(json.as_bytes());
+            let (mended, count) = replace_lone_halves(json.as_bytes());
             (String::from_utf8(mended.into_owned()).unwrap(), count)
         };
         let same = [

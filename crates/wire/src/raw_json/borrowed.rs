@@ -1,4 +1,4 @@
-//! JSON texts taken apart by their ranges: what is not looked into stays the bytes it was.
+//! Borrowed views of JSON texts: fields and elements as they stand in the text. Bytes that are not read stay as they are.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,9 @@ use std::ops::Range;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The fields of an object in their order, values as they stand in the text. `None` if it is no object.
+use super::quote;
+
+/// Returns the fields of an object in order, with values as they stand in the text. `None` if it is no object.
 pub fn fields(object: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     let mut deserializer = serde_json::Deserializer::from_str(object);
     let fields = deserializer.deserialize_map(Fields).ok()?;
@@ -15,34 +17,29 @@ pub fn fields(object: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     Some(fields)
 }
 
-/// The elements of a list as they stand in the text. `None` if it is no list.
+/// Returns the elements of a list as they stand in the text. `None` if it is no list.
 pub fn elements(list: &str) -> Option<Vec<&str>> {
     let elements: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     Some(elements.into_iter().map(RawValue::get).collect())
 }
 
-/// The string. `None` if it is none.
+/// Decodes a JSON string. `None` if the text is no string.
 pub fn string(text: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
-/// The newest field of that name: of a repeated one readers take the last.
+/// Returns the last field of that name: JSON readers take the last of repeated fields.
 pub fn field<'a>(fields: &[(Cow<'_, str>, &'a str)], name: &str) -> Option<&'a str> {
     fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
 }
 
-/// A string as JSON text.
-pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// Where `part`, a slice of `whole`, stands in it.
+/// Returns the range of `part`, a slice of `whole`, in it.
 pub fn place(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - whole.as_ptr().addr();
     start..start + part.len()
 }
 
-/// An object with one field set: its value replaced, or the field appended. Everything else stays as it is.
+/// Returns an object with one field set: its value is replaced, or the field is appended. All other bytes stay.
 pub fn with_field(object: &str, name: &str, value: &str) -> Option<String> {
     let fields = fields(object)?;
     let mut changed = String::with_capacity(object.len() + name.len() + value.len() + 8);
@@ -58,7 +55,7 @@ pub fn with_field(object: &str, name: &str, value: &str) -> Option<String> {
     if !fields.is_empty() {
         changed.push(',');
     }
-    changed.push_str(&quoted(name));
+    changed.push_str(&quote(name));
     changed.push(':');
     changed.push_str(value);
     changed.push_str(&object[end..]);
