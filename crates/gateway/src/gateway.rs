@@ -16,6 +16,7 @@ use longhaul_core::strategy::Adaptive;
 use longhaul_providers::SharedProvider;
 use longhaul_store::memo::{Memo, MemoryMemo};
 
+use crate::hook::PreCompactHook;
 use crate::passage::{Inner, Passage};
 use crate::through::Passed;
 use crate::upstream::Upstream;
@@ -132,6 +133,8 @@ pub struct Parts {
     pub windows: Arc<dyn Learned>,
     /// Who writes summaries where the policy's writer is another model than the one that is talked to; `None`: that one.
     pub summariser: Option<SharedProvider>,
+    /// The hook that is asked before a compaction, if there is one.
+    pub pre_compact: Option<Arc<dyn PreCompactHook>>,
 }
 
 impl Default for Parts {
@@ -151,6 +154,7 @@ impl Default for Parts {
             new_id: Arc::new(new_id),
             windows: Arc::new(Alone),
             summariser: None,
+            pre_compact: None,
         }
     }
 }

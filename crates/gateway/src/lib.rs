@@ -10,6 +10,7 @@
 
 mod gateway;
 mod headers;
+mod hook;
 mod kept;
 mod passage;
 mod through;
@@ -20,6 +21,7 @@ pub use gateway::{
     BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Recall, Reply, ReplyBody,
     ReplyStream, Request, SetupError, Shortening, refusal_in,
 };
+pub use hook::PreCompactHook;
 pub use through::Passed;
 pub use upstream::{Model, Upstream};
 pub use window::{Alone, Learned, Window};

@@ -32,6 +32,7 @@ mod journal;
 mod log;
 mod misplaced;
 mod omitted;
+mod pre_compact;
 mod prepare;
 mod previous;
 mod prose;

@@ -2,15 +2,21 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use longhaul::agent::Agent;
 use longhaul::calibration::Calibrations;
 use longhaul::config::{
     Config, FirstByteTimeout, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,
     ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
 };
+use longhaul::hooks::{HookEvent, Hooks, PreCompactAsk};
 use longhaul_core::message::Origin;
 use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
-use longhaul_gateway::{Credentials, Gateway, Learned, Midstream, Model, Parts, Recall, Upstream};
+use longhaul_core::run::{PreCompact, PreCompactAnswer};
+use longhaul_gateway::{
+    Credentials, Gateway, Learned, Midstream, Model, Parts, PreCompactHook, Recall, Upstream,
+};
 use longhaul_providers::Declared;
 use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
 use longhaul_store::Memo;
@@ -21,8 +27,8 @@ use super::{declared, key_variable, of_limits, writer};
 use crate::failure::{Failure, Outcome};
 use crate::place::Place;
 
-/// The gateway; `None` if there is no server to stand in front of. What it learns of windows is kept in
-/// `calibrations`, where the sessions of this process look too. `names_model`: somebody has named the configured model,
+/// The gateway; `None` if there is no server to stand in front of. It shares with sessions of `agent` what is learned of
+/// windows, and the PreCompact hook. `names_model`: somebody has named the configured model,
 /// so that it is the one of requests that name none.
 ///
 /// # Errors
@@ -32,7 +38,7 @@ pub(crate) async fn gateway(
     config: &Config,
     names_model: bool,
     memo: Arc<dyn Memo>,
-    calibrations: &Calibrations,
+    agent: &Agent,
 ) -> Outcome<Option<Gateway>> {
     let listed = config.gateway.upstreams.iter().filter_map(|listed| upstream(place, listed));
     let of_model = of_model(place, config).map(|upstream| Upstream { is_usual: names_model, ..upstream });
@@ -61,9 +67,10 @@ pub(crate) async fn gateway(
         },
         ..longhaul_gateway::Config::new(upstreams)
     };
-    let windows = Arc::new(Shared(calibrations.clone()));
+    let windows = Arc::new(Shared(Calibrations::clone(&agent.calibrations)));
     let summariser = summariser.map(|another| another.0);
-    let parts = Parts { memo, windows, summariser, ..Parts::default() };
+    let pre_compact = pre_compact_hook(&agent.hooks);
+    let parts = Parts { memo, windows, summariser, pre_compact, ..Parts::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -74,6 +81,22 @@ fn shortening(config: &Config) -> Config {
         config.context.compression.strategy = StrategyKind::PruningAgent;
     }
     config
+}
+
+fn pre_compact_hook(hooks: &Hooks) -> Option<Arc<dyn PreCompactHook>> {
+    let is_there = hooks.has(HookEvent::PreCompact);
+    is_there.then(|| Arc::new(SessionHooks(hooks.clone())) as Arc<dyn PreCompactHook>)
+}
+
+/// The hooks of sessions, asked about conversations of the gateway's clients.
+struct SessionHooks(Hooks);
+
+#[async_trait]
+impl PreCompactHook for SessionHooks {
+    async fn answer(&self, conversation: &str, ask: PreCompact) -> Option<PreCompactAnswer> {
+        let answer = self.0.pre_compact(PreCompactAsk::new(conversation.into(), ask)).await;
+        answer.map(PreCompactAnswer::from)
+    }
 }
 
 /// What sessions have learned of windows.

@@ -237,7 +237,7 @@ async fn open(
         None => data::open_or_read(place, config.blobs.max_bytes).await?,
     };
     let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
-    let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent.calibrations).await?;
+    let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent).await?;
     agent.telemetry = assemble::telemetry(&config)?;
     if chosen == Chosen::Demo {
         agent.provider = Arc::new(demo::served_model(&place.workspace));

@@ -1,6 +1,6 @@
 //! Planning before a step, and the compactions that follow from it.
 
-use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then, Timer};
+use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then, Timer, hook};
 use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
@@ -330,14 +330,7 @@ impl Run {
 
     /// Instructions stand in the request for the summary, beside what is to be summarised.
     pub(super) fn check_instructions(&self, text: &str) -> Result<(), String> {
-        let limit = self.budget().usable / 8;
-        let tokens = self.history.counter().text_counter().groups(text).total();
-        match tokens > limit {
-            true => Err(format!(
-                "the instructions have about {tokens} tokens; {limit} are the most for this window"
-            )),
-            false => Ok(()),
-        }
+        hook::check_instructions(text, &self.history, &self.budget())
     }
 
     pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<Effect>) {

@@ -2,6 +2,7 @@
 
 use super::ahead::Stage;
 use super::{CompactionOutcome, Effect, Phase, Run, Then, Timer};
+use crate::budget::Budget;
 use crate::error::ErrorCode;
 use crate::event::{EditKind, EditReason, EventBody, ViewEdit};
 use crate::history::History;
@@ -31,6 +32,42 @@ pub struct PreCompact {
     pub deadline_ms: u64,
 }
 
+impl PreCompact {
+    /// Describes the compaction that `plan` is. `current_tokens` and `message_count` are those of the view as it is.
+    pub fn new(plan: &Plan, manual: bool, current_tokens: u64, message_count: u64, deadline_ms: u64) -> Self {
+        let (reason, target_tokens, messages_gone, handles, instructions) = match plan {
+            Plan::Summarise(draft) => {
+                let (count, handles) = draft.what_goes();
+                let instructions = draft.instructions().map(str::to_owned);
+                (
+                    draft.reason(),
+                    draft.trigger_tokens().min(draft.original_tokens()),
+                    count,
+                    handles,
+                    instructions,
+                )
+            }
+            Plan::Edit(edit) => {
+                let count = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
+                let handles = edit.ops.iter().map(|op| Handle(op.range())).collect();
+                (edit.reason, edit.trigger_tokens.min(edit.original_tokens), count, handles, None)
+            }
+            Plan::Fits | Plan::DoesNotFit(_) => (EditReason::TokenLimit, 0, 0, Vec::new(), None),
+        };
+        Self {
+            manual,
+            reason,
+            current_tokens,
+            target_tokens,
+            message_count,
+            messages_gone,
+            what_goes: handles,
+            custom_instructions: instructions,
+            deadline_ms,
+        }
+    }
+}
+
 /// What a PreCompact hook answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreCompactAnswer {
@@ -42,6 +79,54 @@ pub struct PreCompactAnswer {
     pub custom_instructions: Option<String>,
     /// The summary.
     pub custom_summary: Option<String>,
+}
+
+impl PreCompactAnswer {
+    /// Applies the answer to the draft of a summary. Returns whether the draft now holds the hook's own summary, so that no
+    /// model is asked. Instructions that are too long for the window and a summary that does not fit are left out, and the
+    /// compaction says so.
+    pub fn apply(&self, draft: &mut SummaryDraft, history: &History, budget: &Budget) -> bool {
+        if let Some(text) = filled(self.custom_instructions.as_deref()) {
+            match check_instructions(text, history, budget) {
+                Ok(()) => draft.instruct(text),
+                Err(why) => draft.say(&format!("a hook's instructions were not used: {why}")),
+            }
+        }
+        let Some(text) = filled(self.custom_summary.as_deref()) else { return false };
+        match draft.given(text, history) {
+            Ok(given) => {
+                *draft = given;
+                true
+            }
+            Err(why) => {
+                draft.say(&format!("a hook's summary was not used: {why}"));
+                false
+            }
+        }
+    }
+
+    /// Returns what people are told of a compaction that the hook cancelled.
+    pub fn cancellation(&self) -> String {
+        match filled(self.reason.as_deref()) {
+            Some(why) => format!("a hook cancelled the compaction: {why}"),
+            None => "a hook cancelled the compaction".to_owned(),
+        }
+    }
+}
+
+/// Checks that instructions for a summary take no more than an eighth of the usable window.
+///
+/// # Errors
+/// The two numbers, in words.
+pub(super) fn check_instructions(text: &str, history: &History, budget: &Budget) -> Result<(), String> {
+    let limit = budget.usable / 8;
+    let tokens = history.counter().text_counter().groups(text).total();
+    if tokens > limit {
+        return Err(format!(
+            "the instructions have about {tokens} tokens; {limit} are the most for this window"
+        ));
+    }
+    Ok(())
 }
 
 impl Run {
@@ -72,36 +157,8 @@ impl Run {
     }
 
     pub(super) fn pre_compact_of(&self, plan: &Plan, manual: bool, deadline_ms: u64) -> PreCompact {
-        let (reason, target_tokens, messages_gone, handles, instructions) = match plan {
-            Plan::Summarise(draft) => {
-                let (count, handles) = draft.what_goes();
-                let instructions = draft.instructions().map(str::to_owned);
-                (
-                    draft.reason(),
-                    draft.trigger_tokens().min(draft.original_tokens()),
-                    count,
-                    handles,
-                    instructions,
-                )
-            }
-            Plan::Edit(edit) => {
-                let count = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
-                let handles = edit.ops.iter().map(|op| Handle(op.range())).collect();
-                (edit.reason, edit.trigger_tokens.min(edit.original_tokens), count, handles, None)
-            }
-            Plan::Fits | Plan::DoesNotFit(_) => (EditReason::TokenLimit, 0, 0, Vec::new(), None),
-        };
-        PreCompact {
-            manual,
-            reason,
-            current_tokens: self.meter().total,
-            target_tokens,
-            message_count: self.history.view().len() as u64,
-            messages_gone,
-            what_goes: handles,
-            custom_instructions: instructions,
-            deadline_ms,
-        }
+        let message_count = self.history.view().len() as u64;
+        PreCompact::new(plan, manual, self.meter().total, message_count, deadline_ms)
     }
 
     /// The hook has answered; `None` if it failed.
@@ -131,9 +188,9 @@ impl Run {
         if answer.cancel {
             return self.void_candidate(out);
         }
-        let heard = self.heard(&answer);
+        let budget = self.budget();
         if let Some(candidate) = &mut self.candidate {
-            heard.apply(&mut candidate.draft, &self.history);
+            answer.apply(&mut candidate.draft, &self.history, &budget);
         }
         self.write_ahead(out);
     }
@@ -149,7 +206,7 @@ impl Run {
             return self.boundary_or_idle(out);
         }
         if answer.cancel {
-            return self.hook_cancelled(&occasion, answer.reason.as_deref(), out);
+            return self.hook_cancelled(&occasion, answer.cancellation(), out);
         }
         let mut draft = match plan {
             Plan::Summarise(draft) => draft,
@@ -158,7 +215,7 @@ impl Run {
             }
             plan => return self.carry_out(plan, occasion, out),
         };
-        if self.heard(&answer).apply(&mut draft, &self.history) {
+        if answer.apply(&mut draft, &self.history, &self.budget()) {
             return self.finish_summary(draft, &occasion, out);
         }
         self.carry_out(Plan::Summarise(draft), occasion, out);
@@ -176,7 +233,7 @@ impl Run {
         let fixed = settings.fixed.planned(&self.history);
         let draft = plan::extract_draft(&self.history, fixed, &budget, &settings.policy, &occasion);
         if let Some(mut draft) = draft.filter(|draft| draft.became(&edit))
-            && self.heard(answer).apply(&mut draft, &self.history)
+            && answer.apply(&mut draft, &self.history, &budget)
         {
             return self.finish_summary(Box::new(draft), &occasion, out);
         }
@@ -184,21 +241,8 @@ impl Run {
         self.carry_out(Plan::Edit(Box::new(edit)), occasion, out);
     }
 
-    /// What can be used of a hook's answer.
-    fn heard<'a>(&self, answer: &'a PreCompactAnswer) -> Heard<'a> {
-        let instructions = filled(answer.custom_instructions.as_deref());
-        Heard {
-            instructions: instructions.map(|text| self.check_instructions(text).map(|()| text)),
-            summary: filled(answer.custom_summary.as_deref()),
-        }
-    }
-
     /// A hook may keep a compaction from being, but not a request from fitting.
-    fn hook_cancelled(&mut self, occasion: &Occasion, why: Option<&str>, out: &mut Vec<Effect>) {
-        let said = match filled(why) {
-            Some(why) => format!("a hook cancelled the compaction: {why}"),
-            None => "a hook cancelled the compaction".to_owned(),
-        };
+    fn hook_cancelled(&mut self, occasion: &Occasion, said: String, out: &mut Vec<Effect>) {
         if let Occasion::Requested { .. } = occasion {
             let refused = CompactionOutcome::Refused(said);
             out.push(Effect::CompactionDone(refused));
@@ -249,36 +293,6 @@ impl Run {
             plan => {
                 let then = Then::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
                 self.append(vec![failed], then, out);
-            }
-        }
-    }
-}
-
-/// What a hook says of a summary.
-struct Heard<'a> {
-    /// What it should mind, or why that cannot be said.
-    instructions: Option<Result<&'a str, String>>,
-    /// What it is.
-    summary: Option<&'a str>,
-}
-
-impl Heard<'_> {
-    /// Returns whether `draft` is written with that. What cannot be used is ignored, and said with the compaction.
-    fn apply(self, draft: &mut SummaryDraft, history: &History) -> bool {
-        match self.instructions {
-            Some(Ok(text)) => draft.instruct(text),
-            Some(Err(why)) => draft.say(&format!("a hook's instructions were not used: {why}")),
-            None => {}
-        }
-        let Some(text) = self.summary else { return false };
-        match draft.given(text, history) {
-            Ok(given) => {
-                *draft = given;
-                true
-            }
-            Err(why) => {
-                draft.say(&format!("a hook's summary was not used: {why}"));
-                false
             }
         }
     }

@@ -85,7 +85,9 @@ struct Assignment {
     /// The same without the extracts that the summary replaces.
     whole: Log,
     draft: SummaryDraft,
-    is_ahead: bool,
+    /// The fixed tokens of the request behind which a summary is written ahead of need; `None` if an extract stands in its
+    /// place already.
+    ahead_of: Option<u64>,
 }
 
 /// The right to write it, which ends however its task does.
@@ -156,9 +158,12 @@ impl Route {
             return Ok(());
         }
         match self.work(|| self.without_stopgaps(&state.log, fixed)).await {
-            Some((whole, draft)) => {
+            Some((whole, mut draft)) => {
+                if let Some(answer) = &state.hook_answer {
+                    answer.apply(&mut draft, &whole.history, &self.summary_budget());
+                }
                 let standing = state.log.clone();
-                self.begin_trial(permit, Assignment { standing, whole, draft, is_ahead: false });
+                self.begin_trial(permit, Assignment { standing, whole, draft, ahead_of: None });
             }
             None => self.put_off(state, Cause::Away).await,
         }
@@ -172,7 +177,8 @@ impl Route {
         let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
         let waits = self.waits_for_summary(&Occasion::Routine);
         let is_idle = !state.log.is_pending() && state.ready.is_none() && !self.writer_rests();
-        if waits || !is_near || !is_idle {
+        let is_cancelled = self.is_cancelled_by_hook(state, fixed, &Occasion::Routine);
+        if waits || !is_near || !is_idle || is_cancelled {
             return;
         }
         let Some(permit) = self.conversation.as_ref().and_then(Permit::of) else { return };
@@ -183,7 +189,7 @@ impl Route {
             return;
         }
         let (standing, whole) = (state.log.clone(), state.log.clone());
-        self.begin_trial(permit, Assignment { standing, whole, draft, is_ahead: true });
+        self.begin_trial(permit, Assignment { standing, whole, draft, ahead_of: Some(fixed) });
     }
 
     fn draft_ahead(&self, log: &Log, fixed: u64) -> Option<SummaryDraft> {
@@ -236,7 +242,8 @@ impl Route {
 
     /// Has the summary written, and the memo know it: a later request finds it there.
     async fn trial(&self, permit: Permit, assignment: Assignment) {
-        let Assignment { mut standing, mut whole, draft, is_ahead } = assignment;
+        let Assignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
+        let is_ahead = ahead_of.is_some();
         let turn = self.turn().await;
         if !self.is_answered.load(Ordering::Relaxed) {
             // The upstream does not answer this client, or not now.
@@ -244,6 +251,16 @@ impl Route {
         }
         if !is_ahead && self.is_settled_elsewhere().await {
             return;
+        }
+        if let Some(fixed) = ahead_of {
+            let plan = Plan::Summarise(Box::new(draft.clone()));
+            let answer = self.ask_pre_compact(&whole, &plan, fixed, &Occasion::Routine).await;
+            if answer.as_ref().is_some_and(|answer| answer.cancel) {
+                return;
+            }
+            if let Some(answer) = answer {
+                answer.apply(&mut draft, &whole.history, &self.summary_budget());
+            }
         }
         let written = summary::write(self, &whole, draft).await;
         match &written {

@@ -11,7 +11,7 @@ use longhaul_wire::edit::{Envelope, ParseError};
 pub(super) type Scope = [u8; 32];
 
 /// Names the beginning of a conversation.
-pub(super) type ResponseHead = [u8; 32];
+pub(super) type ConversationKey = [u8; 32];
 
 /// Tells the beginning of a request from most others; equal ones are compared.
 type Start = [u8; 32];
@@ -30,9 +30,9 @@ pub(crate) struct Cache {
 
 #[derive(Default)]
 struct Entries {
-    by_head: HashMap<ResponseHead, Vec<Entry>>,
+    by_head: HashMap<ConversationKey, Vec<Entry>>,
     /// The entries by their last use, the oldest first, with where they are.
-    by_use: BTreeMap<u64, ResponseHead>,
+    by_use: BTreeMap<u64, ConversationKey>,
     /// The newest that has begun so, as it was written.
     by_start: HashMap<Start, Weak<Conversation>>,
     uses: u64,
@@ -123,7 +123,7 @@ impl Cache {
         entries.shrink(self.max_entries, self.max_bytes);
     }
 
-    fn candidates(&self, heads: &[Option<ResponseHead>]) -> Vec<Arc<Conversation>> {
+    fn candidates(&self, heads: &[Option<ConversationKey>]) -> Vec<Arc<Conversation>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let lists = heads.iter().flatten().filter_map(|head| entries.by_head.get(head));
         lists.flatten().map(|entry| Arc::clone(&entry.conversation)).collect()
@@ -134,7 +134,7 @@ impl Entries {
     /// Takes out the longest conversation that the request goes on with.
     fn take(
         &mut self,
-        head: &ResponseHead,
+        head: &ConversationKey,
         names: &mut Names<'_>,
     ) -> Result<Option<Arc<Conversation>>, ParseError> {
         let Some(list) = self.by_head.get(head) else { return Ok(None) };
@@ -150,7 +150,7 @@ impl Entries {
         Ok(used.and_then(|used| self.remove(head, used)))
     }
 
-    fn put(&mut self, head: ResponseHead, conversation: &Arc<Conversation>) {
+    fn put(&mut self, head: ConversationKey, conversation: &Arc<Conversation>) {
         self.uses += 1;
         self.count += 1;
         let used = self.uses;
@@ -192,7 +192,7 @@ impl Entries {
     }
 
     /// Takes one out.
-    fn remove(&mut self, head: &ResponseHead, used: u64) -> Option<Arc<Conversation>> {
+    fn remove(&mut self, head: &ConversationKey, used: u64) -> Option<Arc<Conversation>> {
         self.by_use.remove(&used);
         let list = self.by_head.get_mut(head)?;
         let entry = list.swap_remove(list.iter().position(|entry| entry.used == used)?);
@@ -220,7 +220,7 @@ fn starts(scope: &Scope, envelope: &Envelope) -> Vec<Start> {
     starts
 }
 
-pub(super) fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> ResponseHead {
+pub(super) fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> ConversationKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);
     hasher.update(first);

@@ -8,6 +8,7 @@ use longhaul_core::history::{History, WriterRecord, request_messages};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::meter::{self, Reading};
 use longhaul_core::plan::{self, Occasion, Plan, Policy};
+use longhaul_core::run::PreCompactAnswer;
 use longhaul_core::strategy::Truncation;
 use longhaul_providers::LimitSource;
 use tokio::sync::OwnedMutexGuard;
@@ -65,6 +66,18 @@ pub(super) struct Said {
     pub(super) system: Vec<String>,
     pub(super) messages: Vec<Message>,
     pub(super) recast: Recast,
+}
+
+/// The edit that a request gets, and what the PreCompact hook said of it.
+struct Decision {
+    made: Option<Made>,
+    hook_answer: Option<PreCompactAnswer>,
+}
+
+/// Returns the policy with a strategy that needs no summary, at the same trigger.
+fn without_summaries(policy: Policy) -> Policy {
+    let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
+    Policy { strategy: Arc::new(Truncation::default()), trigger: Some(trigger), ..policy }
 }
 
 impl Route {
@@ -325,8 +338,13 @@ impl Route {
                 }
             }
         }
+        if self.is_cancelled_by_hook(state, fixed, occasion) {
+            return Ok(None);
+        }
         let failed = failed.or((!waits).then(Why::not_yet_asked));
-        let Some(mut made) = self.act(&state.log, fixed, occasion, failed).await? else { return Ok(None) };
+        let Decision { made, hook_answer } = self.act(&state.log, fixed, occasion, failed).await?;
+        state.hook_answer = hook_answer;
+        let Some(mut made) = made else { return Ok(None) };
         if !waits && made.stopgap.is_some() {
             // The extract stays where the writer has failed again and again, or where more room is needed soon.
             let rests = self.writer_rests();
@@ -506,18 +524,43 @@ impl Route {
         fixed: u64,
         occasion: &Occasion,
         failed: Option<Why>,
-    ) -> Result<Option<Made>, GatewayError> {
+    ) -> Result<Decision, GatewayError> {
         let mut policy = self.policy.clone();
+        let (mut hook_answer, mut is_asked) = (None, false);
         for _ in 0..MOST_PLANS {
             let plan = || self.plan_by(&policy, &log.history, fixed, occasion);
-            match self.work(plan).await {
-                Plan::Fits => return Ok(None),
-                Plan::Edit(edit) => return Ok(Some(Made::as_wanted(*edit))),
+            let plan = self.work(plan).await;
+            if !is_asked && !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
+                is_asked = true;
+                hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
+                if let Some(answer) = hook_answer.as_ref().filter(|answer| answer.cancel) {
+                    if let Occasion::Requested { .. } = occasion {
+                        let why = answer.cancellation();
+                        return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
+                    }
+                    if *occasion != Occasion::Overflow && self.fits_the_window(log, fixed) {
+                        return Ok(Decision { made: None, hook_answer });
+                    }
+                    // A hook may cancel a compaction, but not keep a request from fitting: messages are left out.
+                    policy = without_summaries(policy);
+                    continue;
+                }
+            }
+            match plan {
+                Plan::Fits => return Ok(Decision { made: None, hook_answer }),
+                Plan::Edit(edit) => {
+                    return Ok(Decision { made: Some(Made::as_wanted(*edit)), hook_answer });
+                }
                 Plan::DoesNotFit(misfit) => {
                     return Err(GatewayError::new(GatewayErrorKind::DoesNotFit, misfit.to_string()));
                 }
-                Plan::Summarise(draft) => {
-                    let written = match failed.clone() {
+                Plan::Summarise(mut draft) => {
+                    let budget = self.summary_budget();
+                    let is_given = hook_answer
+                        .as_ref()
+                        .is_some_and(|answer| answer.apply(&mut draft, &log.history, &budget));
+                    let failed = failed.clone().filter(|_| !is_given);
+                    let written = match failed {
                         Some(why) => Err(Failed { why, draft: *draft }),
                         None => summary::write(self, log, *draft).await,
                     };
@@ -527,19 +570,14 @@ impl Route {
                         Err(failed) => self.work(|| extract(failed)).await,
                     };
                     if made.is_some() {
-                        return Ok(made);
+                        return Ok(Decision { made, hook_answer });
                     }
-                    // No summary fits: what a model is not needed for.
-                    let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
-                    policy = Policy {
-                        strategy: Arc::new(Truncation::default()),
-                        trigger: Some(trigger),
-                        ..policy
-                    };
+                    // No summary fits.
+                    policy = without_summaries(policy);
                 }
             }
         }
-        Ok(None)
+        Ok(Decision { made: None, hook_answer })
     }
 
     /// Makes room for the rest of an answer: the edit is one of what comes before it. It is for this answer, and for requests
@@ -564,7 +602,7 @@ impl Route {
         };
         let (before, paused) = self.work(pause).await;
         let failed = (!self.waits_for_summary(&Occasion::Pause)).then(Why::not_yet_asked);
-        let made = self.act(&paused, fixed, &Occasion::Pause, failed).await?;
+        let Decision { made, .. } = self.act(&paused, fixed, &Occasion::Pause, failed).await?;
         let done = made.as_ref().map(|made| (made.edit.kind, made.edit.why.clone()));
         if let Some(made) = made {
             self.decide(&mut own.log, made);

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::cache::ResponseHead;
+use super::cache::ConversationKey;
 
 /// A queue for each beginning, as long as somebody stands in it.
 #[derive(Default)]
 pub(crate) struct Turns {
-    queues: Mutex<HashMap<ResponseHead, Weak<tokio::sync::Mutex<()>>>>,
+    queues: Mutex<HashMap<ConversationKey, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl Turns {
     /// Waits until nobody else with this beginning has a summary made. Ends with the guard.
-    pub(super) async fn wait(&self, head: ResponseHead) -> OwnedMutexGuard<()> {
+    pub(super) async fn wait(&self, head: ConversationKey) -> OwnedMutexGuard<()> {
         let queue = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
             queues.retain(|_, queue| queue.strong_count() > 0);

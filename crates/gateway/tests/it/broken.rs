@@ -275,7 +275,7 @@ async fn bytes_that_are_no_text_lose_nothing_else() {
     out.extend(broken);
     out.extend([end("stop"), DONE.to_owned()].concat().bytes());
     let head = vec![("content-type", "text/event-stream".to_owned())];
-    let server = Server::start(move |_, _| Does::ResponseHead(200, head.clone(), out.clone().into())).await;
+    let server = Server::start(move |_, _| Does::Head(200, head.clone(), out.clone().into())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
     let answer = body_json(reply).await;
     assert_eq!(answer["choices"][0]["message"]["content"], "before mid\u{FFFD}dle", "{answer}");

@@ -138,7 +138,7 @@ async fn a_refusal_keeps_its_status_and_when_to_ask_again() {
         let server = Server::start(move |_, _| {
             let wait = (!wait.is_empty()).then(|| ("retry-after", wait.to_owned()));
             let headers = [("content-type", "application/json".to_owned())].into_iter().chain(wait).collect();
-            Does::ResponseHead(status, headers, json!({ "error": { "message": "busy" } }).to_string().into())
+            Does::Head(status, headers, json!({ "error": { "message": "busy" } }).to_string().into())
         })
         .await;
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] });

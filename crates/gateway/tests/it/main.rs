@@ -19,6 +19,7 @@ mod notices;
 mod omitted;
 mod pairs;
 mod passing;
+mod pre_compact;
 mod previous;
 mod recall;
 mod recall_ends;

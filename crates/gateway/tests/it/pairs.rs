@@ -333,7 +333,7 @@ fn packed(name: &str, text: &str) -> Bytes {
 
 fn coded(status: u16, kind: &str, name: &str, body: Bytes) -> Does {
     let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
-    Does::ResponseHead(status, headers, body)
+    Does::Head(status, headers, body)
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
             ("location", "http://elsewhere.example/"),
         ];
         let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
-        Does::ResponseHead(429, headers, json!({ "error": { "message": "slower" } }).to_string().into())
+        Does::Head(429, headers, json!({ "error": { "message": "slower" } }).to_string().into())
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
@@ -166,7 +166,7 @@ async fn what_is_between_the_upstream_and_the_gateway_stays_there() {
 async fn a_redirect_is_not_followed_and_names_its_place() {
     let server = Server::start(|_, _| {
         let place = "https://elsewhere.example/v1/chat/completions?key=secret".to_owned();
-        Does::ResponseHead(307, vec![("location", place)], Bytes::new())
+        Does::Head(307, vec![("location", place)], Bytes::new())
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
@@ -201,7 +201,7 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
         let kind = if stream { "text/event-stream" } else { "application/json" };
         let server = Server::start(move |_, _| {
             let headers = vec![("content-type", kind.to_owned()), ("content-encoding", name.to_owned())];
-            Does::ResponseHead(200, headers, coded.clone())
+            Does::Head(200, headers, coded.clone())
         })
         .await;
         let mut call = chat(request(&[user("hi")], stream));
@@ -217,7 +217,7 @@ async fn an_answer_that_comes_coded_is_read_or_refused() {
         let server = Server::start(move |_, _| {
             let headers =
                 vec![("content-type", "application/json".to_owned()), ("content-encoding", name.to_owned())];
-            Does::ResponseHead(200, headers, coded.clone())
+            Does::Head(200, headers, coded.clone())
         })
         .await;
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], false))).await;
@@ -244,7 +244,7 @@ async fn a_stream_without_its_type_is_a_stream() {
         for (says, is_answer) in [(events.clone(), true), ("database gone".to_owned(), false)] {
             let server = Server::start(move |_, _| {
                 let headers = kind.map(|kind| ("content-type", kind.to_owned())).into_iter().collect();
-                Does::ResponseHead(200, headers, says.clone().into())
+                Does::Head(200, headers, says.clone().into())
             })
             .await;
             let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
@@ -268,7 +268,7 @@ async fn a_stream_without_its_type_is_a_stream() {
 /// What may still become a stream is not waited for without end.
 #[tokio::test]
 async fn blanks_without_a_type_are_no_stream_and_no_answer() {
-    let server = Server::start(|_, _| Does::ResponseHead(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
+    let server = Server::start(|_, _| Does::Head(200, Vec::new(), "\n".repeat(1 << 20).into())).await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
 }
@@ -277,11 +277,7 @@ async fn blanks_without_a_type_are_no_stream_and_no_answer() {
 async fn the_type_of_a_stream_that_is_named_passes_as_it_is() {
     let server = Server::start(|_, _| {
         let events = streamed("a", "hello", Some((9, 1))).concat();
-        Does::ResponseHead(
-            200,
-            vec![("content-type", "text/event-stream; charset=utf-8".to_owned())],
-            events.into(),
-        )
+        Does::Head(200, vec![("content-type", "text/event-stream; charset=utf-8".to_owned())], events.into())
     })
     .await;
     let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;

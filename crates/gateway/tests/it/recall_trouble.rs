@@ -201,7 +201,7 @@ fn fails(dialect: Dialect, how: &str) -> Does {
         "busy" => {
             let headers =
                 vec![("retry-after", "7".to_owned()), ("content-type", "application/json".to_owned())];
-            Does::ResponseHead(429, headers, error.to_string().into())
+            Does::Head(429, headers, error.to_string().into())
         }
         "fails" => Does::Json(500, error),
         _ => {

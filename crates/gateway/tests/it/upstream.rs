@@ -32,7 +32,7 @@ pub(crate) enum Does {
     /// Nothing at all.
     Hangs,
     /// Anything, with these headers.
-    ResponseHead(u16, Vec<(&'static str, String)>, Bytes),
+    Head(u16, Vec<(&'static str, String)>, Bytes),
     /// A stream that says this, and then the other for ever, so long between two.
     Endless(String, Bytes, Duration),
     /// The same, but only after a while.
@@ -188,7 +188,7 @@ async fn respond(does: Does) -> Response<Body> {
             stream(Body::from_stream(bytes(events).chain(futures_util::stream::pending())))
         }
         Does::Hangs => std::future::pending().await,
-        Does::ResponseHead(status, headers, body) => {
+        Does::Head(status, headers, body) => {
             let response = Response::builder().status(status);
             let response = headers.into_iter().fold(response, |all, (name, value)| all.header(name, value));
             response.body(Body::from(body)).unwrap()

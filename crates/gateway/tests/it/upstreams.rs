@@ -246,7 +246,7 @@ async fn a_header_that_repeats_the_key_is_left_out() {
             ("x-seen-key", format!("Bearer {key}")),
             ("x-request-id", "r7".to_owned()),
         ];
-        Does::ResponseHead(200, headers, said("hi", 9, 1).to_string().into())
+        Does::Head(200, headers, said("hi", 9, 1).to_string().into())
     })
     .await;
     let mut upstream = server.upstream(8_000);

@@ -1,6 +1,7 @@
 //! What hooks are asked, and what they answer.
 
 use longhaul_core::ids::{CallId, SessionId};
+use longhaul_core::run::PreCompact;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -66,6 +67,33 @@ pub struct PreCompactAsk {
     /// What a person said about the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
+}
+
+impl PreCompactAsk {
+    /// Describes a compaction of the session, or of a conversation of the gateway, that `session_id` names.
+    pub fn new(session_id: SessionId, ask: PreCompact) -> Self {
+        let reason = serde_json::to_value(ask.reason).ok();
+        Self {
+            session_id,
+            trigger: if ask.manual { PreCompactTrigger::Manual } else { PreCompactTrigger::Auto },
+            reason: reason.and_then(|reason| reason.as_str().map(str::to_owned)).unwrap_or_default(),
+            current_tokens: ask.current_tokens,
+            target_tokens: ask.target_tokens,
+            message_count: ask.message_count,
+            what_goes: WhatGoes {
+                messages: ask.messages_gone,
+                handles: ask.what_goes.iter().map(ToString::to_string).collect(),
+            },
+            custom_instructions: ask.custom_instructions,
+        }
+    }
+}
+
+impl From<PreCompactAnswer> for longhaul_core::run::PreCompactAnswer {
+    fn from(answer: PreCompactAnswer) -> Self {
+        let PreCompactAnswer { cancel, reason, custom_instructions, custom_summary } = answer;
+        Self { cancel, reason, custom_instructions, custom_summary }
+    }
 }
 
 /// Who wants a compaction.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use longhaul_core::ids::Millis;
-use longhaul_core::message::{Finish, Origin, Part, RawJson};
+use longhaul_core::message::{Finish, Origin, Part};
 use longhaul_core::usage::Usage;
 use longhaul_wire::raw_json::RawObject;
 use longhaul_wire::usage::MessagesUsage;

@@ -1,0 +1,138 @@
+//! The PreCompact hook is asked before a client's conversation is compacted.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::http::StatusCode;
+use longhaul_core::run::{PreCompact, PreCompactAnswer};
+use longhaul_gateway::{Config, Gateway, Parts, PreCompactHook};
+use serde_json::{Value, json};
+
+use crate::shortening::{is_summary_request, spoke_of};
+use crate::upstream::*;
+
+const WINDOW: u64 = 32_000;
+
+/// A hook that always gives one answer and keeps what it was asked.
+struct Hook {
+    answer: Option<PreCompactAnswer>,
+    asked: Mutex<Vec<(String, PreCompact)>>,
+}
+
+impl Hook {
+    fn new(answer: Option<PreCompactAnswer>) -> Arc<Self> {
+        Arc::new(Self { answer, asked: Mutex::default() })
+    }
+
+    fn asked(&self) -> Vec<(String, PreCompact)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl PreCompactHook for Hook {
+    async fn answer(&self, conversation: &str, ask: PreCompact) -> Option<PreCompactAnswer> {
+        self.asked.lock().unwrap().push((conversation.to_owned(), ask));
+        self.answer.clone()
+    }
+}
+
+/// A model that reports no usage and writes summaries when it is asked for one.
+async fn model() -> Server {
+    Server::start(move |number, body| {
+        if is_summary_request(body) {
+            let text =
+                spoke_of(&format!("topic{}", (0..80).map(|at| format!("{at}, topic")).collect::<String>()));
+            return Does::Events(streamed("s", &text, Some((20_000, 60))), Duration::ZERO);
+        }
+        let mut answer = said(&format!("answer {number}"), 0, 0);
+        answer.as_object_mut().unwrap().remove("usage");
+        Does::Json(200, answer)
+    })
+    .await
+}
+
+fn gateway_with(config: Config, hook: &Arc<Hook>) -> Gateway {
+    let pre_compact = Some(Arc::clone(hook) as Arc<dyn PreCompactHook>);
+    Gateway::new(config, Parts { pre_compact, ..Parts::default() }).unwrap()
+}
+
+/// So many messages of about 500 tokens, and a question.
+fn long(messages: usize) -> Vec<Value> {
+    let says = |at: usize| format!("topic{at} {}", words(490, at));
+    let message = |at: usize| if at.is_multiple_of(2) { user(says(at)) } else { assistant(says(at)) };
+    (0..messages).map(message).chain([user("go on")]).collect()
+}
+
+/// Sends the conversation and returns what was done with it.
+async fn action(gateway: &Gateway, messages: &[Value]) -> String {
+    let reply = gateway.answer(chat(request(messages, false))).await;
+    assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
+    let action = reply.headers.get("x-longhaul-action").unwrap().to_str().unwrap().to_owned();
+    let _read = body_json(reply).await;
+    action
+}
+
+fn mains(server: &Server) -> Vec<Sent> {
+    server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
+}
+
+/// A number of messages at which the view is due for a compaction and fits the window all the same.
+const DUE: usize = 54;
+
+#[tokio::test]
+async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
+    let server = model().await;
+    let cancel = PreCompactAnswer { cancel: true, reason: Some("not now".to_owned()), ..Default::default() };
+    let hook = Hook::new(Some(cancel));
+    let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
+    for messages in [DUE, DUE + 2, DUE + 4] {
+        let sent = long(messages);
+        assert_ne!(action(&gateway, &sent).await, "compacted");
+        assert_eq!(mains(&server).last().unwrap().messages(), sent, "the client's own messages");
+    }
+    let asked = hook.asked();
+    assert_eq!(asked.len(), 1, "asked once for one compaction");
+    let (name, ask) = &asked[0];
+    assert!(name.starts_with("gateway-") && !ask.manual && ask.messages_gone > 0, "{name} {ask:?}");
+    assert!(ask.current_tokens > ask.target_tokens && ask.message_count as usize == DUE + 1, "{ask:?}");
+    let too_long = long(90);
+    assert_eq!(action(&gateway, &too_long).await, "compacted");
+    assert!(mains(&server).last().unwrap().messages().len() < too_long.len(), "messages are left out");
+    assert_eq!(server.sent().len(), mains(&server).len(), "no summary is asked for");
+}
+
+#[tokio::test]
+async fn a_hooks_summary_stands_in_the_view_and_no_model_is_asked() {
+    let server = model().await;
+    let summary = format!("{} The hook wrote this line.", spoke_of("stones"));
+    let hook = Hook::new(Some(PreCompactAnswer { custom_summary: Some(summary), ..Default::default() }));
+    let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
+    assert_eq!(action(&gateway, &long(80)).await, "compacted");
+    assert!(mains(&server)[0].json().to_string().contains("The hook wrote this line."));
+    assert_eq!(server.sent().len(), 1, "one request and no other");
+}
+
+#[tokio::test]
+async fn a_hooks_instructions_are_in_the_request_for_the_summary() {
+    let server = model().await;
+    let instructions = Some("Keep every ticket number.".to_owned());
+    let hook = Hook::new(Some(PreCompactAnswer { custom_instructions: instructions, ..Default::default() }));
+    let config = Config { waits_for_summaries: true, ..Config::new(vec![server.upstream(WINDOW)]) };
+    let gateway = gateway_with(config, &hook);
+    assert_eq!(action(&gateway, &long(80)).await, "compacted");
+    let asked: Vec<_> = server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).collect();
+    assert!(!asked.is_empty());
+    assert!(asked[0].json()["messages"].to_string().contains("Keep every ticket number."));
+}
+
+#[tokio::test]
+async fn a_hook_without_an_answer_changes_nothing() {
+    let server = model().await;
+    let hook = Hook::new(None);
+    let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
+    assert_eq!(action(&gateway, &long(80)).await, "compacted");
+    assert!(!hook.asked().is_empty());
+    assert_ne!(json!(mains(&server)[0].messages()), json!(long(80)));
+}
