@@ -258,6 +258,10 @@ pub(crate) struct Session {
     waiting: Option<Waiting>,
     /// Only in the answer to a fork.
     forked_from: Option<ForkedFrom>,
+    /// The positions of damaged events, if there are any. The figures are those of what stands before the first.
+    damaged: Option<Vec<u64>>,
+    /// Why a damaged session cannot go on.
+    error: Option<Failed>,
 }
 
 #[derive(ToSchema)]
