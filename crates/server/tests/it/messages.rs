@@ -391,16 +391,16 @@ async fn metadata_is_kept_and_shown_with_its_message() {
         expect(edit.json(&body).send().await.unwrap(), StatusCode::OK).await;
     };
     edit(&waiting[0], json!({ "content": "edited" })).await;
-    edit(&waiting[2], json!({ "content": "three", "metadata": { "n": "changed" } })).await;
+    edit(&waiting[2], json!({ "content": "three", "metadata": { "n": "second-thought" } })).await;
     let queue = world.get(&format!("/api/message/queue?sessionId={session}")).await;
     let queued: Vec<Option<&Value>> =
         queue["entries"].as_array().unwrap().iter().map(|entry| entry.get("metadata")).collect();
-    assert_eq!(queued, [Some(&json!({ "n": 1 })), None, Some(&json!({ "n": "changed" }))]);
+    assert_eq!(queued, [Some(&json!({ "n": 1 })), None, Some(&json!({ "n": "second-thought" }))]);
     let snapshot = world.events(&session, None).await.until("queue:snapshot").await.pop().unwrap();
     assert_eq!(snapshot.data["entries"], queue["entries"]);
     world.until(&session, "idle").await;
 
-    let of_several = json!({ &*waiting[0]: { "n": 1 }, &*waiting[2]: { "n": "changed" } });
+    let of_several = json!({ &*waiting[0]: { "n": 1 }, &*waiting[2]: { "n": "second-thought" } });
     let is_first = |shown: &Value| shown["metadata"] == first && shown.get("originalMetadata").is_none();
     let is_second =
         |shown: &Value| shown["originalMetadata"] == of_several && shown.get("metadata").is_none();
@@ -412,7 +412,9 @@ async fn metadata_is_kept_and_shown_with_its_message() {
     let fork = world.request(Method::POST, &format!("/api/sessions/{session}/fork"));
     let fork = expect(fork.json(&json!({ "atSeq": last })).send().await.unwrap(), StatusCode::CREATED).await;
     let requests = format!("{:?}", world.model.log());
-    assert!(requests.contains("edited") && !requests.contains("ticket") && !requests.contains("changed"));
+    assert!(
+        requests.contains("edited") && !requests.contains("ticket") && !requests.contains("second-thought")
+    );
     let counted =
         async |world: &World| world.get(&format!("/api/sessions/{session}/context")).await["total"].clone();
     let total = counted(&world).await;
@@ -476,5 +478,5 @@ async fn a_key_that_came_with_other_metadata_is_refused() {
     };
     let first = keyed(json!({ "a": 1 }), StatusCode::OK).await;
     assert_eq!(keyed(json!({ "a": 1 }), StatusCode::OK).await["messageId"], first["messageId"]);
-    assert_eq!(keyed(json!({ "a": 2 }), StatusCode::BAD_REQUEST).await["code"], "invalid-request");
+    assert_eq!(keyed(json!({ "a": 2 }), StatusCode::UNPROCESSABLE_ENTITY).await["code"], "invalid-request");
 }
