@@ -44,11 +44,7 @@ pub(crate) fn handle(data: &[u8]) {
     let (log, blobs) = LOG.get_or_init(|| {
         let bodies = [
             EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
-            EventBody::MessagesTaken {
-                message: Message::user("m2", vec![Part::text("Look for lh:1-9, ünd größer.")]),
-                taken: Vec::new(),
-                coalesced: None,
-            },
+            EventBody::message_taken(Message::user("m2", vec![Part::text("Look for lh:1-9, ünd größer.")])),
         ];
         let events: Vec<Event> = bodies
             .into_iter()

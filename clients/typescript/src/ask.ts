@@ -3,9 +3,11 @@ import type { Longhaul } from "./client.js";
 import { LonghaulError } from "./error.js";
 import type { LonghaulEvent, RunComplete } from "./event.js";
 import { Spoken } from "./spoken.js";
-import type { Content, Sent } from "./types.js";
+import type { Content, MessageMetadata, SendMessage, Sent } from "./types.js";
 
 export interface AskOptions extends CallOptions {
+  /** Kept and shown with the message, never shown to the model. */
+  metadata?: MessageMetadata;
   /** Told of every event meanwhile, for example of `tool:approval-request`. */
   onEvent?: (event: LonghaulEvent) => void;
 }
@@ -17,8 +19,9 @@ export async function* answer(
   content: Content,
   options: AskOptions,
 ): AsyncGenerator<string, RunComplete, void> {
-  const { onEvent, signal } = options;
+  const { metadata, onEvent, signal } = options;
   const within = signal ? { signal } : {};
+  const message: SendMessage = { sessionId, content, ...(metadata ? { metadata } : {}) };
   const spoken = new Spoken();
   let turn: Turn | undefined;
   for await (const event of client.events(sessionId, within)) {
@@ -26,7 +29,7 @@ export async function* answer(
     if (!turn) {
       // From here on nothing is missed.
       if (event.name === "queue:snapshot") {
-        turn = new Turn(client, await client.sendMessage({ sessionId, content }, within), within);
+        turn = new Turn(client, await client.sendMessage(message, within), within);
       }
       continue;
     }

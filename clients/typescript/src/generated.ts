@@ -767,6 +767,7 @@ export interface components {
             /** @description A text, or a list of parts. */
             content?: Record<string, never>;
             id?: string;
+            metadata?: components["schemas"]["MessageMetadata"] | null;
             role: string;
         };
         AgUiResume: {
@@ -1415,7 +1416,13 @@ export interface components {
             interrupted?: components["schemas"]["Cut"];
             isNote?: boolean;
             isSummary?: boolean;
+            /** @description What its client sent along with a user message. */
+            metadata?: components["schemas"]["MessageMetadata"];
             model?: components["schemas"]["Origin"];
+            /** @description What clients sent along with the messages that became this one, by their ids in the queue. */
+            originalMetadata?: {
+                [key: string]: components["schemas"]["MessageMetadata"];
+            };
             parts: components["schemas"]["Part"][];
             reasoning?: string;
             /** @description The provider's own items, as JSON. */
@@ -1445,11 +1452,17 @@ export interface components {
             /** @description Why this answer is not whole. */
             interrupted?: components["schemas"]["Cut"];
             messageId: string;
+            /** @description What its client sent along with a user message. */
+            metadata?: components["schemas"]["MessageMetadata"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             name: "message:added";
+            /** @description What clients sent along with the messages that became this one, by their ids in the queue. */
+            originalMetadata?: {
+                [key: string]: components["schemas"]["MessageMetadata"];
+            };
             parts: components["schemas"]["Part"][];
             /** @description More of this answer follows. */
             paused?: boolean;
@@ -1482,6 +1495,10 @@ export interface components {
             name: "message:edited";
             runId?: string;
             sessionId: string;
+        };
+        /** @description Data of a client's own, kept with a message: at most 16 KiB of JSON and 32 levels. */
+        MessageMetadata: {
+            [key: string]: unknown;
         };
         MessageQueued: {
             id: string;
@@ -1547,6 +1564,7 @@ export interface components {
             /** @description For a new session: a configured agent by name; the usual one if it is left out. */
             agent?: string | null;
             content: components["schemas"]["Content"];
+            metadata?: components["schemas"]["MessageMetadata"] | null;
             /** @description A new session if it is left out. */
             sessionId?: string | null;
         };
@@ -1749,10 +1767,13 @@ export interface components {
         };
         QueuedContent: {
             content: components["schemas"]["Content"];
+            metadata?: components["schemas"]["MessageMetadata"] | null;
         };
         /** @description A message that waits. */
         QueueEntry: {
             id: string;
+            /** @description What its client sent along. */
+            metadata?: components["schemas"]["MessageMetadata"];
             parts: components["schemas"]["Part"][];
             /**
              * Format: int64
@@ -1927,6 +1948,10 @@ export interface components {
              * @description Milliseconds since 1970.
              */
             createdAt: number;
+            /** @description The positions of damaged events, if there are any. The figures are those of what stands before the first. */
+            damaged?: number[];
+            /** @description Why a damaged session cannot go on. */
+            error?: components["schemas"]["Failed"];
             /** @description Only in the answer to a fork. */
             forkedFrom?: components["schemas"]["ForkedFrom"];
             /** @description How it goes on then. */
@@ -2245,6 +2270,7 @@ export interface components {
         };
         UiMessage: {
             id?: string;
+            metadata?: components["schemas"]["MessageMetadata"] | null;
             /** @description Parts of the AI SDK's `UIMessage`. */
             parts?: components["schemas"]["UiPart"][];
             role: string;

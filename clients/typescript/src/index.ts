@@ -7,7 +7,7 @@ export { type ErrorCode, LonghaulError } from "./error.js";
 export type * from "./event.js";
 export type { Call, RetryPolicy } from "./http.js";
 export type { Backoff } from "./pause.js";
-export type { InSession } from "./queue.js";
+export type { EditQueued, InSession } from "./queue.js";
 export { SseParser, type SseFrame } from "./sse.js";
 export type { EventsOptions, StreamPolicy } from "./stream.js";
 export type * from "./types.js";

@@ -1,10 +1,14 @@
 import type { CallOptions } from "./call.js";
 import type { Transport } from "./http.js";
-import type { Content, Queue, QueueChanged, QueueCleared } from "./types.js";
+import type { Content, MessageMetadata, Queue, QueueChanged, QueueCleared } from "./types.js";
 
 /** In which session a message waits. Unless it is said it is looked for in all. */
 export interface InSession extends CallOptions {
   sessionId?: string;
+}
+
+export interface EditQueued extends InSession {
+  metadata?: MessageMetadata;
 }
 
 /** The messages that wait while a session is busy. */
@@ -15,10 +19,11 @@ export class Waiting {
     return this.transport.json({ method: "GET", path: ["api", "message", "queue"], query: { sessionId }, signal });
   }
 
-  /** 404 once it was taken. */
-  edit(id: string, content: Content, { sessionId, signal }: InSession = {}): Promise<QueueChanged> {
+  /** 404 once it was taken. Without `metadata` the message keeps what it has. */
+  edit(id: string, content: Content, { sessionId, metadata, signal }: EditQueued = {}): Promise<QueueChanged> {
     const path = ["api", "message", "queue", id];
-    return this.transport.json({ method: "PATCH", path, query: { sessionId }, json: { content }, signal });
+    const json = metadata ? { content, metadata } : { content };
+    return this.transport.json({ method: "PATCH", path, query: { sessionId }, json, signal });
   }
 
   /** 404 once it was taken. */

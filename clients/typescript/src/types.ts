@@ -30,6 +30,8 @@ export type MediaInput = { type: "image" | "file" } & (
   | { blob: string | BlobRef; mediaType?: string; name?: string | null }
 );
 export type ContentPart = Narrowed<"GivenPart", { type: "text"; text: string } | MediaInput>;
+/** Data of the client's own, kept with a message. */
+export type MessageMetadata = Shape<"MessageMetadata">;
 /** What a message says. */
 export type Content = string | ContentPart[];
 
@@ -37,6 +39,8 @@ export interface SendMessage {
   /** A new session if none is named. */
   sessionId?: string;
   content: Content;
+  /** Kept and shown with the message, never shown to the model: at most 16 KiB of JSON. */
+  metadata?: MessageMetadata;
 }
 
 /** Either the message begins a run, or it waits at `position` and is taken at the next step. */

@@ -90,10 +90,7 @@ fn log(bytes: usize) -> Vec<Event> {
         let seq = events.len() as u64 + 1;
         let asked: Vec<String> = (0..6).map(|_| dice.sentence()).collect();
         let typed = Message::user(format!("m{seq}"), vec![Part::text(format!("Please {}", asked.join(" ")))]);
-        events.push(event(
-            seq,
-            EventBody::MessagesTaken { message: typed, taken: Vec::new(), coalesced: None },
-        ));
+        events.push(event(seq, EventBody::message_taken(typed)));
         count += 1;
         for _ in 0..12 {
             let seq = events.len() as u64 + 1;

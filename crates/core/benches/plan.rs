@@ -89,7 +89,7 @@ fn log() -> Vec<Event> {
     let mut events = vec![
         event(1, begun),
         event(2, EventBody::RunStarted { run_id: "r2".into() }),
-        event(3, EventBody::MessagesTaken { message: typed, taken: Vec::new(), coalesced: None }),
+        event(3, EventBody::message_taken(typed)),
     ];
     for at in 0..MESSAGES / 2 {
         let seq = events.len() as u64 + 1;
@@ -121,7 +121,7 @@ fn benches(criterion: &mut Criterion) {
     {
         let seq = next.seq + 1;
         let message = Message::user(format!("m{seq}"), vec![Part::text(OUTPUT.repeat(20))]);
-        let last = event(seq, EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        let last = event(seq, EventBody::message_taken(message));
         // A copy has no room to grow; a history that lives has: the first event is not measured.
         let copy = || {
             let mut copy = history.clone();

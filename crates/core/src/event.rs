@@ -4,6 +4,8 @@
 //! is folded from it. Events are never edited and never deleted. Every stored event carries its
 //! [`FORMAT`]; formats of earlier versions stay readable.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorCode;
@@ -11,6 +13,7 @@ use crate::ids::{
     ApprovalId, CallId, EditId, LogRange, Millis, OrderId, QueueId, RunId, Seq, SessionId, StepId,
 };
 use crate::message::{Finish, Message, Origin, Part, RawJson, ToolResult};
+use crate::metadata::MessageMetadata;
 use crate::orders::OrderSource;
 use crate::usage::Usage;
 
@@ -51,6 +54,9 @@ pub enum EventBody {
         taken: Vec<QueueId>,
         /// Present when more than one entry was taken.
         coalesced: Option<Coalesced>,
+        /// The metadata that a client sent along with the only entry. That of several is in `coalesced`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<MessageMetadata>,
     },
     /// The runtime told the model something. A user-role message that nobody typed.
     NoteAdded {
@@ -236,6 +242,13 @@ pub enum EventBody {
     },
 }
 
+impl EventBody {
+    /// Returns the event of a user message that never waited in a queue: an imported one.
+    pub fn message_taken(message: Message) -> Self {
+        Self::MessagesTaken { message, taken: Vec::new(), coalesced: None, metadata: None }
+    }
+}
+
 /// Where a forked session comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -270,6 +283,9 @@ pub struct Coalesced {
     pub first_queued_at: Millis,
     /// When the newest was queued.
     pub last_queued_at: Millis,
+    /// The metadata of those that have any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub original_metadata: BTreeMap<QueueId, MessageMetadata>,
 }
 
 /// Why the runtime told the model something.

@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod legible;
 pub(crate) mod memo;
 pub mod message;
+pub mod metadata;
 pub mod meter;
 pub mod orders;
 pub mod plan;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Coalesced;
 use crate::ids::{Millis, QueueId};
 use crate::message::Part;
+use crate::metadata::MessageMetadata;
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,16 @@ pub struct Queued {
     pub queued_at: Millis,
     /// What it says.
     pub parts: Vec<Part>,
+    /// What its client sent along. The model never sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<MessageMetadata>,
+}
+
+impl Queued {
+    /// Returns a message without metadata.
+    pub fn new(id: impl Into<QueueId>, queued_at: Millis, parts: Vec<Part>) -> Self {
+        Self { id: id.into(), queued_at, parts, metadata: None }
+    }
 }
 
 /// Makes one user message of all waiting ones, oldest first.
@@ -26,7 +37,7 @@ pub struct Queued {
 ///
 /// ```
 /// use longhaul_core::{message::Part, queue::{Queued, coalesce}};
-/// let message = |id: &str, text: &str| Queued { id: id.into(), queued_at: 0, parts: vec![Part::text(text)] };
+/// let message = |id: &str, text: &str| Queued::new(id, 0, vec![Part::text(text)]);
 /// let (parts, meta) = coalesce(&[message("a", "stop"), message("b", "go left")]);
 /// let text: String = parts.iter().filter_map(Part::as_text).collect();
 /// assert_eq!(text, "First: stop\n\nAlso: go left");
@@ -49,6 +60,10 @@ pub fn coalesce(messages: &[Queued]) -> (Vec<Part>, Option<Coalesced>) {
         original_messages: messages.iter().map(|message| message.id.clone()).collect(),
         first_queued_at: first.queued_at,
         last_queued_at: last.queued_at,
+        original_metadata: messages
+            .iter()
+            .filter_map(|message| Some((message.id.clone(), message.metadata.clone()?)))
+            .collect(),
     };
     (parts, Some(meta))
 }

@@ -138,7 +138,7 @@ impl Ours {
         let message = (*entry.message).clone();
         match &entry.kind {
             EntryKind::Typed => {
-                self.log.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+                self.log.add(EventBody::message_taken(message));
             }
             EntryKind::Note => self.log.add(EventBody::NoteAdded { message, why: NoteReason::Imported }),
             EntryKind::Assistant(cut) => self.answer(message, *cut, now),

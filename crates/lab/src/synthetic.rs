@@ -74,7 +74,7 @@ impl Script {
     fn typed(&mut self, text: String) {
         let id = format!("m{}", self.events.len());
         let message = Message::user(id, vec![Part::text(text)]);
-        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        self.add(EventBody::message_taken(message));
     }
 
     /// Seconds pass.

@@ -16,7 +16,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use self::payload::payloads;
-pub use self::payload::token_usage;
+pub use self::payload::{metadata_fields, token_usage};
 use crate::clock::now_ms;
 use crate::compaction::Shown;
 

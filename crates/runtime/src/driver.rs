@@ -36,6 +36,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::command::PendingCancel;
 pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
 pub(crate) use self::media::Pictures;
 pub(crate) use self::orders::OrderChange;
@@ -45,8 +46,8 @@ use crate::announce::{Announcement, Around, Before, is_compaction, of_event, of_
 use crate::clock::now_ms;
 use crate::feed::Feed;
 use crate::recall::SharedIndex;
+use crate::session::Settled;
 use crate::session::slots::Slot;
-use crate::session::{CancelledAt, Settled};
 use crate::telemetry::Trace;
 
 /// What reaches a driver.
@@ -103,8 +104,8 @@ pub(crate) struct Driver {
     timers: BTreeMap<Timer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
     waiting: Vec<oneshot::Sender<Settled>>,
-    /// Who has cancelled what goes on, and what that was.
-    cancelled: Vec<(CancelledAt, oneshot::Sender<CancelledAt>)>,
+    /// Who has cancelled what goes on.
+    cancelled: Vec<PendingCancel>,
     /// Whether a run has ended since the status was published.
     has_ended: bool,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
@@ -278,8 +279,9 @@ impl Driver {
         let status = self.run.status();
         self.shared.status.send_if_modified(|old| std::mem::replace(old, status) != status);
         if std::mem::take(&mut self.has_ended) || self.run.is_idle() {
-            for (case, reply) in self.cancelled.drain(..) {
-                let _ = reply.send(case);
+            for cancel in std::mem::take(&mut self.cancelled) {
+                let met = self.cancel_met(&cancel);
+                let _ = cancel.reply.send(met);
             }
         }
         if self.run.is_idle() {

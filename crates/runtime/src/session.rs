@@ -3,6 +3,7 @@
 mod among;
 mod error;
 mod log;
+mod new_message;
 mod orders;
 mod runtime;
 pub(crate) mod slots;
@@ -17,6 +18,7 @@ use std::sync::{Arc, PoisonError};
 use longhaul_core::event::{ErrorInfo, Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::Part;
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::plan::Plan;
 use longhaul_core::queue::Queued;
 use longhaul_core::run::{CompactionOutcome, Input, Run, Status};
@@ -29,6 +31,7 @@ pub(crate) use self::among::{Before, Told};
 pub use self::error::SessionError;
 pub(crate) use self::log::folded;
 pub use self::log::whole_log;
+pub use self::new_message::NewMessage;
 pub use self::orders::PinnedOrder;
 pub use self::runtime::{IDLE, Runtime};
 pub use self::steering::{SettingsError, Switched};
@@ -64,11 +67,12 @@ pub struct Sent {
 /// What a cancel met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelledAt {
-    /// The model was answering: what was seen is kept.
+    /// The model was answering and had said something: that is kept.
     PartialAssistant,
     /// Tools were running: each open call got a result.
     ToolsInProgress,
-    /// Something that leaves no trace: a count, a compaction, the step from one call to the next.
+    /// Something that leaves no trace: a count, a compaction, the step from one call to the next, a model that had said
+    /// nothing yet.
     BetweenCalls,
     /// Nothing was going on.
     Idle,
@@ -124,10 +128,18 @@ impl Session {
     /// # Errors
     /// As [`Session::send`].
     pub async fn send_keyed(&self, parts: Vec<Part>, key: Option<String>) -> Result<Sent, SessionError> {
+        self.send_message(NewMessage { key, ..NewMessage::new(parts) }).await
+    }
+
+    /// Sends a message with all that its sender gives it: its parts, a key, metadata.
+    ///
+    /// # Errors
+    /// As [`Session::send`].
+    pub async fn send_message(&self, message: NewMessage) -> Result<Sent, SessionError> {
         let seat = self.seat();
         seat.check()?;
         // Before anything is said of the session: it is at rest while a hook thinks.
-        let parts = self.submitted(parts).await?;
+        let parts = self.submitted(message.parts).await?;
         // Of several that come at once to a session at rest one finds it so.
         let busy = !self.shared.status.send_if_modified(|status| {
             let at_rest = matches!(status, Status::Idle | Status::Parked);
@@ -136,12 +148,11 @@ impl Session {
             }
             at_rest
         });
+        let id = QueueId::new(Uuid::now_v7().to_string());
         let message = NewQueued {
-            id: QueueId::new(Uuid::now_v7().to_string()),
-            client_key: key,
-            at: now_ms(),
-            parts,
-            queue_limit: seat.agent.rules.queue_limit,
+            client_key: message.key,
+            metadata: message.metadata,
+            ..NewQueued::new(id, now_ms(), parts, seat.agent.rules.queue_limit)
         };
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,
@@ -254,14 +265,27 @@ impl Session {
         Ok(self.shared.store.queue(self.id()).await?)
     }
 
-    /// Changes a waiting message.
+    /// Changes what a waiting message says. It keeps its metadata.
     ///
     /// # Errors
     /// [`SessionError::Refused`] by a hook: it waits as it was. [`SessionError::Store`] (not found) if it does not
     /// wait (any more).
     pub async fn edit_queued(&self, id: QueueId, parts: Vec<Part>) -> Result<(), SessionError> {
+        self.edit_queued_message(id, parts, None).await
+    }
+
+    /// Changes a waiting message. Without `metadata` it keeps what it has.
+    ///
+    /// # Errors
+    /// As [`Session::edit_queued`].
+    pub async fn edit_queued_message(
+        &self,
+        id: QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), SessionError> {
         let parts = self.submitted(parts).await?;
-        self.change_queue(QueueChange::Edit { id, parts }).await.map(drop)
+        self.change_queue(QueueChange::Edit { id, parts, metadata }).await.map(drop)
     }
 
     /// Removes a waiting message.

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{BlobRef, Media, Part};
+use longhaul_core::metadata::MessageMetadata;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -135,6 +136,15 @@ impl Content {
         }
         Ok(parts)
     }
+}
+
+/// The metadata of a message as a client gives it; `null` is none.
+///
+/// # Errors
+/// `invalid-request` for anything but an object within the limits.
+pub(crate) fn message_metadata(given: Option<Value>) -> Result<Option<MessageMetadata>, Problem> {
+    let metadata = given.map(MessageMetadata::try_from).transpose();
+    metadata.map_err(|error| Problem::invalid(format!("The message cannot be taken: {error}.")))
 }
 
 fn given(parts: &[Value]) -> Result<Vec<Given>, Problem> {

@@ -46,6 +46,7 @@ pub(crate) struct Problem {
     retry_after_s: Option<u32>,
     /// Whose it is, if it is another node's.
     elsewhere: Option<Elsewhere>,
+    is_damage: bool,
 }
 
 impl Problem {
@@ -57,12 +58,23 @@ impl Problem {
             more: Map::new(),
             retry_after_s: None,
             elsewhere: None,
+            is_damage: false,
         }
     }
 
     /// The request itself is wrong.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest, detail)
+    }
+
+    /// Returns whether an event of the session is damaged.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.is_damage
+    }
+
+    /// The code and the words, as they stand in answers and events.
+    pub(crate) fn named(&self) -> Value {
+        json!({ "code": self.code, "message": self.detail })
     }
 
     pub(crate) fn not_found(what: impl std::fmt::Display) -> Self {
@@ -206,7 +218,8 @@ impl From<StoreError> for Problem {
                     "Event {seq} of this session is damaged, so it cannot go on. Its messages and its export show the \
                      rest; a backup may have the event."
                 );
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
+                let damage = Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail);
+                Self { is_damage: true, ..damage }
             }
             StoreError::Locked { .. }
             | StoreError::Corrupt(_)

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 use longhaul_store::{
     Accepted, Append, Arrivals, Chunk, Lease, NewQueued, NewRequest, NewSession, Node, Nodes, Request,
@@ -225,8 +226,14 @@ impl Store for PostgresStore {
         self.database.make(&read::Queue { id: id.clone() }).await
     }
 
-    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        let no = self.database.make(&inbox::Edit::new(id, entry, &parts)?).await?;
+    async fn edit_queued(
+        &self,
+        id: &SessionId,
+        entry: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError> {
+        let no = self.database.make(&inbox::Edit::new(id, entry, &parts, metadata.as_ref())?).await?;
         self.news.mailed(no);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_core::queue::Queued;
-use longhaul_store::{Chunk, MemoKey, SessionCounts, SessionRecord, StoreError};
+use longhaul_store::{Chunk, MemoKey, SessionCounts, SessionRecord, StoreError, decode_queued};
 use sqlx::SqlitePool;
 
 use crate::error::store_error;
@@ -106,9 +106,9 @@ impl Reader {
         .map_err(|error| store_error(&error))?;
         rows.into_iter()
             .map(|row| {
-                let parts = serde_json::from_str(&row.body)
+                let (parts, metadata) = decode_queued(&row.body)
                     .map_err(|error| corrupt(format!("queued message {}: {error}", row.queue_id)))?;
-                Ok(Queued { id: row.queue_id.into(), queued_at: from_db(row.queued_ms), parts })
+                Ok(Queued { id: row.queue_id.into(), queued_at: from_db(row.queued_ms), parts, metadata })
             })
             .collect()
     }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 use longhaul_store::{
     Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionCounts, SessionRecord,
@@ -226,8 +227,14 @@ impl Store for SqliteStore {
         self.reader.queue(id).await
     }
 
-    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        self.writer()?.submit(inbox::Edit::new(id, entry, &parts)?).await
+    async fn edit_queued(
+        &self,
+        id: &SessionId,
+        entry: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError> {
+        self.writer()?.submit(inbox::Edit::new(id, entry, &parts, metadata.as_ref())?).await
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {

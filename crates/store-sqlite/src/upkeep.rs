@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use longhaul_core::ids::{Millis, SessionId};
-use longhaul_core::message::Part;
-use longhaul_store::{NamedBlobs, StoreError, Turn, Upkeep};
+use longhaul_store::{NamedBlobs, StoreError, Turn, Upkeep, decode_queued};
 use sqlx::SqliteConnection;
 
 use crate::error::store_error;
@@ -19,7 +18,7 @@ impl Upkeep for SqliteStore {
         let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
         let mut named = NamedBlobs::default();
         for body in named_by_logs(&mut all, &mut named).await.map_err(|error| store_error(&error))? {
-            let parts: Vec<Part> = serde_json::from_str(&body)
+            let (parts, _) = decode_queued(&body)
                 .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
             named.add_parts(&parts);
         }

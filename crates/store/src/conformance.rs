@@ -18,6 +18,7 @@ mod watch;
 use longhaul_core::event::{EventBody, NoteReason, RunEnd};
 use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::{Message, Part};
+use longhaul_core::metadata::MessageMetadata;
 
 use crate::{Accepted, Append, Lease, NewQueued, NewSession, SharedStore, StoreError};
 
@@ -39,7 +40,8 @@ macro_rules! conformance {
             unknown_sessions_are_not_found, the_last_changed_session_comes_first,
             sessions_are_counted, the_record_follows_the_log, the_record_says_what_is_parked, a_deleted_session_is_gone, a_leased_session_is_not_deleted,
             a_closed_store_refuses,
-            seq_counts_without_gaps, events_come_back_as_they_went_in, large_bodies_are_kept,
+            seq_counts_without_gaps, events_come_back_as_they_went_in,
+            metadata_is_stored_with_its_message, large_bodies_are_kept,
             a_refused_append_leaves_nothing, an_append_without_events_takes_and_settles,
             the_log_is_read_in_pages, changes_of_the_view_are_found, large_events_are_read_among_small_ones, the_tail_is_the_newest,
             writers_of_different_sessions_do_not_mix, readers_never_see_a_gap, blobs_named_by_the_log_are_listed,
@@ -47,6 +49,7 @@ macro_rules! conformance {
             of_two_racing_claims_one_holds, a_lease_does_not_outlive_its_session,
             queued_messages_have_positions, a_repeated_key_adds_nothing, keys_belong_to_their_session,
             the_queue_has_a_limit, a_taken_queue_id_is_a_conflict, waiting_messages_can_be_edited,
+            metadata_waits_with_its_message,
             waiting_messages_can_be_removed, the_queue_can_be_cleared, a_message_is_taken_once,
             a_removed_message_is_not_taken, all_messages_are_taken_or_none,
             taking_and_removing_race_to_one_end, enqueueing_needs_no_lease,
@@ -133,12 +136,22 @@ impl Setup {
 
 fn message(id: &str, key: Option<&str>, queue_limit: usize) -> NewQueued {
     NewQueued {
-        id: id.into(),
         client_key: key.map(str::to_owned),
-        at: NOW,
-        parts: vec![Part::text(format!("text of {id}"))],
-        queue_limit,
+        ..NewQueued::new(id, NOW, vec![Part::text(format!("text of {id}"))], queue_limit)
     }
+}
+
+/// Metadata with all that is hard to keep: the order of its keys, signs that a text column may not have, levels.
+fn metadata(of: &str) -> MessageMetadata {
+    let object = serde_json::json!({
+        "zebra": of, "apple": [null, true, -1.5, 18_446_744_073_709_551_615_u64, {}], "": { "é\0\"": ["a\u{1a}0"] },
+    });
+    MessageMetadata::try_from(object).unwrap()
+}
+
+/// Metadata as text: objects are equal in any order of their keys.
+fn metadata_text(metadata: Option<&MessageMetadata>) -> String {
+    serde_json::to_string(&metadata).unwrap()
 }
 
 fn accepted(id: &str, position: usize, repeated: bool) -> Result<Accepted, StoreError> {

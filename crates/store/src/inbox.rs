@@ -2,6 +2,10 @@
 
 use longhaul_core::ids::{Millis, QueueId};
 use longhaul_core::message::Part;
+use longhaul_core::metadata::MessageMetadata;
+use serde::{Deserialize, Serialize};
+
+use crate::StoreError;
 
 /// A message to queue.
 #[derive(Clone, Debug)]
@@ -14,8 +18,49 @@ pub struct NewQueued {
     pub at: Millis,
     /// What it says.
     pub parts: Vec<Part>,
+    /// What its client sent along.
+    pub metadata: Option<MessageMetadata>,
     /// How many may wait at most, this one included.
     pub queue_limit: usize,
+}
+
+impl NewQueued {
+    /// Returns a message without a key and without metadata.
+    pub fn new(id: impl Into<QueueId>, at: Millis, parts: Vec<Part>, queue_limit: usize) -> Self {
+        Self { id: id.into(), client_key: None, at, parts, metadata: None, queue_limit }
+    }
+}
+
+/// The stored form of a message that has metadata.
+#[derive(Serialize, Deserialize)]
+struct BodyWithMetadata<P> {
+    parts: P,
+    metadata: MessageMetadata,
+}
+
+/// Returns the stored form of what a waiting message says: the list of its parts, or an object with `parts` and
+/// `metadata` if it has metadata.
+///
+/// # Errors
+/// Never in practice; [`StoreError::Storage`] is passed on rather than hidden.
+pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Result<String, StoreError> {
+    let encoded = match metadata {
+        None => serde_json::to_string(parts),
+        Some(metadata) => serde_json::to_string(&BodyWithMetadata { parts, metadata: metadata.clone() }),
+    };
+    encoded.map_err(|error| StoreError::Storage(error.to_string()))
+}
+
+/// Returns the parts and the metadata that [`encode_queued`] stored.
+///
+/// # Errors
+/// Those of [`serde_json`] for any other text.
+pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>), serde_json::Error> {
+    if body.starts_with('{') {
+        let BodyWithMetadata { parts, metadata } = serde_json::from_str(body)?;
+        return Ok((parts, Some(metadata)));
+    }
+    Ok((serde_json::from_str(body)?, None))
 }
 
 /// The answer to [`Store::enqueue`](crate::Store::enqueue).

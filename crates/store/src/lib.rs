@@ -27,6 +27,7 @@ use async_trait::async_trait;
 use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 use tokio::sync::watch;
 
@@ -34,7 +35,7 @@ pub use crate::blobs::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED, blob_hash
 pub use crate::checksum::event_checksum;
 pub use crate::durable::flush_folder;
 pub use crate::error::StoreError;
-pub use crate::inbox::{Accepted, NewQueued};
+pub use crate::inbox::{Accepted, NewQueued, decode_queued, encode_queued};
 pub use crate::memo::{Memo, MemoKey, MemoLimits, MemoScope, MemoryMemo};
 pub use crate::memory::MemoryStore;
 pub use crate::nodes::{Arrivals, Arriving, BootId, Node, Nodes, SharedNodes, Signal, Standing};
@@ -195,11 +196,17 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError>;
 
-    /// Changes a waiting message.
+    /// Changes a waiting message: it has these parts and this metadata then, whatever it had before.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if it does not wait (any more).
-    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError>;
+    async fn edit_queued(
+        &self,
+        id: &SessionId,
+        entry: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError>;
 
     /// Removes a waiting message.
     ///

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 use tokio::sync::watch;
 
@@ -158,8 +159,14 @@ impl Store for MemoryStore {
         self.with(id, |session| Ok(session.inbox.waiting().cloned().collect()))
     }
 
-    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        self.with(id, |session| session.inbox.edit(entry, parts))
+    async fn edit_queued(
+        &self,
+        id: &SessionId,
+        entry: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError> {
+        self.with(id, |session| session.inbox.edit(entry, parts, metadata))
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {

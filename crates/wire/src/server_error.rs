@@ -140,7 +140,7 @@ impl Verdict {
             408 => again(ErrorCode::Timeout),
             409 => again(ErrorCode::Conflict),
             501 | 505 => never(ErrorCode::InvalidRequest),
-            500..=599 => again(ErrorCode::ThirdParty),
+            425 | 500..=599 => again(ErrorCode::ThirdParty),
             400..=499 => said.unwrap_or(never(ErrorCode::InvalidRequest)),
             _ => never(ErrorCode::ThirdParty),
         }

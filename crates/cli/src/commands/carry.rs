@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::Part;
 use longhaul_core::queue::Queued;
 use longhaul_store::transfer::{InboxCopy, InboxState, carry_copy};
 use longhaul_store::{
-    BlobError, Blobs, SessionCopy, SharedNodes, SharedStore, StoreError, Transfer, flush_folder,
+    BlobError, Blobs, SessionCopy, SharedNodes, SharedStore, StoreError, Transfer, decode_queued,
+    flush_folder,
 };
 use longhaul_store_sqlite::SqliteStore;
 
@@ -58,7 +58,8 @@ impl Reached {
     fn is(&self, last_seq: u64, queue: &[Queued]) -> bool {
         let same = |(then, now): (&InboxCopy, &Queued)| {
             then.id == now.id
-                && serde_json::from_str::<Vec<Part>>(&then.body).is_ok_and(|parts| parts == now.parts)
+                && decode_queued(&then.body)
+                    .is_ok_and(|(parts, metadata)| parts == now.parts && metadata == now.metadata)
         };
         self.last_seq == last_seq
             && self.waiting.len() == queue.len()

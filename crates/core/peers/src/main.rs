@@ -150,7 +150,7 @@ fn more(history: &History, set: &Set, room: &(Budget, Policy), fits: bool) -> f6
     let mut history = history.clone();
     let mut next = |text: &str| {
         let message = Message::user(format!("m{}", history.last_seq()), vec![Part::text(text)]);
-        let body = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+        let body = EventBody::message_taken(message);
         let event = longhaul_core::event::Event {
             seq: history.last_seq() + 1,
             at: 0,

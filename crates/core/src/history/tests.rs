@@ -28,7 +28,7 @@ impl Log {
 
     fn typed(&mut self, text: &str) -> Seq {
         let message = Message::user(text, vec![Part::text(text)]);
-        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None })
+        self.add(EventBody::message_taken(message))
     }
 
     fn note(&mut self, text: &str, why: NoteReason) -> Seq {

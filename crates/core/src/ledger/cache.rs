@@ -111,7 +111,7 @@ mod tests {
         let said = (1..=messages).map(|seq| {
             let text = format!("Set limit_{seq}={seq}41 and look at src/part_{seq}.rs and src/all.rs.");
             let message = Message::user(format!("m{seq}"), vec![Part::text(text)]);
-            let body = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+            let body = EventBody::message_taken(message);
             Event { seq, at: seq, format: FORMAT, body }
         });
         History::fold(&said.collect::<Vec<_>>()).unwrap()
@@ -159,7 +159,7 @@ mod tests {
         cache.ledger(one.entries(), [0..10], true);
         let copied = cache.clone();
         let message = Message::user("m11", vec![Part::text("- [ ] only in one of them")]);
-        let body = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+        let body = EventBody::message_taken(message);
         one.apply(&Event { seq: 11, at: 11, format: FORMAT, body }).unwrap();
         assert_eq!(cache.ledger(one.entries(), [0..11], true).open_todos().count(), 1);
         let other = history(11);

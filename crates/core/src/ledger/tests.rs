@@ -25,7 +25,7 @@ impl Log {
 
     fn typed(mut self, text: &str) -> Self {
         let message = Message::user("u", vec![Part::text(text)]);
-        self.store(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        self.store(EventBody::message_taken(message));
         self
     }
 

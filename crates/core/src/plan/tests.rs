@@ -42,7 +42,7 @@ impl Log {
 
     fn typed(&mut self, text: &str) -> Seq {
         let message = Message::user(text, vec![Part::text(text)]);
-        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None })
+        self.add(EventBody::message_taken(message))
     }
 
     fn answer(&mut self, parts: Vec<Part>) {
@@ -395,7 +395,7 @@ fn summaries_are_taken_only_if_whole() {
     let mut other = log.history.clone();
     assert!(draft.finish_extractive(&other).is_ok());
     let message = Message::user("m", vec![Part::text("more")]);
-    other = other.with(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+    other = other.with(EventBody::message_taken(message));
     assert_eq!(draft.finish(&other), Err(Rejected::Stale));
     assert_eq!(draft.finish_extractive(&other), Err(Rejected::Stale));
     let edit = finished(&log, draft, &good_for("")).unwrap();

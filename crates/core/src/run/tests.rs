@@ -10,6 +10,7 @@ use crate::strategy;
 use crate::usage::Usage;
 
 mod making_room;
+mod metadata;
 mod omitting;
 mod ordering;
 mod recovery;
@@ -86,7 +87,7 @@ impl Stage {
     }
 
     fn queue(&mut self, id: &str, text: &str) {
-        self.queue.push(Queued { id: id.into(), queued_at: self.now, parts: vec![Part::text(text)] });
+        self.queue.push(Queued::new(id, self.now, vec![Part::text(text)]));
     }
 
     fn send(&mut self, id: &str) -> Vec<Effect> {

@@ -89,7 +89,11 @@ impl Run {
             _ => crate::ids::MessageId::new(format!("m{}", self.next_seq() + events.len() as u64)),
         };
         let message = Message::user(id, parts);
-        events.push(EventBody::MessagesTaken { message, taken: taken.clone(), coalesced });
+        let metadata = match queued {
+            [only] => only.metadata.clone(),
+            _ => None,
+        };
+        events.push(EventBody::MessagesTaken { message, taken: taken.clone(), coalesced, metadata });
         self.phase = Phase::Storing;
         self.append_with(events, taken, Vec::new(), then, out);
     }

@@ -19,10 +19,8 @@ fn messages() -> impl Strategy<Value = Vec<Queued>> {
         "[a-f0-9]{8}".prop_map(|name| vec![picture(&name)]),
     ];
     proptest::collection::vec((parts, any::<u32>()), 0..12).prop_map(|messages| {
-        let queued = |(index, (parts, at)): (usize, (Vec<Part>, u32))| Queued {
-            id: format!("q{index}").into(),
-            queued_at: u64::from(at),
-            parts,
+        let queued = |(index, (parts, at)): (usize, (Vec<Part>, u32))| {
+            Queued::new(format!("q{index}"), u64::from(at), parts)
         };
         messages.into_iter().enumerate().map(queued).collect()
     })
@@ -77,7 +75,7 @@ proptest! {
 
     #[test]
     fn a_picture_alone_is_prefix_and_picture(names in proptest::collection::vec("[a-f0-9]{8}", 2..9)) {
-        let alone = |name: &String| Queued { id: "q".into(), queued_at: 0, parts: vec![picture(name)] };
+        let alone = |name: &String| Queued::new("q", 0, vec![picture(name)]);
         let (parts, _) = coalesce(&names.iter().map(alone).collect::<Vec<_>>());
         for (index, (name, pair)) in names.iter().zip(parts.chunks(3)).enumerate() {
             prop_assert_eq!(pair.first(), Some(&Part::text(prefix(index, names.len()))));

@@ -153,7 +153,7 @@ impl Log {
             parts.push(picture());
         }
         let message = Message::user(format!("m{}", self.next()), parts);
-        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        self.add(EventBody::message_taken(message));
     }
 
     fn begin_step(&mut self) -> StepId {

@@ -184,7 +184,7 @@ impl Session {
         match said.role {
             Role::User => {
                 let message = Message::user(format!("m{}", self.history.last_seq()), text(&said.text));
-                self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+                self.add(EventBody::message_taken(message));
             }
             Role::Assistant => self.answer(said, |tokens| tokens),
             Role::Tool => self.add(result(said)),

@@ -222,11 +222,7 @@ impl Stage {
 
     /// A person types, and the run goes to its end.
     pub(crate) fn say(&mut self, text: &str) -> RunEnd {
-        self.queue.push(Queued {
-            id: format!("q{}", self.sent).as_str().into(),
-            queued_at: self.clock,
-            parts: vec![Part::text(text)],
-        });
+        self.queue.push(Queued::new(format!("q{}", self.sent).as_str(), self.clock, vec![Part::text(text)]));
         self.sent += 1;
         self.ended = None;
         self.input(Input::Wake);

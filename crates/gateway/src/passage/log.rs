@@ -152,7 +152,7 @@ impl Log {
             Segment::Note(parts) => self.note(parts, place),
             Segment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
-                let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+                let taken = EventBody::message_taken(message);
                 self.place(taken, vec![place]);
             }
             Segment::Result { call, failed, content } => self.result(&call, failed, content, place),

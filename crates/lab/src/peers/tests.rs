@@ -29,7 +29,7 @@ impl Script {
     fn typed(mut self, text: &str) -> Self {
         let id = format!("u{}", self.events.len());
         let message = Message::user(id, vec![Part::text(text)]);
-        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        self.add(EventBody::message_taken(message));
         self
     }
 

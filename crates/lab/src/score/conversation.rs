@@ -76,7 +76,7 @@ impl Conversation {
             }
             _ => {
                 let message = Message::user(id, parts);
-                self.log.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+                self.log.add(EventBody::message_taken(message));
             }
         }
     }

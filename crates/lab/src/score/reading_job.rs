@@ -175,7 +175,7 @@ pub fn recording() -> Result<Recording, FoldError> {
     let task =
         format!("Read the {FILES} files in notes/ one by one and list the ticket that each names as open.");
     let message = Message::user("m0", vec![Part::text(task)]);
-    bodies.push(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+    bodies.push(EventBody::message_taken(message));
     for file in 0..FILES {
         let call_id = CallId::new(format!("c{file}"));
         let arguments = serde_json::json!({ "path": path(file) }).to_string();

@@ -22,11 +22,7 @@ fn says(id: &str, text: &str, cut: Option<Cut>) -> EventBody {
 
 #[test]
 fn each_piece_of_an_answer_is_there_once() {
-    let asked = EventBody::MessagesTaken {
-        message: Message::user("u", vec![Part::text("tell me")]),
-        taken: Vec::new(),
-        coalesced: None,
-    };
+    let asked = EventBody::message_taken(Message::user("u", vec![Part::text("tell me")]));
     let bodies = [
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
         asked,

@@ -74,11 +74,7 @@ fn body(line: &Line, at: usize) -> EventBody {
         cut: None,
     };
     match line {
-        User(text) => EventBody::MessagesTaken {
-            message: Message::user(format!("m{at}"), vec![Part::text(*text)]),
-            taken: Vec::new(),
-            coalesced: None,
-        },
+        User(text) => EventBody::message_taken(Message::user(format!("m{at}"), vec![Part::text(*text)])),
         Says(text) => assistant(vec![Part::text(*text)]),
         Calls(text, argument) => {
             let call = ToolCall {

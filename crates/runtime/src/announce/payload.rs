@@ -22,14 +22,18 @@ pub(super) fn payloads(
     let history = around.run.history();
     let named = |approval_id| global_approval(session_id, approval_id);
     match &event.body {
-        EventBody::MessagesTaken { message, taken, coalesced } => {
+        EventBody::MessagesTaken { message, taken, coalesced, .. } => {
             let mut made = Vec::new();
             if !taken.is_empty() {
                 let dequeued =
                     json!({ "count": taken.len(), "ids": taken, "coalesced": coalesced.is_some() });
                 made.push(("message:dequeued", dequeued));
             }
-            made.push(added(message, "typed"));
+            let (name, mut payload) = added(message, "typed");
+            for (field, value) in metadata_fields(&event.body) {
+                payload[field] = value;
+            }
+            made.push((name, payload));
             made
         }
         EventBody::NoteAdded { message, .. } => vec![added(message, source_of_note(message))],
@@ -134,6 +138,16 @@ fn added(message: &Message, source: &str) -> (&'static str, Value) {
     let payload =
         json!({ "messageId": message.id, "role": message.role, "source": source, "parts": message.parts });
     ("message:added", payload)
+}
+
+/// Returns the fields that show the metadata of a user message: `metadata` if it was sent alone, `originalMetadata` by
+/// message id if it is made of several. There are none for a message without metadata.
+pub fn metadata_fields(body: &EventBody) -> Vec<(&'static str, Value)> {
+    let EventBody::MessagesTaken { metadata, coalesced, .. } = body else { return Vec::new() };
+    let alone = metadata.as_ref().map(|metadata| ("metadata", json!(metadata)));
+    let of_several = coalesced.as_ref().map(|coalesced| &coalesced.original_metadata);
+    let of_several = of_several.filter(|metadata| !metadata.is_empty());
+    alone.into_iter().chain(of_several.map(|metadata| ("originalMetadata", json!(metadata)))).collect()
 }
 
 /// An answer that is not whole says why; a piece of one that was paused also says what it goes on with.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use longhaul_core::budget::Trigger;
 use longhaul_core::event::{Event, EventBody, ModelChoice, ViewEdit};
-use longhaul_core::history::{History, UndoError};
-use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId};
+use longhaul_core::history::{EntryKind, History, UndoError};
+use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq};
 use longhaul_core::message::Part;
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::meter;
 use longhaul_core::plan::{Plan, Policy, Scene};
 use longhaul_core::queue::Queued;
@@ -104,9 +105,24 @@ pub(crate) type SharedStrategy = Arc<dyn Strategy>;
 
 /// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
 pub(crate) enum QueueChange {
-    Edit { id: QueueId, parts: Vec<Part> },
-    Remove { id: QueueId },
+    /// Without `metadata` the message keeps what it has.
+    Edit {
+        id: QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    },
+    Remove {
+        id: QueueId,
+    },
     Clear,
+}
+
+/// A cancel whose sender waits until what goes on has ended.
+pub(super) struct PendingCancel {
+    met: CancelledAt,
+    /// The newest position of the log when it came.
+    since: Seq,
+    pub(super) reply: oneshot::Sender<CancelledAt>,
 }
 
 /// Makes the events of a change that is allowed only in rest, or says why it is not.
@@ -246,9 +262,23 @@ impl Driver {
         }
         match case {
             CancelledAt::Idle => drop(reply.send(case)),
-            _ => self.cancelled.push((case, reply)),
+            met => self.cancelled.push(PendingCancel { met, since: self.run.history().last_seq(), reply }),
         }
         self.feed(Input::Cancel).await
+    }
+
+    /// Returns what a cancel has met, now that what went on has ended. The model may have been asked and not have said
+    /// anything yet.
+    pub(super) fn cancel_met(&self, cancel: &PendingCancel) -> CancelledAt {
+        let entries = self.run.history().entries().iter().rev();
+        let mut since = entries.take_while(|entry| entry.seq > cancel.since);
+        let is_answer = |kind: &EntryKind| matches!(kind, EntryKind::Assistant(_));
+        match cancel.met {
+            CancelledAt::PartialAssistant if !since.any(|entry| is_answer(&entry.kind)) => {
+                CancelledAt::BetweenCalls
+            }
+            met => met,
+        }
     }
 
     async fn resume(&mut self, reply: oneshot::Sender<Resumed>) -> Result<(), StoreError> {
@@ -286,8 +316,14 @@ impl Driver {
     async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
         let (store, session_id) = (&self.shared.store, &self.shared.session_id);
         let (name, changed) = match change {
-            QueueChange::Edit { id, parts } => {
-                store.edit_queued(session_id, &id, parts).await?;
+            QueueChange::Edit { id, parts, metadata } => {
+                let metadata = match metadata {
+                    Some(metadata) => Some(metadata),
+                    None => {
+                        self.queue().await?.into_iter().find(|one| one.id == id).and_then(|one| one.metadata)
+                    }
+                };
+                store.edit_queued(session_id, &id, parts, metadata).await?;
                 ("message:edited", vec![id])
             }
             QueueChange::Remove { id } => {

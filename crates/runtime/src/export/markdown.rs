@@ -7,6 +7,7 @@ use longhaul_core::event::{Cut, Event, EventBody, ViewEdit, ViewOp};
 use longhaul_core::history::join;
 use longhaul_core::ids::{CallId, Seq};
 use longhaul_core::message::{Media, Message, Part, ToolResult, ToolStatus};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::truncate::shown_content;
 
 use super::SessionMeta;
@@ -35,9 +36,11 @@ struct Transcript<'a> {
 impl<'a> Transcript<'a> {
     fn event(&mut self, event: &'a Event) {
         match &event.body {
-            EventBody::MessagesTaken { message, .. } => {
+            EventBody::MessagesTaken { message, metadata, coalesced, .. } => {
                 self.end_paused();
                 self.message("User", message);
+                let originals = coalesced.iter().flat_map(|coalesced| coalesced.original_metadata.values());
+                metadata.iter().chain(originals).for_each(|metadata| self.metadata(metadata));
             }
             EventBody::NoteAdded { message, .. } => {
                 self.end_paused();
@@ -71,6 +74,13 @@ impl<'a> Transcript<'a> {
     fn message(&mut self, who: &str, message: &Message) {
         self.block(&format!("## {who}"));
         self.parts(&message.parts);
+    }
+
+    fn metadata(&mut self, metadata: &MessageMetadata) {
+        if let Ok(json) = serde_json::to_string(metadata) {
+            self.block("**Metadata**");
+            self.block(&fenced(&json, "json"));
+        }
     }
 
     fn assistant(&mut self, message: &'a Message, cut: Option<Cut>) {

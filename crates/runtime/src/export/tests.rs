@@ -1,8 +1,10 @@
-use longhaul_core::event::{EditKind, EditReason, FORMAT, Lineage, ModelChoice, ViewEdit};
+use longhaul_core::event::{Coalesced, EditKind, EditReason, FORMAT, Lineage, ModelChoice, ViewEdit};
 use longhaul_core::history::History;
 use longhaul_core::ids::LogRange;
-use longhaul_core::message::Origin;
+use longhaul_core::message::{Message, Origin};
+use longhaul_core::metadata::MessageMetadata;
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::import::{Format, ImportError, Imported, import};
@@ -47,6 +49,40 @@ fn what_is_exported_is_imported_again_and_the_same() {
     assert_eq!((&again.blobs, &again.title), (&original.blobs, &original.title));
     assert_eq!((again.warnings.len(), again.missing_blobs.len()), (0, 0));
     assert_eq!(write(again), file);
+}
+
+/// What clients sent along is in the file, and in the session that is made of it.
+#[test]
+fn metadata_is_exported_and_imported_again() {
+    let metadata = |of: &str| MessageMetadata::try_from(json!({ "z": of, "a": ["`", 1.5] })).unwrap();
+    let coalesced = Coalesced {
+        message_count: 2,
+        original_messages: vec!["q2".into(), "q3".into()],
+        first_queued_at: 1,
+        last_queued_at: 2,
+        original_metadata: [("q3".into(), metadata("third"))].into(),
+    };
+    let taken = |taken: &[&str], coalesced, metadata| EventBody::MessagesTaken {
+        message: Message::user("m", vec![Part::text("hello")]),
+        taken: taken.iter().map(|id| (*id).into()).collect(),
+        coalesced,
+        metadata,
+    };
+    let mut log = events(&recorded());
+    log.truncate(1);
+    let bodies = [taken(&["q1"], None, Some(metadata("first"))), taken(&["q2", "q3"], Some(coalesced), None)];
+    let first = log[0].clone();
+    log.extend((2..).zip(bodies).map(|(seq, body)| Event { seq, body, ..first.clone() }));
+    let mut file = Vec::new();
+    jsonl(&mut file, &meta(None), &log, std::iter::empty()).unwrap();
+    let again = import(&file, 0).unwrap().sessions.remove(0);
+    let bodies: Vec<&EventBody> = again.events.iter().map(|(_, body)| body).collect();
+    assert_eq!(bodies, log.iter().map(|event| &event.body).collect::<Vec<_>>());
+    assert_eq!(again.warnings, []);
+    let shown = markdown(&meta(None), &log);
+    for expected in [r#"{"z":"first","a":["`",1.5]}"#, r#"{"z":"third","a":["`",1.5]}"#] {
+        assert!(shown.contains(&format!("**Metadata**\n\n```json\n{expected}\n```")), "{shown}");
+    }
 }
 
 #[test]

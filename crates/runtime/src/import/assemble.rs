@@ -234,7 +234,7 @@ impl Maker<'_> {
             }
             ItemKind::Typed(parts) => {
                 let message = self.message(Role::User, parts);
-                self.log.push(at, EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+                self.log.push(at, EventBody::message_taken(message));
             }
             ItemKind::Note(parts) => self.note(at, parts),
             ItemKind::Assistant(said) => self.step(index, place, at, *said),

@@ -35,11 +35,10 @@ async fn log(output: &str, kept: &str, blobs: &Blobs) -> Source {
         Message { id: "m3".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], origin: None };
     let bodies = [
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
-        EventBody::MessagesTaken {
-            message: Message::user("m2", vec![Part::text("Look for the zebra-code, never for cats.")]),
-            taken: Vec::new(),
-            coalesced: None,
-        },
+        EventBody::message_taken(Message::user(
+            "m2",
+            vec![Part::text("Look for the zebra-code, never for cats.")],
+        )),
         EventBody::AssistantAdded {
             step_id: "s".into(),
             message: assistant,
@@ -159,11 +158,8 @@ fn the_schema_is_json() {
 async fn an_index_that_is_kept_takes_what_came_since() {
     let blobs = Blobs::in_memory(1 << 20);
     let log = |words: &[&str]| {
-        let bodies = words.iter().map(|word| EventBody::MessagesTaken {
-            message: Message::user("m", vec![Part::text(*word)]),
-            taken: Vec::new(),
-            coalesced: None,
-        });
+        let bodies =
+            words.iter().map(|word| EventBody::message_taken(Message::user("m", vec![Part::text(*word)])));
         let events = bodies.zip(1..).map(|(body, seq)| Event { seq, at: 0, format: FORMAT, body });
         History::fold(&events.collect::<Vec<_>>()).unwrap()
     };

@@ -245,7 +245,14 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
     pub async fn glance(&self, id: &SessionId) -> Result<Run, SessionError> {
-        let log = self.log(id).await?;
+        self.glance_at(id, self.log(id).await?).await
+    }
+
+    /// As [`Runtime::glance`], by the beginning of a log: all that stands before a damaged event.
+    ///
+    /// # Errors
+    /// [`SessionError::Log`].
+    pub async fn glance_at(&self, id: &SessionId, log: Vec<Event>) -> Result<Run, SessionError> {
         let (agent, settings) = self.house.steering.usual();
         let (history, _) = folded(id, agent.new_history(), log).await?;
         Ok(Run::new(settings, history))

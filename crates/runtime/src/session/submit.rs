@@ -5,7 +5,7 @@ use longhaul_core::message::Part;
 use longhaul_store::{Accepted, NewQueued};
 use uuid::Uuid;
 
-use super::{Runtime, Session, SessionError};
+use super::{NewMessage, Runtime, Session, SessionError};
 use crate::agent::Agent;
 use crate::clock::now_ms;
 use crate::hooks::{HookEvent, UserPromptSubmitAsk, marked};
@@ -29,20 +29,15 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Session::send`].
-    pub async fn leave_message(
-        &self,
-        id: &SessionId,
-        parts: Vec<Part>,
-        key: Option<String>,
-    ) -> Result<Accepted, SessionError> {
+    pub async fn leave_message(&self, id: &SessionId, message: NewMessage) -> Result<Accepted, SessionError> {
         let seat = self.seat_in(id).await?;
         seat.check()?;
+        let parts = submitted(&seat.agent, id, message.parts).await?;
+        let queue_id = QueueId::new(Uuid::now_v7().to_string());
         let message = NewQueued {
-            id: QueueId::new(Uuid::now_v7().to_string()),
-            client_key: key,
-            at: now_ms(),
-            parts: submitted(&seat.agent, id, parts).await?,
-            queue_limit: seat.agent.rules.queue_limit,
+            client_key: message.key,
+            metadata: message.metadata,
+            ..NewQueued::new(queue_id, now_ms(), parts, seat.agent.rules.queue_limit)
         };
         Ok(self.store().enqueue(id, message).await?)
     }

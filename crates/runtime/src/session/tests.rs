@@ -81,7 +81,7 @@ async fn messages_that_wait_are_there_when_it_is_opened_again() {
 
 fn waiting(id: &str) -> NewQueued {
     let parts = vec![Part::text("hello")];
-    NewQueued { id: id.into(), client_key: None, at: 0, parts, queue_limit: 9 }
+    NewQueued::new(id, 0, parts, 9)
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
         assert_eq!((taken().await, session.queue().await.unwrap().len()), (before, 1));
         // Somebody at another node sends one.
         let parts = vec![Part::text("third")];
-        let third = NewQueued { id: "third".into(), client_key: None, at: 0, parts, queue_limit: 9 };
+        let third = NewQueued::new("third", 0, parts, 9);
         runtime.store().enqueue(session.id(), third).await.unwrap();
         news().await;
         session.settled().await.unwrap();

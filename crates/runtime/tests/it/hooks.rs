@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longhaul::agent::Agent;
 use longhaul::hooks::{ClosureHook, CommandHook, HookEvent, Hooks};
-use longhaul::session::{CancelledAt, Runtime, Session, SessionError};
+use longhaul::session::{CancelledAt, NewMessage, Runtime, Session, SessionError};
 use longhaul::testing::{self, Folder};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
@@ -199,7 +199,7 @@ async fn a_blocked_message_is_refused_and_nothing_is_queued() {
     let refused = world.session.send(vec![Part::text("hello")]).await.unwrap_err();
     assert_eq!(refused, SessionError::Refused("it names a customer".to_owned()));
     // Nor where it is left for a session that another process has.
-    let left = world.runtime.leave_message(world.session.id(), vec![Part::text("hello")], None).await;
+    let left = world.runtime.leave_message(world.session.id(), NewMessage::text("hello")).await;
     assert_eq!(left.unwrap_err(), refused);
     assert_eq!(refused.code(), ErrorCode::Refused);
     let words = "the message was refused by the userPromptSubmit hook: it names a customer";

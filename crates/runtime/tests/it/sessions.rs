@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::agent::Agent;
-use longhaul::session::{CancelledAt, Runtime, Session, SessionError};
+use longhaul::session::{CancelledAt, NewMessage, Runtime, Session, SessionError};
 use longhaul::testing::{self, Folder};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::RunEnd;
+use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::history::EntryKind;
 use longhaul_core::message::{Message, Part, Role, ToolStatus};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::run::{Approval, CompactionOutcome, Status};
 use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer, Summaries};
 use longhaul_providers::{Ability, ProviderError, Request};
 use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use serde_json::json;
 
 struct World {
     runtime: Runtime,
@@ -105,6 +107,50 @@ async fn messages_sent_while_busy_become_one() {
 }
 
 #[tokio::test]
+async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_sees_it() {
+    let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 0.3"}"#);
+    let script = Script::turns([busy, ScriptedAnswer::text("Both seen.")]);
+    let world = world(Scripted::new(script), |_| {}).await;
+    let metadata = |of: &str| MessageMetadata::try_from(json!({ "ticket-of": of })).unwrap();
+    let send = async |text: &str| {
+        let message = NewMessage::text(text).key(format!("key of {text}")).metadata(metadata(text));
+        world.session.send_message(message).await.unwrap().id
+    };
+    send("go").await;
+    until(&world.session, Status::ExecutingTools).await;
+    let (edited, other) = (send("first").await, send("other").await);
+    world.session.edit_queued(edited.clone(), vec![Part::text("edited")]).await.unwrap();
+    world
+        .session
+        .edit_queued_message(other.clone(), vec![Part::text("other")], Some(metadata("new")))
+        .await
+        .unwrap();
+    let waiting = world.session.queue().await.unwrap();
+    let waiting: Vec<_> = waiting.into_iter().map(|one| one.metadata.unwrap()).collect();
+    assert_eq!(waiting, [metadata("first"), metadata("new")]);
+    world.session.settled().await.unwrap();
+
+    let at = world.session.look(|run| run.history().last_seq()).await.unwrap();
+    let fork = world.runtime.fork(world.session.id(), at).await.unwrap();
+    for session in [&world.session, &fork] {
+        let log = world.runtime.log(session.id()).await.unwrap();
+        let taken: Vec<_> = log
+            .into_iter()
+            .filter_map(|event| match event.body {
+                EventBody::MessagesTaken { metadata, coalesced, .. } => Some((metadata, coalesced)),
+                _ => None,
+            })
+            .collect();
+        let [(Some(alone), None), (None, Some(coalesced))] = &taken[..] else { panic!("{taken:?}") };
+        assert_eq!(*alone, metadata("go"));
+        let by_id = [(edited.clone(), metadata("first")), (other.clone(), metadata("new"))];
+        assert_eq!(coalesced.original_metadata, by_id.into());
+    }
+    let seen = format!("{:?}", world.model.log());
+    assert!(seen.contains("edited") && !seen.contains("ticket-of"), "{seen}");
+}
+
+#[tokio::test]
 async fn cancel_while_streaming_keeps_what_was_seen() {
     let slow = ScriptedAnswer::text("one two three four five ".repeat(200)).pace(Duration::from_millis(10));
     let world = world(Scripted::new(Script::turns([slow, ScriptedAnswer::text("Fresh.")])), |_| {}).await;
@@ -136,6 +182,23 @@ async fn reasoned(session: &Session) -> (Vec<String>, bool) {
         (texts.collect(), view)
     };
     session.look(look).await.unwrap()
+}
+
+/// Nothing of an answer that never began is kept, and nobody is told otherwise.
+#[tokio::test]
+async fn a_cancel_before_the_answer_begins_keeps_nothing() {
+    let silent = Scripted::new(Script::always("Fresh.")).fail_at(0, Fault::Stall { after: 0 });
+    let world = world(silent, |_| {}).await;
+    world.session.send(vec![Part::text("talk")]).await.unwrap();
+    let asked = async {
+        while world.model.log().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), asked).await.unwrap();
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::BetweenCalls);
+    assert_eq!(messages(&world.session).await, [(Role::User, "talk".to_owned())]);
+    assert_eq!(world.session.ask("again").await.unwrap().end, Some(RunEnd::Stop));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use longhaul::announce::global_approval;
 use longhaul::session::{Resumed, Session};
 use longhaul_core::ids::{ApprovalId, SessionId};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::run::Status;
 use longhaul_store::StoreError;
 
@@ -26,7 +27,7 @@ const LONGEST_NAME: usize = 500;
 #[derive(Debug)]
 pub(crate) enum Wish {
     /// Its newest message, and the name it has there. `again`: it was said before, and has no answer.
-    Say { content: Content, name: String, again: bool },
+    Say { content: Content, metadata: Option<MessageMetadata>, name: String, again: bool },
     /// Questions that it answers.
     Decide(Vec<Decision>),
     /// To go on.
@@ -121,9 +122,9 @@ impl Turn {
             let app = app.clone();
             async move {
                 match wish {
-                    Wish::Say { content, name, again } => {
+                    Wish::Say { content, metadata, name, again } => {
                         let session = opened(&app, id, &content, agent.as_deref()).await?;
-                        say(&app, session, content, key, (&name, again)).await
+                        say(&app, session, (content, metadata), key, (&name, again)).await
                     }
                     Wish::Decide(decisions) => decide(&app, app.open(id.as_str()).await?, decisions).await,
                     Wish::GoOn => go_on(&app, app.open(id.as_str()).await?).await,
@@ -150,11 +151,11 @@ async fn opened(
 }
 
 /// Sends the message, unless it was sent before: front ends send their whole history each time, and send it again
-/// when something went wrong.
+/// when something went wrong. Other metadata makes no other message: front ends change it as they go.
 async fn say(
     app: &App,
     session: Session,
-    content: Content,
+    (content, metadata): (Content, Option<MessageMetadata>),
     key: Key,
     (name, again): (&str, bool),
 ) -> Result<Turn, Problem> {
@@ -164,7 +165,7 @@ async fn say(
     let key = Key(Some(key.0.unwrap_or_else(derived)));
     // First: everything that follows is heard.
     let watcher = Watcher::new(app.clone(), session.clone(), None);
-    let send = message::take(app, &session, &key, content);
+    let send = message::take(app, &session, &key, content, metadata);
     let sent = once::same(app, session.id(), &key, &what, send).await?;
     if sent.position > 0 {
         let fold = Fold::awaiting(sent.id.as_str());

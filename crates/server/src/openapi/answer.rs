@@ -6,9 +6,11 @@
 
 mod context;
 
+use std::collections::BTreeMap;
+
 use longhaul_core::error::ErrorCode;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 pub(crate) use self::context::*;
@@ -44,6 +46,21 @@ impl PartialSchema for ProblemCode {
 
 impl ToSchema for ProblemCode {}
 
+/// Data of a client's own, kept with a message.
+pub(crate) struct MessageMetadata;
+
+impl PartialSchema for MessageMetadata {
+    fn schema() -> RefOr<Schema> {
+        let object = ObjectBuilder::new().schema_type(Type::Object);
+        let object = object.additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
+        let description =
+            "Data of a client's own, kept with a message: at most 16 KiB of JSON and 32 levels.";
+        object.description(Some(description)).into()
+    }
+}
+
+impl ToSchema for MessageMetadata {}
+
 #[derive(ToSchema)]
 pub(crate) struct Done {
     ok: bool,
@@ -64,6 +81,8 @@ pub(crate) struct NewMessage {
     /// For a new session: a configured agent by name; the usual one if it is left out.
     agent: Option<String>,
     content: Content,
+    /// Kept and shown with the message, never shown to the model.
+    metadata: Option<MessageMetadata>,
 }
 
 /// What became of a message: taken at once, or queued for the next step.
@@ -132,6 +151,8 @@ pub(crate) struct QueueEntry {
     /// Milliseconds since 1970.
     queued_at: u64,
     parts: Vec<Part>,
+    /// What its client sent along.
+    metadata: Option<MessageMetadata>,
 }
 
 #[derive(ToSchema)]
@@ -153,6 +174,8 @@ pub(crate) struct QueueChanged {
 #[derive(ToSchema)]
 pub(crate) struct QueuedContent {
     content: Content,
+    /// The message keeps what it has if this is left out.
+    metadata: Option<MessageMetadata>,
 }
 
 /// What a session does.
@@ -235,6 +258,10 @@ pub(crate) struct Session {
     waiting: Option<Waiting>,
     /// Only in the answer to a fork.
     forked_from: Option<ForkedFrom>,
+    /// The positions of damaged events, if there are any. The figures are those of what stands before the first.
+    damaged: Option<Vec<u64>>,
+    /// Why a damaged session cannot go on.
+    error: Option<Failed>,
 }
 
 #[derive(ToSchema)]
@@ -276,6 +303,10 @@ pub(crate) struct Message {
     at: Option<u64>,
     role: Role,
     parts: Vec<Part>,
+    /// What its client sent along with a user message.
+    metadata: Option<MessageMetadata>,
+    /// What clients sent along with the messages that became this one, by their ids in the queue.
+    original_metadata: Option<BTreeMap<String, MessageMetadata>>,
     is_note: Option<bool>,
     is_summary: Option<bool>,
     model: Option<Origin>,

@@ -5,11 +5,13 @@
     reason = "shapes that are described, never held; the tests compare them with what is answered"
 )]
 
+use std::collections::BTreeMap;
+
 use utoipa::ToSchema;
 
 use super::answer::{
-    Cut, Decided, EditReason, Failed, FinishReason, OmittedPart, OrderSource, ProblemCode, QueueEntry,
-    SummaryCheck, Survival, WaitReason,
+    Cut, Decided, EditReason, Failed, FinishReason, MessageMetadata, OmittedPart, OrderSource, ProblemCode,
+    QueueEntry, SummaryCheck, Survival, WaitReason,
 };
 use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
 
@@ -42,6 +44,10 @@ events! {
         role: Role,
         source: Source,
         parts: Vec<Part>,
+        /// What its client sent along with a user message.
+        metadata: Option<MessageMetadata>,
+        /// What clients sent along with the messages that became this one, by their ids in the queue.
+        original_metadata: Option<BTreeMap<String, MessageMetadata>>,
         /// Why this answer is not whole.
         interrupted: Option<Cut>,
         /// More of this answer follows.

@@ -155,7 +155,12 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
     drop(turn);
     let key = Key(Some(key.map_or_else(fresh, Ok)?));
     let user = user_text(&asked.newest);
-    let wish = Wish::Say { content: Content::Parts(asked.newest), name: String::new(), again: false };
+    let wish = Wish::Say {
+        content: Content::Parts(asked.newest),
+        metadata: None,
+        name: String::new(),
+        again: false,
+    };
     let turn = Turn::take(app, &aim.session, Some(ask.agent.clone()), key, wish).await;
     let turn = turn.map_err(|problem| {
         // Nobody has gone on from there.

@@ -16,9 +16,10 @@ use utoipa::ToSchema;
 use self::events::Events;
 use super::ui_stream::media;
 use crate::app::App;
-use crate::content::Content;
+use crate::content::{Content, message_metadata};
 use crate::dialect::{self, Decision, Turn, Wish};
 use crate::extract::{Input, Key};
+use crate::openapi::answer::MessageMetadata;
 use crate::problem::Problem;
 
 /// What a client posts: `RunAgentInput`. Other fields are passed over.
@@ -55,6 +56,9 @@ pub(crate) struct AgUiMessage {
     #[serde(default)]
     #[schema(value_type = Object)]
     content: Value,
+    /// That of the newest message is kept: an object of at most 16 KiB.
+    #[schema(value_type = Option<MessageMetadata>)]
+    metadata: Option<Value>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -104,8 +108,8 @@ fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<Wish,
     }
     match messages.pop() {
         Some(newest) if newest.role == "user" => {
-            let content = content(newest.content)?;
-            Ok(Wish::Say { content, name: newest.id, again: false })
+            let (content, metadata) = (content(newest.content)?, message_metadata(newest.metadata)?);
+            Ok(Wish::Say { content, metadata, name: newest.id, again: false })
         }
         Some(_) => Ok(Wish::GoOn),
         None => Err(Problem::invalid("There is no message.")),

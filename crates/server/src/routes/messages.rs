@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use longhaul::announce::metadata_fields;
 use longhaul::session::SessionError;
 use longhaul_core::event::{Cut, Event, EventBody, ViewEdit};
 use longhaul_core::history::EntryKind;
@@ -290,11 +291,17 @@ struct Known {
     failures: BTreeMap<String, Value>,
     /// When tools began to run, by call.
     started: BTreeMap<CallId, Millis>,
+    /// The fields that show what clients sent along.
+    metadata: BTreeMap<Seq, Vec<(&'static str, Value)>>,
 }
 
 impl Known {
     fn note(&mut self, event: &Event) {
         self.at.insert(event.seq, event.at);
+        let metadata = metadata_fields(&event.body);
+        if !metadata.is_empty() {
+            self.metadata.insert(event.seq, metadata);
+        }
         if let EventBody::StepFinished { step_id, usage: Some(usage), .. } = &event.body {
             self.usage.insert(format!("m-{step_id}"), usage.clone());
         }
@@ -312,6 +319,8 @@ impl Known {
         message.insert("seq".to_owned(), shown.seq.into());
         message.insert("at".to_owned(), json!(self.at.get(&shown.seq)));
         message.extend(shown.fields);
+        let metadata = self.metadata.get(&shown.seq).into_iter().flatten();
+        message.extend(metadata.map(|(field, value)| ((*field).to_owned(), value.clone())));
         if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::announce::token_usage(usage));
         }

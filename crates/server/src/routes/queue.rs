@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::content::Content;
+use crate::content::{Content, message_metadata};
 use crate::extract::{Input, Named, Params};
 use crate::openapi::answer;
 use crate::problem::Problem;
@@ -33,6 +33,7 @@ pub(crate) struct Perhaps {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
     content: Content,
+    metadata: Option<Value>,
 }
 
 /// The messages that wait
@@ -69,9 +70,10 @@ pub(crate) async fn edit(
     Input(edit): Input<Edit>,
 ) -> Result<Json<Value>, Problem> {
     edit.content.check()?;
+    let metadata = message_metadata(edit.metadata)?;
     let session = holder(&app, &id, which.session_id.as_deref()).await?;
     let parts = edit.content.parts(&app, session.id()).await?;
-    session.edit_queued(QueueId::from(id.as_str()), parts).await?;
+    session.edit_queued_message(QueueId::from(id.as_str()), parts, metadata).await?;
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
@@ -106,7 +108,12 @@ async fn holder(app: &App, id: &str, session_id: Option<&str>) -> Result<Session
 /// The waiting messages with their positions.
 pub(crate) fn entries(waiting: &[Queued]) -> Value {
     let shown = (1..).zip(waiting).map(|(position, entry): (usize, _)| {
-        json!({ "id": entry.id, "position": position, "queuedAt": entry.queued_at, "parts": entry.parts })
+        let mut shown =
+            json!({ "id": entry.id, "position": position, "queuedAt": entry.queued_at, "parts": entry.parts });
+        if let Some(metadata) = &entry.metadata {
+            shown["metadata"] = json!(metadata);
+        }
+        shown
     });
     shown.collect()
 }

@@ -190,10 +190,26 @@ fn unopened(app: &App, record: &SessionRecord) -> Status {
 #[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path)), 
     responses((status = 200, body = answer::Session, description = "The session")))]
 pub(crate) async fn show(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
-    match app.open_or_read(&id).await? {
-        Readable::Open(session) => whole(&app, &session).await.map(Json),
-        Readable::Stored(run) => described(&app, &id.into(), glimpse(&run), None).await.map(Json),
+    match app.open_or_read(&id).await {
+        Ok(Readable::Open(session)) => whole(&app, &session).await.map(Json),
+        Ok(Readable::Stored(run)) => described(&app, &id.into(), glimpse(&run), None).await.map(Json),
+        Err(problem) if problem.is_damage() => damaged(&app, &id.into(), &problem).await.map(Json),
+        Err(problem) => Err(problem),
     }
+}
+
+/// A damaged session, as far as it can be read: its record, what stands before the damage, and how its newest run ended.
+async fn damaged(app: &App, id: &SessionId, problem: &Problem) -> Result<Value, Problem> {
+    let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
+    let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
+    let beginning = found.events.into_iter().take_while(|event| event.seq < first).collect();
+    let run = app.runtime().glance_at(id, beginning).await?;
+    // Nothing goes on in a session that cannot be opened.
+    let seen = Glimpse { status: Status::Idle, ..glimpse(&run) };
+    let mut shown = described(app, id, seen, None).await?;
+    shown["damaged"] = json!(found.damaged);
+    shown["error"] = problem.named();
+    Ok(shown)
 }
 
 /// Renames a session

@@ -15,9 +15,10 @@ use utoipa::ToSchema;
 
 use self::parts::Parts;
 use crate::app::App;
-use crate::content::Content;
+use crate::content::{Content, message_metadata};
 use crate::dialect::{self, Decision, Turn, Wish};
 use crate::extract::{Input, Key, Named};
+use crate::openapi::answer::MessageMetadata;
 use crate::problem::Problem;
 
 /// Names the version of the stream to its reader.
@@ -49,6 +50,9 @@ pub(crate) struct UiMessage {
     #[serde(default)]
     #[schema(value_type = Vec<UiPart>)]
     parts: Vec<Value>,
+    /// That of the newest message is kept: an object of at most 16 KiB.
+    #[schema(value_type = Option<MessageMetadata>)]
+    metadata: Option<Value>,
 }
 
 /// A part of a message, or of the stream.
@@ -122,7 +126,8 @@ fn said(message: UiMessage, again: bool) -> Result<Wish, Problem> {
             _ => {}
         }
     }
-    Ok(Wish::Say { content: Content::Parts(parts), name: message.id, again })
+    let metadata = message_metadata(message.metadata)?;
+    Ok(Wish::Say { content: Content::Parts(parts), metadata, name: message.id, again })
 }
 
 /// A file that is brought along.

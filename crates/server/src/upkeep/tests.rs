@@ -64,7 +64,7 @@ fn millis(time: SystemTime) -> u64 {
 }
 
 fn note(parts: Vec<Part>) -> EventBody {
-    EventBody::MessagesTaken { message: Message::user("m", parts), taken: Vec::new(), coalesced: None }
+    EventBody::message_taken(Message::user("m", parts))
 }
 
 #[tokio::test]
@@ -74,13 +74,7 @@ async fn sessions_go_when_they_are_older_than_they_are_kept_and_nothing_goes_on_
     for old in ["gone", "runs", "waits", "open", "parked"] {
         world.session(old, 91, vec![]).await;
     }
-    let message = NewQueued {
-        id: "q".into(),
-        client_key: None,
-        at: 1,
-        parts: vec![Part::text("still waits")],
-        queue_limit: 10,
-    };
+    let message = NewQueued::new("q", 1, vec![Part::text("still waits")], 10);
     world.store.enqueue(&"waits".into(), message).await.unwrap();
     world.session("runs-2", 91, vec![EventBody::RunStarted { run_id: "r".into() }]).await;
     world.store.delete(&"runs".into()).await.unwrap();
@@ -110,7 +104,7 @@ async fn blobs_go_with_the_last_session_that_names_them() {
     world.session("one", 1, vec![note(vec![image(said.clone())])]).await;
     world.session("two", 1, vec![note(vec![image(said.clone())])]).await;
     let parts = vec![image(waiting.clone())];
-    let message = NewQueued { id: "q".into(), client_key: None, at: 1, parts, queue_limit: 10 };
+    let message = NewQueued::new("q", 1, parts, 10);
     world.store.enqueue(&"one".into(), message).await.unwrap();
     let swept = async |later: Duration| {
         let at = SystemTime::now() + UNTOUCHED + later;

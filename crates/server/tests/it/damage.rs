@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::{Script, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::world::{READ_ONLY, World, expect};
 
 /// A session with three questions and their answers, over data that no process has any more.
-async fn left(folder: &Path) -> String {
-    let world = World::over(folder, Script::always("An answer."), |_| {}).await;
+async fn left(folder: &Path, script: Script) -> String {
+    let world = World::over(folder, script, |_| {}).await;
     let session = world.session().await;
     for at in 1..=3 {
         world.say(&session, &format!("question {at}?")).await;
@@ -18,6 +18,18 @@ async fn left(folder: &Path) -> String {
     }
     world.end().await;
     session
+}
+
+/// Flips a bit wherever the database has that text.
+fn flip(folder: &Path, text: &str) {
+    let file = folder.join("longhaul.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // Pages that were split still have old copies.
+    let places: Vec<usize> =
+        (0..bytes.len()).filter(|place| bytes[*place..].starts_with(text.as_bytes())).collect();
+    assert!(!places.is_empty(), "the database has no such text");
+    places.iter().for_each(|place| bytes[*place] ^= 1);
+    std::fs::write(&file, bytes).unwrap();
 }
 
 fn texts(page: &Value) -> Vec<&str> {
@@ -29,16 +41,8 @@ fn texts(page: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn a_damaged_event_is_named_and_the_rest_is_shown() {
     let data = tempfile::tempdir().unwrap();
-    let session = left(data.path()).await;
-    let file = data.path().join("longhaul.db");
-    let mut bytes = std::fs::read(&file).unwrap();
-    let needle = b"question 2?";
-    // Pages that were split still have old copies.
-    let places: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place..].starts_with(needle)).collect();
-    assert!(!places.is_empty(), "the database has no such text");
-    places.iter().for_each(|place| bytes[*place] ^= 1);
-    std::fs::write(&file, bytes).unwrap();
-
+    let session = left(data.path(), Script::always("An answer.")).await;
+    flip(data.path(), "question 2?");
     let world = World::over(data.path(), Script::always("More."), |_| {}).await;
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(texts(&page), ["question 1?", "An answer.", "An answer.", "question 3?", "An answer."]);
@@ -46,11 +50,20 @@ async fn a_damaged_event_is_named_and_the_rest_is_shown() {
     let newest = world.get(&format!("/api/sessions/{session}/messages?before=9999&limit=2")).await;
     assert_eq!((texts(&newest), &newest["damaged"]), (vec!["question 3?", "An answer."], &Value::Null));
 
-    let shown = world.request(Method::GET, &format!("/api/sessions/{session}")).send().await.unwrap();
-    let shown = expect(shown, StatusCode::INTERNAL_SERVER_ERROR).await;
-    assert!(
-        shown["detail"].as_str().unwrap().starts_with(&format!("Event {damaged} of this session is damaged"))
-    );
+    let words = format!("Event {damaged} of this session is damaged");
+    let refused =
+        world.request(Method::GET, &format!("/api/sessions/{session}/context")).send().await.unwrap();
+    let refused = expect(refused, StatusCode::INTERNAL_SERVER_ERROR).await;
+    assert!(refused["detail"].as_str().unwrap().starts_with(&words), "{refused}");
+    let shown = world.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!((&shown["damaged"], &shown["title"]), (&json!([damaged]), &Value::Null));
+    assert_eq!((&shown["status"], &shown["lastFinishReason"]), (&json!("idle"), &json!("stop")));
+    assert_eq!(shown["error"], json!({ "code": "storage", "message": refused["detail"] }));
+    assert!(shown["tokenUsage"]["totalTokens"].as_u64().unwrap() > 0, "the first answer's: {shown}");
+    let sent = json!({ "sessionId": session, "content": "more" });
+    let sent = world.request(Method::POST, "/api/message").json(&sent).send().await.unwrap();
+    let sent = expect(sent, StatusCode::INTERNAL_SERVER_ERROR).await;
+    assert!(sent["detail"].as_str().unwrap().starts_with(&words), "{sent}");
     let listed = world.get("/api/sessions").await;
     assert_eq!(
         (&listed["sessions"][0]["id"], &listed["sessions"][0]["lastFinishReason"]),
@@ -67,11 +80,37 @@ async fn a_damaged_event_is_named_and_the_rest_is_shown() {
     world.end().await;
 }
 
+/// A damaged event belongs to one page of messages, also where it is the first or the last message of all.
+#[tokio::test]
+async fn damage_at_the_ends_of_a_log_is_named_too() {
+    for needle in ["question 1?", "last words"] {
+        let data = tempfile::tempdir().unwrap();
+        let script = Script::turns(["first words", "more words", "last words"].map(ScriptedAnswer::text));
+        let session = left(data.path(), script).await;
+        flip(data.path(), needle);
+        let world = World::over(data.path(), Script::always("More."), |_| {}).await;
+        let path = format!("/api/sessions/{session}/messages");
+        let all = world.get(&path).await;
+        let damaged = all["damaged"].as_array().cloned().unwrap_or_default();
+        assert_eq!((all["messages"].as_array().unwrap().len(), damaged.len()), (5, 1), "{needle}: {all}");
+        for (direction, from) in [("after", 0), ("before", 9_999)] {
+            let (mut named, mut at) = (Vec::new(), json!(from));
+            while !at.is_null() {
+                let page = world.get(&format!("{path}?limit=1&{direction}={at}")).await;
+                named.extend(page["damaged"].as_array().cloned().unwrap_or_default());
+                at = page[direction].clone();
+            }
+            assert_eq!(named, damaged, "{needle}, {direction}");
+        }
+        world.end().await;
+    }
+}
+
 /// Where nothing can be written, sessions are shown, searched and exported, and the server says that it is not ready.
 #[tokio::test]
 async fn a_store_that_cannot_be_written_is_read() {
     let data = tempfile::tempdir().unwrap();
-    let session = left(data.path()).await;
+    let session = left(data.path(), Script::always("An answer.")).await;
     std::fs::write(data.path().join(READ_ONLY), "").unwrap();
     let world = World::over(data.path(), Script::always("More."), |_| {}).await;
     let shown = world.get(&format!("/api/sessions/{session}")).await;

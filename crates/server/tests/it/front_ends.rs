@@ -83,6 +83,45 @@ async fn a_chat_is_a_session_and_only_its_newest_message_counts() {
     assert_eq!(shown["title"], "look");
 }
 
+/// A front end's own data of the newest message is kept, and other data makes no other message.
+#[tokio::test]
+async fn metadata_of_the_newest_message_is_kept() {
+    let world = World::new(looking()).await;
+    let with = |metadata: Value| {
+        let mut message = said("1", "hello");
+        message["metadata"] = metadata;
+        message
+    };
+    let kept = async |session: &str| {
+        let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+        let typed = page["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user");
+        typed.map(|one| one["metadata"].clone()).collect::<Vec<_>>()
+    };
+    let first = json!({ "createdAt": 1, "page": "/help" });
+    for metadata in [first.clone(), json!({ "createdAt": 2 })] {
+        let parts = talk(&world, "chat-1", json!([with(metadata)])).await;
+        assert_eq!(text(&parts, "text-delta"), "You said: hello");
+    }
+    assert_eq!(kept("chat-1").await, [first]);
+    for metadata in [json!("text"), json!({ "a": "x".repeat(20_000) })] {
+        let refused = posted(&world, "/api/ui/chat", &chat("chat-2", json!([with(metadata)]))).await;
+        assert_eq!(expect(refused, StatusCode::BAD_REQUEST).await["code"], "invalid-request");
+    }
+    let of_before = json!([with(json!("of no account")), said("2", "and?")]);
+    talk(&world, "chat-3", of_before).await;
+    assert_eq!(kept("chat-3").await, [Value::Null]);
+
+    let input = |metadata: Value| {
+        json!({ "threadId": "thread", "runId": "r", "messages": [
+            { "id": "1", "role": "user", "content": "hello", "metadata": metadata },
+        ] })
+    };
+    read(posted(&world, "/api/ag-ui", &input(json!({ "n": 1 }))).await).await;
+    assert_eq!(kept("thread").await, [json!({ "n": 1 })]);
+    let refused = posted(&world, "/api/ag-ui", &input(json!(7))).await;
+    expect(refused, StatusCode::BAD_REQUEST).await;
+}
+
 #[tokio::test]
 async fn a_name_that_no_session_may_have_is_made_into_one() {
     let world = World::new(looking()).await;

@@ -366,3 +366,117 @@ async fn a_key_is_honoured_also_after_a_restart() {
     assert_eq!(created(&world).await, created(&world).await);
     world.end().await;
 }
+
+async fn send_with(world: &World, session: &str, text: &str, metadata: Value) -> Value {
+    world.post("/api/message", json!({ "sessionId": session, "content": text, "metadata": metadata })).await
+}
+
+/// What a client sends along is shown with its message wherever that is shown, also after a restart and in a fork.
+#[tokio::test]
+async fn metadata_is_kept_and_shown_with_its_message() {
+    let data = tempfile::tempdir().unwrap();
+    let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 3"}"#);
+    let script = Script::turns([busy, ScriptedAnswer::text("Seen.")]);
+    let world = World::over(data.path(), script, |_| {}).await;
+    let session = world.session().await;
+    let mut events = world.events(&session, None).await;
+    let first = json!({ "ticket": { "of": "a-customer" }, "at": [1, null, "\u{0}é"] });
+    send_with(&world, &session, "go", first.clone()).await;
+    let mut waiting = Vec::new();
+    for (text, metadata) in [("one", json!({ "n": 1 })), ("two", Value::Null), ("three", json!({ "n": 3 }))] {
+        waiting.push(send_with(&world, &session, text, metadata).await["id"].as_str().unwrap().to_owned());
+    }
+    let edit = async |id: &str, body: Value| {
+        let edit = world.request(Method::PATCH, &format!("/api/message/queue/{id}?sessionId={session}"));
+        expect(edit.json(&body).send().await.unwrap(), StatusCode::OK).await;
+    };
+    edit(&waiting[0], json!({ "content": "edited" })).await;
+    edit(&waiting[2], json!({ "content": "three", "metadata": { "n": "second-thought" } })).await;
+    let queue = world.get(&format!("/api/message/queue?sessionId={session}")).await;
+    let queued: Vec<Option<&Value>> =
+        queue["entries"].as_array().unwrap().iter().map(|entry| entry.get("metadata")).collect();
+    assert_eq!(queued, [Some(&json!({ "n": 1 })), None, Some(&json!({ "n": "second-thought" }))]);
+    let snapshot = world.events(&session, None).await.until("queue:snapshot").await.pop().unwrap();
+    assert_eq!(snapshot.data["entries"], queue["entries"]);
+    world.until(&session, "idle").await;
+
+    let of_several = json!({ &*waiting[0]: { "n": 1 }, &*waiting[2]: { "n": "second-thought" } });
+    let is_first = |shown: &Value| shown["metadata"] == first && shown.get("originalMetadata").is_none();
+    let is_second =
+        |shown: &Value| shown["originalMetadata"] == of_several && shown.get("metadata").is_none();
+    let typed = events.until("run:complete").await.into_iter().filter(|frame| frame.name == "message:added");
+    let typed: Vec<Value> =
+        typed.map(|frame| frame.data).filter(|added| added["source"] == "typed").collect();
+    assert!(typed.len() == 2 && is_first(&typed[0]) && is_second(&typed[1]), "{typed:?}");
+    let last = world.get(&format!("/api/sessions/{session}")).await["lastSeq"].clone();
+    let fork = world.request(Method::POST, &format!("/api/sessions/{session}/fork"));
+    let fork = expect(fork.json(&json!({ "atSeq": last })).send().await.unwrap(), StatusCode::CREATED).await;
+    let requests = format!("{:?}", world.model.log());
+    assert!(
+        requests.contains("edited") && !requests.contains("ticket") && !requests.contains("second-thought")
+    );
+    let counted =
+        async |world: &World| world.get(&format!("/api/sessions/{session}/context")).await["total"].clone();
+    let total = counted(&world).await;
+    world.crash();
+
+    let world = World::over(data.path(), Script::always("Again."), |_| {}).await;
+    for id in [session.as_str(), fork["id"].as_str().unwrap()] {
+        let page = world.get(&format!("/api/sessions/{id}/messages")).await;
+        let messages = page["messages"].as_array().unwrap();
+        let typed: Vec<&Value> = messages.iter().filter(|one| one["role"] == "user").collect();
+        assert!(typed.len() == 2 && is_first(typed[0]) && is_second(typed[1]), "{page}");
+        let others = messages.iter().filter(|one| one["role"] != "user");
+        assert!(others.into_iter().all(|one| one.get("metadata").is_none()));
+        let export = world.request(Method::GET, &format!("/api/sessions/{id}/export")).send().await.unwrap();
+        let export = export.text().await.unwrap();
+        let lines: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let bodies = lines.iter().map(|line| &line["body"]).filter(|body| body["kind"] == "messages-taken");
+        let bodies: Vec<&Value> = bodies.collect();
+        assert!(is_first(bodies[0]) && is_second(&bodies[1]["coalesced"]), "{export}");
+    }
+    assert_eq!(counted(&world).await, total);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn metadata_that_is_no_small_object_is_refused_and_begins_no_session() {
+    let world = World::new(Script::always("Yes.")).await;
+    let deep = (0..40).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let refused = [
+        (json!("text"), "a JSON object, and it is a text"),
+        (json!([{}]), "a JSON object, and it is a list"),
+        (json!(false), "a JSON object, and it is a truth value"),
+        (json!({ "a": "x".repeat(16 << 10) }), "16384 bytes of JSON at most, and it has 16392"),
+        (deep, "32 levels"),
+    ];
+    for (metadata, why) in refused {
+        let body = json!({ "content": "hello", "metadata": metadata });
+        let answer = world.request(Method::POST, "/api/message").json(&body).send().await.unwrap();
+        let problem = expect(answer, StatusCode::BAD_REQUEST).await;
+        assert_eq!(problem["code"], "invalid-request");
+        assert!(problem["detail"].as_str().unwrap().contains(why), "{problem}");
+    }
+    assert_eq!(world.get("/api/sessions").await["sessions"].as_array().unwrap().len(), 0);
+    let largest = json!({ "a": "x".repeat((16 << 10) - 8) });
+    assert_eq!(largest.to_string().len(), 16 << 10);
+    let session = world.session().await;
+    send_with(&world, &session, "hello", largest.clone()).await;
+    let page = world.get(&format!("/api/sessions/{session}/messages")).await;
+    assert_eq!(page["messages"][0]["metadata"], largest);
+}
+
+/// A key stands for all that was asked for.
+#[tokio::test]
+async fn a_key_that_came_with_other_metadata_is_refused() {
+    let world = World::new(Script::always("Yes.")).await;
+    let session = world.session().await;
+    let keyed = async |metadata: Value, status: StatusCode| {
+        let body = json!({ "sessionId": session, "content": "once", "metadata": metadata });
+        let request = world.request(Method::POST, "/api/message").header("idempotency-key", "k").json(&body);
+        expect(request.send().await.unwrap(), status).await
+    };
+    let first = keyed(json!({ "a": 1 }), StatusCode::OK).await;
+    assert_eq!(keyed(json!({ "a": 1 }), StatusCode::OK).await["messageId"], first["messageId"]);
+    assert_eq!(keyed(json!({ "a": 2 }), StatusCode::UNPROCESSABLE_ENTITY).await["code"], "invalid-request");
+}

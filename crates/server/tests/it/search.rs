@@ -67,7 +67,7 @@ async fn a_long_log_is_searched_from_its_end_and_not_called_complete() {
     let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
     let said = |text: String| {
         let message = Message::user("m", vec![Part::text(text)]);
-        EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None }
+        EventBody::message_taken(message)
     };
     let mut events = vec![(1, started), (1, said("an old needle".to_owned()))];
     events.extend((0..40_010).map(|at| (2, said(format!("hay {at}")))));

@@ -5,7 +5,9 @@ use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_core::queue::Queued;
-use longhaul_store::{Chunk, SessionCounts, SessionRecord, StoreError, ViewChange, event_checksum};
+use longhaul_store::{
+    Chunk, SessionCounts, SessionRecord, StoreError, ViewChange, decode_queued, event_checksum,
+};
 use sqlx::PgConnection;
 
 use crate::call::Call;
@@ -174,11 +176,11 @@ impl Call for Queue {
         .await?;
         rows.into_iter()
             .map(|row| {
-                let parts = serde_json::from_str(&row.body).map_err(|error| {
+                let (parts, metadata) = decode_queued(&row.body).map_err(|error| {
                     StoreError::Corrupt(format!("queued message {}: {error}", row.queue_id))
                 })?;
                 let id = text_from_db(row.queue_id).into();
-                Ok(Queued { id, queued_at: from_db(row.queued_ms), parts })
+                Ok(Queued { id, queued_at: from_db(row.queued_ms), parts, metadata })
             })
             .collect()
     }

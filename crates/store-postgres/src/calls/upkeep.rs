@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use longhaul_core::ids::{Millis, SessionId};
-use longhaul_core::message::Part;
-use longhaul_store::{NamedBlobs, StoreError};
+use longhaul_store::{NamedBlobs, StoreError, decode_queued};
 use sqlx::{Connection, PgConnection};
 
 use crate::call::Call;
@@ -23,7 +22,7 @@ impl Call for Named {
         let mut named = NamedBlobs::default();
         // First: what is taken in between is named by a log then.
         for body in sqlx::query_scalar!("SELECT body FROM inbox WHERE state = 0").fetch_all(&mut *db).await? {
-            let parts: Vec<Part> = serde_json::from_str(&body)
+            let (parts, _) = decode_queued(&body)
                 .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
             named.add_parts(&parts);
         }

@@ -326,8 +326,8 @@ async fn a_message_whose_acceptance_was_lost_is_accepted_once() {
     create(&store, "s").await;
     for number in 0..24 {
         let parts = vec![Part::text("x")];
-        let id = format!("q{number}").as_str().into();
-        let message = NewQueued { id, client_key: None, at: 1, parts, queue_limit: 99 };
+        let id = format!("q{number}");
+        let message = NewQueued::new(id, 1, parts, 99);
         proxy.lose_answer_after(number % 12);
         let accepted = store.enqueue(&"s".into(), message).await.unwrap();
         proxy.lose_nothing();

@@ -92,7 +92,7 @@ async fn append(store: &PostgresStore, lease: &Lease, text: &str) -> Result<Seq,
 
 async fn enqueue(store: &PostgresStore, session: &str, id: &str) -> Result<(), StoreError> {
     let parts = vec![Part::text(id)];
-    let message = NewQueued { id: id.into(), client_key: Some(id.into()), at: 1, parts, queue_limit: 10_000 };
+    let message = NewQueued { client_key: Some(id.into()), ..NewQueued::new(id, 1, parts, 10_000) };
     store.enqueue(&session.into(), message).await.map(|_| ())
 }
 

@@ -152,7 +152,7 @@ async fn owner_hears(options: PostgresOptions, listen: bool) {
     enqueue(&other, "s", "m").await.unwrap();
     arrives(&mut arrivals, "s").await;
     assert_eq!(owner.queue(&"s".into()).await.unwrap().len(), 1);
-    other.edit_queued(&"s".into(), &"m".into(), vec![Part::text("new")]).await.unwrap();
+    other.edit_queued(&"s".into(), &"m".into(), vec![Part::text("new")], None).await.unwrap();
     arrives(&mut arrivals, "s").await;
     other.remove_queued(&"s".into(), &"m".into()).await.unwrap();
     arrives(&mut arrivals, "s").await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use longhaul_core::event::EventBody;
 use longhaul_core::message::{BlobRef, Media, Message, Part};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_store::memo::conformance::{edit, key};
 use longhaul_store::transfer::{SessionCopy, Transfer, carry};
 use longhaul_store::{
@@ -11,6 +12,7 @@ use longhaul_store::{
 };
 use longhaul_store_postgres::PostgresMemo;
 use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
+use serde_json::json;
 
 use crate::place::Place;
 use crate::{append_of, note, notes, run_started, started};
@@ -22,7 +24,7 @@ fn picture(name: &str) -> EventBody {
 }
 
 fn note_of(part: Part) -> EventBody {
-    EventBody::MessagesTaken { message: Message::user("m", vec![part]), taken: Vec::new(), coalesced: None }
+    EventBody::message_taken(Message::user("m", vec![part]))
 }
 
 /// A session with everything that a session can have.
@@ -37,10 +39,9 @@ async fn fill(store: &dyn Store, id: &str) -> Lease {
     for (name, key) in [("q1", Some("k\0")), ("q2", None), ("q3", Some("k3")), ("q4", None)] {
         let client_key = key.map(str::to_owned);
         let parts = vec![Part::text(format!("text of {name}"))];
-        store
-            .enqueue(id, NewQueued { id: name.into(), client_key, at: 4, parts, queue_limit: 9 })
-            .await
-            .unwrap();
+        let metadata = key.and_then(|key| MessageMetadata::try_from(json!({ "z": key, "a": 1 })).ok());
+        let new = NewQueued { client_key, metadata, ..NewQueued::new(name, 4, parts, 9) };
+        store.enqueue(id, new).await.unwrap();
     }
     store.remove_queued(id, &"q2".into()).await.unwrap();
     for (step, index) in [("z", 0), ("a", 0), ("z", 1)] {

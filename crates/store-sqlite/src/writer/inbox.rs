@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, SessionId};
 use longhaul_core::message::Part;
-use longhaul_store::{Accepted, NewQueued, StoreError};
+use longhaul_core::metadata::MessageMetadata;
+use longhaul_store::{Accepted, NewQueued, StoreError, encode_queued};
 use sqlx::SqliteConnection;
 
 use super::Write;
@@ -25,7 +26,7 @@ impl Enqueue {
     pub(crate) fn new(session: &SessionId, new: NewQueued) -> Result<Self, StoreError> {
         Ok(Self {
             session: session.clone(),
-            body: encode(&new.parts)?,
+            body: encode_queued(&new.parts, new.metadata.as_ref())?,
             id: new.id,
             client_key: new.client_key,
             at: new.at,
@@ -113,8 +114,13 @@ pub(crate) struct Edit {
 }
 
 impl Edit {
-    pub(crate) fn new(id: &SessionId, entry: &QueueId, parts: &[Part]) -> Result<Self, StoreError> {
-        Ok(Self { id: id.clone(), entry: entry.clone(), body: encode(parts)? })
+    pub(crate) fn new(
+        id: &SessionId,
+        entry: &QueueId,
+        parts: &[Part],
+        metadata: Option<&MessageMetadata>,
+    ) -> Result<Self, StoreError> {
+        Ok(Self { id: id.clone(), entry: entry.clone(), body: encode_queued(parts, metadata)? })
     }
 }
 
@@ -219,10 +225,6 @@ pub(super) async fn take(db: &mut SqliteConnection, no: i64, ids: &str, count: u
 /// Ids as [`take`] wants them.
 pub(super) fn id_list(ids: &[QueueId]) -> Result<String, StoreError> {
     serde_json::to_string(ids).map_err(|error| StoreError::Storage(error.to_string()))
-}
-
-fn encode(parts: &[Part]) -> Result<String, StoreError> {
-    serde_json::to_string(parts).map_err(|error| StoreError::Storage(error.to_string()))
 }
 
 fn found(rows: u64, entry: &str) -> Result<(), Failure> {

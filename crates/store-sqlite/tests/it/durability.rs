@@ -80,7 +80,7 @@ async fn everything_is_kept_over_a_restart_but_leases() {
 
 fn queued(id: &str, key: &str) -> NewQueued {
     let parts = vec![Part::text("waits")];
-    NewQueued { id: id.into(), client_key: Some(key.into()), at: 3, parts, queue_limit: 10 }
+    NewQueued { client_key: Some(key.into()), ..NewQueued::new(id, 3, parts, 10) }
 }
 
 /// The files as a crash would leave them: copied while the store is open and everything is acknowledged.

@@ -143,7 +143,7 @@ fn hashes(names: &[&str]) -> Vec<String> {
 fn every_blob_that_an_event_names_is_found() {
     let message = Message::user("m", vec![image("a"), Part::text("x"), image("b"), image("a")]);
     let note = EventBody::NoteAdded { message: message.clone(), why: NoteReason::Loop };
-    let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+    let taken = EventBody::message_taken(message);
     for event in [note, taken] {
         assert_eq!(blob_hashes(&event), hashes(&["a", "b"]));
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use longhaul_core::message::Part;
 use longhaul_core::queue::Queued;
 
-use super::{NOW, Setup, accepted, append, conflict, message, new_session, not_found, note};
-use crate::{Append, SharedStore, StoreError};
+use super::{
+    NOW, Setup, accepted, append, conflict, message, metadata, metadata_text, new_session, not_found, note,
+};
+use crate::{Append, NewQueued, SharedStore, StoreError};
 
 fn taking(ids: &[&str]) -> Append {
     let takes = ids.iter().map(|id| (*id).into()).collect();
@@ -20,11 +22,7 @@ pub async fn queued_messages_have_positions(store: SharedStore) {
         assert_eq!(setup.enqueue(id, None).await, accepted(id, position, false));
     }
     let queue = setup.store.queue(&setup.id).await.unwrap();
-    let expected = ["c", "a", "b"].map(|id| Queued {
-        id: id.into(),
-        queued_at: NOW,
-        parts: vec![Part::text(format!("text of {id}"))],
-    });
+    let expected = ["c", "a", "b"].map(|id| Queued::new(id, NOW, vec![Part::text(format!("text of {id}"))]));
     assert_eq!(queue, expected);
     let lease = setup.claim().await;
     setup.store.append(&lease, taking(&["c"])).await.unwrap();
@@ -95,13 +93,44 @@ pub async fn waiting_messages_can_be_edited(store: SharedStore) {
     setup.enqueue("a", None).await.unwrap();
     setup.enqueue("b", None).await.unwrap();
     let parts = vec![Part::text("new"), Part::text("é\0\"")];
-    setup.store.edit_queued(&setup.id, &"a".into(), parts.clone()).await.unwrap();
+    setup.store.edit_queued(&setup.id, &"a".into(), parts.clone(), None).await.unwrap();
     let queue = setup.store.queue(&setup.id).await.unwrap();
-    assert_eq!(queue[0], Queued { id: "a".into(), queued_at: NOW, parts: parts.clone() });
+    assert_eq!(queue[0], Queued::new("a", NOW, parts.clone()));
     let lease = setup.claim().await;
     setup.store.append(&lease, taking(&["a"])).await.unwrap();
-    assert!(not_found(&setup.store.edit_queued(&setup.id, &"a".into(), parts.clone()).await));
-    assert!(not_found(&setup.store.edit_queued(&setup.id, &"never".into(), parts).await));
+    assert!(not_found(&setup.store.edit_queued(&setup.id, &"a".into(), parts.clone(), None).await));
+    assert!(not_found(&setup.store.edit_queued(&setup.id, &"never".into(), parts, None).await));
+}
+
+/// What a client sent along waits with its message, also when others change; an edit says whether it stays.
+pub async fn metadata_waits_with_its_message(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    for (id, with) in [("a", true), ("b", false), ("c", true)] {
+        let metadata = with.then(|| metadata(id));
+        let new = NewQueued { metadata, ..message(id, Some(id), 100) };
+        setup.store.enqueue(&setup.id, new).await.unwrap();
+    }
+    let waiting = async || -> Vec<String> {
+        let queue = setup.store.queue(&setup.id).await.unwrap();
+        queue.iter().map(|one| metadata_text(one.metadata.as_ref())).collect()
+    };
+    let [of_a, of_c] = ["a", "c"].map(|id| metadata_text(Some(&metadata(id))));
+    assert_eq!(waiting().await, [&of_a, "null", &of_c]);
+    let again = NewQueued { metadata: Some(metadata("other")), ..message("x", Some("b"), 100) };
+    assert_eq!(setup.store.enqueue(&setup.id, again).await, accepted("b", 2, true));
+    assert_eq!(waiting().await, [&of_a, "null", &of_c], "a repeated key changes nothing");
+    let parts = vec![Part::text("new")];
+    for (id, with) in [("a", false), ("b", true)] {
+        let metadata = with.then(|| metadata(id));
+        setup.store.edit_queued(&setup.id, &id.into(), parts.clone(), metadata).await.unwrap();
+    }
+    let of_b = metadata_text(Some(&metadata("b")));
+    assert_eq!(waiting().await, ["null", &of_b, &of_c]);
+    let texts = setup.store.queue(&setup.id).await.unwrap().into_iter().map(|one| one.parts);
+    assert_eq!(texts.collect::<Vec<_>>(), [parts.clone(), parts, vec![Part::text("text of c")]]);
+    let lease = setup.claim().await;
+    setup.store.append(&lease, taking(&["a", "b"])).await.unwrap();
+    assert_eq!(waiting().await, [of_c]);
 }
 
 /// A removed message waits no more; those behind it move up.

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use longhaul_core::event::{EditKind, EditReason, Event, EventBody, FORMAT, ViewEdit, ViewOp};
+use longhaul_core::event::{Coalesced, EditKind, EditReason, Event, EventBody, FORMAT, ViewEdit, ViewOp};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, Text};
 
-use super::{NOW, Setup, append, conflict, new_session, not_found, note, seqs, started};
+use super::{
+    NOW, Setup, append, conflict, metadata, metadata_text, new_session, not_found, note, seqs, started,
+};
 use crate::{Append, SharedStore, ViewChange};
 
 /// Appended events are answered with positions 1, 2, 3 … and read back at them.
@@ -43,6 +45,32 @@ pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     setup.store.append(&lease, append(vec![body.clone()])).await.unwrap();
     let stored = setup.store.read(&setup.id, 1, 1).await.unwrap();
     assert_eq!(stored, [Event { seq: 2, at: NOW, format: FORMAT, body }]);
+}
+
+/// What a client sent along is stored with its message, and with those that one message is made of.
+pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
+    let setup = Setup::new(store).await;
+    let lease = setup.claim().await;
+    let taken = |ids: &[&str], metadata, coalesced| EventBody::MessagesTaken {
+        message: Message::user("m", vec![Part::text("x")]),
+        taken: ids.iter().map(|id| (*id).into()).collect(),
+        coalesced,
+        metadata,
+    };
+    let coalesced = Coalesced {
+        message_count: 2,
+        original_messages: vec!["b".into(), "c\0".into()],
+        first_queued_at: 1,
+        last_queued_at: 2,
+        original_metadata: [("c\0".into(), metadata("c"))].into(),
+    };
+    let alone = taken(&["a"], Some(metadata("a")), None);
+    let of_two = taken(&["b", "c\0"], None, Some(coalesced));
+    setup.store.append(&lease, append(vec![alone.clone(), of_two.clone()])).await.unwrap();
+    let log = setup.log().await;
+    assert_eq!(log, [started(), alone, of_two]);
+    let EventBody::MessagesTaken { metadata: stored, .. } = &log[1] else { panic!("{:?}", log[1]) };
+    assert_eq!(metadata_text(stored.as_ref()), metadata_text(Some(&metadata("a"))));
 }
 
 /// A body of megabytes is an ordinary event.
@@ -280,5 +308,5 @@ fn picture(name: &str) -> EventBody {
     let media =
         Media { blob: blob(name), media_type: "image/png".into(), name: None, width: None, height: None };
     let message = Message::user("m", vec![Part::Image(media)]);
-    EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None }
+    EventBody::message_taken(message)
 }

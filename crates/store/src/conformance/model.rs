@@ -5,6 +5,7 @@ use std::mem::Discriminant;
 
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::message::Part;
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 
 use super::{note, run_finished, started, titled};
@@ -91,7 +92,10 @@ impl<'s> Subject<'s> {
             Op::Edit { session, id } => {
                 let parts = vec![Part::text(format!("edited at {at}"))];
                 let entry = entry_id(*id).into();
-                format!("{:?}", store.edit_queued(&session_id(*session).into(), &entry, parts).await?)
+                format!(
+                    "{:?}",
+                    store.edit_queued(&session_id(*session).into(), &entry, parts, metadata_at(at)).await?
+                )
             }
             Op::Remove { session, id } => {
                 let entry = entry_id(*id).into();
@@ -133,7 +137,16 @@ fn new_session(session: u8, at: u64) -> NewSession {
 
 fn queued(id: u8, key: Option<u8>, queue_limit: usize, at: u64) -> NewQueued {
     let parts = vec![Part::text(format!("queued at {at}"))];
-    NewQueued { id: entry_id(id).into(), client_key: key.map(|key| key.to_string()), at, parts, queue_limit }
+    NewQueued {
+        client_key: key.map(|key| key.to_string()),
+        metadata: metadata_at(at),
+        ..NewQueued::new(entry_id(id), at, parts, queue_limit)
+    }
+}
+
+/// Every second message has metadata.
+fn metadata_at(at: u64) -> Option<MessageMetadata> {
+    (at % 2 == 1).then(|| super::metadata(&at.to_string()))
 }
 
 fn entry_id(id: u8) -> String {

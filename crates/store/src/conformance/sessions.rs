@@ -57,7 +57,7 @@ pub async fn unknown_sessions_are_not_found(store: SharedStore) {
     assert!(not_found(&store.tail(&id, 1).await));
     assert!(not_found(&store.enqueue(&id, message("q", None, 1)).await));
     assert!(not_found(&store.queue(&id).await));
-    assert!(not_found(&store.edit_queued(&id, &"q".into(), Vec::new()).await));
+    assert!(not_found(&store.edit_queued(&id, &"q".into(), Vec::new(), None).await));
     assert!(not_found(&store.remove_queued(&id, &"q".into()).await));
     assert!(not_found(&store.clear_queue(&id).await));
     assert!(not_found(&store.chunks(&id).await));
@@ -115,11 +115,7 @@ pub async fn the_record_says_what_is_parked(store: SharedStore) {
     let setup = Setup::new(store).await;
     let lease = setup.claim().await;
     let parked = || EventBody::Parked { reason: "again and again".to_owned() };
-    let taken = EventBody::MessagesTaken {
-        message: Message::user("m", vec![Part::text("go on")]),
-        taken: Vec::new(),
-        coalesced: None,
-    };
+    let taken = EventBody::message_taken(Message::user("m", vec![Part::text("go on")]));
     let begun = EventBody::RunStarted { run_id: "r".into() };
     for (events, is_parked) in [
         (vec![run_finished(), parked()], true),

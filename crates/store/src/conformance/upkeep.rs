@@ -19,14 +19,14 @@ fn blob(text: &str) -> BlobRef {
 }
 
 fn queued(id: &str, parts: Vec<Part>) -> NewQueued {
-    NewQueued { id: id.into(), client_key: None, at: NOW, parts, queue_limit: 10 }
+    NewQueued::new(id, NOW, parts, 10)
 }
 
 /// All blobs are named that a log or a message that waits names, and no others.
 pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + Upkeep>(store: Arc<S>) {
     let [said, waiting, other] = ["said", "waiting", "other"].map(blob);
     let message = Message::user("m", vec![image(&said)]);
-    let taken = EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None };
+    let taken = EventBody::message_taken(message);
     let events = vec![(NOW, started()), (NOW, taken)];
     store.create(NewSession { id: "s".into(), title: None, at: NOW, events }).await.unwrap();
     store.enqueue(&"s".into(), queued("q", vec![image(&waiting)])).await.unwrap();

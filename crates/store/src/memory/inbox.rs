@@ -2,6 +2,7 @@
 
 use longhaul_core::ids::QueueId;
 use longhaul_core::message::Part;
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 
 use crate::{Accepted, NewQueued, StoreError};
@@ -35,7 +36,7 @@ impl Inbox {
         if self.entries.iter().any(|entry| entry.message.id == new.id) {
             return Err(StoreError::Conflict(format!("queued message {} exists", new.id)));
         }
-        let message = Queued { id: new.id.clone(), queued_at: new.at, parts: new.parts };
+        let message = Queued { metadata: new.metadata, ..Queued::new(new.id.clone(), new.at, new.parts) };
         self.entries.push(Entry { message, client_key: new.client_key, waiting: true });
         Ok(Accepted { id: new.id, position: waiting + 1, repeated: false })
     }
@@ -62,8 +63,15 @@ impl Inbox {
         Ok(())
     }
 
-    pub(super) fn edit(&mut self, id: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        self.find(id)?.message.parts = parts;
+    pub(super) fn edit(
+        &mut self,
+        id: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError> {
+        let message = &mut self.find(id)?.message;
+        message.parts = parts;
+        message.metadata = metadata;
         Ok(())
     }
 
@@ -94,5 +102,6 @@ impl Entry {
     fn settle(&mut self) {
         self.waiting = false;
         self.message.parts = Vec::new();
+        self.message.metadata = None;
     }
 }

@@ -239,7 +239,7 @@ impl Session<'_> {
 
     fn ask(&mut self, text: &str) {
         let message = Message::user(format!("m{}", self.history.last_seq()), vec![Part::text(text)]);
-        self.add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        self.add(EventBody::message_taken(message));
     }
 
     /// A call, and the error of the estimate before it.

@@ -12,6 +12,7 @@ const BY_STATUS: &[(u16, &str, ErrorCode, bool)] = &[
     (403, r#"{"error":{"code":"forbidden","message":"Forbidden","type":"invalid_request_error"}}"#, ErrorCode::Auth, false),
     (404, r#"{"error":"Specified model not found: x"}"#, ErrorCode::NotFound, false),
     (408, "", ErrorCode::Timeout, true),
+    (425, "", ErrorCode::ThirdParty, true),
     (409, "", ErrorCode::Conflict, true),
     (413, r#"{"error":{"message":"file too large","type":"invalid_request_error"}}"#, ErrorCode::InvalidRequest, false),
     (422, r#"{"detail":[{"msg":"field required"}]}"#, ErrorCode::InvalidRequest, false),

@@ -12,7 +12,7 @@ fn session(texts: &[&str]) -> History {
     add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
     for text in texts {
         let message = Message::user("u", vec![Part::text(*text)]);
-        add(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        add(EventBody::message_taken(message));
     }
     history
 }

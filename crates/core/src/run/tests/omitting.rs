@@ -29,7 +29,7 @@ fn of_part(part: RefusedPart) -> Refusal {
 }
 
 fn say(stage: &mut Stage, parts: Vec<Part>) -> Vec<Effect> {
-    stage.queue.push(Queued { id: "q".into(), queued_at: stage.now, parts });
+    stage.queue.push(Queued::new("q", stage.now, parts));
     stage.feed(Input::Wake)
 }
 

@@ -216,7 +216,7 @@ impl World {
         self.sent += 1;
         self.stats.messages += 1;
         let parts = self.message_parts();
-        self.queue.push(Queued { id, queued_at: self.clock, parts });
+        self.queue.push(Queued::new(id, self.clock, parts));
         self.input(Input::Wake);
     }
 

@@ -107,7 +107,7 @@ impl<'a> Agent<'a> {
     fn work_through(&mut self) {
         let paths: Vec<&str> = self.job.files.iter().map(|file| file.path.as_str()).collect();
         let text = format!("{TASK}\n\n{}", paths.join("\n"));
-        self.queue.push(Queued { id: "q".into(), queued_at: self.now, parts: vec![Part::text(text)] });
+        self.queue.push(Queued::new("q", self.now, vec![Part::text(text)]));
         self.feed(Input::Wake);
         while self.ended.is_none() && self.outcome.requests < MOST_REQUESTS {
             match self.work.pop_front() {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 use longhaul_store::{
     Accepted, Append, Chunk, Lease, MemoryStore, NewQueued, NewRequest, NewSession, Request, SessionRecord,
@@ -164,8 +165,14 @@ impl Store for Witness {
         self.store.queue(id).await
     }
 
-    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        self.store.edit_queued(id, entry, parts).await
+    async fn edit_queued(
+        &self,
+        id: &SessionId,
+        entry: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError> {
+        self.store.edit_queued(id, entry, parts, metadata).await
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {

@@ -98,6 +98,7 @@ pub(super) async fn read_page(
         edits.for_each(|(seq, at, edit)| page.note_edit(&undone, seq, at, edit));
         page.note_later_edits(store, id, window.last(), &undone).await?;
         page.note_surroundings(&window);
+        page.note_damaged(&window, range, walk);
         return Ok(page);
     }
 }
@@ -199,16 +200,27 @@ impl Page {
         Ok(())
     }
 
-    /// Notes what the events around the messages say, and which of them are damaged.
+    /// Notes what the events around the messages say.
     fn note_surroundings(&mut self, window: &LogWindow<'_>) {
-        let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else {
-            self.damaged = window.damaged().to_vec();
-            return;
-        };
+        let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else { return };
         let (first, last) = (first.seq, last.seq);
         let around = window.events().iter().filter(|event| (first..=last + 1).contains(&event.seq));
         around.for_each(|event| self.known.note(event));
-        self.damaged =
-            window.damaged().iter().copied().filter(|seq| (first..=last + 1).contains(seq)).collect();
+    }
+
+    /// Notes which events of the page are damaged. A page begins behind the one before it, also where its own first message
+    /// is damaged, and the last page ends where the log ends: each damaged event belongs to one page.
+    fn note_damaged(&mut self, window: &LogWindow<'_>, range: PageRange, walk: Direction) {
+        let seqs = self.messages.iter().map(|shown| shown.seq);
+        let (first, last) = (seqs.clone().next(), seqs.last());
+        let more = |seq: Option<Seq>| seq.filter(|_| self.has_more);
+        let (from, to) = match walk {
+            Direction::Newer => (range.after.unwrap_or(0).saturating_add(1), more(last).unwrap_or(Seq::MAX)),
+            Direction::Older => {
+                (more(first).unwrap_or(1), range.before.unwrap_or(Seq::MAX).saturating_sub(1))
+            }
+        };
+        let of_page = window.damaged().iter().copied().filter(|seq| (from..=to).contains(seq));
+        self.damaged = of_page.collect();
     }
 }

@@ -14,6 +14,7 @@ use longhaul_core::ids::{LogRange, Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::{
     BlobRef, Finish, Message, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolStatus,
 };
+use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
 use longhaul_core::usage::Usage;
 use longhaul_store::{
@@ -87,7 +88,7 @@ impl Log {
     fn question(&mut self) {
         let question = self.name("q");
         let message = Message::user(question.clone(), vec![Part::text(question)]);
-        self.push_message(EventBody::MessagesTaken { message, taken: Vec::new(), coalesced: None });
+        self.push_message(EventBody::message_taken(message));
     }
 
     fn step(&mut self) {
@@ -552,8 +553,14 @@ impl Store for CountingStore {
         self.inner.queue(id).await
     }
 
-    async fn edit_queued(&self, id: &SessionId, entry: &QueueId, parts: Vec<Part>) -> Result<(), StoreError> {
-        self.inner.edit_queued(id, entry, parts).await
+    async fn edit_queued(
+        &self,
+        id: &SessionId,
+        entry: &QueueId,
+        parts: Vec<Part>,
+        metadata: Option<MessageMetadata>,
+    ) -> Result<(), StoreError> {
+        self.inner.edit_queued(id, entry, parts, metadata).await
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {

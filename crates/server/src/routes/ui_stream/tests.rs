@@ -89,7 +89,7 @@ fn only_the_newest_message_counts() {
         { "type": "step-start" }, { "type": "text", "text": "new" },
         { "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png" },
     ] });
-    let Wish::Say { content: Content::Parts(parts), name, again: false } =
+    let Wish::Say { content: Content::Parts(parts), name, again: false, .. } =
         wish(messages(newest), false).unwrap()
     else {
         panic!("nothing is said")
