@@ -10,6 +10,7 @@ mod steering;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -32,6 +33,7 @@ pub use self::log::whole_log;
 pub use self::orders::PinnedOrder;
 pub use self::runtime::{IDLE, Runtime};
 pub use self::steering::{SettingsError, Switched};
+pub use self::turn::{Turn, TurnError, TurnOutput};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;
 use crate::compaction::Preview;

@@ -3,14 +3,14 @@
 use longhaul_core::run::{Input, PreCompact, PreCompactAnswer};
 
 use super::Driver;
-use crate::hooks::{PreCompactAsk, PreCompactTrigger, WhatGoes};
+use crate::hooks::{PreCompactRequest, PreCompactTrigger, WhatGoes};
 
 impl Driver {
     pub(super) fn ask_pre_compact(&mut self, task: u64, ask: PreCompact) {
         let hooks = self.agent.hooks.clone();
         let inbox = self.shared.inbox.clone();
         let reason = serde_json::to_value(ask.reason).ok();
-        let ask = PreCompactAsk {
+        let ask = PreCompactRequest {
             session_id: self.shared.session_id.clone(),
             trigger: if ask.manual { PreCompactTrigger::Manual } else { PreCompactTrigger::Auto },
             reason: reason.and_then(|reason| reason.as_str().map(str::to_owned)).unwrap_or_default(),

@@ -39,7 +39,7 @@ macro_rules! asks {
 }
 
 asks! {
-    PreCompactAsk => PreCompact, PreCompactAnswer, &["cancel", "reason", "customInstructions", "customSummary"];
+    PreCompactRequest => PreCompact, PreCompactAnswer, &["cancel", "reason", "customInstructions", "customSummary"];
     PreToolUseAsk => PreToolUse, PreToolUseAnswer, &["decision", "reason", "args"];
     PostToolUseAsk => PostToolUse, PostToolUseAnswer, &["addedContext"];
     UserPromptSubmitAsk => UserPromptSubmit, UserPromptSubmitAnswer, &["block", "reason", "addedContext"];
@@ -48,7 +48,7 @@ asks! {
 /// A compaction is about to begin. As JSON it also has `hook` and `deadlineMs`, the time for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PreCompactAsk {
+pub struct PreCompactRequest {
     /// The session.
     pub session_id: SessionId,
     /// Who wants it.

@@ -28,8 +28,8 @@ fn everywhere(hook: Arc<dyn Hook>, deadline: Duration) -> Hooks {
     EVENTS.into_iter().fold(Hooks::new(), |hooks, event| hooks.with(event, Arc::clone(&hook), deadline))
 }
 
-fn before_compaction() -> PreCompactAsk {
-    PreCompactAsk {
+fn before_compaction() -> PreCompactRequest {
+    PreCompactRequest {
         session_id: "s-1".into(),
         trigger: PreCompactTrigger::Auto,
         reason: "over the trigger".to_owned(),
