@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let builder = support::agent(scripted).window_tokens(6_000);
     let agent = builder.strategy(NewestTurns(2)).build().await?;
     let session = agent.session().await?;
-    for at in 0..40 {
+    for at in 0..80 {
         let mut turn = session.turn(format!("Question {at}: what is the value?")).await?;
         while let Some(event) = turn.next().await {
             if let SessionEvent::Compacted { strategy, original_messages, compressed_messages, .. } = event? {

@@ -1,6 +1,7 @@
 //! An agent: a model, its instructions, its tools, and the limits it works under.
 
 mod builder;
+mod window;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use longhaul_providers::http::Secret;
 use longhaul_providers::{Endpoint, LimitSource, Provider, ProviderError, SharedProvider, catalog, known};
 use longhaul_store::{Blobs, MemoryStore, SharedStore};
 
+use super::window::DeclaredWindow;
 use super::{Agent, Rules};
 use crate::calibration::Calibrations;
 use crate::hooks::{ApprovalHandler, DEADLINE, Hooks, PreCompactDecision, PreCompactRequest};
@@ -66,6 +67,7 @@ pub struct AgentBuilder {
     hooks: Hooks,
     store: Option<(SharedStore, Blobs)>,
     workspace: Option<PathBuf>,
+    scratch: Option<PathBuf>,
     patience: Duration,
 }
 
@@ -112,6 +114,7 @@ impl AgentBuilder {
             hooks: Hooks::new(),
             store: None,
             workspace: None,
+            scratch: None,
             patience: PATIENCE,
         }
     }
@@ -236,6 +239,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets where the private folder for temporary files is made. Without it that is the system's folder for them.
+    pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(folder.into());
+        self
+    }
+
     /// Sets how long a model server that cannot be reached is asked again before the turn fails.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -264,11 +273,7 @@ impl AgentBuilder {
         let tools = self.tool_set()?;
         let (workspace, sandbox) = self.place()?;
         let provider = self.connect()?;
-        let mut limits = provider.limits().await;
-        if let Some(tokens) = self.window_tokens {
-            limits.window = Some(tokens);
-            limits.source = LimitSource::Declared;
-        }
+        let limits = provider.limits().await;
         let model = provider.origin().model;
         let counter = match self.counter.clone() {
             Some(counter) => Counter::new(counter),
@@ -294,7 +299,10 @@ impl AgentBuilder {
 
     fn connect(&self) -> Result<SharedProvider, BuildError> {
         match self.model.as_ref().ok_or(BuildError::NoModel)? {
-            Model::Provider(provider) => Ok(Arc::clone(provider)),
+            Model::Provider(provider) => Ok(match self.window_tokens {
+                Some(tokens) => Arc::new(DeclaredWindow { provider: Arc::clone(provider), tokens }),
+                None => Arc::clone(provider),
+            }),
             Model::Server { kind, url, name } => {
                 let mut endpoint = Endpoint::new(kind.as_str(), url, name);
                 endpoint.api_key.clone_from(&self.api_key);
@@ -328,7 +336,7 @@ impl AgentBuilder {
     /// The folder and what confines commands to it. Without a workspace no tool starts a command, and the folder is an
     /// empty one that goes with the agent.
     fn place(&self) -> Result<(Workspace, Sandbox), BuildError> {
-        let scratch = std::env::temp_dir();
+        let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
         if let Some(folder) = &self.workspace {
             let workspace = Workspace::new(folder, &[])?;
             let sandbox = Sandbox::new(SandboxPolicy::new(workspace.root(), scratch))?;

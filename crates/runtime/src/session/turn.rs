@@ -106,13 +106,14 @@ impl Session {
             is_taken: false,
             is_over: false,
         };
+        // A stream that has ended may be asked again.
         let events = stream::unfold(progress, |mut progress| async move {
             let event = progress.next().await?;
             Some((event, progress))
         });
         Ok(Turn {
             session: self.clone(),
-            events: events.boxed(),
+            events: events.fuse().boxed(),
             output: TurnOutput::default(),
             has_missed: false,
             failure: None,

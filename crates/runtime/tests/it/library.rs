@@ -251,7 +251,7 @@ async fn a_typed_hook_cancels_a_compaction() {
             PreCompactDecision::cancel("not now")
         }
     });
-    let events = long_chat(&agent.build().await.unwrap(), 16).await;
+    let events = long_chat(&agent.build().await.unwrap(), 30).await;
     let request = received.recv().await.unwrap();
     assert!(request.current_tokens >= request.target_tokens && request.what_goes.messages > 0, "{request:?}");
     assert_eq!(compactions(&events), []);
@@ -267,7 +267,7 @@ async fn a_typed_hook_writes_the_summary() {
     let (builder, model) = compacting(6_000);
     let summary = "The user asks for the value again and again, and it never changes.";
     let agent = builder.on_pre_compact(move |_| async move { PreCompactDecision::summarize(summary) });
-    let events = long_chat(&agent.build().await.unwrap(), 16).await;
+    let events = long_chat(&agent.build().await.unwrap(), 30).await;
     assert!(!compactions(&events).is_empty());
     assert!(model.log().iter().all(|call| call.kind == CallKind::Main), "no model is asked for a summary");
     let last = model.log().last().unwrap().request.clone().unwrap();
@@ -279,7 +279,7 @@ async fn a_typed_hook_writes_the_summary() {
 async fn a_typed_hook_instructs_the_summary() {
     let (builder, model) = compacting(6_000);
     let agent = builder.on_pre_compact(|_| async { PreCompactDecision::instruct("Mind the colour blue.") });
-    assert!(!compactions(&long_chat(&agent.build().await.unwrap(), 16).await).is_empty());
+    assert!(!compactions(&long_chat(&agent.build().await.unwrap(), 30).await).is_empty());
     let log = model.log();
     let asked = log.iter().find(|call| call.kind == CallKind::Summary).unwrap().request.as_ref().unwrap();
     let asked = format!("{} {}", asked.system, asked.messages.iter().map(Message::text).collect::<String>());
@@ -293,15 +293,15 @@ async fn a_typed_hook_that_panics_is_ignored() {
         assert_eq!(request.message_count, 0, "there are messages");
         PreCompactDecision::cancel("never")
     });
-    assert!(!compactions(&long_chat(&agent.build().await.unwrap(), 16).await).is_empty());
+    assert!(!compactions(&long_chat(&agent.build().await.unwrap(), 30).await).is_empty());
 }
 
 #[tokio::test]
 async fn proceed_changes_nothing() {
     let (plain, proceeding) = (compacting(6_000).0, compacting(6_000).0);
     let proceeding = proceeding.on_pre_compact(|_| async { PreCompactDecision::Proceed });
-    let plain = long_chat(&plain.build().await.unwrap(), 16).await;
-    let proceeding = long_chat(&proceeding.build().await.unwrap(), 16).await;
+    let plain = long_chat(&plain.build().await.unwrap(), 30).await;
+    let proceeding = long_chat(&proceeding.build().await.unwrap(), 30).await;
     assert!(!compactions(&plain).is_empty());
     assert_eq!(compactions(&plain), compactions(&proceeding));
 }

@@ -112,7 +112,7 @@ async fn compactions(names: &mut BTreeSet<&'static str>) {
     let agent = agent.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut announcements = session.watch();
-    for at in 0..16 {
+    for at in 0..30 {
         session.ask(&format!("Question {at}?")).await.unwrap();
         check(&mut announcements, names);
     }
@@ -127,10 +127,12 @@ async fn failures(names: &mut BTreeSet<&'static str>) {
     use longhaul::providers::scripted::Fault;
     let model = Scripted::new(Script::always("Hi."));
     let model = model.fail_at(0, Fault::Status { status: 503, retry_after: None });
+    let model = model.fail_at(2, Fault::Status { status: 401, retry_after: None });
     let agent = scripted_model(model).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut announcements = session.watch();
     session.ask("Hi").await.unwrap();
+    session.ask("Hi again").await.unwrap();
     check(&mut announcements, names);
 }
 

@@ -35,10 +35,7 @@ fn tools() {
 #[test]
 fn strategy() {
     let said = output("strategy");
-    assert!(
-        said.lines().count() >= 2 && said.lines().all(|line| line.starts_with("newest-turns: ")),
-        "{said}"
-    );
+    assert!(!said.is_empty() && said.lines().all(|line| line.starts_with("newest-turns: ")), "{said}");
 }
 
 #[test]
