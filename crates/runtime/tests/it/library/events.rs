@@ -1,6 +1,8 @@
 //! Typed events: every announcement has a type, and JSON says the same.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use longhaul::core::strategy::ReactiveOverflow;
@@ -103,12 +105,14 @@ async fn tools_and_queue(names: &mut BTreeSet<&'static str>) {
 async fn compactions(names: &mut BTreeSet<&'static str>) {
     let model = Scripted::new(super::long_answers()).window(6_000);
     let builder = scripted_model(model).0.strategy(ReactiveOverflow::default()).trigger(Trigger::Share(0.5));
-    let agent = builder.on_pre_compact(|request| async move {
-        match request.message_count {
-            0..12 => PreCompactDecision::cancel("too early"),
-            _ => PreCompactDecision::Proceed,
-        }
-    });
+    let was_asked = Arc::new(AtomicBool::new(false));
+    let agent =
+        builder.on_pre_compact(move |_| {
+            let is_first = !was_asked.swap(true, Ordering::Relaxed);
+            async move {
+                if is_first { PreCompactDecision::cancel("too early") } else { PreCompactDecision::Proceed }
+            }
+        });
     let agent = agent.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut announcements = session.watch();
