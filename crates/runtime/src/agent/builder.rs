@@ -12,7 +12,7 @@ use longhaul_core::run::{Approval, Counting};
 use longhaul_core::strategy::{Adaptive, Strategy};
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{Endpoint, LimitSource, Provider, ProviderError, SharedProvider, catalog, known};
+use longhaul_providers::{Endpoint, Provider, ProviderError, SharedProvider, catalog, known};
 use longhaul_store::{Blobs, MemoryStore, SharedStore};
 
 use super::window::DeclaredWindow;

@@ -70,10 +70,10 @@ where
 ///
 /// ```
 /// use longhaul::prelude::*;
-/// use serde_json::Value;
+/// use serde_json::{Value, json};
 ///
 /// let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] });
-/// let weather = tool_fn_with_schema("weather", "Tells the weather of a city", schema, |args: Value, _context| async move {
+/// let weather = tool_fn_with_schema("weather", "Tells the weather", schema, |args: Value, _context| async move {
 ///     format!("It is sunny in {}.", args["city"])
 /// });
 /// assert_eq!(weather.spec().name, "weather");
