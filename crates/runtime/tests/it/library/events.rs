@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use longhaul::core::strategy::ReactiveOverflow;
+use longhaul::core::event::{Event, EventBody, FORMAT};
+use longhaul::core::message::Origin;
+use longhaul::core::strategy::{ReactiveOverflow, Truncation};
 use longhaul::feed::{Announcements, TryRecvError};
 use longhaul::prelude::*;
 use longhaul::testing::Folder;
@@ -138,6 +140,59 @@ async fn failures(names: &mut BTreeSet<&'static str>) {
     session.ask("Hi").await.unwrap();
     session.ask("Hi again").await.unwrap();
     check(&mut announcements, names);
+}
+
+/// Events that come of crashes and refusals, from a log that has them.
+#[tokio::test]
+async fn stored_events_that_are_rare_have_types() {
+    let agent = scripted(Script::always("Hi.")).0.build().await.unwrap();
+    let model = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+    let bodies = [
+        EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
+        EventBody::Parked { reason: "three crashes".to_owned() },
+        EventBody::ModelSwitched { to: model.clone(), choice: None },
+        EventBody::PartsOmitted { edit_id: "e".into(), parts: Vec::new(), reason: "no pictures".to_owned() },
+    ];
+    let mut replay = agent.replay(&"s".into());
+    let mut events = Vec::new();
+    for (seq, body) in (1..).zip(bodies) {
+        let announcements = replay.take(&Event { seq, at: 0, format: FORMAT, body }).unwrap();
+        events.extend(announcements.iter().filter_map(SessionEvent::from_announcement));
+    }
+    assert!(matches!(events.pop(), Some(SessionEvent::ContextUsage { compactions: 0, .. })));
+    let wanted = [
+        SessionEvent::Parked { reason: "three crashes".to_owned() },
+        SessionEvent::ModelSwitched { to: model },
+        SessionEvent::Omitted { edit_id: "e".into(), reason: "no pictures".to_owned() },
+    ];
+    assert_eq!(events, wanted);
+}
+
+/// Old tool results give way before anything else does.
+#[tokio::test]
+async fn a_prune_has_a_type() {
+    let look =
+        tool_fn("look", "", |_: super::tools::Nothing, _| async { "nothing that matters\n".repeat(120) });
+    let builder = scripted(Script::closure(|_, at| match at % 2 {
+        0 => ScriptedAnswer::calling("look", "{}"),
+        _ => ScriptedAnswer::text("Nothing."),
+    }));
+    let agent =
+        builder.0.tool(look).window_tokens(16_000).strategy(Truncation::default()).build().await.unwrap();
+    let session = agent.session().await.unwrap();
+    let mut pruned = None;
+    for at in 0..40 {
+        let (events, output) = super::whole_turn(&session, &format!("Look {at}.")).await;
+        output.unwrap();
+        pruned = pruned.or(events.into_iter().find(|event| matches!(event, SessionEvent::Pruned { .. })));
+    }
+    let Some(SessionEvent::Pruned { results, original_tokens, compressed_tokens, .. }) = pruned else {
+        panic!("nothing was pruned")
+    };
+    assert!(
+        results > 0 && compressed_tokens < original_tokens,
+        "{results} {original_tokens} {compressed_tokens}"
+    );
 }
 
 #[test]
