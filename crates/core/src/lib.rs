@@ -6,11 +6,14 @@
 //! Read in this order: [`message`] and [`event`] are the vocabulary; [`history`] folds events into what the
 //! model is shown; [`meter`] and [`budget`] say how full it is; [`plan`] decides what to do about it; [`run`]
 //! is the loop.
+//!
+//! A program that keeps its conversations itself needs one function: [`fit()`].
 
 pub mod budget;
 pub mod error;
 pub mod estimate;
 pub mod event;
+mod fit;
 pub mod history;
 pub mod ids;
 pub mod ledger;
@@ -31,3 +34,5 @@ pub mod survival;
 pub mod tool_schema;
 pub mod truncate;
 pub mod usage;
+
+pub use self::fit::{Fitted, Window, fit, fit_with};

@@ -1,5 +1,8 @@
 //! An agent: a model, its instructions, its tools, and the limits it works under.
 
+mod builder;
+mod window;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +17,7 @@ use longhaul_core::run::{
 };
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
+pub use self::builder::{AgentBuilder, BuildError};
 use crate::calibration::Calibrations;
 use crate::clock::now_ms;
 use crate::context::{FixedShare, ToolShare};
@@ -145,6 +149,11 @@ impl Rules {
 }
 
 impl Agent {
+    /// Returns a builder with defaults for everything but the model.
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::new()
+    }
+
     /// Returns the agent as a session that is opened now gets it: its counter begins with what earlier sessions have
     /// shown of the model, and does not change while the session is open.
     pub(crate) fn calibrated(self: &Arc<Self>) -> Arc<Self> {
@@ -317,9 +326,15 @@ impl Agent {
 
     fn rule(&self, spec: &ToolSpec) -> ToolRule {
         let rules = &self.rules;
-        let vouched = self.tools.get(&spec.name).is_none_or(|tool| tool.is_vouched_for());
-        let default =
-            if spec.read_only && vouched { Approval::Allow } else { rules.default_approval.clone() };
+        let tool = self.tools.get(&spec.name);
+        let vouched = tool.is_none_or(|tool| tool.is_vouched_for());
+        let default = match tool.and_then(|tool| tool.approval()) {
+            // The agent says whether there is anybody to be asked.
+            Some(Approval::Ask) => rules.default_approval.clone(),
+            Some(approval) => approval,
+            None if spec.read_only && vouched => Approval::Allow,
+            None => rules.default_approval.clone(),
+        };
         ToolRule {
             read_only: spec.read_only,
             poll: spec.poll,

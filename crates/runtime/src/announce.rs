@@ -15,6 +15,7 @@ use longhaul_core::survival::Survival;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::payload::call_arguments;
 use self::payload::payloads;
 pub use self::payload::{metadata_fields, token_usage};
 use crate::clock::now_ms;

@@ -18,12 +18,15 @@ mod tool;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, EditId, QueueId, SessionId};
+use longhaul_core::message::ToolCall;
 use longhaul_core::run::{
     AppendId, CompactionOutcome, Effect, Failure, Input, Notice, Run, ServerWait, Settings, Status, Timer,
 };
@@ -42,9 +45,12 @@ pub(crate) use self::media::Pictures;
 pub(crate) use self::orders::OrderChange;
 pub(crate) use self::seat::Seat;
 use crate::agent::Agent;
-use crate::announce::{Announcement, Around, Before, is_compaction, of_event, of_notice, run_around};
+use crate::announce::{
+    Announcement, Around, Before, call_arguments, is_compaction, of_event, of_notice, run_around,
+};
 use crate::clock::now_ms;
 use crate::feed::Feed;
+use crate::hooks::{ApprovalDecision, ApprovalRequest};
 use crate::recall::SharedIndex;
 use crate::session::Settled;
 use crate::session::slots::Slot;
@@ -348,7 +354,7 @@ impl Driver {
             Effect::StopModel => self.model_stop.cancel(),
             Effect::RunTool { call, limit } => self.run_tool(call, limit),
             Effect::StopTools => self.tools_stop.cancel(),
-            Effect::AskApproval { approval_id, .. } => self.await_approval(approval_id),
+            Effect::AskApproval { approval_id, call } => self.await_approval(approval_id, &call),
             Effect::StartTimer { timer, after_ms } => self.start_timer(timer, after_ms),
             Effect::StopTimer { timer } => self.stop_timer(timer),
             Effect::Notice(notice) => {
@@ -472,22 +478,57 @@ impl Driver {
         }
     }
 
-    /// The question has been announced; if nobody answers in time the answer is no.
-    fn await_approval(&mut self, approval_id: ApprovalId) {
+    /// The question has been announced, and the program's own handler is asked. If nobody answers in time the answer is no.
+    fn await_approval(&mut self, approval_id: ApprovalId, call: &ToolCall) {
         let inbox = self.shared.inbox.clone();
         let timeout = self.agent.rules.approval_timeout;
+        let deciding = self.decide_approval(&approval_id, call);
         let id = approval_id.clone();
         let handle = self.tasks.spawn(async move {
-            match timeout {
-                Some(time) => tokio::time::sleep(time).await,
-                None => std::future::pending().await,
-            }
-            let reason = Some("nobody answered in time".to_owned());
+            let time_is_up = async {
+                match timeout {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let decision = tokio::select! {
+                decision = deciding => decision,
+                () = time_is_up => ApprovalDecision::deny("nobody answered in time"),
+            };
+            let (allowed, reason) = match decision {
+                ApprovalDecision::Allow => (true, None),
+                ApprovalDecision::Deny { reason } => (false, Some(reason)),
+            };
             let (reply, _) = oneshot::channel();
-            let decide = Command::Decide { approval_id: id, allowed: false, reason, reply };
+            let decide = Command::Decide { approval_id: id, allowed, reason, reply };
             let _ = inbox.send(Message::Command(decide));
         });
         self.approvals.insert(approval_id, handle);
+    }
+
+    /// The word of the program's handler; never comes if there is none.
+    fn decide_approval(
+        &self,
+        approval_id: &ApprovalId,
+        call: &ToolCall,
+    ) -> impl Future<Output = ApprovalDecision> + Send + 'static {
+        let handler = self.agent.hooks.approval_handler().cloned();
+        let request = ApprovalRequest {
+            session_id: self.shared.session_id.clone(),
+            approval_id: approval_id.clone(),
+            call_id: call.call_id.clone(),
+            tool_name: call.name.clone(),
+            arguments: call_arguments(call),
+            arguments_text: call.arguments.clone(),
+        };
+        async move {
+            let Some(handler) = handler else { return std::future::pending().await };
+            let deciding = AssertUnwindSafe(async { handler.decide(request).await }).catch_unwind();
+            deciding.await.unwrap_or_else(|_| {
+                tracing::error!("the approval handler panicked; the call is denied");
+                ApprovalDecision::deny("the approval handler failed")
+            })
+        }
     }
 }
 

@@ -22,10 +22,12 @@
 //! # }
 //! ```
 
+mod approval;
 mod ask;
 mod closure;
 mod command;
 mod http;
+mod pre_compact;
 #[cfg(test)]
 mod tests;
 
@@ -37,17 +39,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use longhaul_core::ids::SessionId;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use self::approval::{ApprovalDecision, ApprovalHandler, ApprovalRequest};
 use self::ask::{Answer, Ask};
 pub use self::ask::{
-    PostToolUseAnswer, PostToolUseAsk, PreCompactAnswer, PreCompactAsk, PreCompactTrigger, PreToolUseAnswer,
-    PreToolUseAsk, ToolDecision, UserPromptSubmitAnswer, UserPromptSubmitAsk, WhatGoes,
+    PostToolUseAnswer, PostToolUseAsk, PreCompactAnswer, PreCompactRequest, PreCompactTrigger,
+    PreToolUseAnswer, PreToolUseAsk, ToolDecision, UserPromptSubmitAnswer, UserPromptSubmitAsk, WhatGoes,
 };
 pub use self::closure::ClosureHook;
 pub use self::command::CommandHook;
 pub use self::http::HttpHook;
+use self::pre_compact::PreCompactClosure;
+pub use self::pre_compact::PreCompactDecision;
 
 /// How long a hook may take unless somebody says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -126,9 +132,14 @@ pub enum HookError {
     Failed(String),
 }
 
-/// The hooks of an agent: at most one for each event.
+/// The hooks of an agent: at most one for each event, and at most one handler of approvals.
 #[derive(Clone, Default)]
-pub struct Hooks(BTreeMap<HookEvent, Slot>);
+pub struct Hooks {
+    slots: BTreeMap<HookEvent, Slot>,
+    /// The program's own PreCompact hook, and its deadline.
+    pre_compact: Option<(PreCompactClosure, Duration)>,
+    approval_handler: Option<Arc<dyn ApprovalHandler>>,
+}
 
 #[derive(Clone)]
 struct Slot {
@@ -145,23 +156,71 @@ impl Hooks {
     /// The same with that hook for that event, in the place of any other. It has `deadline` to answer.
     #[must_use]
     pub fn with(mut self, event: HookEvent, hook: Arc<dyn Hook>, deadline: Duration) -> Self {
-        self.0.insert(event, Slot { hook, deadline });
+        if event == HookEvent::PreCompact {
+            self.pre_compact = None;
+        }
+        self.slots.insert(event, Slot { hook, deadline });
         self
+    }
+
+    /// The same with a closure that decides about compactions, in the place of any other PreCompact hook. It has
+    /// `deadline` to decide and must not block. A closure that panics or is late is logged and ignored.
+    ///
+    /// ```
+    /// use longhaul::hooks::{DEADLINE, HookEvent, Hooks, PreCompactDecision};
+    ///
+    /// let hooks = Hooks::new().with_pre_compact(
+    ///     |request| async move {
+    ///         match request.what_goes.messages {
+    ///             0..10 => PreCompactDecision::cancel("too little would go"),
+    ///             _ => PreCompactDecision::Proceed,
+    ///         }
+    ///     },
+    ///     DEADLINE,
+    /// );
+    /// assert!(hooks.has(HookEvent::PreCompact));
+    /// ```
+    #[must_use]
+    pub fn with_pre_compact<F, A>(mut self, decide: F, deadline: Duration) -> Self
+    where
+        F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = PreCompactDecision> + Send + 'static,
+    {
+        self.slots.remove(&HookEvent::PreCompact);
+        self.pre_compact = Some((PreCompactClosure::new(decide), deadline));
+        self
+    }
+
+    /// The same with a handler that decides about tool calls that need approval. People can decide, too: the first
+    /// decision counts.
+    #[must_use]
+    pub fn with_approval_handler(mut self, handler: Arc<dyn ApprovalHandler>) -> Self {
+        self.approval_handler = Some(handler);
+        self
+    }
+
+    /// Returns the handler of approvals, if there is one.
+    pub fn approval_handler(&self) -> Option<&Arc<dyn ApprovalHandler>> {
+        self.approval_handler.as_ref()
     }
 
     /// Returns whether anybody is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
-        self.0.contains_key(&event)
+        self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
     }
 
     /// How long a PreCompact hook may take, if there is one.
     pub fn pre_compact_deadline(&self) -> Option<Duration> {
-        self.0.get(&HookEvent::PreCompact).map(|slot| slot.deadline)
+        let closure = self.pre_compact.as_ref().map(|(_, deadline)| *deadline);
+        closure.or_else(|| self.slots.get(&HookEvent::PreCompact).map(|slot| slot.deadline))
     }
 
     /// Asks before a compaction. `None` without a hook or an answer.
-    pub async fn pre_compact(&self, ask: PreCompactAsk) -> Option<PreCompactAnswer> {
-        self.ask(ask).await
+    pub async fn pre_compact(&self, ask: PreCompactRequest) -> Option<PreCompactAnswer> {
+        let Some((closure, deadline)) = &self.pre_compact else { return self.ask(ask).await };
+        let session_id = ask.session_id.clone();
+        let decided = within(*deadline, async { Ok(closure.decide(ask).await) }).await;
+        heeded(HookEvent::PreCompact, &session_id, decided.map(PreCompactAnswer::from))
     }
 
     /// Asks before a tool runs. `None` without a hook or an answer.
@@ -180,34 +239,25 @@ impl Hooks {
     }
 
     async fn ask<Q: Ask>(&self, ask: Q) -> Option<Q::Answer> {
-        let slot = self.0.get(&Q::EVENT)?;
-        let session = ask.session_id().as_str();
-        match slot.answer(&ask).await {
-            Ok(answer) => Some(answer),
-            Err(error) => {
-                let hook = Q::EVENT.as_str();
-                tracing::warn!(hook, session, %error, "a hook is ignored");
-                None
-            }
-        }
+        let slot = self.slots.get(&Q::EVENT)?;
+        heeded(Q::EVENT, ask.session_id(), slot.answer(&ask).await)
     }
 }
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.0.iter().map(|(event, slot)| (event.as_str(), slot.deadline))).finish()
+        let closure = self.pre_compact.iter().map(|(_, deadline)| (HookEvent::PreCompact, *deadline));
+        let slots = self.slots.iter().map(|(event, slot)| (*event, slot.deadline));
+        f.debug_map()
+            .entries(slots.chain(closure).map(|(event, deadline)| (event.as_str(), deadline)))
+            .finish()
     }
 }
 
 impl Slot {
     async fn answer<Q: Ask>(&self, ask: &Q) -> Result<Q::Answer, HookError> {
         let asked = self.object(ask)?;
-        // A closure may panic before there is a future, and after.
-        let answering = AssertUnwindSafe(async { self.hook.answer(Q::EVENT, asked).await }).catch_unwind();
-        match tokio::time::timeout(self.deadline, answering).await {
-            Ok(answered) => typed(answered.map_err(|_| HookError::Panicked)??),
-            Err(_) => Err(HookError::Late(self.deadline)),
-        }
+        typed(within(self.deadline, async { self.hook.answer(Q::EVENT, asked).await }).await?)
     }
 
     /// The ask with the event's name before it.
@@ -222,6 +272,25 @@ impl Slot {
         }
         Ok(Value::Object(object))
     }
+}
+
+/// An answer, unless it is late or somebody else's code panics. A closure may panic before there is a future, and after.
+async fn within<T>(
+    deadline: Duration,
+    answering: impl Future<Output = Result<T, HookError>>,
+) -> Result<T, HookError> {
+    match tokio::time::timeout(deadline, AssertUnwindSafe(answering).catch_unwind()).await {
+        Ok(answered) => answered.map_err(|_| HookError::Panicked)?,
+        Err(_) => Err(HookError::Late(deadline)),
+    }
+}
+
+/// The answer, or a line in the log in its place.
+fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookError>) -> Option<A> {
+    let ignored = |error: &HookError| {
+        tracing::warn!(hook = event.as_str(), session = session_id.as_str(), %error, "a hook is ignored");
+    };
+    answered.inspect_err(ignored).ok()
 }
 
 /// The answer as this event knows it. Fields that no answer has are passed over: their number is logged, as one

@@ -1,22 +1,151 @@
 //! Longhaul as a library: agents whose conversations never run out of room and never lose anything.
 //!
-//! A [`session::Runtime`] is one agent over one store; a [`session::Session`] is one conversation of it. Send
-//! it messages, watch its announcements, cancel it, undo its compactions:
+//! A chat whose answer is printed while it comes:
+//!
+//! ```no_run
+//! use longhaul::prelude::*;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let agent = Agent::builder().openai_compatible("http://localhost:1234/v1", "qwen3-8b").build().await?;
+//!     let session = agent.session().await?;
+//!     let mut turn = session.turn("Why is the sky blue?").await?;
+//!     while let Some(event) = turn.next().await {
+//!         if let SessionEvent::TextDelta { text, .. } = event? {
+//!             print!("{text}");
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Agent::builder`] takes a model and has defaults for everything else. [`AgentBuilder::build`] gives a [`Runtime`]: the
+//! agent, its store and its open sessions. A [`Session`] is one conversation. [`Session::turn`] sends a message and
+//! returns the [`Turn`], a stream of [`SessionEvent`]s; [`Turn::finish`] returns the final answer and the usage. When
+//! the runtime is dropped its sessions stop; what was said is in the store.
+//!
+//! The same without printing:
 //!
 //! ```
-//! use longhaul::testing;
-//!
+//! # use longhaul::prelude::*;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (runtime, _folder) = testing::runtime_that_says("Hello!")?;
-//! let session = runtime.create(None).await?;
-//! let settled = session.ask("Hi").await?;
-//! assert_eq!(settled.end, Some(longhaul_core::event::RunEnd::Stop));
-//! assert_eq!(session.look(|run| run.history().view().len()).await?, 2);
+//! let model = Scripted::new(Script::always("Because of Rayleigh scattering."));
+//! let agent = Agent::builder().provider(model).system("Be brief.").build().await?;
+//! let output = agent.session().await?.turn("Why is the sky blue?").await?.finish().await?;
+//! assert_eq!(output.text, "Because of Rayleigh scattering.");
 //! # Ok(()) }
 //! ```
 //!
-//! The library prints nothing, reads no environment and no home folder; everything is handed in.
+//! [`Scripted`](providers::scripted::Scripted) is a model that follows a script: for tests, and for the examples below.
+//!
+//! # A tool
+//!
+//! A tool is an async closure. The schema of its arguments is derived from their type ([`tool_fn`](tools::tool_fn)):
+//!
+//! ```
+//! # use longhaul::prelude::*;
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct City {
+//!     name: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = Scripted::new(Script::turns([
+//! #     ScriptedAnswer::calling("weather", r#"{"name":"Bern"}"#),
+//! #     ScriptedAnswer::text("It is sunny."),
+//! # ]));
+//! let weather = tool_fn("weather", "Tells the weather of a city", |city: City, _context| async move {
+//!     format!("It is sunny in {}.", city.name)
+//! });
+//! let agent = Agent::builder().provider(model).tool(weather).build().await?;
+//! # let output = agent.session().await?.turn("What is the weather in Bern?").await?.finish().await?;
+//! # assert_eq!((output.text.as_str(), output.steps), ("It is sunny.", 2));
+//! # Ok(()) }
+//! ```
+//!
+//! Tools that change something may need approval: [`FunctionTool::with_approval`](tools::FunctionTool::with_approval),
+//! decided by [`AgentBuilder::on_approval`]. Without a handler such calls are denied, so that nothing waits for ever.
+//!
+//! # A hook
+//!
+//! A closure decides about each compaction before it begins ([`PreCompactDecision`](hooks::PreCompactDecision)):
+//!
+//! ```
+//! # use longhaul::prelude::*;
+//! # async fn example(builder: AgentBuilder) -> Result<(), BuildError> {
+//! let agent = builder
+//!     .on_pre_compact(|request| async move {
+//!         match request.what_goes.messages {
+//!             0..10 => PreCompactDecision::cancel("too little would go"),
+//!             _ => PreCompactDecision::instruct("Keep every number."),
+//!         }
+//!     })
+//!     .build()
+//!     .await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # A strategy
+//!
+//! A [`Strategy`](core::strategy::Strategy) chooses which messages make room, and when. The planner keeps tool calls with
+//! their results and the newest message, and checks that the request becomes smaller:
+//!
+//! ```
+//! use longhaul::prelude::*;
+//!
+//! /// Keeps the newest two turns.
+//! struct NewestTurns;
+//!
+//! impl Strategy for NewestTurns {
+//!     fn name(&self) -> &str {
+//!         "newest-turns"
+//!     }
+//!     fn trigger(&self) -> Trigger {
+//!         Trigger::Share(0.7)
+//!     }
+//!     fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+//!         let cut = scene.turn_start(2);
+//!         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+//!     }
+//! }
+//!
+//! let builder = Agent::builder().strategy(NewestTurns);
+//! ```
+//!
+//! # A token counter
+//!
+//! ```
+//! use longhaul::prelude::*;
+//!
+//! let words = counter_fn("words", |text| text.split_whitespace().count() as u64);
+//! let builder = Agent::builder().token_counter(words.exact());
+//! ```
+//!
+//! # Only the planner
+//!
+//! A program that keeps its conversations itself needs neither a session nor a store: [`core::fit()`] is a pure function.
+//!
+//! ```
+//! use longhaul::core::{Window, fit};
+//! use longhaul::prelude::*;
+//!
+//! let messages = vec![Message::user("m1", vec![Part::text("Hi")])];
+//! let fitted = fit(&messages, &Window::tokens(16_000))?;
+//! assert_eq!(fitted.messages, messages);
+//! # Ok::<(), longhaul::core::plan::Misfit>(())
+//! ```
+//!
+//! # Names
+//!
+//! [`prelude`] has the names of all examples. [`core`], [`providers`] and [`store`] are the crates below this one.
+//!
+//! The library prints nothing, reads no variable of the environment and no home folder; everything is handed in. The
+//! builder alone chooses a place itself: the system's folder for temporary files.
 
 pub mod agent;
 pub mod agents;
@@ -26,6 +155,7 @@ pub mod clock;
 pub mod compaction;
 pub mod config;
 pub mod context;
+pub mod counter;
 mod driver;
 pub mod export;
 pub mod feed;
@@ -33,12 +163,23 @@ pub mod hooks;
 pub mod import;
 pub mod mcp;
 pub mod picture;
+pub mod prelude;
 mod reach;
 pub mod recall;
 pub mod sandbox;
 pub mod session;
+pub mod session_event;
 pub mod settings;
 pub mod telemetry;
 pub mod testing;
 pub mod tools;
 pub mod workspace;
+
+pub use longhaul_core as core;
+pub use longhaul_providers as providers;
+pub use longhaul_store as store;
+pub use schemars;
+
+pub use self::agent::{Agent, AgentBuilder, BuildError};
+pub use self::session::{Runtime, Session, SessionError, Turn, TurnError, TurnOutput};
+pub use self::session_event::SessionEvent;

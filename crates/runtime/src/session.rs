@@ -11,6 +11,7 @@ mod steering;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -35,6 +36,7 @@ pub use self::new_message::NewMessage;
 pub use self::orders::PinnedOrder;
 pub use self::runtime::{IDLE, Runtime};
 pub use self::steering::{SettingsError, Switched};
+pub use self::turn::{Turn, TurnError, TurnOutput};
 use crate::announce::{self, Announcement};
 use crate::clock::now_ms;
 use crate::compaction::Preview;

@@ -10,6 +10,7 @@ mod brief;
 mod capture;
 pub mod edit;
 mod encoding;
+mod function;
 pub mod glob;
 pub mod grep;
 mod ignored;
@@ -26,9 +27,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::{RawJson, ToolSpec};
+use longhaul_core::run::Approval;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use self::function::{FunctionTool, IntoToolOutput, tool_fn, tool_fn_with_schema};
 use crate::sandbox::Sandbox;
 use crate::workspace::{Workspace, WorkspaceError};
 
@@ -55,6 +58,13 @@ pub trait Tool: Send + Sync {
     /// approval. A tool that passes on what somebody else's program says of itself answers `false`.
     fn is_vouched_for(&self) -> bool {
         true
+    }
+
+    /// Returns whether a call may run where no rule of the agent names the tool. [`Approval::Ask`] means what
+    /// [`Rules::default_approval`](crate::agent::Rules::default_approval) says; `None` means the same for a tool that
+    /// changes something, and [`Approval::Allow`] for one that only reads.
+    fn approval(&self) -> Option<Approval> {
+        None
     }
 
     /// Ends in good order what it keeps running between calls. Dropping the tool ends it, too, at once.

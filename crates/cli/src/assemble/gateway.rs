@@ -9,7 +9,7 @@ use longhaul::config::{
     Config, FirstByteTimeout, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,
     ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
 };
-use longhaul::hooks::{HookEvent, Hooks, PreCompactAsk};
+use longhaul::hooks::{HookEvent, Hooks, PreCompactRequest};
 use longhaul_core::message::Origin;
 use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
@@ -94,7 +94,7 @@ struct SessionHooks(Hooks);
 #[async_trait]
 impl PreCompactHook for SessionHooks {
     async fn answer(&self, conversation: &str, ask: PreCompact) -> Option<PreCompactAnswer> {
-        let answer = self.0.pre_compact(PreCompactAsk::new(conversation.into(), ask)).await;
+        let answer = self.0.pre_compact(PreCompactRequest::new(conversation.into(), ask)).await;
         answer.map(PreCompactAnswer::from)
     }
 }

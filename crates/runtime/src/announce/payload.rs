@@ -75,7 +75,7 @@ pub(super) fn payloads(
             });
             if let Some(call) = call {
                 asked["toolName"] = json!(call.name);
-                asked["args"] = arguments(call);
+                asked["args"] = call_arguments(call);
                 asked["argsText"] = json!(call.arguments);
             }
             vec![("tool:approval-request", asked)]
@@ -174,13 +174,13 @@ fn source_of_note(message: &Message) -> &'static str {
 
 fn tool_call(call: &ToolCall, step_id: &str) -> Value {
     json!({
-        "toolName": call.name, "args": arguments(call), "argsText": call.arguments, "callId": call.call_id,
+        "toolName": call.name, "args": call_arguments(call), "argsText": call.arguments, "callId": call.call_id,
         "stepId": step_id,
     })
 }
 
 /// The arguments of a call as JSON: an empty object if the model wrote none, and `null` if what it wrote is no JSON.
-fn arguments(call: &ToolCall) -> Value {
+pub(crate) fn call_arguments(call: &ToolCall) -> Value {
     match call.arguments.trim() {
         "" => json!({}),
         text => serde_json::from_str(text).unwrap_or(Value::Null),

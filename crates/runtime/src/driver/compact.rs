@@ -3,13 +3,13 @@
 use longhaul_core::run::{Input, PreCompact, PreCompactAnswer};
 
 use super::Driver;
-use crate::hooks::PreCompactAsk;
+use crate::hooks::PreCompactRequest;
 
 impl Driver {
     pub(super) fn ask_pre_compact(&mut self, task: u64, ask: PreCompact) {
         let hooks = self.agent.hooks.clone();
         let inbox = self.shared.inbox.clone();
-        let ask = PreCompactAsk::new(self.shared.session_id.clone(), ask);
+        let ask = PreCompactRequest::new(self.shared.session_id.clone(), ask);
         self.tasks.spawn(async move {
             let answer = hooks.pre_compact(ask).await.map(PreCompactAnswer::from);
             let _ = inbox.send(Input::PreCompactAnswered { task, answer }.into());

@@ -40,7 +40,7 @@ macro_rules! asks {
 }
 
 asks! {
-    PreCompactAsk => PreCompact, PreCompactAnswer, &["cancel", "reason", "customInstructions", "customSummary"];
+    PreCompactRequest => PreCompact, PreCompactAnswer, &["cancel", "reason", "customInstructions", "customSummary"];
     PreToolUseAsk => PreToolUse, PreToolUseAnswer, &["decision", "reason", "args"];
     PostToolUseAsk => PostToolUse, PostToolUseAnswer, &["addedContext"];
     UserPromptSubmitAsk => UserPromptSubmit, UserPromptSubmitAnswer, &["block", "reason", "addedContext"];
@@ -49,7 +49,7 @@ asks! {
 /// A compaction is about to begin. As JSON it also has `hook` and `deadlineMs`, the time for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PreCompactAsk {
+pub struct PreCompactRequest {
     /// The session.
     pub session_id: SessionId,
     /// Who wants it.
@@ -69,7 +69,7 @@ pub struct PreCompactAsk {
     pub custom_instructions: Option<String>,
 }
 
-impl PreCompactAsk {
+impl PreCompactRequest {
     /// Describes a compaction of the session, or of a conversation of the gateway, that `session_id` names.
     pub fn new(session_id: SessionId, ask: PreCompact) -> Self {
         let reason = serde_json::to_value(ask.reason).ok();

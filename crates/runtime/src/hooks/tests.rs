@@ -28,8 +28,8 @@ fn everywhere(hook: Arc<dyn Hook>, deadline: Duration) -> Hooks {
     EVENTS.into_iter().fold(Hooks::new(), |hooks, event| hooks.with(event, Arc::clone(&hook), deadline))
 }
 
-fn before_compaction() -> PreCompactAsk {
-    PreCompactAsk {
+fn before_compaction() -> PreCompactRequest {
+    PreCompactRequest {
         session_id: "s-1".into(),
         trigger: PreCompactTrigger::Auto,
         reason: "over the trigger".to_owned(),
@@ -430,4 +430,28 @@ async fn the_log_names_the_hook_and_holds_nothing_of_what_was_said() {
     assert_eq!(told, expected);
     let shown = format!("{:?} {:?}", HttpHook::new(&url), place.hooks("echo s3cret"));
     assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_typed_closure_takes_the_place_of_another_hook_and_gives_it_up() {
+    let json = || Arc::new(ClosureHook::new(|_| ready(Ok(json!({ "reason": "JSON" })))));
+    let typed = |_: PreCompactRequest| ready(PreCompactDecision::cancel("typed"));
+    let reason =
+        async |hooks: &Hooks| hooks.pre_compact(before_compaction()).await.and_then(|answer| answer.reason);
+
+    let hooks = everywhere(json(), PATIENCE).with_pre_compact(typed, Duration::from_secs(3));
+    assert_eq!(reason(&hooks).await.as_deref(), Some("typed"));
+    assert_eq!(hooks.pre_compact_deadline(), Some(Duration::from_secs(3)));
+    assert_eq!(hooks.pre_tool_use(before_tool()).await.unwrap().reason.as_deref(), Some("JSON"));
+
+    let hooks = hooks.with(HookEvent::PreCompact, json(), PATIENCE);
+    assert_eq!(reason(&hooks).await.as_deref(), Some("JSON"));
+    assert_eq!(hooks.pre_compact_deadline(), Some(PATIENCE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_typed_closure_that_is_late_is_ignored() {
+    let hooks = Hooks::new().with_pre_compact(|_| std::future::pending(), DEADLINE);
+    assert!(hooks.has(HookEvent::PreCompact));
+    assert_eq!(hooks.pre_compact(before_compaction()).await, None);
 }

@@ -111,6 +111,14 @@ impl Runtime {
         &self.house.blobs
     }
 
+    /// Creates a session without a title and opens it.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub async fn session(&self) -> Result<Session, SessionError> {
+        self.create(None).await
+    }
+
     /// Creates a session and opens it.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod counting;
 mod doubt;
 mod eviction;
 mod hooks;
+mod library;
 mod mcp;
 mod media;
 mod meter;

@@ -1,0 +1,403 @@
+//! A builder that makes an agent in a few lines.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_core::budget::Trigger;
+use longhaul_core::estimate::{CountKind, Counter, Family, TextCounter};
+use longhaul_core::plan::{Policy, Prices};
+use longhaul_core::run::{Approval, Counting};
+use longhaul_core::strategy::{Adaptive, Strategy};
+use longhaul_providers::connect::{Kind, connect};
+use longhaul_providers::http::Secret;
+use longhaul_providers::{Endpoint, Provider, ProviderError, SharedProvider, known};
+use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_wire::catalog;
+
+use super::window::DeclaredWindow;
+use super::{Agent, Rules};
+use crate::calibration::Calibrations;
+use crate::hooks::{ApprovalHandler, DEADLINE, Hooks, PreCompactDecision, PreCompactRequest};
+use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
+use crate::session::Runtime;
+use crate::telemetry::Telemetry;
+use crate::tools::{DuplicateTool, Tool, ToolLimits, ToolSet};
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// What the in-memory store keeps of pictures, files and long outputs, in bytes.
+const MAX_BLOB_BYTES: u64 = 256 << 20;
+
+/// How long a model server that cannot be reached is asked again, unless the builder is told otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The reason that the model is given for a tool call that needs approval and cannot get it.
+const NOBODY_APPROVES: &str = "this program approves no tool calls; do it without this tool";
+
+/// Builds an agent. Only a model is needed:
+///
+/// ```no_run
+/// use longhaul::prelude::*;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder().openai_compatible("http://localhost:1234/v1", "qwen3-8b").build().await?;
+/// let session = agent.session().await?;
+/// println!("{}", session.turn("Hello!").await?.finish().await?.text);
+/// # Ok(()) }
+/// ```
+///
+/// | without | the agent has |
+/// |---|---|
+/// | [`store`](Self::store) | sessions in memory |
+/// | [`workspace`](Self::workspace) | no files, no commands and no built-in tools but those for its own memory (`recall`, `pin`) |
+/// | [`on_approval`](Self::on_approval) | tool calls that need approval are denied |
+/// | [`strategy`](Self::strategy) | [`Adaptive`] |
+/// | [`token_counter`](Self::token_counter) | an estimate that the server's reports correct |
+/// | [`patience`](Self::patience) | one minute for a server that cannot be reached |
+#[must_use = "a builder does nothing until it is built"]
+pub struct AgentBuilder {
+    model: Option<Model>,
+    api_key: Option<Secret>,
+    window_tokens: Option<u64>,
+    system: String,
+    tools: Vec<Arc<dyn Tool>>,
+    strategy: Arc<dyn Strategy>,
+    trigger: Option<Trigger>,
+    counter: Option<Arc<dyn TextCounter>>,
+    hooks: Hooks,
+    store: Option<(SharedStore, Blobs)>,
+    workspace: Option<PathBuf>,
+    scratch: Option<PathBuf>,
+    patience: Duration,
+}
+
+/// Where the model is.
+enum Model {
+    Server { kind: Kind, url: String, name: String },
+    Provider(SharedProvider),
+}
+
+/// Why an agent could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No model was named.
+    #[error(
+        "the agent has no model: call `openai_compatible`, `anthropic`, `gemini`, `ollama` or `provider`"
+    )]
+    NoModel,
+    /// The model's server cannot be used: its URL is wrong, or TLS cannot be set up.
+    #[error("the model's server cannot be used: {0}")]
+    Provider(#[from] ProviderError),
+    /// Two tools have one name, or a tool has the name of a built-in one.
+    #[error(transparent)]
+    Tool(#[from] DuplicateTool),
+    /// The workspace is no folder that can be opened.
+    #[error("the workspace cannot be used: {0}")]
+    Workspace(#[from] WorkspaceError),
+    /// The private folder for temporary files cannot be made.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+}
+
+impl AgentBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            model: None,
+            api_key: None,
+            window_tokens: None,
+            system: String::new(),
+            tools: Vec::new(),
+            strategy: Arc::new(Adaptive::default()),
+            trigger: None,
+            counter: None,
+            hooks: Hooks::new(),
+            store: None,
+            workspace: None,
+            scratch: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Sets the model: one behind a server that speaks Chat Completions, for example `http://localhost:1234/v1`. LM Studio,
+    /// llama.cpp, vLLM and others are recognized by what they answer. A server that wants a key gets the one of
+    /// [`api_key`](Self::api_key).
+    pub fn openai_compatible(self, url: impl Into<String>, model: impl Into<String>) -> Self {
+        self.server(Kind::OpenAiCompatible, url, model)
+    }
+
+    /// Sets the model: one of Anthropic's, over the Messages API, with that key.
+    pub fn anthropic(self, key: impl Into<String>, model: impl Into<String>) -> Self {
+        self.server(Kind::Anthropic, Kind::Anthropic.base_url(), model).api_key(key)
+    }
+
+    /// Sets the model: one of Google's, over the Gemini API, with that key.
+    pub fn gemini(self, key: impl Into<String>, model: impl Into<String>) -> Self {
+        self.server(Kind::Gemini, Kind::Gemini.base_url(), model).api_key(key)
+    }
+
+    /// Sets the model: one behind an Ollama server, for example `http://localhost:11434`.
+    pub fn ollama(self, url: impl Into<String>, model: impl Into<String>) -> Self {
+        self.server(Kind::Ollama, url, model)
+    }
+
+    fn server(mut self, kind: Kind, url: impl Into<String>, model: impl Into<String>) -> Self {
+        self.model = Some(Model::Server { kind, url: url.into(), name: model.into() });
+        self
+    }
+
+    /// Sets the model: one behind a [`Provider`] of the program's own.
+    pub fn provider(self, provider: impl Provider + 'static) -> Self {
+        self.shared_provider(Arc::new(provider))
+    }
+
+    /// Sets the model: one behind a [`Provider`] that the program shares with other code.
+    pub fn shared_provider(mut self, provider: SharedProvider) -> Self {
+        self.model = Some(Model::Provider(provider));
+        self
+    }
+
+    /// Sets the key that the model's server is sent. A [`provider`](Self::provider) of the program's own is not given it.
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.api_key = Some(Secret::new(key));
+        self
+    }
+
+    /// Sets the model's context window, in tokens. Without it the server is asked, then the catalogue of known models.
+    pub fn window_tokens(mut self, tokens: u64) -> Self {
+        self.window_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the system prompt. There is none by default.
+    pub fn system(mut self, prompt: impl Into<String>) -> Self {
+        self.system = prompt.into();
+        self
+    }
+
+    /// Adds a tool: one of [`tool_fn`](crate::tools::tool_fn), or any [`Tool`].
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools, in that order.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Sets how old messages make room: one of [`strategy`](longhaul_core::strategy), or the program's own.
+    pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Self {
+        self.strategy = Arc::new(strategy);
+        self
+    }
+
+    /// Sets when the strategy acts. Without it the strategy says when.
+    pub fn trigger(mut self, trigger: Trigger) -> Self {
+        self.trigger = Some(trigger);
+        self
+    }
+
+    /// Sets a closure that decides about each compaction before it begins. It has [`DEADLINE`] to decide; one that panics
+    /// or is late is logged and ignored.
+    pub fn on_pre_compact<F, A>(mut self, decide: F) -> Self
+    where
+        F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = PreCompactDecision> + Send + 'static,
+    {
+        self.hooks = self.hooks.with_pre_compact(decide, DEADLINE);
+        self
+    }
+
+    /// Sets who decides about tool calls that need approval: an async closure from
+    /// [`ApprovalRequest`](crate::hooks::ApprovalRequest) to [`ApprovalDecision`](crate::hooks::ApprovalDecision), or any
+    /// [`ApprovalHandler`]. Built-in tools that change something need approval, and tools that say so.
+    pub fn on_approval(mut self, handler: impl ApprovalHandler + 'static) -> Self {
+        self.hooks = self.hooks.with_approval_handler(Arc::new(handler));
+        self
+    }
+
+    /// Sets what counts tokens: a [`counter_fn`](crate::counter::counter_fn), or any [`TextCounter`].
+    pub fn token_counter(mut self, counter: impl TextCounter + 'static) -> Self {
+        self.counter = Some(Arc::new(counter));
+        self
+    }
+
+    /// Sets where sessions are kept, and where their pictures, files and long outputs are. Both should outlive the process,
+    /// or neither.
+    pub fn store(mut self, store: SharedStore, blobs: Blobs) -> Self {
+        self.store = Some((store, blobs));
+        self
+    }
+
+    /// Sets the folder that the agent works in, and gives it the built-in tools: `read`, `bash`, `edit`, `write`, `grep`,
+    /// `glob` and `ls`. Commands are confined to the folder as far as the system can do that. Tools that change
+    /// something need [`on_approval`](Self::on_approval).
+    pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(folder.into());
+        self
+    }
+
+    /// Sets where the private folder for temporary files is made. Without it that is the system's folder for them.
+    pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(folder.into());
+        self
+    }
+
+    /// Sets how long a model server that cannot be reached is asked again before the turn fails.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Builds the agent and a runtime over its store, in which sessions are made. The model's server is asked for its
+    /// window; one that does not answer is no error.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub async fn build(mut self) -> Result<Runtime, BuildError> {
+        let in_memory =
+            || -> (SharedStore, Blobs) { (Arc::new(MemoryStore::new()), Blobs::in_memory(MAX_BLOB_BYTES)) };
+        let (store, blobs) = self.store.take().unwrap_or_else(in_memory);
+        Ok(Runtime::new(self.build_agent().await?, store, blobs))
+    }
+
+    /// Builds the agent alone, for a [`Runtime`] of several ([`Agents`](crate::agents::Agents)). A store that was set is
+    /// not used.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub async fn build_agent(self) -> Result<Agent, BuildError> {
+        let rules = self.rules();
+        let tools = self.tool_set()?;
+        let (workspace, sandbox) = self.place()?;
+        let provider = self.connect()?;
+        let limits = provider.limits().await;
+        let model = provider.origin().model;
+        let counter = match self.counter.clone() {
+            Some(counter) => Counter::new(counter),
+            None => Counter::estimated(Family::of(&model)),
+        };
+        let counter = counter.for_model(&model);
+        Ok(Agent {
+            system: self.system.clone(),
+            provider,
+            limits,
+            counting: self.counting(&counter),
+            counter,
+            calibrations: Arc::new(Calibrations::in_memory()),
+            tools,
+            workspace: Arc::new(workspace),
+            sandbox: Arc::new(sandbox),
+            tool_limits: ToolLimits::default(),
+            rules,
+            hooks: self.hooks,
+            telemetry: Telemetry::default(),
+        })
+    }
+
+    fn connect(&self) -> Result<SharedProvider, BuildError> {
+        match self.model.as_ref().ok_or(BuildError::NoModel)? {
+            Model::Provider(provider) => Ok(match self.window_tokens {
+                Some(tokens) => Arc::new(DeclaredWindow { provider: Arc::clone(provider), tokens }),
+                None => Arc::clone(provider),
+            }),
+            Model::Server { kind, url, name } => {
+                let mut endpoint = Endpoint::new(kind.as_str(), url, name);
+                endpoint.api_key.clone_from(&self.api_key);
+                endpoint.declared.window = self.window_tokens;
+                Ok(known::completed(connect(*kind, endpoint)?, url))
+            }
+        }
+    }
+
+    fn rules(&self) -> Rules {
+        let policy = Policy {
+            trigger: self.trigger,
+            prices: self.prices(),
+            ..Policy::new(Arc::clone(&self.strategy))
+        };
+        let mut rules = Rules::new(policy);
+        rules.retry.patience_ms = Some(u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX));
+        rules.default_approval = match self.hooks.approval_handler() {
+            Some(_) => Approval::Ask,
+            None => Approval::Deny(NOBODY_APPROVES.to_owned()),
+        };
+        rules
+    }
+
+    fn tool_set(&self) -> Result<ToolSet, DuplicateTool> {
+        let mut tools = if self.workspace.is_some() { ToolSet::builtin() } else { ToolSet::new() };
+        self.tools.iter().try_for_each(|tool| tools.add(Arc::clone(tool)))?;
+        Ok(tools)
+    }
+
+    /// The folder and what confines commands to it. Without a workspace no tool starts a command, and the folder is an
+    /// empty one that goes with the agent.
+    fn place(&self) -> Result<(Workspace, Sandbox), BuildError> {
+        let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        if let Some(folder) = &self.workspace {
+            let workspace = Workspace::new(folder, &[])?;
+            let sandbox = Sandbox::new(SandboxPolicy::new(workspace.root(), scratch))?;
+            return Ok((workspace, sandbox));
+        }
+        let policy = SandboxPolicy { confine: false, ..SandboxPolicy::new(&scratch, &scratch) };
+        let sandbox = Sandbox::new(policy)?;
+        Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
+    }
+
+    /// Anthropic and Google count requests for nothing: they are asked where there is no report to build on.
+    fn counting(&self, counter: &Counter) -> Counting {
+        match &self.model {
+            Some(Model::Server { kind: Kind::Anthropic | Kind::Gemini, .. })
+                if counter.kind() != CountKind::Exact =>
+            {
+                Counting::Unanchored
+            }
+            _ => Counting::Never,
+        }
+    }
+
+    /// The list prices of the model, where they hold: [`Adaptive`] acts when an edit pays.
+    fn prices(&self) -> Option<Prices> {
+        let Some(Model::Server { kind, url, name }) = &self.model else { return None };
+        let rates = catalog::prices(name, url)?.at(0);
+        Some(Prices {
+            input: rates.input,
+            cache_read: rates.cached.unwrap_or(rates.input),
+            cache_write: rates.write.unwrap_or(rates.input),
+            output: rates.output,
+            cache_life_ms: cache_life_ms(*kind),
+        })
+    }
+}
+
+/// How long a provider remembers a prefix that is not used, in milliseconds. Anthropic says 5 minutes, OpenAI 5 to 10, and
+/// Google minutes (their pages on prompt caching). A server of one's own keeps it as long as it has room; an hour is a
+/// guess.
+fn cache_life_ms(kind: Kind) -> u64 {
+    let minutes = match kind {
+        Kind::Anthropic => 5,
+        Kind::OpenAi | Kind::Gemini => 10,
+        Kind::OpenAiCompatible | Kind::Ollama => 60,
+    };
+    minutes * 60_000
+}
+
+/// Without the key.
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let model = match &self.model {
+            None => "none".to_owned(),
+            Some(Model::Server { kind, name, .. }) => format!("{name} ({})", kind.as_str()),
+            Some(Model::Provider(provider)) => provider.origin().model,
+        };
+        f.debug_struct("AgentBuilder")
+            .field("model", &model)
+            .field("strategy", &self.strategy.name())
+            .field("workspace", &self.workspace)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! A PreCompact hook of the program that uses this library: a closure with types in place of JSON.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::{PreCompactAnswer, PreCompactRequest};
+
+/// What a program decides about a compaction that is about to begin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PreCompactDecision {
+    /// The compaction goes on as it was planned.
+    #[default]
+    Proceed,
+    /// The compaction is not made. It is held off until the request does not fit the window any more; then messages are
+    /// left out without a summary.
+    Cancel {
+        /// Why not, for people.
+        reason: String,
+    },
+    /// The compaction goes on, and its summary follows these instructions in place of what a person said.
+    Instruct {
+        /// The instructions, in words for the model that writes the summary.
+        instructions: String,
+    },
+    /// The compaction goes on with this summary, and no model is asked for one.
+    Summarize {
+        /// The summary.
+        summary: String,
+    },
+}
+
+impl PreCompactDecision {
+    /// Returns a decision against the compaction, with a reason for people.
+    pub fn cancel(reason: impl Into<String>) -> Self {
+        Self::Cancel { reason: reason.into() }
+    }
+
+    /// Returns a decision for the compaction, with instructions for the summary.
+    pub fn instruct(instructions: impl Into<String>) -> Self {
+        Self::Instruct { instructions: instructions.into() }
+    }
+
+    /// Returns a decision for the compaction, with the summary itself.
+    pub fn summarize(summary: impl Into<String>) -> Self {
+        Self::Summarize { summary: summary.into() }
+    }
+}
+
+impl From<PreCompactDecision> for PreCompactAnswer {
+    fn from(decision: PreCompactDecision) -> Self {
+        match decision {
+            PreCompactDecision::Proceed => Self::default(),
+            PreCompactDecision::Cancel { reason } => {
+                Self { cancel: true, reason: Some(reason), ..Self::default() }
+            }
+            PreCompactDecision::Instruct { instructions } => {
+                Self { custom_instructions: Some(instructions), ..Self::default() }
+            }
+            PreCompactDecision::Summarize { summary } => {
+                Self { custom_summary: Some(summary), ..Self::default() }
+            }
+        }
+    }
+}
+
+type Decide = dyn Fn(PreCompactRequest) -> BoxFuture<'static, PreCompactDecision> + Send + Sync;
+
+/// A closure that decides about compactions.
+#[derive(Clone)]
+pub(super) struct PreCompactClosure(Arc<Decide>);
+
+impl PreCompactClosure {
+    pub(super) fn new<F, A>(decide: F) -> Self
+    where
+        F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = PreCompactDecision> + Send + 'static,
+    {
+        Self(Arc::new(move |request| Box::pin(decide(request))))
+    }
+
+    pub(super) async fn decide(&self, request: PreCompactRequest) -> PreCompactDecision {
+        (self.0)(request).await
+    }
+}
+
+impl fmt::Debug for PreCompactClosure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PreCompactClosure")
+    }
+}

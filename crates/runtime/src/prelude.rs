@@ -1,0 +1,18 @@
+//! Everything that a program with an agent usually names: `use longhaul::prelude::*;`.
+
+pub use longhaul_core::budget::Trigger;
+pub use longhaul_core::estimate::TextCounter;
+pub use longhaul_core::event::RunEnd;
+pub use longhaul_core::message::{Message, Part, Role};
+pub use longhaul_core::plan::Scene;
+pub use longhaul_core::strategy::{Choice, Instead, Protection, Strategy};
+pub use longhaul_providers::Provider;
+pub use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+pub use longhaul_store::{Blobs, MemoryStore, Store};
+
+pub use crate::agent::{Agent, AgentBuilder, BuildError};
+pub use crate::counter::counter_fn;
+pub use crate::hooks::{ApprovalDecision, ApprovalRequest, PreCompactDecision, PreCompactRequest};
+pub use crate::session::{Runtime, Session, SessionError, Turn, TurnError, TurnOutput};
+pub use crate::session_event::SessionEvent;
+pub use crate::tools::{Tool, ToolContext, ToolOutput, tool_fn, tool_fn_with_schema};

@@ -1,0 +1,294 @@
+//! A turn: one message of the user, and everything until its final answer.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, Stream, StreamExt};
+use longhaul_core::event::{ErrorInfo, RunEnd};
+use longhaul_core::history::{EntryKind, History};
+use longhaul_core::ids::QueueId;
+use longhaul_core::message::Part;
+use longhaul_core::usage::Usage;
+
+use super::{Session, SessionError, Settled};
+use crate::feed::{Announcements, RecvError, TryRecvError};
+use crate::session_event::{MessageSource, SessionEvent};
+
+/// A turn of a session that goes on: a stream of its events, which ends with the turn.
+///
+/// The turn does not depend on its stream being read. To drop it stops nothing; [`Session::cancel`] does. The stream
+/// ends with an error if the turn failed, so that `event?` is enough to notice.
+///
+/// ```
+/// use longhaul::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().provider(Scripted::new(Script::always("Hello!"))).build().await?;
+/// let session = agent.session().await?;
+/// let mut turn = session.turn("Hi").await?;
+/// let mut said = String::new();
+/// while let Some(event) = turn.next().await {
+///     if let SessionEvent::TextDelta { text, .. } = event? {
+///         said.push_str(&text);
+///     }
+/// }
+/// let output = turn.finish().await?;
+/// assert_eq!((said.as_str(), output.text.as_str()), ("Hello!", "Hello!"));
+/// assert!(output.usage.output_tokens > 0);
+/// # Ok(()) }
+/// ```
+#[must_use = "without it nobody notices how the turn ends"]
+pub struct Turn {
+    session: Session,
+    events: BoxStream<'static, Result<SessionEvent, TurnError>>,
+    output: TurnOutput,
+    /// Whether events are gone that the output is made of.
+    has_missed: bool,
+    failure: Option<TurnError>,
+}
+
+/// What a turn has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TurnOutput {
+    /// The final answer.
+    pub text: String,
+    /// What the run used that gave the answer, all its model calls together. Zero where the server reports nothing.
+    pub usage: Usage,
+    /// The number of model calls in that run.
+    pub steps: u32,
+    /// Why the run ended; `None` if the turn came to rest without one.
+    pub end: Option<RunEnd>,
+}
+
+/// Why a turn failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TurnError {
+    /// The run ended with an error: the model's server refused, could not be reached, or the request does not fit.
+    #[error("{}", .0.message)]
+    Run(ErrorInfo),
+    /// The session stopped, or refused the message.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl Session {
+    /// Sends a text and returns the turn that it begins. The message is durable when this returns; a busy session takes it
+    /// at its next step.
+    ///
+    /// # Errors
+    /// As [`Session::send`].
+    pub async fn turn(&self, text: impl Into<String>) -> Result<Turn, SessionError> {
+        self.turn_with(vec![Part::text(text)]).await
+    }
+
+    /// As [`Session::turn`], with a message of several parts.
+    ///
+    /// # Errors
+    /// As [`Session::send`].
+    pub async fn turn_with(&self, parts: Vec<Part>) -> Result<Turn, SessionError> {
+        // Before the message is sent: nothing of the turn may be missed.
+        let announcements = self.watch();
+        let sent = self.send(parts).await?;
+        let session = self.clone();
+        let settled = async move { session.settled().await }.boxed();
+        let progress = TurnProgress {
+            announcements,
+            queue_id: sent.id,
+            settled: Some(settled),
+            last: Settled::default(),
+            failure: None,
+            is_taken: false,
+            is_over: false,
+        };
+        // A stream that has ended may be asked again.
+        let events = stream::unfold(progress, |mut progress| async move {
+            let event = progress.next().await?;
+            Some((event, progress))
+        });
+        Ok(Turn {
+            session: self.clone(),
+            events: events.fuse().boxed(),
+            output: TurnOutput::default(),
+            has_missed: false,
+            failure: None,
+        })
+    }
+}
+
+impl Turn {
+    /// Returns the next event; `None` once the turn is over.
+    ///
+    /// # Errors
+    /// [`TurnError`], as the last item.
+    pub async fn next(&mut self) -> Option<Result<SessionEvent, TurnError>> {
+        StreamExt::next(self).await
+    }
+
+    /// Waits until the turn is over, and returns what it has come to.
+    ///
+    /// # Errors
+    /// [`TurnError`] if the turn failed. What was said until then stands in the session.
+    pub async fn finish(mut self) -> Result<TurnOutput, TurnError> {
+        while self.next().await.is_some() {}
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        if self.has_missed {
+            self.output.text = self.session.look(|run| final_answer(run.history())).await?;
+        }
+        Ok(self.output)
+    }
+}
+
+impl Stream for Turn {
+    type Item = Result<SessionEvent, TurnError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = self.events.poll_next_unpin(context);
+        match &next {
+            Poll::Ready(Some(Ok(SessionEvent::Lagged { .. }))) => self.has_missed = true,
+            Poll::Ready(Some(Ok(event))) => self.output.note(event),
+            Poll::Ready(Some(Err(error))) => self.failure = Some(error.clone()),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        next
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("session", self.session.id()).field("output", &self.output).finish()
+    }
+}
+
+impl TurnOutput {
+    fn note(&mut self, event: &SessionEvent) {
+        match event {
+            SessionEvent::MessageAdded { source: MessageSource::Model, parts, continues, .. } => {
+                if continues.is_none() {
+                    self.text.clear();
+                }
+                self.text.extend(parts.iter().filter_map(Part::as_text));
+            }
+            SessionEvent::RunFinished { end, steps, usage, .. } => {
+                self.end = Some(*end);
+                self.steps = *steps;
+                self.usage = usage.clone().unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The newest answer of the model, with the pieces that it was paused in.
+fn final_answer(history: &History) -> String {
+    let mut pieces = Vec::new();
+    for entry in history.entries().iter().rev() {
+        match entry.kind {
+            EntryKind::Assistant(_) => pieces.push(entry.message.text()),
+            _ => break,
+        }
+        if !entry.goes_on() {
+            break;
+        }
+    }
+    pieces.into_iter().rev().collect()
+}
+
+/// How far the events of a turn have come.
+struct TurnProgress {
+    announcements: Announcements,
+    /// The turn's message.
+    queue_id: QueueId,
+    /// Answers once nothing goes on in the session any more: the end of the turn where announcements are lost, and where
+    /// a cancel leaves its message in the queue.
+    settled: Option<BoxFuture<'static, Result<Settled, SessionError>>>,
+    last: Settled,
+    failure: Option<TurnError>,
+    /// Whether the message is in the conversation.
+    is_taken: bool,
+    is_over: bool,
+}
+
+impl TurnProgress {
+    async fn next(&mut self) -> Option<Result<SessionEvent, TurnError>> {
+        loop {
+            if self.is_over {
+                return self.failure.take().map(Err);
+            }
+            let Some(announcement) = self.hear().await else { continue };
+            let event = match announcement {
+                Heard::Event(event) => event,
+                Heard::Lagged(missed) => return Some(Ok(SessionEvent::Lagged { missed })),
+            };
+            match &event {
+                SessionEvent::MessagesTaken { queue_ids } => {
+                    self.is_taken |= queue_ids.contains(&self.queue_id);
+                }
+                SessionEvent::RunFinished { end, error, .. } if self.is_taken => {
+                    self.end(Settled { end: Some(*end), error: error.clone() });
+                }
+                _ => {}
+            }
+            return Some(Ok(event));
+        }
+    }
+
+    /// The next event; `None` if there is something else to look at first.
+    async fn hear(&mut self) -> Option<Heard> {
+        let received = match &mut self.settled {
+            Some(settled) => tokio::select! {
+                // What was announced before the session came to rest comes first.
+                biased;
+                received = self.announcements.recv() => received,
+                outcome = settled => {
+                    self.settled = None;
+                    match outcome {
+                        Ok(last) => self.last = last,
+                        Err(error) => self.fail(error.into()),
+                    }
+                    return None;
+                }
+            },
+            None => match self.announcements.try_recv() {
+                Ok(told) => Ok(told),
+                Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => {
+                    let last = std::mem::take(&mut self.last);
+                    self.end(last);
+                    return None;
+                }
+            },
+        };
+        match received {
+            Ok(told) => SessionEvent::from_announcement(&told).map(Heard::Event),
+            Err(RecvError::Lagged(missed)) => Some(Heard::Lagged(missed)),
+            Err(RecvError::Closed) => {
+                self.fail(SessionError::Stopped.into());
+                None
+            }
+        }
+    }
+
+    fn end(&mut self, settled: Settled) {
+        self.is_over = true;
+        let failed = settled.end == Some(RunEnd::Error);
+        self.failure = settled.error.filter(|_| failed).map(TurnError::Run);
+    }
+
+    fn fail(&mut self, error: TurnError) {
+        self.is_over = true;
+        self.failure = Some(error);
+    }
+}
+
+enum Heard {
+    Event(SessionEvent),
+    Lagged(u64),
+}

@@ -1,0 +1,561 @@
+//! The events of a session as one typed enum.
+//!
+//! [`SessionEvent::from_announcement`] is the one translation from [`Announcement`]s, the names and JSON objects of the
+//! API, to types.
+
+use longhaul_core::event::{Cut, EditReason, ErrorInfo, RunEnd};
+use longhaul_core::ids::{ApprovalId, CallId, EditId, MessageId, Millis, OrderId, QueueId, RunId, StepId};
+use longhaul_core::message::{Origin, Part, Role, ToolStatus};
+use longhaul_core::usage::Usage;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::announce::Announcement;
+
+/// Something that happened in a session. As JSON an object with the field `type`, for example
+/// `{"type":"text-delta","text":"Hel","stepId":"…","messageId":"…","offset":0}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum SessionEvent {
+    /// A run began: the model works until it is done.
+    RunStarted {
+        /// The run.
+        run_id: RunId,
+    },
+    /// A run ended.
+    RunFinished {
+        /// The run.
+        run_id: RunId,
+        /// Why it ended.
+        end: RunEnd,
+        /// The number of model calls in it.
+        steps: u32,
+        /// What they used together.
+        usage: Option<Usage>,
+        /// The error that it ended with.
+        error: Option<ErrorInfo>,
+    },
+    /// The model's server cannot be used now and is asked again later.
+    Waiting {
+        /// The kind of failure: `outage`, `rate-limit` or `broken-answer`.
+        reason: String,
+        /// The number of the attempt that comes, from 1 for the first repetition.
+        attempt: u32,
+        /// When the attempt comes, in milliseconds since 1970.
+        next_attempt_at: Millis,
+        /// The newest failure.
+        error: ErrorInfo,
+    },
+    /// The session was parked: a crash interrupted it too often. A message begins a new run.
+    Parked {
+        /// Why.
+        reason: String,
+    },
+
+    /// A message waits in the queue.
+    MessageQueued {
+        /// The message's entry in the queue.
+        queue_id: QueueId,
+        /// Its place among those that wait, from 1.
+        position: u64,
+    },
+    /// A waiting message was changed.
+    QueuedMessageEdited {
+        /// The message's entry in the queue.
+        queue_id: QueueId,
+    },
+    /// A waiting message was removed.
+    QueuedMessageRemoved {
+        /// The message's entry in the queue.
+        queue_id: QueueId,
+    },
+    /// Waiting messages entered the conversation as one message.
+    MessagesTaken {
+        /// Their entries in the queue, oldest first.
+        queue_ids: Vec<QueueId>,
+    },
+    /// A message is in the conversation: what was typed, a note of the runtime, or a whole answer of the model.
+    MessageAdded {
+        /// The message.
+        message_id: MessageId,
+        /// Who speaks to the model, or the model.
+        role: Role,
+        /// Who wrote it.
+        source: MessageSource,
+        /// What it says.
+        parts: Vec<Part>,
+        /// Why the answer is not whole, if it is not.
+        interrupted: Option<Cut>,
+        /// The message that this one goes on with, for the rest of an answer that was paused to make room.
+        continues: Option<MessageId>,
+    },
+
+    /// More text of the answer in flight.
+    TextDelta {
+        /// The text.
+        text: String,
+        /// The model call.
+        step_id: StepId,
+        /// The message that it becomes a part of.
+        message_id: MessageId,
+        /// Characters of text before it.
+        offset: u64,
+    },
+    /// More readable reasoning of the answer in flight.
+    ReasoningDelta {
+        /// The reasoning.
+        text: String,
+        /// The model call.
+        step_id: StepId,
+        /// The message that it becomes a part of.
+        message_id: MessageId,
+        /// Characters of reasoning before it.
+        offset: u64,
+    },
+    /// More of the arguments of a tool call in the answer in flight.
+    ToolInputDelta {
+        /// The model call.
+        step_id: StepId,
+        /// Which of the answer's tool calls, from 0.
+        index: u64,
+        /// The tool, once it is known.
+        tool_name: Option<String>,
+        /// The piece of the arguments.
+        delta: String,
+    },
+    /// The model asks for a tool.
+    ToolCall {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool_name: String,
+        /// The arguments: an empty object if the model wrote none, and `null` if what it wrote is not JSON.
+        arguments: Value,
+        /// The arguments as the model wrote them.
+        arguments_text: String,
+        /// The model call that asks.
+        step_id: StepId,
+    },
+    /// A tool call needs approval.
+    ApprovalRequested {
+        /// The question, by its name beyond the session.
+        approval_id: ApprovalId,
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool_name: Option<String>,
+        /// The arguments, as in [`SessionEvent::ToolCall`].
+        arguments: Value,
+        /// The arguments as the model wrote them.
+        arguments_text: Option<String>,
+    },
+    /// A tool call was allowed or denied.
+    ApprovalResolved {
+        /// The question, by its name beyond the session.
+        approval_id: ApprovalId,
+        /// Whether the call may run.
+        is_allowed: bool,
+    },
+    /// A tool runs.
+    ToolStarted {
+        /// The call.
+        call_id: CallId,
+    },
+    /// Output of a tool that still runs.
+    ToolProgress {
+        /// The call.
+        call_id: CallId,
+        /// The piece of output.
+        text: String,
+        /// Characters of output before it.
+        offset: u64,
+    },
+    /// A tool call is over.
+    ToolResult {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool_name: String,
+        /// How the call ended.
+        status: ToolStatus,
+        /// What the model is shown of the result.
+        content: Vec<Part>,
+        /// Whether the output was too long, and the model is shown its beginning or end.
+        is_truncated: bool,
+    },
+    /// A model call is over and gave an answer.
+    StepFinished {
+        /// The model call.
+        step_id: StepId,
+        /// The answer's text.
+        text: String,
+        /// The answer's readable reasoning.
+        reasoning: Option<String>,
+        /// What the server reported; `None` if it reported nothing.
+        usage: Option<Usage>,
+    },
+    /// A model call failed, or something about the model's server should be known.
+    ModelError {
+        /// What went wrong.
+        error: ErrorInfo,
+        /// Whether the work goes on all the same.
+        is_recoverable: bool,
+    },
+    /// Pictures or files were left out of a request: the model does not take them.
+    InputUnsupported {
+        /// What was left out and why, one sentence each.
+        errors: Vec<String>,
+    },
+    /// The session has another model from here on.
+    ModelSwitched {
+        /// The model.
+        to: Origin,
+    },
+
+    /// How full the context window is. Tokens throughout.
+    ContextUsage {
+        /// What the next request has.
+        total_tokens: u64,
+        /// The window.
+        window_tokens: u64,
+        /// What is kept free for the answer.
+        reserve_tokens: u64,
+        /// The expected error of `total_tokens`, as a share of it.
+        expected_error: f64,
+        /// The number of compactions so far.
+        compactions: u64,
+    },
+    /// How good the estimate of a request was.
+    InputEstimated {
+        /// What was expected, in tokens.
+        estimated_tokens: u64,
+        /// What the server reported, in tokens.
+        actual_tokens: u64,
+    },
+    /// A compaction began, and a summary is being written.
+    Compacting {
+        /// The strategy.
+        strategy: String,
+        /// Why.
+        reason: EditReason,
+        /// The threshold that was reached, in tokens.
+        trigger_tokens: u64,
+    },
+    /// Old messages gave way to a summary or a note.
+    Compacted {
+        /// The compaction, for [`Session::undo`](crate::session::Session::undo).
+        edit_id: EditId,
+        /// The strategy.
+        strategy: String,
+        /// Why.
+        reason: EditReason,
+        /// The request before, in tokens.
+        original_tokens: u64,
+        /// The request after, in tokens.
+        compressed_tokens: u64,
+        /// Messages before.
+        original_messages: u64,
+        /// Messages after.
+        compressed_messages: u64,
+    },
+    /// Old tool results gave way to placeholders.
+    Pruned {
+        /// The edit, for [`Session::undo`](crate::session::Session::undo).
+        edit_id: EditId,
+        /// The number of results.
+        results: u64,
+        /// The request before, in tokens.
+        original_tokens: u64,
+        /// The request after, in tokens.
+        compressed_tokens: u64,
+    },
+    /// A compaction was not made.
+    CompactionFailed {
+        /// The strategy.
+        strategy: String,
+        /// What went wrong.
+        error: ErrorInfo,
+    },
+    /// A compaction, a prune or an omission was undone.
+    Restored {
+        /// The edit.
+        edit_id: EditId,
+        /// The request after, in tokens.
+        total_tokens: u64,
+    },
+    /// Parts were left out of the view because the model's server refuses them.
+    Omitted {
+        /// The edit, for [`Session::undo`](crate::session::Session::undo).
+        edit_id: EditId,
+        /// Why.
+        reason: String,
+    },
+
+    /// A standing order of the user was pinned.
+    OrderPinned {
+        /// The order.
+        order_id: OrderId,
+        /// Its words.
+        text: String,
+    },
+    /// A standing order was changed.
+    OrderEdited {
+        /// The order.
+        order_id: OrderId,
+        /// Its words.
+        text: String,
+    },
+    /// A standing order was removed.
+    OrderRemoved {
+        /// The order.
+        order_id: OrderId,
+    },
+
+    /// This reader was slow, and events are gone. What is durable of them stands in the log.
+    Lagged {
+        /// How many events.
+        missed: u64,
+    },
+    /// An event of the API that has no type yet.
+    Other {
+        /// Its name in the API.
+        name: String,
+        /// Its fields.
+        payload: Map<String, Value>,
+    },
+}
+
+/// Who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum MessageSource {
+    /// A person.
+    Typed,
+    /// The model.
+    Model,
+    /// The runtime, for the model.
+    Note,
+    /// An imported summary.
+    Summary,
+}
+
+impl SessionEvent {
+    /// Returns the typed form of an announcement; `None` for one that says nothing that another does not say, such as
+    /// the empty piece that ends a text.
+    pub fn from_announcement(announcement: &Announcement) -> Option<Self> {
+        let fields = Fields(&announcement.payload);
+        match announcement.name {
+            "llm:thinking" => None,
+            "llm:chunk" if announcement.text("content").is_empty() => None,
+            name => Some(translate(name, &fields).unwrap_or_else(|| Self::Other {
+                name: name.to_owned(),
+                payload: announcement.payload.clone(),
+            })),
+        }
+    }
+}
+
+/// The fields of an announcement.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl Fields<'_> {
+    /// A field; `None` if it is missing or of another type.
+    fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        T::deserialize(self.0.get(name)?).ok()
+    }
+
+    /// A field that may be missing or `null`; `None` if it is of another type.
+    fn optional<T: DeserializeOwned>(&self, name: &str) -> Option<Option<T>> {
+        self.0.get(name).map_or(Some(None), |value| Option::deserialize(value).ok())
+    }
+
+    /// The words and the code of an error, from the fields of these names.
+    fn error(&self, message: &str) -> Option<ErrorInfo> {
+        Some(ErrorInfo { code: self.get("code")?, message: self.get(message)? })
+    }
+}
+
+/// The typed form; `None` if the name or a field is not known.
+fn translate(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    run_event(name, fields)
+        .or_else(|| message_event(name, fields))
+        .or_else(|| answer_event(name, fields))
+        .or_else(|| tool_event(name, fields))
+        .or_else(|| context_event(name, fields))
+        .or_else(|| order_event(name, fields))
+}
+
+fn run_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    Some(match name {
+        "run:started" => SessionEvent::RunStarted { run_id: fields.get("runId")? },
+        "run:complete" => SessionEvent::RunFinished {
+            run_id: fields.get("runId")?,
+            end: fields.get("finishReason")?,
+            steps: fields.get("steps")?,
+            usage: fields.optional("usage")?,
+            error: fields.optional("error")?,
+        },
+        "run:waiting" => SessionEvent::Waiting {
+            reason: fields.get("reason")?,
+            attempt: fields.get("attempt")?,
+            next_attempt_at: fields.get("nextAttemptAt")?,
+            error: fields.get("lastError")?,
+        },
+        "session:parked" => SessionEvent::Parked { reason: fields.get("reason")? },
+        _ => return None,
+    })
+}
+
+fn message_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    Some(match name {
+        "message:queued" => {
+            SessionEvent::MessageQueued { queue_id: fields.get("id")?, position: fields.get("position")? }
+        }
+        "message:edited" => SessionEvent::QueuedMessageEdited { queue_id: fields.get("id")? },
+        "message:removed" => SessionEvent::QueuedMessageRemoved { queue_id: fields.get("id")? },
+        "message:dequeued" => SessionEvent::MessagesTaken { queue_ids: fields.get("ids")? },
+        "message:added" => SessionEvent::MessageAdded {
+            message_id: fields.get("messageId")?,
+            role: fields.get("role")?,
+            source: fields.get("source")?,
+            parts: fields.get("parts")?,
+            interrupted: fields.optional("interrupted")?,
+            continues: fields.optional("continues")?,
+        },
+        _ => return None,
+    })
+}
+
+fn answer_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    Some(match name {
+        "llm:chunk" => {
+            let (text, step_id) = (fields.get("content")?, fields.get("stepId")?);
+            let (message_id, offset) = (fields.get("messageId")?, fields.get("offset")?);
+            match fields.get::<String>("chunkType")?.as_str() {
+                "text" => SessionEvent::TextDelta { text, step_id, message_id, offset },
+                "reasoning" => SessionEvent::ReasoningDelta { text, step_id, message_id, offset },
+                _ => return None,
+            }
+        }
+        "llm:response" => SessionEvent::StepFinished {
+            step_id: fields.get("stepId")?,
+            text: fields.get("content")?,
+            reasoning: fields.optional("reasoning")?,
+            usage: fields.optional("tokenUsage")?,
+        },
+        "llm:error" => SessionEvent::ModelError {
+            error: fields.error("error")?,
+            is_recoverable: fields.get("recoverable")?,
+        },
+        "llm:unsupported-input" => SessionEvent::InputUnsupported { errors: fields.get("errors")? },
+        "llm:switched" => SessionEvent::ModelSwitched { to: fields.get("newConfig")? },
+        _ => return None,
+    })
+}
+
+fn tool_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    Some(match name {
+        "llm:tool-input" => SessionEvent::ToolInputDelta {
+            step_id: fields.get("stepId")?,
+            index: fields.get("index")?,
+            tool_name: fields.optional("toolName")?,
+            delta: fields.get("delta")?,
+        },
+        "llm:tool-call" => SessionEvent::ToolCall {
+            call_id: fields.get("callId")?,
+            tool_name: fields.get("toolName")?,
+            arguments: fields.get("args")?,
+            arguments_text: fields.get("argsText")?,
+            step_id: fields.get("stepId")?,
+        },
+        "tool:approval-request" => SessionEvent::ApprovalRequested {
+            approval_id: fields.get("approvalId")?,
+            call_id: fields.get("callId")?,
+            tool_name: fields.optional("toolName")?,
+            arguments: fields.get("args")?,
+            arguments_text: fields.optional("argsText")?,
+        },
+        "tool:approval-response" => SessionEvent::ApprovalResolved {
+            approval_id: fields.get("approvalId")?,
+            is_allowed: fields.get::<String>("decision")? == "allow",
+        },
+        "tool:started" => SessionEvent::ToolStarted { call_id: fields.get("callId")? },
+        "tool:output" => SessionEvent::ToolProgress {
+            call_id: fields.get("callId")?,
+            text: fields.get("text")?,
+            offset: fields.get("offset")?,
+        },
+        "llm:tool-result" => SessionEvent::ToolResult {
+            call_id: fields.get("callId")?,
+            tool_name: fields.get("toolName")?,
+            status: fields.get("status")?,
+            content: fields.get("sanitized")?,
+            is_truncated: fields.get("truncated")?,
+        },
+        _ => return None,
+    })
+}
+
+fn context_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    Some(match name {
+        "context:usage" => SessionEvent::ContextUsage {
+            total_tokens: fields.get("total")?,
+            window_tokens: fields.get("window")?,
+            reserve_tokens: fields.get("outputReserve")?,
+            expected_error: fields.get("expectedError")?,
+            compactions: fields.get("compactionCount")?,
+        },
+        "context:estimate" => SessionEvent::InputEstimated {
+            estimated_tokens: fields.get("estimated")?,
+            actual_tokens: fields.get("actual")?,
+        },
+        "context:compacting" => SessionEvent::Compacting {
+            strategy: fields.get("strategy")?,
+            reason: fields.get("reason")?,
+            trigger_tokens: fields.get("trigger")?,
+        },
+        "context:compressed" => SessionEvent::Compacted {
+            edit_id: fields.get("compactionId")?,
+            strategy: fields.get("strategy")?,
+            reason: fields.get("reason")?,
+            original_tokens: fields.get("originalTokens")?,
+            compressed_tokens: fields.get("compressedTokens")?,
+            original_messages: fields.get("originalMessages")?,
+            compressed_messages: fields.get("compressedMessages")?,
+        },
+        "context:pruned" => SessionEvent::Pruned {
+            edit_id: fields.get("compactionId")?,
+            results: fields.get("prunedCount")?,
+            original_tokens: fields.get("originalTokens")?,
+            compressed_tokens: fields.get("compressedTokens")?,
+        },
+        "context:compact-failed" => SessionEvent::CompactionFailed {
+            strategy: fields.get("strategy")?,
+            error: fields.error("reason")?,
+        },
+        "context:restored" => SessionEvent::Restored {
+            edit_id: fields.get("compactionId")?,
+            total_tokens: fields.get("tokens")?,
+        },
+        "context:omitted" => {
+            SessionEvent::Omitted { edit_id: fields.get("compactionId")?, reason: fields.get("reason")? }
+        }
+        _ => return None,
+    })
+}
+
+fn order_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+    Some(match name {
+        "order:pinned" => {
+            SessionEvent::OrderPinned { order_id: fields.get("orderId")?, text: fields.get("text")? }
+        }
+        "order:edited" => {
+            SessionEvent::OrderEdited { order_id: fields.get("orderId")?, text: fields.get("text")? }
+        }
+        "order:removed" => SessionEvent::OrderRemoved { order_id: fields.get("orderId")? },
+        _ => return None,
+    })
+}

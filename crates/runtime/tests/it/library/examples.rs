@@ -1,0 +1,58 @@
+//! The examples run: each is a program of its own, and says what its first lines promise.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The output of an example. `cargo test` builds them beside the tests.
+fn output(example: &str) -> String {
+    let folder: PathBuf = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples");
+    let program = folder.join(example);
+    assert!(program.is_file(), "{} is not built; `cargo test -p longhaul` builds it", program.display());
+    let output = Command::new(program).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{example}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+#[test]
+fn chat() {
+    let said = output("chat");
+    assert!(
+        said.starts_with("It is what a model can read at once.\n") && said.ends_with(" tokens\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tools() {
+    let said = output("tools");
+    assert!(said.contains("add {\"numbers\":[1,2,39]}\n  42\n"), "{said}");
+    assert!(said.contains("2 bytes were sent to ada@example.com"), "{said}");
+    assert!(!said.contains("sent to everybody") && said.contains("mail goes to Ada only"), "{said}");
+    assert!(said.ends_with("Ada knows that it is 42.\n"), "{said}");
+}
+
+#[test]
+fn strategy() {
+    let said = output("strategy");
+    assert!(!said.is_empty() && said.lines().all(|line| line.starts_with("newest-turns: ")), "{said}");
+}
+
+#[test]
+fn hook() {
+    let said = output("hook");
+    let cancelled = said.find("not compacted: ").unwrap();
+    assert!(said.find("compacted: ").is_some_and(|_| said.contains("\ncompacted: ")), "{said}");
+    assert!(cancelled < said.find("\ncompacted: ").unwrap(), "{said}");
+}
+
+#[test]
+fn counter() {
+    assert!(output("counter").contains("the question: 9 tokens"), "{}", output("counter"));
+}
+
+#[test]
+fn fit() {
+    let said = output("fit");
+    assert!(said.starts_with("100 messages became ") && said.ends_with(" are left out\n"), "{said}");
+}
