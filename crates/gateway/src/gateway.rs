@@ -16,11 +16,11 @@ use longhaul_core::strategy::Adaptive;
 use longhaul_providers::SharedProvider;
 use longhaul_store::memo::{Memo, MemoryMemo};
 
+use crate::exchange::{Exchange, GatewayState};
 use crate::hook::PreCompactHook;
-use crate::passage::{Inner, Passage};
-use crate::through::Passed;
+use crate::relay::RelayedResponse;
 use crate::upstream::Upstream;
-use crate::window::{Alone, Learned, Window};
+use crate::window::{LearnedWindows, NoSharedWindows, Window};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
 
 /// What a gateway is set up with. Everything has a default but the upstreams.
@@ -120,7 +120,7 @@ pub enum Recall {
 
 /// What a gateway is given to work with.
 #[derive(Clone)]
-pub struct Parts {
+pub struct Dependencies {
     /// Remembers what was decided for prefixes, and answers that clients go on from by name.
     pub memo: Arc<dyn Memo>,
     /// Counts for a model.
@@ -130,14 +130,14 @@ pub struct Parts {
     /// A name that no other answer has.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
     /// What others in this process know of windows, and are told of them.
-    pub windows: Arc<dyn Learned>,
+    pub windows: Arc<dyn LearnedWindows>,
     /// Who writes summaries where the policy's writer is another model than the one that is talked to; `None`: that one.
     pub summariser: Option<SharedProvider>,
     /// The hook that is asked before a compaction, if there is one.
     pub pre_compact: Option<Arc<dyn PreCompactHook>>,
 }
 
-impl Default for Parts {
+impl Default for Dependencies {
     /// A memo that lives as long as the process, the structured estimate, the system's clock, and names that follow from
     /// it.
     fn default() -> Self {
@@ -152,7 +152,7 @@ impl Default for Parts {
             counter: Arc::new(counter),
             now: Arc::new(|| since_1970().as_secs()),
             new_id: Arc::new(new_id),
-            windows: Arc::new(Alone),
+            windows: Arc::new(NoSharedWindows),
             summariser: None,
             pre_compact: None,
         }
@@ -163,15 +163,15 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for Dependencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").finish_non_exhaustive()
+        f.debug_struct("Dependencies").finish_non_exhaustive()
     }
 }
 
 /// A request of a client.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ClientRequest {
     /// How it speaks, as its path says.
     pub dialect: Dialect,
     /// Its headers.
@@ -210,7 +210,7 @@ pub struct BrokenOff(pub String);
 impl fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
+            Self::Whole(bytes) => f.debug_tuple("WholeResponse").field(&bytes.len()).finish(),
             Self::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -245,7 +245,7 @@ impl fmt::Debug for Shortening {
 /// Takes calls. Cheap to clone; one for a process.
 #[derive(Clone)]
 pub struct Gateway {
-    inner: Arc<Inner>,
+    inner: Arc<GatewayState>,
 }
 
 impl fmt::Debug for Gateway {
@@ -259,10 +259,10 @@ impl Gateway {
     ///
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
-    pub fn new(mut config: Config, parts: Parts) -> Result<Self, SetupError> {
+    pub fn new(mut config: Config, parts: Dependencies) -> Result<Self, SetupError> {
         // Clients are told that their message does not fit: it is theirs to shorten.
         config.policy.cuts_user_messages = false;
-        Ok(Self { inner: Arc::new(Inner::new(config, parts)?) })
+        Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
     }
 
     /// Has each request shortened as `now` says of what is configured: settings may change while the gateway runs. Only
@@ -272,7 +272,7 @@ impl Gateway {
     }
 
     /// Answers a call. Errors are answers in the caller's dialect.
-    pub async fn answer(&self, call: Call) -> Reply {
+    pub async fn answer(&self, call: ClientRequest) -> Reply {
         let dialect = call.dialect;
         match self.read(call).await {
             Ok(request) => request.answer().await,
@@ -284,17 +284,17 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError`] if it cannot be read or nobody has its model.
-    pub async fn read(&self, call: Call) -> Result<Request, GatewayError> {
+    pub async fn read(&self, call: ClientRequest) -> Result<Request, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
-        let open = || Passage::open(Arc::clone(&self.inner), wire, call);
-        let passage = self.inner.desk.read(bytes, open).await?.completed().await?;
-        Ok(Request { wire, passage })
+        let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
+        let exchange = self.inner.desk.read(bytes, open).await?.completed().await?;
+        Ok(Request { wire, exchange })
     }
 
     /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
     /// header `x-longhaul-view` says whether that is the client's history or a shortened one. Nothing is shortened
     /// for it.
-    pub async fn count_tokens(&self, call: Call) -> Reply {
+    pub async fn count_tokens(&self, call: ClientRequest) -> Reply {
         let dialect = call.dialect;
         match self.read(call).await {
             Ok(request) => request.count_tokens().await,
@@ -305,16 +305,16 @@ impl Gateway {
     /// Shortens the conversation of a request of the Responses dialect, and answers with the items that stand for it
     /// (`object: response.compaction`). They are messages that any model can read, but where OpenAI itself is the
     /// upstream: then they are OpenAI's.
-    pub async fn compact(&self, call: Call) -> Reply {
-        match self.read(Call { dialect: Dialect::Responses, ..call }).await {
+    pub async fn compact(&self, call: ClientRequest) -> Reply {
+        match self.read(ClientRequest { dialect: Dialect::Responses, ..call }).await {
             Ok(request) => request.compact().await,
             Err(fault) => refusal_in(Dialect::Responses, &fault),
         }
     }
 
     /// Passes a request without a conversation to its model's server. Errors are answers as OpenAI's API has them.
-    pub async fn pass(&self, passed: Passed, call: Call) -> Reply {
-        let passed = crate::through::pass(&self.inner, passed, &call.headers, call.body).await;
+    pub async fn pass(&self, passed: RelayedResponse, call: ClientRequest) -> Reply {
+        let passed = crate::relay::pass(&self.inner, passed, &call.headers, call.body).await;
         passed.unwrap_or_else(|fault| refusal_in(Dialect::Chat, &fault))
     }
 
@@ -350,7 +350,7 @@ impl Gateway {
 /// A call that was read.
 pub struct Request {
     wire: &'static dyn Wire,
-    passage: Passage,
+    exchange: Exchange,
 }
 
 impl fmt::Debug for Request {
@@ -362,22 +362,22 @@ impl fmt::Debug for Request {
 impl Request {
     /// The model that it asks for; empty if it names none.
     pub fn model(&self) -> &str {
-        self.passage.model()
+        self.exchange.model()
     }
 
     /// As [`Gateway::answer`].
     pub async fn answer(self) -> Reply {
-        self.passage.answer().await
+        self.exchange.answer().await
     }
 
     /// As [`Gateway::count_tokens`].
     pub async fn count_tokens(self) -> Reply {
-        self.passage.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
+        self.exchange.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 
     /// As [`Gateway::compact`].
     pub async fn compact(self) -> Reply {
-        self.passage.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
+        self.exchange.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 }
 

@@ -8,20 +8,20 @@
 //! [`wire`] is pure: the shapes of requests, streams and errors, one folder for each dialect. [`encode`] writes what a
 //! model of another dialect says.
 
+mod exchange;
 mod gateway;
 mod headers;
 mod hook;
-mod kept;
-mod passage;
-mod through;
+mod relay;
+mod response_store;
 mod upstream;
 mod window;
 
 pub use gateway::{
-    BrokenOff, Call, Config, Credentials, Gateway, ListedModel, Midstream, Parts, Recall, Reply, ReplyBody,
-    ReplyStream, Request, SetupError, Shortening, refusal_in,
+    BrokenOff, ClientRequest, Config, Credentials, Dependencies, Gateway, ListedModel, Midstream, Recall,
+    Reply, ReplyBody, ReplyStream, Request, SetupError, Shortening, refusal_in,
 };
 pub use hook::PreCompactHook;
-pub use through::Passed;
+pub use relay::RelayedResponse;
 pub use upstream::{Model, Upstream};
-pub use window::{Alone, Learned, Window};
+pub use window::{LearnedWindows, NoSharedWindows, Window};

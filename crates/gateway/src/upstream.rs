@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::gateway::{ListedModel, SetupError};
 use crate::headers;
-use crate::window::{Learned, Window};
+use crate::window::{LearnedWindows, Window};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError};
 
 /// No model's window is smaller, in tokens.
@@ -132,7 +132,7 @@ pub(crate) struct Server {
     /// Where its API begins.
     base: BaseUrl,
     /// What others know of the windows of its models.
-    windows: Arc<dyn Learned>,
+    windows: Arc<dyn LearnedWindows>,
     models: Mutex<HashMap<String, Arc<Target>>>,
     /// Since when nobody answers there.
     away_since: Mutex<Option<Instant>>,
@@ -185,7 +185,10 @@ impl Drop for Reread {
 }
 
 impl Targets {
-    pub(crate) fn new(upstreams: Vec<Upstream>, windows: &Arc<dyn Learned>) -> Result<Self, SetupError> {
+    pub(crate) fn new(
+        upstreams: Vec<Upstream>,
+        windows: &Arc<dyn LearnedWindows>,
+    ) -> Result<Self, SetupError> {
         let server = |upstream| Server::new(upstream, Arc::clone(windows)).map(Arc::new);
         let servers = upstreams.into_iter().map(server);
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
@@ -287,7 +290,7 @@ impl Targets {
 }
 
 impl Server {
-    fn new(upstream: Upstream, windows: Arc<dyn Learned>) -> Result<Self, SetupError> {
+    fn new(upstream: Upstream, windows: Arc<dyn LearnedWindows>) -> Result<Self, SetupError> {
         let wrong = |message: String| SetupError { upstream: upstream.name.clone(), message };
         let url = reqwest::Url::parse(&upstream.endpoint.base_url)
             .map_err(|error| wrong(format!("base URL `{}`: {error}", upstream.endpoint.base_url)))?;

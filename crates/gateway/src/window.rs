@@ -5,7 +5,7 @@ use longhaul_core::meter::Calibration;
 use longhaul_providers::LimitSource;
 
 /// Windows that refusals have named, kept by whoever else calls the same models: what one learns, all know.
-pub trait Learned: Send + Sync {
+pub trait LearnedWindows: Send + Sync {
     /// The window of a model of the server whose API begins at `base_url`, in tokens, if a refusal named it.
     fn window(&self, base_url: &str, model: &Origin) -> Option<u64>;
 
@@ -21,9 +21,9 @@ pub trait Learned: Send + Sync {
 
 /// Nobody else calls them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct NoSharedWindows;
 
-impl Learned for Alone {
+impl LearnedWindows for NoSharedWindows {
     fn window(&self, _: &str, _: &Origin) -> Option<u64> {
         None
     }

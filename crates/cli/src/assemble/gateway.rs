@@ -15,7 +15,7 @@ use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{PreCompact, PreCompactAnswer};
 use longhaul_gateway::{
-    Credentials, Gateway, Learned, Midstream, Model, Parts, PreCompactHook, Recall, Upstream,
+    Credentials, Dependencies, Gateway, LearnedWindows, Midstream, Model, PreCompactHook, Recall, Upstream,
 };
 use longhaul_providers::Declared;
 use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
@@ -70,7 +70,7 @@ pub(crate) async fn gateway(
     let windows = Arc::new(Shared(Calibrations::clone(&agent.calibrations)));
     let summariser = summariser.map(|another| another.0);
     let pre_compact = pre_compact_hook(&agent.hooks);
-    let parts = Parts { memo, windows, summariser, pre_compact, ..Parts::default() };
+    let parts = Dependencies { memo, windows, summariser, pre_compact, ..Dependencies::default() };
     Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -102,7 +102,7 @@ impl PreCompactHook for SessionHooks {
 /// What sessions have learned of windows.
 struct Shared(Calibrations);
 
-impl Learned for Shared {
+impl LearnedWindows for Shared {
     fn window(&self, base_url: &str, model: &Origin) -> Option<u64> {
         self.0.of_server(base_url).window(model)
     }

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Call, Config, Gateway, Midstream, Reply, Upstream};
+use longhaul_gateway::{ClientRequest, Config, Gateway, Midstream, Reply, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, without_notices};
@@ -194,7 +194,7 @@ async fn usage_counts_although_the_client_does_not_ask_for_it() {
 }
 
 /// A request of that dialect for so long an answer.
-fn asking(dialect: Dialect, items: &[Value], most: u64) -> (Call, &'static str) {
+fn asking(dialect: Dialect, items: &[Value], most: u64) -> (ClientRequest, &'static str) {
     let mut asked = call(dialect, items, false);
     let mut body: Value = serde_json::from_slice(&asked.body).unwrap();
     let name = if dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
@@ -203,7 +203,7 @@ fn asking(dialect: Dialect, items: &[Value], most: u64) -> (Call, &'static str) 
     (asked, name)
 }
 
-async fn whole(server: &Server, gateway: &Gateway, asked: Call) -> (Reply, Vec<Value>) {
+async fn whole(server: &Server, gateway: &Gateway, asked: ClientRequest) -> (Reply, Vec<Value>) {
     let reply = gateway.answer(asked).await;
     (reply, server.sent().iter().map(Sent::json).collect())
 }

@@ -337,7 +337,7 @@ async fn names_in_parts_and_arguments_as_objects_are_read() {
         // The same for a client of another dialect, whose call is begun with its name.
         let server = Server::start(move |_, _| Does::Events(all.clone(), Duration::ZERO)).await;
         let asked = json!({ "model": "m", "max_tokens": 50, "stream": true, "messages": [user("hi")] });
-        let call = longhaul_gateway::Call {
+        let call = longhaul_gateway::ClientRequest {
             dialect: longhaul_wire::edit::Dialect::Messages,
             ..chat(asked.to_string())
         };
@@ -353,8 +353,10 @@ async fn very_many_fields_that_mean_nothing_elsewhere_are_read_once() {
     for number in 0..200_000 {
         asked[format!("x{number}")] = json!(1);
     }
-    let call =
-        longhaul_gateway::Call { dialect: longhaul_wire::edit::Dialect::Messages, ..chat(asked.to_string()) };
+    let call = longhaul_gateway::ClientRequest {
+        dialect: longhaul_wire::edit::Dialect::Messages,
+        ..chat(asked.to_string())
+    };
     let gateway = server.gateway(8_000);
     let reply = tokio::time::timeout(Duration::from_secs(60), gateway.answer(call)).await.expect("in time");
     assert_eq!(reply.status, StatusCode::OK);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Gateway, Parts};
+use longhaul_gateway::{Dependencies, Gateway};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ async fn grown(strategy: Option<&str>, window: u64) -> Asked {
     let server = server().await;
     let memo: Arc<MemoryMemo> = Arc::default();
     let process = || {
-        let parts = Parts { memo: memo.clone(), ..Parts::default() };
+        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
         Gateway::new(waiting(vec![server.upstream(window)]), parts).unwrap()
     };
     let (mut gateway, mut messages) = (process(), Vec::new());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Call, Config, Reply, Upstream};
+use longhaul_gateway::{ClientRequest, Config, Reply, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const PAIRS: [(Dialect, Dialect); 4] = [
 ];
 
 /// A request of a client with these tools: name and schema, if they have one.
-fn asking(dialect: Dialect, tools: &[(&str, Option<Value>)], stream: bool) -> Call {
+fn asking(dialect: Dialect, tools: &[(&str, Option<Value>)], stream: bool) -> ClientRequest {
     let mut asked = call(dialect, &[user("go")], stream);
     let mut body: Value = serde_json::from_slice(&asked.body).unwrap();
     let tool = |(name, schema): &(&str, Option<Value>)| {
@@ -232,7 +232,7 @@ async fn a_call_without_arguments_beside_another_is_not_taken_for_it() {
 }
 
 /// A request of Codex: a function beside those of an MCP server in a namespace, and an earlier call of one.
-fn of_codex(stream: bool) -> Call {
+fn of_codex(stream: bool) -> ClientRequest {
     let parameters = json!({ "type": "object", "properties": { "p": { "type": "string" } } });
     let function = |name: &str| json!({ "type": "function", "name": name, "description": "d", "parameters": parameters });
     let body = json!({
@@ -247,7 +247,7 @@ fn of_codex(stream: bool) -> Call {
             { "type": "namespace", "name": "mcp__files__", "description": "files", "tools": [function("read"), function("write")] },
         ],
     });
-    Call { body: body.to_string().into(), ..call(Dialect::Responses, &[], stream) }
+    ClientRequest { body: body.to_string().into(), ..call(Dialect::Responses, &[], stream) }
 }
 
 #[tokio::test]

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::message::Finish;
-use longhaul_gateway::Call;
+use longhaul_gateway::ClientRequest;
 use longhaul_wire::edit::{Dialect, SseEvent, SseReader, Wire};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
-pub(crate) fn messages_call(body: &Value) -> Call {
-    Call { dialect: Dialect::Messages, ..chat(body.to_string()) }
+pub(crate) fn messages_call(body: &Value) -> ClientRequest {
+    ClientRequest { dialect: Dialect::Messages, ..chat(body.to_string()) }
 }
 
 fn seen(out: &[u8]) -> longhaul_wire::edit::PartialResponse {
@@ -166,7 +166,7 @@ async fn an_upstream_that_speaks_the_callers_dialect_is_sent_the_callers_bytes()
         let list = if dialect == Dialect::Messages { "messages" } else { "input" };
         let ask = |messages: Vec<Value>| {
             let body = json!({ "model": "m", "max_tokens": 100, list: messages }).to_string();
-            (body.clone(), gateway.answer(Call { dialect, ..chat(body) }))
+            (body.clone(), gateway.answer(ClientRequest { dialect, ..chat(body) }))
         };
         let (body, reply) = ask(vec![user("hi")]);
         reply.await;
@@ -187,7 +187,7 @@ async fn what_a_server_is_to_remember_is_refused_by_name() {
     let gateway = server.gateway(8_000);
     let call = |more: &str| {
         let body = format!(r#"{{"model":"m","input":"who am I?",{more}}}"#);
-        Call { dialect: Dialect::Responses, ..chat(body) }
+        ClientRequest { dialect: Dialect::Responses, ..chat(body) }
     };
     for name in ["previous_response_id", "conversation"] {
         let reply = gateway.answer(call(&format!(r#""{name}":"resp_1""#))).await;
@@ -261,7 +261,7 @@ async fn pictures_cross() {
     ] }]);
     let call = |input: &Value| {
         let body = json!({ "model": "m", "input": input }).to_string();
-        Call { dialect: Dialect::Responses, ..chat(body) }
+        ClientRequest { dialect: Dialect::Responses, ..chat(body) }
     };
     assert_eq!(gateway.answer(call(&input)).await.status, StatusCode::OK);
     assert_eq!(urls(&server.sent()[1].messages()[0]), [png, "https://x/dog.png".to_owned()]);
@@ -344,7 +344,7 @@ async fn a_conversation_is_compacted_when_its_client_asks() {
     let gateway = server.gateway(100_000);
     let call = |input: Value| {
         let body = json!({ "model": "m", "input": input }).to_string();
-        Call { dialect: Dialect::Responses, ..chat(body) }
+        ClientRequest { dialect: Dialect::Responses, ..chat(body) }
     };
     let long: Vec<Value> = (0..30)
         .map(|at| if at % 2 == 0 { user(words(90, at)) } else { assistant(words(90, at)) })
@@ -366,6 +366,6 @@ async fn a_conversation_is_compacted_when_its_client_asks() {
     let short = body_json(gateway.compact(call(json!("hi"))).await).await;
     assert_eq!(short["output"][0]["content"][0]["text"], "hi");
     let kept = json!({ "model": "m", "input": "hi", "previous_response_id": "resp_1" }).to_string();
-    let reply = gateway.compact(Call { dialect: Dialect::Responses, ..chat(kept) }).await;
+    let reply = gateway.compact(ClientRequest { dialect: Dialect::Responses, ..chat(kept) }).await;
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
 }

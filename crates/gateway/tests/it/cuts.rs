@@ -58,7 +58,7 @@ async fn answered(server: &Server, dialect: Dialect, seed: u64) -> u64 {
     u64::try_from(String::from_utf8_lossy(&out).matches("⚙️ Compacting").count()).unwrap()
 }
 
-async fn body_of(gateway: Gateway, call: longhaul_gateway::Call) -> bytes::Bytes {
+async fn body_of(gateway: Gateway, call: longhaul_gateway::ClientRequest) -> bytes::Bytes {
     body(gateway.answer(call).await).await
 }
 

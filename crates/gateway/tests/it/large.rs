@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::estimate::{CountKind, Counter, Groups, TextCounter};
-use longhaul_gateway::{Gateway, Parts};
+use longhaul_gateway::{Dependencies, Gateway};
 
 use crate::upstream::*;
 
@@ -51,9 +51,9 @@ async fn another_request_is_answered_while_a_large_one_is_counted() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
     let patient = Arc::new(Patient::default());
     let counter = Arc::clone(&patient);
-    let parts = Parts {
+    let parts = Dependencies {
         counter: Arc::new(move |_| Counter::new(Arc::clone(&counter) as Arc<dyn TextCounter>)),
-        ..Parts::default()
+        ..Dependencies::default()
     };
     let gateway = Gateway::new(waiting(vec![server.upstream(100_000_000)]), parts).unwrap();
     let big = gateway.clone();

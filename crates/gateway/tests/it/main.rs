@@ -20,7 +20,7 @@ mod omitted;
 mod pairs;
 mod passing;
 mod pre_compact;
-mod previous;
+mod previous_response;
 mod recall;
 mod recall_ends;
 mod recall_meter;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
-use longhaul_gateway::{Call, Upstream};
+use longhaul_gateway::{ClientRequest, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ async fn an_api_below_v1_is_found_and_kept_to() {
 #[tokio::test]
 async fn a_web_page_in_place_of_an_answer_names_the_address() {
     let server = Server::start(|_, _| Does::Text(200, "text/html", PAGE.to_owned())).await;
-    let page = async |call: Call| {
+    let page = async |call: ClientRequest| {
         let reply = server.gateway(8_000).answer(call).await;
         (reply.status, String::from_utf8(body(reply).await.to_vec()).unwrap())
     };
@@ -99,12 +99,12 @@ async fn a_web_page_in_place_of_an_answer_names_the_address() {
 }
 
 /// The same question in each dialect.
-fn asked(dialect: Dialect, stream: bool) -> Call {
+fn asked(dialect: Dialect, stream: bool) -> ClientRequest {
     let body = match dialect {
         Dialect::Responses => json!({ "model": "m", "input": "hi", "stream": stream }),
         _ => json!({ "model": "m", "max_tokens": 100, "messages": [user("hi")], "stream": stream }),
     };
-    Call { dialect, ..chat(body.to_string()) }
+    ClientRequest { dialect, ..chat(body.to_string()) }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A model that streams one text in any dialect, and goes on with an answer that a request ends with.
 
-use longhaul_gateway::{Call, Upstream};
+use longhaul_gateway::{ClientRequest, Upstream};
 use longhaul_wire::edit::{Dialect, GO_ON, PartialResponse, SseEvent, SseReader, Wire};
 use longhaul_wire::{chat, messages, responses};
 use serde_json::{Value, json};
@@ -134,13 +134,13 @@ pub(crate) fn upstream(server: &Server, dialect: Dialect, window: u64, prefill: 
 }
 
 /// A request of that dialect.
-pub(crate) fn call(dialect: Dialect, items: &[Value], stream: bool) -> Call {
+pub(crate) fn call(dialect: Dialect, items: &[Value], stream: bool) -> ClientRequest {
     let mut body = json!({ "model": "m", "stream": stream });
     body[list(dialect)] = json!(items);
     if dialect == Dialect::Messages {
         body["max_tokens"] = json!(30_000);
     }
-    Call { dialect, ..chat_call(body.to_string()) }
+    ClientRequest { dialect, ..chat_call(body.to_string()) }
 }
 
 /// A conversation of so many messages of 125 tokens, and a question.

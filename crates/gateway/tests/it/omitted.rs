@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use longhaul_gateway::Call;
+use longhaul_gateway::ClientRequest;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -54,13 +54,13 @@ fn picture(dialect: Dialect, data: &str) -> Value {
     }
 }
 
-fn call(dialect: Dialect, items: &[Value], stream: bool) -> Call {
+fn call(dialect: Dialect, items: &[Value], stream: bool) -> ClientRequest {
     let mut body = json!({ "model": "m", "stream": stream });
     body[crate::model::list(dialect)] = json!(items);
     if dialect == Dialect::Messages {
         body["max_tokens"] = json!(500);
     }
-    Call { dialect, ..chat(body.to_string()) }
+    ClientRequest { dialect, ..chat(body.to_string()) }
 }
 
 /// What the client is told.

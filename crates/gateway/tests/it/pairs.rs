@@ -408,7 +408,7 @@ async fn usage_that_was_not_reported_is_estimated_where_it_must_be_and_else_left
         if asks == Dialect::Chat {
             asked["stream_options"] = json!({ "include_usage": true });
         }
-        let asked = longhaul_gateway::Call { dialect: asks, ..chat(asked.to_string()) };
+        let asked = longhaul_gateway::ClientRequest { dialect: asks, ..chat(asked.to_string()) };
         let (text, usage, _) = said_in(asks, stream, gateway.answer(asked).await).await;
         assert_eq!(text, "fine and well");
         let case = format!("{asks:?} before {speaks:?}, stream: {stream}: {usage}");

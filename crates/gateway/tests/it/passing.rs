@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use longhaul_gateway::{Config, Credentials, Model, Passed, ReplyBody, Upstream};
+use longhaul_gateway::{Config, Credentials, Model, RelayedResponse, ReplyBody, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
@@ -304,21 +304,22 @@ async fn requests_without_a_conversation_pass_as_they_are() {
         vec![Model { name: "embedder".to_owned(), upstream_name: "org/embedder-v2".to_owned(), declared }];
     let gateway = gateway(waiting(vec![upstream]));
     let asked = r#"{ "model":"embedder" , "input": ["a \u00e9", "b"], "dimensions": 2, "x": null }"#;
-    let reply = gateway.pass(Passed::Embeddings, chat(asked)).await;
+    let reply = gateway.pass(RelayedResponse::Embeddings, chat(asked)).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "up"));
     assert_eq!(body_json(reply).await, answer);
     let sent = server.sent().pop().unwrap();
     assert_eq!(sent.path, "/v1/embeddings");
     assert_eq!(sent.body, asked.replace("embedder", "org/embedder-v2"), "only the name is another");
 
-    let reply =
-        gateway.pass(Passed::Completions, chat(r#"{"model":"embedder","prompt":"go","stream":true}"#)).await;
+    let reply = gateway
+        .pass(RelayedResponse::Completions, chat(r#"{"model":"embedder","prompt":"go","stream":true}"#))
+        .await;
     assert_eq!(header(&reply, "content-type"), "text/event-stream");
     assert!(String::from_utf8_lossy(&body(reply).await).ends_with("data: [DONE]\n\n"));
     assert_eq!(server.sent().pop().unwrap().path, "/v1/completions");
 
     for (asked, status) in [("{", 400), (r#"{"model":7}"#, 400), (r#"{"model":"nobody","input":"a"}"#, 404)] {
-        let reply = gateway.pass(Passed::Embeddings, chat(asked)).await;
+        let reply = gateway.pass(RelayedResponse::Embeddings, chat(asked)).await;
         assert_eq!(reply.status.as_u16(), status, "{asked}");
         assert!(body_json(reply).await["error"]["message"].is_string());
     }
@@ -327,8 +328,9 @@ async fn requests_without_a_conversation_pass_as_they_are() {
 #[tokio::test]
 async fn a_server_without_the_path_is_named() {
     let upstream = Upstream::new("claude", Kind::Anthropic, "http://127.0.0.1:9/v1");
-    let reply =
-        gateway(waiting(vec![upstream])).pass(Passed::Embeddings, chat(r#"{"model":"m","input":"a"}"#)).await;
+    let reply = gateway(waiting(vec![upstream]))
+        .pass(RelayedResponse::Embeddings, chat(r#"{"model":"m","input":"a"}"#))
+        .await;
     assert_eq!(reply.status, StatusCode::NOT_FOUND);
     let said = body_json(reply).await["error"]["message"].to_string();
     assert!(said.contains("the upstream `claude` has no /embeddings"), "{said}");

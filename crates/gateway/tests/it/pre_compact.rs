@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::http::StatusCode;
 use longhaul_core::run::{PreCompact, PreCompactAnswer};
-use longhaul_gateway::{Config, Gateway, Parts, PreCompactHook};
+use longhaul_gateway::{Config, Dependencies, Gateway, PreCompactHook};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, spoke_of};
@@ -55,7 +55,7 @@ async fn model() -> Server {
 
 fn gateway_with(config: Config, hook: &Arc<Hook>) -> Gateway {
     let pre_compact = Some(Arc::clone(hook) as Arc<dyn PreCompactHook>);
-    Gateway::new(config, Parts { pre_compact, ..Parts::default() }).unwrap()
+    Gateway::new(config, Dependencies { pre_compact, ..Dependencies::default() }).unwrap()
 }
 
 /// So many messages of about 500 tokens, and a question.

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use longhaul_core::message::Finish;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway, Parts, Recall, Reply};
+use longhaul_gateway::{Config, Dependencies, Gateway, Recall, Reply};
 use longhaul_store::memo::MemoryMemo;
 use longhaul_wire::edit::{Dialect, Wire};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(crate) fn gateway_with(
     server: &Server,
     dialect: Dialect,
     recall: Recall,
-    parts: Parts,
+    parts: Dependencies,
     window: u64,
 ) -> Gateway {
     let policy = Policy::new(Arc::new(Truncation::default()));
@@ -44,7 +44,7 @@ pub(crate) fn gateway_with(
 }
 
 pub(crate) fn injecting(server: &Server, dialect: Dialect) -> Gateway {
-    gateway_with(server, dialect, Recall::Inject, Parts::default(), WINDOW)
+    gateway_with(server, dialect, Recall::Inject, Dependencies::default(), WINDOW)
 }
 
 /// A conversation that does not fit; its first message has the secret.
@@ -193,7 +193,7 @@ async fn the_tool_comes_with_the_first_thing_that_is_left_out_and_not_where_it_i
         let reply = injecting(&server, dialect).answer(call(dialect, &conversation(), true)).await;
         assert_eq!(header(&reply, "x-longhaul-recall"), "added");
         body(reply).await;
-        let off = gateway_with(&server, dialect, Recall::Off, Parts::default(), WINDOW);
+        let off = gateway_with(&server, dialect, Recall::Off, Dependencies::default(), WINDOW);
         let reply = off.answer(call(dialect, &conversation(), true)).await;
         assert_eq!(header(&reply, "x-longhaul-recall"), "");
         body(reply).await;
@@ -486,7 +486,7 @@ async fn a_server_that_refuses_the_result_is_asked_without_it_and_one_that_fails
 #[tokio::test]
 async fn a_server_that_streams_to_nobody_is_answered_too() {
     for dialect in DIALECTS {
-        let answer = move |text: &str, calls: &[crate::steps::Call<'_>]| {
+        let answer = move |text: &str, calls: &[crate::steps::ClientRequest<'_>]| {
             whole(dialect, step(dialect, "a", text, calls, (9, 2)))
         };
         let server = Server::start(move |number, body| match number {
@@ -521,7 +521,7 @@ async fn a_handle_means_the_same_for_ever() {
     .await;
     let memo = Arc::new(MemoryMemo::default());
     let start = || {
-        let parts = Parts { memo: memo.clone(), ..Parts::default() };
+        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
         gateway_with(&server, dialect, Recall::Inject, parts, WINDOW)
     };
     let (mut gateway, mut messages, mut edits, mut checked) = (start(), Vec::new(), 0, 0);

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::{Message, Part, Role, ToolResult, ToolStatus};
-use longhaul_gateway::{Parts, Recall};
+use longhaul_gateway::{Dependencies, Recall};
 use longhaul_wire::edit::{Dialect, PartialToolCall, Segment};
 use serde_json::{Value, json};
 
 use crate::model::{call, read};
 use crate::recall::{gateway_with, handle, whole, wire};
-use crate::steps::{Call, DIALECTS, check, resent, results, step};
+use crate::steps::{ClientRequest, DIALECTS, check, resent, results, step};
 use crate::upstream::*;
 
 const WINDOW: u64 = 16_000;
@@ -55,9 +55,9 @@ fn messages(pieces: Vec<Vec<Segment>>) -> Vec<Message> {
 }
 
 /// Tokens of a step of the model's, as later requests have it.
-fn said_tokens(text: &str, calls: &[Call<'_>]) -> u64 {
+fn said_tokens(text: &str, calls: &[ClientRequest<'_>]) -> u64 {
     let counter = Counter::default().for_model("m");
-    let call = |(_, name, arguments): &Call<'_>| {
+    let call = |(_, name, arguments): &ClientRequest<'_>| {
         counter.text(name) + counter.text(&arguments.to_string()) + counter.framing().call
     };
     counter.framing().message + counter.text(text) + calls.iter().map(call).sum::<u64>()
@@ -87,7 +87,7 @@ fn said_in(looks: Looks, number: usize, request: &Value) -> (String, Vec<(String
 async fn server(dialect: Dialect, looks: Looks, streams: bool) -> Server {
     Server::start(move |number, body| {
         let (text, calls) = said_in(looks, number, body);
-        let calls: Vec<Call<'_>> =
+        let calls: Vec<ClientRequest<'_>> =
             calls.iter().map(|(id, name, said)| (id.as_str(), *name, said.clone())).collect();
         let usage = (sent_tokens(dialect, body), said_tokens(&text, &calls));
         let events = step(dialect, &format!("a{number}"), &text, &calls, usage);
@@ -100,7 +100,7 @@ async fn server(dialect: Dialect, looks: Looks, streams: bool) -> Server {
 async fn is_counted_as_sent(looks: Looks) {
     for (dialect, streams) in DIALECTS.into_iter().flat_map(|dialect| [(dialect, true), (dialect, false)]) {
         let server = server(dialect, looks, streams).await;
-        let gateway = gateway_with(&server, dialect, Recall::Inject, Parts::default(), WINDOW);
+        let gateway = gateway_with(&server, dialect, Recall::Inject, Dependencies::default(), WINDOW);
         let message =
             |at: usize| if at.is_multiple_of(2) { user(words(150, at)) } else { assistant(words(150, at)) };
         let mut messages: Vec<Value> = (0..91).map(message).collect();
@@ -122,7 +122,7 @@ async fn is_counted_as_sent(looks: Looks) {
                 (call.id.clone(), serde_json::from_str::<Value>(&call.arguments).unwrap())
             };
             let calls: Vec<(String, Value)> = seen.calls.iter().map(own).collect();
-            let calls: Vec<Call<'_>> =
+            let calls: Vec<ClientRequest<'_>> =
                 calls.iter().map(|(id, said)| (id.as_str(), "read", said.clone())).collect();
             assert_eq!(calls.len(), 1, "{case}");
             messages.extend(resent(dialect, &seen.text, &calls, &words(150, turn)));

@@ -98,7 +98,7 @@ async fn a_hidden_call_with_the_name_of_the_clients_gets_another_when_it_is_put_
 }
 
 /// The step with arguments that end in the middle.
-fn with_broken_arguments(dialect: Dialect, calls: &[crate::steps::Call<'_>]) -> Vec<String> {
+fn with_broken_arguments(dialect: Dialect, calls: &[crate::steps::ClientRequest<'_>]) -> Vec<String> {
     let events = step(dialect, "a", "", calls, (2_000, 10));
     events.into_iter().map(|event| event.replace(r#"en\":1}"#, "en")).collect()
 }

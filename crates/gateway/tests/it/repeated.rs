@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway, Midstream, Parts, Reply};
+use longhaul_gateway::{Config, Dependencies, Gateway, Midstream, Reply};
 use longhaul_store::memo::MemoryMemo;
 use longhaul_wire::edit::Dialect;
 use serde_json::Value;
@@ -86,7 +86,7 @@ async fn the_same_request_reads_what_its_server_has_counted_and_a_branch_too() {
         let server = model(dialect, "Yes.".to_owned(), 1_050).await;
         let (memo, question) = (Arc::<MemoryMemo>::default(), conversation(6));
         let process = || {
-            let parts = Parts { memo: memo.clone(), ..Parts::default() };
+            let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
             Gateway::new(waiting(vec![upstream(&server, dialect, 3_000, false)]), parts).unwrap()
         };
         let gateway = process();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use longhaul_gateway::{Gateway, Parts};
+use longhaul_gateway::{Dependencies, Gateway};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ async fn server(percent: u64) -> Server {
 async fn sent(server: &Server, strategy: &str, restarts: Restarts) -> Vec<Bytes> {
     let memo: Arc<MemoryMemo> = Arc::default();
     let process = || {
-        let parts = Parts { memo: memo.clone(), ..Parts::default() };
+        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
         Gateway::new(waiting(vec![server.upstream(4_000)]), parts).unwrap()
     };
     let before = server.sent().len();

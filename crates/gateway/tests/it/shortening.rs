@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::{MiddleRemoval, Truncation};
-use longhaul_gateway::{Call, Config, Gateway, Parts, Shortening, Upstream};
+use longhaul_gateway::{ClientRequest, Config, Dependencies, Gateway, Shortening, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryMemo;
 use longhaul_wire::edit::Dialect;
@@ -146,7 +146,7 @@ async fn what_was_decided_outlives_the_process() {
     let server = model(3_000).await;
     let memo = Arc::new(MemoryMemo::default());
     let start = || {
-        let parts = Parts { memo: memo.clone(), ..Parts::default() };
+        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
         Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap()
     };
     let mut client = Client::new();
@@ -232,7 +232,7 @@ async fn requests_that_overtake_each_other_stay_apart() {
             let ask = |by: usize| {
                 let body = json!({ "model": "m", "max_tokens": 50, "messages": grown(by) }).to_string();
                 let gateway = gateway.clone();
-                tokio::spawn(async move { gateway.answer(Call { dialect, ..chat(body) }).await })
+                tokio::spawn(async move { gateway.answer(ClientRequest { dialect, ..chat(body) }).await })
             };
             let replies = futures_util::future::join_all([ask(0), ask(1), ask(2), ask(3)]).await;
             for reply in replies {

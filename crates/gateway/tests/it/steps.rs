@@ -8,7 +8,7 @@ use crate::model::{list, text_of};
 pub(crate) const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 
 /// A call: id, tool, arguments.
-pub(crate) type Call<'a> = (&'a str, &'a str, Value);
+pub(crate) type ClientRequest<'a> = (&'a str, &'a str, Value);
 
 fn event(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
@@ -19,7 +19,7 @@ pub(crate) fn step(
     dialect: Dialect,
     id: &str,
     text: &str,
-    calls: &[Call<'_>],
+    calls: &[ClientRequest<'_>],
     usage: (u64, u64),
 ) -> Vec<String> {
     match dialect {
@@ -36,7 +36,7 @@ fn halves(arguments: &Value) -> [String; 2] {
     [first.to_owned(), second.to_owned()]
 }
 
-fn of_chat(id: &str, text: &str, calls: &[Call<'_>], (input, output): (u64, u64)) -> Vec<String> {
+fn of_chat(id: &str, text: &str, calls: &[ClientRequest<'_>], (input, output): (u64, u64)) -> Vec<String> {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
         let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice] });
@@ -62,7 +62,12 @@ fn of_chat(id: &str, text: &str, calls: &[Call<'_>], (input, output): (u64, u64)
     all
 }
 
-fn of_messages(id: &str, text: &str, calls: &[Call<'_>], (input, output): (u64, u64)) -> Vec<String> {
+fn of_messages(
+    id: &str,
+    text: &str,
+    calls: &[ClientRequest<'_>],
+    (input, output): (u64, u64),
+) -> Vec<String> {
     let usage = json!({ "input_tokens": input, "output_tokens": 1 });
     let start = json!({ "type": "message", "id": id, "role": "assistant", "model": "m", "content": [], "usage": usage });
     let mut all = vec![json!({ "type": "message_start", "message": start })];
@@ -88,7 +93,12 @@ fn of_messages(id: &str, text: &str, calls: &[Call<'_>], (input, output): (u64, 
     all.iter().map(event).collect()
 }
 
-fn of_responses(id: &str, text: &str, calls: &[Call<'_>], (input, output): (u64, u64)) -> Vec<String> {
+fn of_responses(
+    id: &str,
+    text: &str,
+    calls: &[ClientRequest<'_>],
+    (input, output): (u64, u64),
+) -> Vec<String> {
     let response = |status: &str, items: Vec<Value>, usage: Value| json!({ "id": id, "object": "response", "status": status, "model": "m", "output": items, "usage": usage });
     let mut all =
         vec![json!({ "type": "response.created", "response": response("in_progress", vec![], Value::Null) })];
@@ -229,10 +239,10 @@ pub(crate) fn results(dialect: Dialect, request: &Value) -> Vec<String> {
 }
 
 /// The client's step and its results, as it sends them with the next request.
-pub(crate) fn resent(dialect: Dialect, text: &str, calls: &[Call<'_>], result: &str) -> Vec<Value> {
+pub(crate) fn resent(dialect: Dialect, text: &str, calls: &[ClientRequest<'_>], result: &str) -> Vec<Value> {
     match dialect {
         Dialect::Chat => {
-            let call = |(id, name, arguments): &Call<'_>| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments.to_string() } });
+            let call = |(id, name, arguments): &ClientRequest<'_>| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments.to_string() } });
             let calls_said: Vec<Value> = calls.iter().map(call).collect();
             let content = if text.is_empty() { Value::Null } else { json!(text) };
             let step = json!({ "role": "assistant", "content": content, "tool_calls": calls_said });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Gateway, Parts};
+use longhaul_gateway::{Dependencies, Gateway};
 use longhaul_store::memo::MemoryMemo;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl Stage {
     fn gateway(&self) -> Gateway {
         let now = Arc::clone(&self.now);
         let now = Arc::new(move || now.load(Ordering::SeqCst));
-        let parts = Parts { memo: self.memo.clone(), now, ..Parts::default() };
+        let parts = Dependencies { memo: self.memo.clone(), now, ..Dependencies::default() };
         Gateway::new(waiting(vec![self.server.upstream(self.window)]), parts).unwrap()
     }
 
@@ -263,7 +263,8 @@ async fn nobody_waits_for_a_summary_that_is_tried_again() {
         .await;
         let now = Arc::new(AtomicU64::new(7));
         let clock = Arc::clone(&now);
-        let parts = Parts { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Parts::default() };
+        let parts =
+            Dependencies { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Dependencies::default() };
         let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
         let asked = || server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
         let mut messages = long(30);
@@ -320,8 +321,11 @@ async fn a_summary_that_hangs_holds_up_neither_who_hangs_up_nor_the_end() {
     let now = Arc::new(AtomicU64::new(7));
     let clock = Arc::clone(&now);
     let memo: Arc<MemoryMemo> = Arc::default();
-    let parts =
-        Parts { memo: memo.clone(), now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Parts::default() };
+    let parts = Dependencies {
+        memo: memo.clone(),
+        now: Arc::new(move || clock.load(Ordering::SeqCst)),
+        ..Dependencies::default()
+    };
     let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
     let asked = || server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
     let mut messages = long(30);
@@ -388,7 +392,8 @@ async fn one_bad_part_of_a_summary_is_asked_for_again_and_then_stands_there_as_i
     let memo: Arc<MemoryMemo> = Arc::default();
     let now = Arc::new(AtomicU64::new(7));
     let clock = Arc::clone(&now);
-    let parts = Parts { memo, now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Parts::default() };
+    let parts =
+        Dependencies { memo, now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Dependencies::default() };
     let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
     let mut messages = long(30);
     assert_eq!(turn(&gateway, &mut messages).await, "compacted");
@@ -562,7 +567,8 @@ async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     .await;
     let now = Arc::new(AtomicU64::new(5_000));
     let clock = Arc::clone(&now);
-    let parts = Parts { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Parts::default() };
+    let parts =
+        Dependencies { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Dependencies::default() };
     let gateway = Gateway::new(waiting(vec![server.upstream(8_000)]), parts).unwrap();
     let asked = || {
         let sent: Vec<Value> = server.sent().iter().map(|sent| sent.json()).collect();

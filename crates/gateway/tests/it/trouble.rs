@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Call, Config, Upstream};
+use longhaul_gateway::{ClientRequest, Config, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -549,7 +549,7 @@ async fn whatever_a_field_is_the_answer_is_one() {
     {
         for asked in distorted(&whole) {
             for gateway in &gateways {
-                let reply = gateway.answer(Call { dialect, ..chat(asked.to_string()) }).await;
+                let reply = gateway.answer(ClientRequest { dialect, ..chat(asked.to_string()) }).await;
                 let status = reply.status.as_u16();
                 assert!(matches!(status, 200 | 400 | 404), "{dialect:?}: {status} {asked}");
                 let out = body(reply).await;

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use http::HeaderValue;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::PruningAgent;
-use longhaul_gateway::{Call, Config, Gateway, Parts, Reply, ReplyBody, Upstream};
+use longhaul_gateway::{ClientRequest, Config, Dependencies, Gateway, Reply, ReplyBody, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ pub(crate) fn waiting(upstreams: Vec<Upstream>) -> Config {
 }
 
 pub(crate) fn gateway(config: Config) -> Gateway {
-    Gateway::new(config, Parts::default()).unwrap()
+    Gateway::new(config, Dependencies::default()).unwrap()
 }
 
 async fn answer(
@@ -213,12 +213,12 @@ async fn respond(does: Does) -> Response<Body> {
 }
 
 /// A call of a Chat Completions client.
-pub(crate) fn chat(body: impl Into<Bytes>) -> Call {
+pub(crate) fn chat(body: impl Into<Bytes>) -> ClientRequest {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", HeaderValue::from_static("Bearer caller"));
     headers.insert("x-client", HeaderValue::from_static("c"));
     headers.insert("content-type", HeaderValue::from_static("application/json"));
-    Call { dialect: Dialect::Chat, headers, body: body.into() }
+    ClientRequest { dialect: Dialect::Chat, headers, body: body.into() }
 }
 
 pub(crate) fn request(messages: &[Value], stream: bool) -> Bytes {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Call, Config, Model, Upstream};
+use longhaul_gateway::{ClientRequest, Config, Model, Upstream};
 use longhaul_providers::Declared;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
@@ -24,7 +24,7 @@ fn named(server: &Server, name: &str, models: Vec<Model>) -> Upstream {
     Upstream { name: name.to_owned(), models, ..server.upstream(8_000) }
 }
 
-fn ask(model: &str) -> Call {
+fn ask(model: &str) -> ClientRequest {
     chat(json!({ "model": model, "messages": [user("hi")] }).to_string())
 }
 
@@ -227,7 +227,8 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
         let gateway = gateway(waiting(vec![upstream]));
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] }).to_string();
         for _ in 0..2 {
-            let reply = gateway.answer(Call { dialect: Dialect::Messages, ..chat(asked.clone()) }).await;
+            let reply =
+                gateway.answer(ClientRequest { dialect: Dialect::Messages, ..chat(asked.clone()) }).await;
             assert_eq!(reply.status, StatusCode::OK);
             let said: Value = body_json(reply).await;
             assert_eq!(said["content"][0]["text"], text);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use longhaul_core::message::Origin;
-use longhaul_gateway::{Gateway, Learned, Parts, Upstream, Window};
+use longhaul_gateway::{Dependencies, Gateway, LearnedWindows, Upstream, Window};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{Declared, LimitSource};
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::upstream::*;
 #[derive(Default)]
 struct Sessions(Mutex<BTreeMap<String, u64>>);
 
-impl Learned for Sessions {
+impl LearnedWindows for Sessions {
     fn window(&self, base_url: &str, model: &Origin) -> Option<u64> {
         self.0.lock().unwrap().get(&format!("{base_url} {}", model.model)).copied()
     }
@@ -40,7 +40,7 @@ fn unsaid(server: &Server) -> Upstream {
 }
 
 fn beside(sessions: &Arc<Sessions>, upstream: Upstream) -> Gateway {
-    let parts = Parts { windows: sessions.clone(), ..Parts::default() };
+    let parts = Dependencies { windows: sessions.clone(), ..Dependencies::default() };
     Gateway::new(waiting(vec![upstream]), parts).unwrap()
 }
 

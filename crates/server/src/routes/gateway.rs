@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::StreamExt;
 use longhaul::agents::AgentEntry;
-use longhaul_gateway::{Call, Gateway, Passed, Reply, ReplyBody};
+use longhaul_gateway::{ClientRequest, Gateway, RelayedResponse, Reply, ReplyBody};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::{self, ResponseHead};
 use serde_json::{Value, json};
@@ -75,12 +75,12 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Response {
 
 /// Embeddings, of the model's server.
 async fn embeddings(State(app): State<App>, request: Request) -> Response {
-    passed(&app, Passed::Embeddings, request).await
+    passed(&app, RelayedResponse::Embeddings, request).await
 }
 
 /// Completions of a text, of the model's server.
 async fn completions(State(app): State<App>, request: Request) -> Response {
-    passed(&app, Passed::Completions, request).await
+    passed(&app, RelayedResponse::Completions, request).await
 }
 
 /// What a client can ask for, in the shape that the clients of both makers read: models, and for those who show the
@@ -179,14 +179,14 @@ enum Asked {
     Compaction,
 }
 
-async fn passed(app: &App, path: Passed, request: Request) -> Response {
+async fn passed(app: &App, path: RelayedResponse, request: Request) -> Response {
     let answering = app.answering();
     let (headers, body) = match read(app, Dialect::Chat, request).await {
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
     let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
-    let call = Call { dialect: Dialect::Chat, headers: without_token(app, headers), body };
+    let call = ClientRequest { dialect: Dialect::Chat, headers: without_token(app, headers), body };
     response(gateway.pass(path, call).await, Some(answering))
 }
 
@@ -213,7 +213,8 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
     };
     let read = match &app.config().gateway {
         Some(gateway) => {
-            let call = Call { dialect, headers: without_token(app, headers.clone()), body: body.clone() };
+            let call =
+                ClientRequest { dialect, headers: without_token(app, headers.clone()), body: body.clone() };
             Some(gateway.read(call).await)
         }
         None => None,

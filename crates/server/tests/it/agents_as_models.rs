@@ -4,7 +4,7 @@ use longhaul::agents::Agents;
 use longhaul::testing::Folder;
 use longhaul_core::message::Role;
 use longhaul_core::run::Approval;
-use longhaul_gateway::{Config, Gateway, Parts, Upstream};
+use longhaul_gateway::{Config, Dependencies, Gateway, Upstream};
 use longhaul_providers::Request;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::scripted::{Fault, Script, ScriptedAnswer};
@@ -352,7 +352,7 @@ async fn what_means_nothing_to_an_agent_is_named() {
 async fn with_gateway() -> World {
     let mut upstream = Upstream::new("box", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
     upstream.usual_model = Some("scripted".to_owned());
-    let gateway = Gateway::new(Config::new(vec![upstream]), Parts::default()).unwrap();
+    let gateway = Gateway::new(Config::new(vec![upstream]), Dependencies::default()).unwrap();
     World::serving(
         hearing(),
         |usual| Agents::new("scripted", usual.clone()).with("coder", "scripted", Ok(usual)),

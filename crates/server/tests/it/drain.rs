@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use futures_util::{StreamExt as _, stream};
-use longhaul_gateway::{Config, Gateway, Parts, Upstream};
+use longhaul_gateway::{Config, Dependencies, Gateway, Upstream};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::scripted::Script;
 use longhaul_server::ServerConfig;
@@ -98,7 +98,7 @@ fn said(text: &str) -> String {
 fn gateway(url: &str) -> Gateway {
     let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, url);
     upstream.endpoint.declared.window = Some(8_000);
-    Gateway::new(Config::new(vec![upstream]), Parts::default()).unwrap()
+    Gateway::new(Config::new(vec![upstream]), Dependencies::default()).unwrap()
 }
 
 #[tokio::test]

@@ -1,0 +1,506 @@
+//! One request on its way: what it says, where it goes, what is done so that it fits, and how the answer comes back.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::plan::Policy;
+use longhaul_core::strategy;
+use longhaul_providers::{Limits, ProviderError, SharedProvider};
+use tokio::sync::oneshot;
+
+use crate::gateway::{
+    ClientRequest, Config, Credentials, Dependencies, Reply, ReplyBody, ReplyStream, SetupError, Shortening,
+    refusal,
+};
+use crate::headers::{self, Overrides};
+use crate::response_store::ResponseStore;
+use crate::upstream::{Speaks, Target, Targets};
+use crate::window::Window;
+use longhaul_wire::edit::{Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
+
+mod background_summary;
+mod cache;
+mod client_tools;
+mod compact;
+mod conversation;
+mod fallback_summary;
+mod flow;
+mod in_context;
+mod journal;
+mod json_support;
+mod log;
+mod memo_lookup;
+mod misplaced;
+mod omitted;
+mod parse_cache;
+mod pre_compact;
+mod prepare;
+mod previous_response;
+mod recall;
+mod retries;
+mod send;
+mod single_flight;
+mod steps;
+mod summary;
+mod summary_starts;
+mod summary_writers;
+mod translate;
+mod upstream_response;
+mod usage_totals;
+mod work_limiter;
+
+use background_summary::Tasks;
+use cache::Cache;
+use conversation::Conversation;
+use json_support::JsonSupport;
+use parse_cache::ParseCache;
+use recall::HiddenToolCalls;
+use single_flight::SingleFlight;
+use summary_starts::SummaryStarts;
+use summary_writers::Writers;
+use usage_totals::UsageTotals;
+use work_limiter::WorkLimiter;
+
+/// What all passages share.
+pub(crate) struct GatewayState {
+    pub(crate) config: Config,
+    pub(crate) parts: Dependencies,
+    pub(crate) targets: Targets,
+    pub(crate) conversations: Cache,
+    pub(crate) readings: ParseCache,
+    pub(crate) desk: WorkLimiter,
+    pub(crate) turns: SingleFlight,
+    pub(crate) prose: JsonSupport,
+    pub(crate) writers: Writers,
+    pub(crate) begun: SummaryStarts,
+    pub(crate) tasks: Tasks,
+    /// Pictures and files that upstreams have refused.
+    pub(crate) omitted: omitted::OmissionMemory,
+    /// Calls that clients were not shown.
+    pub(crate) withheld: HiddenToolCalls,
+    /// What clients go on from by name.
+    pub(crate) answers: ResponseStore,
+    /// What the settings make of what is configured.
+    pub(crate) follows: OnceLock<Follows>,
+}
+
+/// How conversations are shortened now, made of how they are to be by configuration.
+type Follows = Box<dyn Fn(&Shortening) -> Shortening + Send + Sync>;
+
+impl GatewayState {
+    pub(crate) fn new(mut config: Config, parts: Dependencies) -> Result<Self, SetupError> {
+        let targets = Targets::new(std::mem::take(&mut config.upstreams), &parts.windows)?;
+        let conversations = Cache::new(config.max_conversations, config.max_conversation_bytes);
+        Ok(Self {
+            answers: ResponseStore::new(Arc::clone(&parts.memo)),
+            config,
+            parts,
+            targets,
+            conversations,
+            readings: ParseCache::default(),
+            desk: WorkLimiter::new(),
+            turns: SingleFlight::default(),
+            prose: JsonSupport::default(),
+            writers: Writers::default(),
+            begun: SummaryStarts::default(),
+            tasks: Tasks::default(),
+            omitted: omitted::OmissionMemory::default(),
+            withheld: HiddenToolCalls::default(),
+            follows: OnceLock::new(),
+        })
+    }
+
+    fn shortening(&self) -> Shortening {
+        let policy = self.config.policy.clone();
+        let configured = Shortening { policy, summariser: self.parts.summariser.clone() };
+        match self.follows.get() {
+            Some(now) => now(&configured),
+            None => configured,
+        }
+    }
+}
+
+/// One request on its way.
+pub(crate) struct Exchange {
+    inner: Arc<GatewayState>,
+    wire: &'static dyn Wire,
+    envelope: Arc<Envelope>,
+    /// Where it can go, the preferred first.
+    targets: Vec<Arc<Target>>,
+    /// The caller's headers, as the upstream gets them.
+    headers: HeaderMap,
+    caller: [u8; 32],
+    /// The caller's key, if it is passed on.
+    key: Option<String>,
+    overrides: Overrides,
+    /// What is kept of the answer, if it is.
+    keeps: Option<previous_response::Keeps>,
+}
+
+/// The same at one upstream.
+struct UpstreamAttempt {
+    exchange: Arc<Exchange>,
+    target: Arc<Target>,
+    limits: Limits,
+    window: Window,
+    policy: Policy,
+    /// How conversations are to be shortened here, whatever stands in for it and whatever the request asks for.
+    shortening: Shortening,
+    conversation: Option<Arc<Conversation>>,
+    totals: Arc<UsageTotals>,
+    /// What a refusal has left for the answer, in tokens.
+    most_output: Option<u64>,
+    /// What was left out because the upstream refuses it.
+    omissions: omitted::Omissions,
+    /// Why the model gets no tool of ours, once that was asked.
+    no_tool: OnceLock<Option<&'static str>>,
+    /// Goes with the route: what waits for the end of the request begins then.
+    over: OnceLock<oneshot::Sender<()>>,
+    /// Whether the upstream has begun an answer.
+    is_answered: Arc<AtomicBool>,
+}
+
+/// What was done, for the headers.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Report {
+    action: Action,
+    before: u64,
+    after: u64,
+    why: String,
+}
+
+impl Report {
+    /// Returns whether something was shortened for this request.
+    fn has_acted(&self) -> bool {
+        matches!(self.action, Action::Pruned | Action::Compacted)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Action {
+    #[default]
+    None,
+    Pruned,
+    Compacted,
+    /// What was decided for an earlier request holds for this one.
+    Remembered,
+}
+
+impl Action {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pruned => "pruned",
+            Self::Compacted => "compacted",
+            Self::Remembered => "remembered",
+        }
+    }
+}
+
+/// What an upstream has begun to answer.
+enum Disposition {
+    /// All of it.
+    Whole(StatusCode, HeaderMap, Bytes),
+    /// A stream.
+    Stream(StatusCode, HeaderMap, ReplyStream),
+    /// A stream that says this in place of an answer.
+    Failed(GatewayError, StatusCode, HeaderMap, ReplyStream),
+}
+
+impl Exchange {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it cannot be read or nobody has its model.
+    pub(crate) fn open(
+        inner: Arc<GatewayState>,
+        wire: &'static dyn Wire,
+        call: ClientRequest,
+    ) -> Result<Self, GatewayError> {
+        if call.body.len() > inner.config.max_body_bytes {
+            let (has, most) = (call.body.len(), inner.config.max_body_bytes);
+            let message = format!("the request has {has} bytes; {most} are the most that is read");
+            return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
+        }
+        let overrides = Overrides::read(&call.headers)
+            .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
+        let caller = headers::caller(&call.headers);
+        let envelope = inner.readings.read(wire, &caller, call.body)?;
+        let targets = inner.targets.find(&envelope.model)?;
+        let forward = inner.config.credentials == Credentials::Forward;
+        let key = if forward { key_of(&call.headers) } else { None };
+        Ok(Self {
+            caller,
+            headers: headers::for_upstream(&call.headers, forward),
+            key,
+            wire,
+            envelope,
+            targets,
+            overrides,
+            keeps: None,
+            inner,
+        })
+    }
+
+    /// The model that is asked for; empty if none is named.
+    pub(crate) fn model(&self) -> &str {
+        &self.envelope.model
+    }
+
+    /// Goes to the upstream and comes back. A stream that is long in coming begins with comments.
+    pub(crate) async fn answer(self) -> Reply {
+        let exchange = Arc::new(self);
+        let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
+        let is_stream = exchange.envelope.stream;
+        let mut opening = Box::pin(Arc::clone(&exchange).go());
+        if !is_stream {
+            return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
+        }
+        match tokio::time::timeout(patience, &mut opening).await {
+            Ok(opened) => opened.map_or_else(|fault| refusal(wire, &fault), reply),
+            Err(_) => {
+                let mut headers = HeaderMap::new();
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                headers::say(&mut headers, "x-longhaul-action", "waiting");
+                let stream = flow::late(wire, patience, opening);
+                Reply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
+            }
+        }
+    }
+
+    /// Counts what the preferred upstream would be sent.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be read.
+    pub(crate) async fn count(self) -> Result<Reply, GatewayError> {
+        let exchange = Arc::new(self);
+        let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
+        let target = exchange.targets.first().cloned().ok_or_else(no_target)?;
+        let mut route = UpstreamAttempt::find(Arc::clone(&exchange), target).await;
+        let (tokens, is_shortened) = route.count().await?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
+        headers::say(&mut headers, "x-longhaul-window", &route.window_said());
+        let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
+        Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
+    }
+
+    /// The items that stand for the conversation, at the preferred upstream.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be read, or there is no answer.
+    pub(crate) async fn compact(self) -> Result<Reply, GatewayError> {
+        let exchange = Arc::new(self);
+        let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
+        let target = exchange.targets.first().cloned().ok_or_else(no_target)?;
+        Ok(reply(UpstreamAttempt::find(exchange, target).await.compact().await?))
+    }
+
+    /// Tries the upstreams that have the model, one after another as long as the next may do better.
+    async fn go(self: Arc<Self>) -> Result<Disposition, GatewayError> {
+        let mut newest = None;
+        let totals = Arc::<UsageTotals>::default();
+        let mut targets: Vec<_> = self.targets.iter().collect();
+        targets.sort_by_key(|target| target.server.is_away());
+        let mut targets = targets.into_iter().peekable();
+        while let Some(target) = targets.next() {
+            let opened = self.readable(target, self.at(target, &totals).await);
+            target.server.is_there(!is_unreachable(&opened));
+            if !is_for_the_next(&opened) {
+                return opened;
+            }
+            if let Some(next) = targets.peek() {
+                let (failed, next) = (&target.server.upstream.name, &next.server.upstream.name);
+                tracing::warn!(upstream = failed, next, why = failure(&opened), "the next upstream is asked");
+            }
+            totals.try_elsewhere();
+            newest = Some(opened);
+        }
+        newest.unwrap_or_else(|| Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream")))
+    }
+
+    /// Asks one upstream, in the caller's dialect where it speaks that.
+    async fn at(
+        self: &Arc<Self>,
+        target: &Arc<Target>,
+        totals: &Arc<UsageTotals>,
+    ) -> Result<Disposition, GatewayError> {
+        let find = || UpstreamAttempt::find(Arc::clone(self), Arc::clone(target));
+        let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
+        let route = with_totals(find().await);
+        if route.crosses() {
+            return route.cross().await;
+        }
+        let is_sure = target.speaks(self.wire.dialect()) == Speaks::Yes;
+        let opened = route.go().await;
+        let has_no_path = |opened: &Disposition| match opened {
+            Disposition::Whole(status, ..) => {
+                matches!(
+                    *status,
+                    StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+                )
+            }
+            Disposition::Stream(..) | Disposition::Failed(..) => false,
+        };
+        if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
+            return opened;
+        }
+        target.does_not_speak(self.wire.dialect(), true);
+        totals.try_elsewhere();
+        let crossed = with_totals(find().await).cross().await;
+        if crossed.is_err() {
+            target.does_not_speak(self.wire.dialect(), false);
+            return opened;
+        }
+        crossed
+    }
+}
+
+/// What an upstream that has not answered did instead, for the log.
+fn failure(opened: &Result<Disposition, GatewayError>) -> String {
+    match opened {
+        Ok(Disposition::Whole(status, ..)) => status.to_string(),
+        Ok(Disposition::Failed(fault, ..)) | Err(fault) => fault.message.clone(),
+        Ok(Disposition::Stream(..)) => String::new(),
+    }
+}
+
+/// Returns whether there was nobody to ask.
+fn is_unreachable(opened: &Result<Disposition, GatewayError>) -> bool {
+    opened.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::Unreachable)
+}
+
+/// Returns whether another upstream may do better: this one is not there, has no time, or is broken, and has said
+/// nothing yet.
+fn is_for_the_next(opened: &Result<Disposition, GatewayError>) -> bool {
+    match opened {
+        Ok(Disposition::Whole(status, ..)) => {
+            status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
+        }
+        Ok(Disposition::Stream(..)) => false,
+        Ok(Disposition::Failed(fault, ..)) | Err(fault) => matches!(
+            fault.kind,
+            GatewayErrorKind::Unreachable
+                | GatewayErrorKind::Timeout
+                | GatewayErrorKind::RateLimit
+                | GatewayErrorKind::Upstream
+        ),
+    }
+}
+
+impl UpstreamAttempt {
+    async fn find(exchange: Arc<Exchange>, target: Arc<Target>) -> Self {
+        let limits = target.limits().await;
+        let window = target.window(&limits);
+        let overrides = &exchange.overrides;
+        let shortening = exchange.inner.shortening();
+        let mut policy = shortening.policy.clone();
+        if let Some(strategy) = overrides.strategy.as_deref().and_then(strategy::by_name) {
+            policy.strategy = strategy;
+            policy.trigger = None;
+        }
+        let strategy = policy.strategy.name();
+        policy.trigger =
+            overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(strategy, window.tokens));
+        policy.enabled &= !overrides.off;
+        let route = Self {
+            exchange,
+            target,
+            limits,
+            window,
+            policy: policy.clone(),
+            shortening,
+            conversation: None,
+            totals: Arc::default(),
+            most_output: None,
+            omissions: omitted::Omissions::default(),
+            no_tool: OnceLock::new(),
+            over: OnceLock::new(),
+            is_answered: Arc::default(),
+        };
+        Self { policy: route.able(policy), ..route }
+    }
+
+    /// Returns whether the upstream does not speak the caller's dialect.
+    fn crosses(&self) -> bool {
+        self.target.speaks(self.exchange.wire.dialect()) == Speaks::No
+    }
+
+    /// What calls the model in its server's own dialect: with the key that the caller's requests go out with.
+    ///
+    /// # Errors
+    /// [`ProviderError`] if no such client can be made.
+    fn provider(&self) -> Result<SharedProvider, ProviderError> {
+        match self.exchange.inner.config.credentials {
+            Credentials::Own => Ok(self.target.provider()),
+            Credentials::Forward => self.target.provider_of_caller(self.exchange.key.as_deref()),
+        }
+    }
+
+    /// Work that takes its time by the size of the request.
+    async fn work<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.work_on(self.exchange.envelope.bytes.len(), work).await
+    }
+
+    /// Work that takes its time by so many bytes of it.
+    async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+        self.exchange.inner.desk.work(bytes, work).await
+    }
+
+    /// The changes that every form of the request has here.
+    fn edited(&self) -> RequestEdit {
+        let is_other = self.target.model != self.exchange.envelope.model;
+        RequestEdit { model: is_other.then(|| self.target.model.clone()), ..RequestEdit::default() }
+    }
+
+    /// The window and who said it; where nobody did, what to do about that.
+    fn window_said(&self) -> String {
+        let Window { tokens, .. } = self.window;
+        match self.window.is_known() {
+            true => format!("{tokens} ({})", self.window.said()),
+            false => {
+                let key = self.target.server.upstream.window_key;
+                format!("{tokens} (assumed; state it with `{key}: N` in longhaul.yml)")
+            }
+        }
+    }
+
+    /// Adds what was done to the headers of an answer.
+    fn describe(&self, report: &Report, headers: &mut HeaderMap) {
+        headers::say(headers, "x-longhaul-action", report.action.as_str());
+        headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);
+        headers::say(headers, "x-longhaul-window", &self.window_said());
+        if let Some(recall) = self.recall_said(report) {
+            headers::say(headers, "x-longhaul-recall", &recall);
+        }
+        if report.before > 0 {
+            headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
+            headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
+        }
+        if !report.why.is_empty() {
+            let why: String = report.why.chars().take(300).collect();
+            headers::say(headers, "x-longhaul-reason", &why);
+        }
+    }
+}
+
+fn key_of(headers: &HeaderMap) -> Option<String> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.map(|value| value.trim_start_matches("Bearer ").to_owned());
+    let others = ["x-api-key", "api-key", "x-goog-api-key"];
+    let other = others.into_iter().find_map(|name| headers.get(name)?.to_str().ok());
+    bearer.or_else(|| other.map(str::to_owned))
+}
+
+fn reply(opened: Disposition) -> Reply {
+    match opened {
+        Disposition::Whole(status, headers, body) => Reply { status, headers, body: ReplyBody::Whole(body) },
+        Disposition::Stream(status, headers, body) | Disposition::Failed(_, status, headers, body) => {
+            Reply { status, headers, body: ReplyBody::Stream(body) }
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Summaries that are written between the requests of a conversation, so that none of them waits: the one that an extract
+//! stands for, and the one that will be needed soon. Writing begins when the request that found it due is over.
+
+use std::future::poll_fn;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longhaul_core::history::WriterRecord;
+use longhaul_core::meter::Reading;
+use longhaul_core::plan::{self, Occasion, Plan, SummaryDraft};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::conversation::{Conversation, State, chain};
+use super::fallback_summary::{self, Cause};
+use super::log::ConversationLog;
+use super::memo_lookup::MAX_KEYS;
+use super::summary::SummaryFailure;
+use super::usage_totals::UsageTotals;
+use super::{UpstreamAttempt, omitted, summary};
+use longhaul_wire::edit::GatewayError;
+
+/// Tasks at the same time, at most.
+const MOST_TASKS: usize = 64;
+
+/// The share of the window from which on a summary is written ahead of need, in percent.
+const AHEAD_PERCENT: u64 = 65;
+
+/// The gateway's own tasks; they end with it.
+#[derive(Default)]
+pub(crate) struct Tasks(Mutex<JoinSet<()>>);
+
+impl Tasks {
+    /// Returns whether it was begun: not if there are too many.
+    fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        let has_room = tasks.len() < MOST_TASKS;
+        if has_room {
+            tasks.spawn(task);
+        }
+        has_room
+    }
+
+    /// Waits until there are none.
+    pub(crate) async fn settle(&self) {
+        let next = || {
+            poll_fn(|context| self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context))
+        };
+        while next().await.is_some() {}
+    }
+
+    /// Ends them.
+    pub(crate) async fn stop(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.settle().await;
+    }
+}
+
+/// How far a summary of a conversation is that is written beside its requests.
+#[derive(Default)]
+pub(super) enum BackgroundSummary {
+    #[default]
+    None,
+    Running,
+    Over(FinishedSummary),
+}
+
+/// What became of it.
+pub(super) struct FinishedSummary {
+    /// What it has cost, which no request was told yet.
+    totals: Arc<UsageTotals>,
+    /// Why it was made, or what was in its way.
+    pub(super) outcome: Result<String, Cause>,
+    /// When it was over, in seconds since 1970.
+    pub(super) at: u64,
+    /// Whether it was begun before anything had to go.
+    is_ahead: bool,
+}
+
+/// A summary to be written.
+struct SummaryAssignment {
+    /// The log as it was when the summary was found due.
+    standing: ConversationLog,
+    /// The same without the extracts that the summary replaces.
+    whole: ConversationLog,
+    draft: SummaryDraft,
+    /// The fixed tokens of the request behind which a summary is written ahead of need; `None` if an extract stands in its
+    /// place already.
+    ahead_of: Option<u64>,
+}
+
+/// The right to write it, which ends however its task does.
+struct SummaryPermit(Arc<Conversation>);
+
+impl Drop for SummaryPermit {
+    fn drop(&mut self) {
+        let mut trial = self.0.trial();
+        if matches!(*trial, BackgroundSummary::Running) {
+            *trial = BackgroundSummary::None;
+        }
+    }
+}
+
+impl SummaryPermit {
+    /// `None` if somebody has it.
+    fn of(conversation: &Arc<Conversation>) -> Option<Self> {
+        let mut trial = conversation.trial();
+        let is_free = matches!(*trial, BackgroundSummary::None);
+        is_free.then(|| {
+            *trial = BackgroundSummary::Running;
+            Self(Arc::clone(conversation))
+        })
+    }
+}
+
+impl UpstreamAttempt {
+    /// What became of a summary that was tried beside earlier requests. This request is told what it has cost.
+    pub(super) fn take_tried(&self, state: &mut State) -> Option<FinishedSummary> {
+        let mut trial = self.conversation.as_ref()?.trial();
+        let BackgroundSummary::Over(tried) = &mut *trial else { return None };
+        self.totals.absorb(&tried.totals);
+        if let Err(cause) = tried.outcome {
+            state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
+        }
+        let tried = match std::mem::take(&mut *trial) {
+            BackgroundSummary::Over(tried) => tried,
+            BackgroundSummary::None | BackgroundSummary::Running => return None,
+        };
+        if tried.is_ahead && !state.log.is_pending() {
+            // Its time comes when the view is full.
+            state.ready = tried.outcome.ok();
+            return None;
+        }
+        Some(tried)
+    }
+
+    /// Takes the summary that an extract stands for where somebody has it; else has it tried as soon as this request is over.
+    /// The view fits as it is: nobody waits. `tried`: what was tried beside earlier requests.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the items cannot be read.
+    pub(super) async fn try_beside(
+        &self,
+        state: &mut State,
+        fixed: u64,
+        tried: Option<&FinishedSummary>,
+    ) -> Result<(), GatewayError> {
+        let Some(conversation) = &self.conversation else { return Ok(()) };
+        let Some(permit) = SummaryPermit::of(conversation) else { return Ok(()) };
+        self.remember(state, fixed).await?;
+        if !self.is_due(&state.log, &Occasion::Routine) {
+            return Ok(());
+        }
+        if tried.is_some_and(|tried| tried.outcome.is_ok()) {
+            // It was written and is of no use.
+            self.put_off(state, Cause::Rejected).await;
+            return Ok(());
+        }
+        match self.work(|| self.without_stopgaps(&state.log, fixed)).await {
+            Some((whole, mut draft)) => {
+                if let Some(answer) = &state.hook_answer {
+                    answer.apply(&mut draft, &whole.history, &self.summary_budget());
+                }
+                let standing = state.log.clone();
+                self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: None });
+            }
+            None => self.put_off(state, Cause::Away).await,
+        }
+        Ok(())
+    }
+
+    /// Has a summary written for the time when the view is full, if that is near. Once for each edit of the view: a
+    /// summary that could not be had is tried again when an extract stands in its place.
+    pub(super) async fn look_ahead(&self, state: &mut State, fixed: u64, now: &Reading) {
+        let edits = state.log.history.edits().len();
+        let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
+        let waits = self.waits_for_summary(&Occasion::Routine);
+        let is_idle = !state.log.is_pending() && state.ready.is_none() && !self.writer_rests();
+        let is_cancelled = self.is_cancelled_by_hook(state, fixed, &Occasion::Routine);
+        if waits || !is_near || !is_idle || is_cancelled {
+            return;
+        }
+        let Some(permit) = self.conversation.as_ref().and_then(SummaryPermit::of) else { return };
+        let draft = self.work(|| self.draft_ahead(&state.log, fixed)).await;
+        let Some(draft) = draft else { return };
+        let now = (self.exchange.inner.parts.now)();
+        if !self.exchange.inner.begun.begin(self.beginning(), edits, now) {
+            return;
+        }
+        let (standing, whole) = (state.log.clone(), state.log.clone());
+        self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: Some(fixed) });
+    }
+
+    fn draft_ahead(&self, log: &ConversationLog, fixed: u64) -> Option<SummaryDraft> {
+        let from = self.window.tokens / 100 * AHEAD_PERCENT;
+        plan::ahead_from(&log.history, fixed, &self.summary_budget(), &self.policy, from).map(|draft| *draft)
+    }
+
+    /// The log as it was before extracts stood for summaries, and what is to be written; `None` if there is nothing to be
+    /// summarised any more.
+    pub(super) fn without_stopgaps(
+        &self,
+        log: &ConversationLog,
+        fixed: u64,
+    ) -> Option<(ConversationLog, SummaryDraft)> {
+        let whole = log.without_stopgaps()?;
+        match self.plan(&whole.history, fixed, &Occasion::Routine) {
+            Plan::Summarise(draft) => Some((whole, *draft)),
+            _ => None,
+        }
+    }
+
+    fn begin_trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
+        // Most local servers have room for one request: that of the client goes first. It is over when its route is gone.
+        let (over, is_over) = oneshot::channel();
+        if self.over.set(over).is_err() {
+            return;
+        }
+        let route = self.beside();
+        self.exchange.inner.tasks.begin(async move {
+            // Nobody sends anything.
+            let _gone = is_over.await;
+            Box::pin(route.trial(permit, assignment)).await;
+        });
+    }
+
+    /// The same route for what has its own bill.
+    fn beside(&self) -> Self {
+        Self {
+            exchange: Arc::clone(&self.exchange),
+            target: Arc::clone(&self.target),
+            limits: self.limits,
+            window: self.window,
+            policy: self.policy.clone(),
+            shortening: self.shortening.clone(),
+            conversation: self.conversation.clone(),
+            totals: Arc::default(),
+            most_output: None,
+            omissions: omitted::Omissions::default(),
+            no_tool: std::sync::OnceLock::new(),
+            over: std::sync::OnceLock::new(),
+            is_answered: Arc::clone(&self.is_answered),
+        }
+    }
+
+    /// Has the summary written, and the memo know it: a later request finds it there.
+    async fn trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
+        let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
+        let is_ahead = ahead_of.is_some();
+        let turn = self.turn().await;
+        if !self.is_answered.load(Ordering::Relaxed) {
+            // The upstream does not answer this client, or not now.
+            return;
+        }
+        if !is_ahead && self.is_settled_elsewhere().await {
+            return;
+        }
+        if let Some(fixed) = ahead_of {
+            let plan = Plan::Summarise(Box::new(draft.clone()));
+            let answer = self.ask_pre_compact(&whole, &plan, fixed, &Occasion::Routine).await;
+            if answer.as_ref().is_some_and(|answer| answer.cancel) {
+                return;
+            }
+            if let Some(answer) = answer {
+                answer.apply(&mut draft, &whole.history, &self.summary_budget());
+            }
+        }
+        let written = summary::write(self, &whole, draft).await;
+        match &written {
+            Ok(_) => self.note_writer(WriterRecord::wrote),
+            Err(SummaryFailure { why, .. }) if why.cause == Cause::Rejected => {
+                self.note_writer(WriterRecord::failed)
+            }
+            Err(_) => {}
+        }
+        let at = (self.exchange.inner.parts.now)();
+        let outcome = match written {
+            Ok(edit) => {
+                let why = match is_ahead {
+                    true => format!("{}; it was written ahead", edit.why),
+                    false => format!("{}; an extract stood in its place until now", edit.why),
+                };
+                let before = standing.portable().map(|(_, item)| item);
+                whole.commit(edit, None);
+                self.keep(&whole, before).await;
+                // A request may hold the state while it waits for the turn.
+                drop(turn);
+                // Requests do not wait for it: an extract may stand in its place by now, and is found first.
+                let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
+                if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
+                    self.keep_later(&whole, &permit.0, newest).await;
+                }
+                Ok(why)
+            }
+            Err(SummaryFailure { why, .. }) => {
+                standing.pending().for_each(|stopgap| *stopgap = stopgap.failed(why.cause, at));
+                self.keep(&standing, None).await;
+                Err(why.cause)
+            }
+        };
+        *permit.0.trial() = BackgroundSummary::Over(FinishedSummary {
+            totals: Arc::clone(&self.totals),
+            outcome,
+            at,
+            is_ahead,
+        });
+    }
+
+    /// Returns whether somebody else has got the summary, or has just tried in vain.
+    async fn is_settled_elsewhere(&self) -> bool {
+        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
+        let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        let now = (self.exchange.inner.parts.now)();
+        let found = self.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
+        found.is_some_and(|found| {
+            let edits = fallback_summary::from_memo(found.edits);
+            !edits.iter().any(|(_, stopgap)| stopgap.is_some_and(|stopgap| stopgap.is_due(now)))
+        })
+    }
+}

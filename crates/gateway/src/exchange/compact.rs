@@ -1,0 +1,84 @@
+//! A conversation that its client asks to have shortened: `/v1/responses/compact`.
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_providers::connect::Kind;
+
+use super::prepare::OutboundRequest;
+use super::{Disposition, UpstreamAttempt};
+use crate::gateway::Credentials;
+use crate::upstream::COMPACT_PATH;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEdit};
+use longhaul_wire::raw_json::{field, fields, quote};
+use longhaul_wire::responses::edit as responses;
+
+impl UpstreamAttempt {
+    /// The items that stand for the request's: OpenAI's own where it keeps the conversation, else ours, which any
+    /// model can read.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be read, or its server is needed and gives no answer.
+    pub(super) async fn compact(mut self) -> Result<Disposition, GatewayError> {
+        if self.target.server.upstream.kind == Kind::OpenAi {
+            return self.pass_on().await;
+        }
+        responses::check_whole(&self.exchange.envelope)?;
+        self.never_recalls();
+        let prepared = match self.compacted().await {
+            Ok(prepared) => prepared,
+            // Nothing can be left out: the items are what they were.
+            Err(fault)
+                if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) =>
+            {
+                OutboundRequest::default()
+            }
+            Err(fault) => return Err(fault),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.describe(&prepared.report, &mut headers);
+        let body = self.body_of(&prepared)?;
+        Ok(Disposition::Whole(StatusCode::OK, headers, body.into()))
+    }
+
+    fn body_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
+        let envelope = &self.exchange.envelope;
+        let edited = RequestEdit { steps: prepared.steps.clone(), ..RequestEdit::default() };
+        let rendered = self.exchange.wire.render(envelope, &edited)?;
+        let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
+        let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
+        let output = match items.starts_with('"') {
+            true => format!(
+                r#"[{{"type":"message","role":"user","content":[{{"type":"input_text","text":{items}}}]}}]"#
+            ),
+            false => items.to_owned(),
+        };
+        let parts = &self.exchange.inner.parts;
+        let (id, created) = (quote(&format!("resp_{}", (parts.new_id)())), (parts.now)());
+        let (before, after) = (prepared.report.before, prepared.report.after);
+        let usage = format!(
+            r#"{{"input_tokens":{before},"input_tokens_details":{{"cached_tokens":0}},"output_tokens":{after},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}}"#,
+            before.saturating_add(after),
+        );
+        Ok(format!(
+            r#"{{"id":{id},"object":"response.compaction","created_at":{created},"output":{output},"usage":{usage}}}"#
+        ))
+    }
+
+    async fn pass_on(&self) -> Result<Disposition, GatewayError> {
+        let (exchange, server) = (&self.exchange, &self.target.server);
+        let body = exchange.wire.render(&exchange.envelope, &self.edited())?;
+        let own = exchange.inner.config.credentials == Credentials::Own;
+        let response = server.send(COMPACT_PATH, &exchange.headers, own, body).await?;
+        let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));
+        self.describe(&super::Report::default(), &mut headers);
+        let body = response.bytes().await.map_err(|_| {
+            let name = &server.upstream.name;
+            GatewayError::new(
+                GatewayErrorKind::Unreachable,
+                format!("the upstream `{name}` broke off in its answer"),
+            )
+        })?;
+        let body = if status.is_success() { body } else { server.hide_secrets(body) };
+        Ok(Disposition::Whole(status, headers, body))
+    }
+}

@@ -1,0 +1,327 @@
+//! A conversation that a client sends again and again: what is known of its items, and what was made of them.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::message::{Origin, Part};
+use longhaul_core::run::PreCompactAnswer;
+use tokio::sync::OwnedMutexGuard;
+
+use super::background_summary::BackgroundSummary;
+use super::log::ConversationLog;
+use longhaul_wire::edit::{Envelope, ParseError, Segment, Wire};
+
+/// Names an item by its canonical form.
+pub(super) type Name = [u8; 32];
+
+/// What an item takes of memory that was not read yet, beside its bytes: its place, its name.
+const ITEM_BYTES: usize = 48;
+
+/// What a message takes beside its texts: as an entry, in the view, its names. Measured.
+const MESSAGE_BYTES: usize = 700;
+
+/// What each part of a message takes beside its text. Measured.
+const PART_BYTES: usize = 150;
+
+/// One conversation.
+pub(super) struct Conversation {
+    /// What its messages take of memory, beside the newest request.
+    messages_bytes: AtomicUsize,
+    /// The number of its newest use, by which it is found among those that are kept ready.
+    pub(super) used: AtomicU64,
+    known: Mutex<Known>,
+    /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
+    pub(super) state: Arc<tokio::sync::Mutex<State>>,
+    /// The summary that is written beside its requests.
+    trial: Mutex<BackgroundSummary>,
+}
+
+/// Its items as the newest request had them.
+pub(super) struct Known {
+    pub(super) request: Arc<Envelope>,
+    pub(super) names: Vec<Name>,
+}
+
+/// What was made of the items.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) log: ConversationLog,
+    /// System prompt and tools as they were counted last: how they were written, and their tokens.
+    pub(super) fixed: Option<([String; 2], u64)>,
+    /// The items that have notices of ours in them.
+    pub(super) noticed: Vec<usize>,
+    /// Parts that the items have.
+    parts: usize,
+    /// Whether no request of it was prepared yet.
+    pub(super) is_new: bool,
+    /// What was decided in the middle of the newest answer: for requests that have that answer.
+    pub(super) midway: Option<Midway>,
+    /// The reason of a summary that was written ahead and waits for its time.
+    pub(super) ready: Option<String>,
+    /// The PreCompact hook's answer to the newest compaction that was due.
+    pub(super) hook_answer: Option<PreCompactAnswer>,
+    /// How often the view was shortened lately.
+    pub(super) pace: Pace,
+}
+
+/// How soon compactions follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    /// Items that the log had at the newest.
+    items: usize,
+    /// Extracts since a summary was wanted.
+    extracts: u32,
+}
+
+/// A summary that stands for fewer items than these, three steps of an agent, costs more than it saves.
+const SHORT_LIVED_ITEMS: usize = 6;
+
+/// Extracts that follow each other before a summary is written all the same.
+const MOST_EXTRACTS: u32 = 3;
+
+impl Pace {
+    /// Returns whether an extract that is made now, of a log with so many items, is worth a summary.
+    pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
+        let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
+        let is_worth = !is_short_lived || self.extracts >= MOST_EXTRACTS;
+        *self = Self { items, extracts: if is_worth { 0 } else { self.extracts + 1 } };
+        is_worth
+    }
+}
+
+/// A log as it was made in the middle of an answer.
+#[derive(Clone)]
+pub(super) struct Midway {
+    pub(super) log: Arc<ConversationLog>,
+    /// What was said of the answer then.
+    pub(super) said: String,
+}
+
+impl Midway {
+    /// Returns whether what comes next, behind so many items, is the answer that room was made for.
+    fn goes_on_with(&self, items: usize, next: &[Vec<Segment>]) -> bool {
+        let answer = next.iter().flatten().map_while(|piece| match piece {
+            Segment::Assistant(parts) => Some(parts),
+            _ => None,
+        });
+        let texts: String = answer.flatten().filter_map(Part::as_text).collect();
+        self.log.items == items && texts.contains(self.said.trim())
+    }
+}
+
+impl State {
+    pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
+        let log = ConversationLog::new(counter, origin, has_recall);
+        Self {
+            log,
+            fixed: None,
+            noticed: Vec::new(),
+            parts: 0,
+            is_new: true,
+            midway: None,
+            ready: None,
+            hook_answer: None,
+            pace: Pace::default(),
+        }
+    }
+
+    /// What it is to an answer on its way, with what was decided in the middle of that before.
+    pub(super) fn midway_of(&self, log: Option<&ConversationLog>) -> Self {
+        Self { log: log.unwrap_or(&self.log).clone(), midway: None, ..self.clone() }
+    }
+
+    /// Takes over what was decided in the middle of an answer, if that is what comes next. Whether it was.
+    pub(super) fn take_midway(&mut self, next: &[Vec<Segment>]) -> bool {
+        let items = self.log.items;
+        let midway = self.midway.take().filter(|midway| midway.goes_on_with(items, next));
+        let Some(midway) = midway else { return false };
+        self.log = Arc::unwrap_or_clone(midway.log);
+        true
+    }
+
+    /// Counts what is to be fed.
+    pub(super) fn count(&mut self, pieces: &[Vec<Segment>]) {
+        let parts = |piece: &Segment| match piece {
+            Segment::System(parts)
+            | Segment::Typed(parts)
+            | Segment::Note(parts)
+            | Segment::Assistant(parts) => parts.len(),
+            Segment::Result { content, .. } => 1 + content.len(),
+        };
+        self.parts += pieces.iter().flatten().map(parts).sum::<usize>();
+    }
+}
+
+impl Conversation {
+    pub(super) fn new(known: Known, state: State) -> Self {
+        Self {
+            messages_bytes: AtomicUsize::new(0),
+            used: AtomicU64::new(0),
+            known: Mutex::new(known),
+            state: Arc::new(tokio::sync::Mutex::new(state)),
+            trial: Mutex::default(),
+        }
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn trial(&self) -> MutexGuard<'_, BackgroundSummary> {
+        self.trial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was made of it, with nobody else at it.
+    pub(super) async fn locked(&self) -> OwnedMutexGuard<State> {
+        Arc::clone(&self.state).lock_owned().await
+    }
+
+    /// Measures what was made of it.
+    pub(super) fn weigh(&self, state: &State) {
+        let bytes = state.log.placed.len() * MESSAGE_BYTES + state.parts * PART_BYTES;
+        self.messages_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What it takes of memory, in bytes: the newest request, its texts once more as they were read, and what belongs to
+    /// each message.
+    pub(super) fn bytes(&self) -> usize {
+        let request = Arc::clone(&self.known().request);
+        let items = request.items.len() * ITEM_BYTES;
+        2 * request.bytes.len() + items + self.messages_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The names of its first items.
+    pub(super) fn names(&self, items: usize) -> Vec<Name> {
+        self.known().names.iter().take(items).copied().collect()
+    }
+}
+
+/// The names of a request's items, made when they are needed.
+pub(super) struct Names<'a> {
+    wire: &'static dyn Wire,
+    envelope: &'a Arc<Envelope>,
+    names: Vec<Option<Name>>,
+    form: Vec<u8>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(wire: &'static dyn Wire, envelope: &'a Arc<Envelope>) -> Self {
+        Self { wire, envelope, names: vec![None; envelope.items.len()], form: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn envelope(&self) -> &'a Arc<Envelope> {
+        self.envelope
+    }
+
+    /// The name of an item, if it was made.
+    pub(super) fn made(&self, index: usize) -> Option<Name> {
+        self.names.get(index).copied().flatten()
+    }
+
+    /// Bytes of the items that have no name yet.
+    pub(super) fn new_bytes(&self) -> usize {
+        let all = self.names.iter().zip(&self.envelope.items);
+        all.filter(|(name, _)| name.is_none()).map(|(_, at)| at.len()).sum()
+    }
+
+    /// Takes over the names of items with the same bytes from one on. Gives the first that is another.
+    pub(super) fn recall(&mut self, known: &Known, from: usize) -> usize {
+        let ours = self.envelope;
+        let request = &known.request;
+        let same = request.items.iter().zip(&ours.items).zip(&known.names).zip(&mut self.names);
+        let is_same = |known_at: &Range<usize>, at: &Range<usize>| {
+            let bytes = ours.bytes.get(at.clone());
+            bytes.is_some() && request.bytes.get(known_at.clone()) == bytes
+        };
+        let mut next = from;
+        for (((known_at, at), name), slot) in same.skip(from) {
+            if slot.map_or_else(|| !is_same(known_at, at), |slot| slot != *name) {
+                break;
+            }
+            *slot = Some(*name);
+            next += 1;
+        }
+        next
+    }
+
+    /// # Errors
+    /// [`ParseError`] if the item is no JSON of the dialect.
+    pub(super) fn get(&mut self, index: usize) -> Result<Name, ParseError> {
+        if let Some(Some(name)) = self.names.get(index) {
+            return Ok(*name);
+        }
+        self.form.clear();
+        self.wire.canonical(self.envelope.item(index), index, &mut self.form)?;
+        let name = *blake3::hash(&self.form).as_bytes();
+        if let Some(slot) = self.names.get_mut(index) {
+            *slot = Some(name);
+        }
+        Ok(name)
+    }
+
+    /// Takes over the name of every item that has the same bytes.
+    pub(super) fn recall_all(&mut self, known: &Known) {
+        let mut next = self.recall(known, 0);
+        while next < known.request.items.len().min(self.len()) {
+            next = self.recall(known, next + 1);
+        }
+    }
+
+    /// Returns whether the request goes on with the known items, or is the same. Items with the same bytes need no
+    /// name.
+    pub(super) fn extend(&mut self, known: &Known) -> Result<bool, ParseError> {
+        if known.request.items.len() > self.len() {
+            return Ok(false);
+        }
+        let mut next = self.recall(known, 0);
+        while let Some(name) = known.names.get(next) {
+            if self.get(next)? != *name {
+                return Ok(false);
+            }
+            // Written in another way; what follows may be as it was.
+            next = self.recall(known, next + 1);
+        }
+        Ok(true)
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// [`ParseError`] if an item is no JSON of the dialect.
+    pub(super) fn all(&mut self) -> Result<Vec<Name>, ParseError> {
+        (0..self.len()).map(|index| self.get(index)).collect()
+    }
+}
+
+/// Names of prefixes: for each item that of everything up to it.
+pub(super) fn chain(names: &[Name]) -> Vec<Name> {
+    let mut chain = Vec::with_capacity(names.len());
+    let mut newest = [0; 32];
+    for name in names {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&newest);
+        hasher.update(name);
+        newest = *hasher.finalize().as_bytes();
+        chain.push(newest);
+    }
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_each_request_needs_room_every_fourth_extract_gets_a_summary() {
+        let mut pace = Pace::default();
+        let worth: Vec<bool> = (1..=10).map(|step| pace.is_worth_a_summary(20 + 2 * step)).collect();
+        assert_eq!(worth, [true, false, false, false, true, false, false, false, true, false]);
+        assert!(pace.is_worth_a_summary(60), "this one stands for a while");
+    }
+}

@@ -1,0 +1,163 @@
+//! An upstream's body as it comes.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use longhaul_providers::http::Coding;
+use tokio::time::{Instant, timeout_at};
+
+use super::ended_early;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, Wire};
+
+/// The most that is read ahead of a stream, in bytes.
+const MAX_HELD_BYTES: usize = 256 << 10;
+
+/// An upstream's body as it comes.
+pub(in crate::exchange) struct Body {
+    stream: Pin<Box<dyn Stream<Item = Result<Bytes, GatewayError>> + Send>>,
+    coding: Option<Coding>,
+    /// What was read ahead.
+    held: VecDeque<Result<Option<Bytes>, GatewayError>>,
+    /// How long it may be silent; `None` where somebody else sees to that.
+    idle: Option<Duration>,
+    heard_at: Instant,
+}
+
+impl Body {
+    /// # Errors
+    /// [`GatewayError`] if it comes in a coding that cannot be read.
+    pub(in crate::exchange) fn new(
+        response: reqwest::Response,
+        idle: Duration,
+    ) -> Result<Self, GatewayError> {
+        let coding = Coding::of(response.headers())?;
+        let pieces = response.bytes_stream().map(|piece| {
+            piece.map_err(|error| {
+                let message = format!("the upstream broke off in its answer: {error}");
+                GatewayError::new(GatewayErrorKind::Unreachable, message)
+            })
+        });
+        Ok(Self { coding, idle: Some(idle), ..Self::written(pieces) })
+    }
+
+    /// An answer that is written here. Whoever reads what it is written from sees to its silence.
+    pub(in crate::exchange) fn written(
+        pieces: impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static,
+    ) -> Self {
+        Self {
+            stream: Box::pin(pieces),
+            coding: None,
+            held: VecDeque::new(),
+            idle: None,
+            heard_at: Instant::now(),
+        }
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it breaks off or nothing comes for too long.
+    pub(in crate::exchange) async fn next(&mut self) -> Result<Option<Bytes>, GatewayError> {
+        if let Some(held) = self.held.pop_front() {
+            return held;
+        }
+        loop {
+            let Some(chunk) = self.next_piece().await? else { return Ok(None) };
+            let Some(coding) = &mut self.coding else { return Ok(Some(chunk)) };
+            let plain = coding.decode(&chunk)?;
+            if !plain.is_empty() {
+                return Ok(Some(plain));
+            }
+        }
+    }
+
+    /// Returns whether it begins as a stream of events does; what is blank for too long is none. What was read is
+    /// read again.
+    pub(in crate::exchange) async fn has_events(&mut self) -> bool {
+        let (mut held, mut begun) = (VecDeque::new(), Vec::new());
+        let mut known = None;
+        while known.is_none() && begun.len() <= MAX_HELD_BYTES {
+            let next = self.next().await;
+            match &next {
+                Ok(Some(chunk)) => begun.extend_from_slice(chunk),
+                _ => known = Some(false),
+            }
+            held.push_back(next);
+            known = known.or_else(|| longhaul_wire::sse::is_event_stream(&begun));
+        }
+        self.held = held;
+        known.unwrap_or(false)
+    }
+
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, GatewayError> {
+        let next = self.stream.next();
+        let next = match self.idle {
+            // Whoever waits may give up and come again: the silence goes on.
+            Some(idle) => timeout_at(self.heard_at + idle, next).await.map_err(|_| {
+                let message = format!("the upstream was silent for {} s", idle.as_secs_f64());
+                GatewayError::new(GatewayErrorKind::Timeout, message)
+            })?,
+            None => next.await,
+        };
+        let chunk = next.transpose()?;
+        self.heard_at = Instant::now();
+        Ok(chunk)
+    }
+
+    /// What a stream says before its model has said anything: an error, or nothing at all. Waits for that until `hold`
+    /// is over. What was read is read again.
+    pub(in crate::exchange) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Beginning {
+        let until = Instant::now() + hold;
+        let (mut watcher, mut events) = (wire.stream_parser(), SseReader::default());
+        let (mut held, mut held_bytes) = (VecDeque::new(), 0);
+        let mut broke = None;
+        loop {
+            // Whoever holds nothing waits for it as long as it takes.
+            let next = match held.is_empty() {
+                true => self.next().await,
+                false => match timeout_at(until, self.next()).await {
+                    Ok(next) => next,
+                    Err(_) => break,
+                },
+            };
+            let chunk = match &next {
+                Ok(Some(chunk)) => chunk.clone(),
+                ended => {
+                    broke = Some(ended.clone().err().unwrap_or_else(ended_early));
+                    held.push_back(next);
+                    break;
+                }
+            };
+            held.push_back(next);
+            held_bytes += chunk.len();
+            events.feed(chunk);
+            while let Some(raw) = events.next_event() {
+                watcher.read(&SseEvent::parse(&raw));
+            }
+            let seen = watcher.seen();
+            let is_known = seen.error.is_some() || seen.over || !seen.is_empty();
+            if is_known || held_bytes > MAX_HELD_BYTES {
+                break;
+            }
+        }
+        // Not everybody ends an event as it should be.
+        watcher.read(&SseEvent::parse(&events.take_rest()));
+        held.append(&mut self.held);
+        self.held = held;
+        let seen = watcher.seen().clone();
+        // Who closes a stream that has said nothing has not answered.
+        let ended = (seen.over && seen.finish.is_none()).then(ended_early);
+        let is_nothing = seen.finish.is_none() && seen.error.is_none() && seen.is_empty();
+        Beginning { broke: broke.or(ended).filter(|_| is_nothing), seen }
+    }
+}
+
+/// How a stream begins.
+pub(in crate::exchange) struct Beginning {
+    pub(in crate::exchange) seen: PartialResponse,
+    /// Why it ended, if that is all there is of it.
+    pub(in crate::exchange) broke: Option<GatewayError>,
+}

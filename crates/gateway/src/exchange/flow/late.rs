@@ -1,0 +1,65 @@
+//! A stream whose upstream is long in coming.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use tokio::time::timeout;
+
+use super::super::Disposition;
+use super::COMMENT;
+use crate::gateway::ReplyStream;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, Wire};
+
+/// A stream whose upstream is long in coming: comments until then, errors inside.
+pub(in crate::exchange) fn late(
+    wire: &'static dyn Wire,
+    keep_alive: Duration,
+    opening: Pin<Box<dyn Future<Output = Result<Disposition, GatewayError>> + Send>>,
+) -> ReplyStream {
+    let begun = Late { wire, keep_alive, state: LateState::Opening(opening) };
+    let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
+    Box::pin(first.chain(unfold(begun, |mut late| async move { Some((Ok(late.next().await?), late)) })))
+}
+
+struct Late {
+    wire: &'static dyn Wire,
+    keep_alive: Duration,
+    state: LateState,
+}
+
+enum LateState {
+    Opening(Pin<Box<dyn Future<Output = Result<Disposition, GatewayError>> + Send>>),
+    Open(ReplyStream),
+    Over,
+}
+
+impl Late {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let opened = match &mut self.state {
+                LateState::Over => return None,
+                LateState::Open(stream) => return stream.next().await?.ok(),
+                LateState::Opening(opening) => match timeout(self.keep_alive, opening).await {
+                    Ok(opened) => opened,
+                    Err(_) => return Some(Bytes::from_static(COMMENT)),
+                },
+            };
+            self.state = LateState::Over;
+            match opened {
+                Ok(Disposition::Stream(_, _, stream) | Disposition::Failed(_, _, _, stream)) => {
+                    self.state = LateState::Open(stream)
+                }
+                Ok(Disposition::Whole(status, _, body)) => {
+                    let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
+                    let fault =
+                        GatewayError { status, ..GatewayError::new(GatewayErrorKind::Upstream, said) };
+                    return Some(self.wire.error_event(&fault));
+                }
+                Err(fault) => return Some(self.wire.error_event(&fault)),
+            }
+        }
+    }
+}

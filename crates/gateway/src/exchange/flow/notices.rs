@@ -1,0 +1,59 @@
+//! What the client is told of what is done.
+
+use longhaul_core::message::Finish;
+use longhaul_core::usage::Usage;
+
+use super::{Flow, Pause, Reader};
+use longhaul_wire::edit::{StreamMerger, ephemeral};
+
+/// From this share of the window on, in percent, it counts as full.
+const FULL_PERCENT: u64 = 97;
+
+impl Flow {
+    /// A notice: as a comment, and in the text where that is wanted.
+    pub(super) fn tell(&mut self, notice: &str, in_text: &str) {
+        self.out.push_back(notice.comment().into());
+        let wanted = self.route.as_ref().is_some_and(|route| route.exchange.inner.config.notices_in_text);
+        if let (Reader::Joins(splice), true) = (&mut self.reader, wanted) {
+            let mut out = Vec::new();
+            splice.notice(in_text, &mut out);
+            self.out.push_back(out.into());
+        }
+    }
+
+    /// Says that the window is full, if it is.
+    pub(super) fn exceeded(&mut self) {
+        let Some(window) = self.route.as_ref().map(|route| route.window.tokens) else { return };
+        let seen = self.reader.seen();
+        let new_tokens = self.pause.as_ref().map_or(0, Pause::tokens).saturating_sub(self.counted_tokens);
+        let counted = self.prepared.input + new_tokens;
+        let used = self.usage().as_ref().map_or(counted, Usage::total_tokens);
+        let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
+        if !self.is_spent && !is_full || seen.finish.is_some_and(|finish| finish != Finish::Length) {
+            return;
+        }
+        if let Some(route) = self.route.as_ref().filter(|_| self.is_spent) {
+            route.totals.spent();
+        }
+        let notice = ephemeral::exceeded(used, window);
+        self.tell(&notice, &format!("\n\n{notice}"));
+    }
+}
+
+/// Says a notice, if a text is open.
+pub(super) fn has_said(splice: &mut dyn StreamMerger, note: &str, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    splice.notice(note, out);
+    out.len() > before
+}
+
+/// A notice where readers of events do not see it.
+pub(super) trait Comment {
+    fn comment(&self) -> String;
+}
+
+impl Comment for str {
+    fn comment(&self) -> String {
+        format!(": {self}\n\n")
+    }
+}

@@ -1,0 +1,250 @@
+//! An answer that is stopped where the window ends, and gone on with when room was made.
+
+use std::time::Duration;
+
+use longhaul_core::message::Finish;
+use longhaul_core::usage::Usage;
+use longhaul_wire::overflow;
+use tokio::time::Instant;
+
+use super::super::UpstreamAttempt;
+use super::super::prepare::OutboundRequest;
+use super::super::usage_totals::Partial;
+use super::notices::Comment;
+use super::reading::{CharacterFilter, seen_in};
+use super::{Body, Flow, Pause, Phase, Reader, pause};
+use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
+
+/// How often one answer is stopped and gone on with at most.
+const MOST_RESTARTS: u32 = 3;
+
+/// What the answer goes on with: the next stream, or why there is none.
+pub(super) struct ResumedStream {
+    pub(super) route: UpstreamAttempt,
+    pub(super) prepared: OutboundRequest,
+    pub(super) body: Result<Body, GatewayError>,
+    pub(super) then: Then,
+}
+
+/// How the next stream goes on.
+#[derive(Clone, Copy)]
+pub(super) enum Then {
+    /// Where the last one was stopped. `is_last`: nothing could be left out, the answer goes on to the real limit.
+    SameStep { is_last: bool },
+    /// With another step of the model's.
+    NextStep,
+}
+
+impl Flow {
+    /// Leaves the upstream's stream before this event, and begins to make room.
+    pub(super) fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
+        let PartialResponse { text, usage, .. } = seen_in(self.wire, next);
+        let gap_bytes = text.len() - text.trim_start().len();
+        self.leave(&text[..gap_bytes], usage, out);
+    }
+
+    /// Returns whether the stream has ended because the window is full, although the client wants more of its text.
+    pub(super) fn has_no_room(&self) -> bool {
+        let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
+        let seen = self.reader.seen();
+        let is_cut = seen.finish == Some(Finish::Length) && !seen.has_other;
+        if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
+            return false;
+        }
+        let is_wanted = match route.left_output(self.left_tokens) {
+            Ok(Some(left)) => route.room(&self.prepared).is_some_and(|room| room < left),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        let used = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+            Some(usage) => usage.total_tokens(),
+            None => self.prepared.input + pause::with_error(self.output_tokens()),
+        };
+        is_wanted && pause::is_full(used, route.window.tokens)
+    }
+
+    /// The stream has ended for want of room: makes some, and goes on.
+    pub(super) fn go_on_after_end(&mut self) {
+        let mut out = Vec::new();
+        let usage = self.reader.seen().usage.clone();
+        self.leave("", usage, &mut out);
+        self.go_out(out.into());
+    }
+
+    /// Leaves the upstream's stream and begins to make room. `gap` is the whitespace that was about to come, `newest` what
+    /// was reported last.
+    fn leave(&mut self, gap: &str, newest: Option<Usage>, out: &mut Vec<u8>) {
+        let text = self.step_text();
+        let Some(route) = self.route.take() else { return };
+        let is_exact = route.goes_on_exactly();
+        let in_text = route.exchange.inner.config.notices_in_text;
+        if !is_exact {
+            route.totals.approximate();
+        }
+        let tokens = self.pause.as_ref().map_or(0, Pause::tokens);
+        let new_tokens = tokens.saturating_sub(self.counted_tokens);
+        let partial = self.partial(&route, new_tokens, newest);
+        self.counted_tokens = tokens;
+        // Some say less as they begin than they have read.
+        let is_news = |input: &u64| (self.prepared.input + 1..=route.window.tokens).contains(input);
+        let is_first = self.restarts == 0 && self.prepared.rounds.answered == 0;
+        let reported = self.reported_input(&route).filter(|input| is_first && is_news(input));
+        self.leave_stream();
+        if let Reader::Joins(splice) = &mut self.reader {
+            // A blank that the client has already does not come a second time.
+            let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
+            if is_exact {
+                splice.go_on(&text)
+            } else {
+                splice.go_on_about(&text, gap)
+            }
+            if in_text {
+                splice.notice(&format!("\n\n{COMPACTING}\n"), out);
+            }
+        }
+        self.restarts += 1;
+        self.left_tokens += new_tokens;
+        (self.events, self.characters, self.open_until) =
+            (SseReader::default(), CharacterFilter::default(), None);
+        out.extend_from_slice(COMPACTING.comment().as_bytes());
+        route.totals.left(partial);
+        let (prepared, said) = (self.prepared.clone(), self.left_tokens);
+        // Some servers cut blanks at the end of what they are to go on with: they are not sent, and may come again.
+        let text = text.trim_end().to_owned();
+        // The upstream's connection closes here: most local servers have room for one request.
+        self.phase = Phase::Waiting(Box::pin(resume(route, prepared, text, (new_tokens, said), reported)));
+    }
+
+    /// The input of the present stream, if its server has reported it.
+    fn reported_input(&self, route: &UpstreamAttempt) -> Option<u64> {
+        let usage = if route.crosses() { route.totals.told() } else { self.reader.seen().usage.clone() };
+        usage.map(|usage| usage.input_tokens).filter(|input| *input > 0)
+    }
+
+    /// What the present stream has cost so far, of which `output` was counted here. `newest` is what it reports where it is
+    /// left: some servers say with every piece what they have read and written.
+    pub(super) fn partial(&self, route: &UpstreamAttempt, output: u64, newest: Option<Usage>) -> Partial {
+        // What the encoder of another dialect writes is no report.
+        let reported = |usage: Usage| Some(usage).filter(|usage| !route.crosses() && usage.input_tokens > 0);
+        if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
+            return Partial { input: usage.input_tokens, output: usage.output_tokens, is_estimated: false };
+        }
+        let begun = self.reader.seen().usage.clone().and_then(reported);
+        let input = begun.map_or(self.prepared.input, |usage| usage.input_tokens);
+        Partial { input, output, is_estimated: true }
+    }
+
+    pub(super) fn resume(&mut self, resumed: ResumedStream) {
+        let ResumedStream { route, prepared, body, then } = resumed;
+        let window = route.window.tokens;
+        self.route = Some(route);
+        self.said_at = Instant::now();
+        let body = match body {
+            Ok(body) => body,
+            Err(fault) => return self.end_there(fault, then, &prepared),
+        };
+        let is_last = match then {
+            Then::SameStep { is_last } => is_last || self.restarts >= MOST_RESTARTS,
+            Then::NextStep => self.is_spent,
+        };
+        let is_step = matches!(then, Then::NextStep);
+        self.is_between = false;
+        self.prepared = prepared;
+        self.phase = Phase::Reading(Box::new(body));
+        if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
+            pause.go_on(window, self.prepared.input);
+        }
+        match (is_step, is_last) {
+            (true, _) => {}
+            (false, true) => {
+                self.pause = None;
+                self.is_spent = true;
+                self.tell(SPENT, &format!("{SPENT}\n\n"));
+            }
+            (false, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
+        }
+    }
+
+    /// There is no next stream. The answer ends for its length where the client wanted no more, and where the server goes
+    /// on with none; else it has failed.
+    fn end_there(&mut self, fault: GatewayError, then: Then, prepared: &OutboundRequest) {
+        let Some(route) = self.route.as_ref() else { return self.break_off(fault) };
+        if route.left_output(self.left_tokens).is_err() {
+            self.is_between |= matches!(then, Then::SameStep { .. });
+            return self.end();
+        }
+        if matches!(then, Then::NextStep) {
+            return self.break_off(fault);
+        }
+        tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
+        // No stream began: nothing is billed for it.
+        self.is_between = true;
+        match fault.kind {
+            GatewayErrorKind::Unreachable => {}
+            GatewayErrorKind::Timeout => route.totals.unanswered(prepared.input),
+            _ => route.totals.refused(),
+        }
+        match fault.kind {
+            GatewayErrorKind::Invalid | GatewayErrorKind::ContextOverflow => {
+                self.is_spent = true;
+                self.exceeded();
+                self.end();
+            }
+            _ => self.break_off(fault),
+        }
+    }
+}
+
+/// Makes room, and asks the upstream to go on.
+async fn resume(
+    route: UpstreamAttempt,
+    old: OutboundRequest,
+    text: String,
+    (new_tokens, said): (u64, u64),
+    reported: Option<u64>,
+) -> ResumedStream {
+    if let Some(tokens) = reported {
+        route.count_left(&old, tokens).await;
+    }
+    let counted = format!("{}{text}", old.rounds.text);
+    let made = route.make_room_for_rest(&old, &counted).await;
+    let is_last = made.is_err();
+    let rounds = old.rounds.clone();
+    let prepared = match made {
+        Ok(made) => OutboundRequest { rounds, ..made },
+        // Without room it goes on to the real limit.
+        Err(_) => OutboundRequest { input: old.input + new_tokens, bound: old.bound + new_tokens, ..old },
+    };
+    let body = go_on(&route, &prepared, &text, said).await;
+    ResumedStream { route, prepared, body, then: Then::SameStep { is_last } }
+}
+
+/// Asks for the rest of an answer of which so many tokens were said; `text` is what of its last step was.
+pub(super) async fn go_on(
+    route: &UpstreamAttempt,
+    prepared: &OutboundRequest,
+    text: &str,
+    said_tokens: u64,
+) -> Result<Body, GatewayError> {
+    if route.crosses() {
+        return route.cross_again(prepared, text, said_tokens).await;
+    }
+    let body = route.body(prepared, Some((text, said_tokens)), !route.exchange.envelope.stream).await?;
+    let response = route.send(body).await?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    route.target.server.check_place(status, &headers)?;
+    if !status.is_success() {
+        return Err(route.refusal(response).await);
+    }
+    let mut body = Body::new(response, route.target.server.timeouts().idle)?;
+    let begun = body.beginning(route.exchange.wire, Duration::ZERO).await.seen;
+    let error = begun.error.filter(|_| text.is_empty());
+    match error.and_then(|error| overflow::recognise(Some(200), &error)) {
+        Some(_) => Err(GatewayError::new(
+            GatewayErrorKind::ContextOverflow,
+            "the upstream refused the next step for its length",
+        )),
+        None => Ok(body),
+    }
+}

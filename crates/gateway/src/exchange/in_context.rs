@@ -1,0 +1,188 @@
+//! A request for a summary in the client's own bytes: the newest request up to the last item that goes, with one message
+//! of ours behind it. Its upstream has read everything before that message and takes it from its prompt cache.
+//!
+//! What stands behind the items that go is no part of it: the summary holds for every branch that begins with them.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use longhaul_core::error::ErrorCode;
+use longhaul_core::ids::Seq;
+use longhaul_core::message::{Answer, Finish};
+use longhaul_core::plan::SummaryRequest;
+use longhaul_providers::{ProviderError, ToolChoice};
+
+use super::UpstreamAttempt;
+use super::flow::Body;
+use super::log::ConversationLog;
+use super::send::whole;
+use super::steps;
+use crate::gateway::Credentials;
+use longhaul_wire::edit::{
+    GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader, StreamParser,
+};
+use longhaul_wire::raw_json::{field, fields};
+
+/// Fields with which an answer is no summary, or has effects of its own.
+const UNFIT_FIELDS: &[&str] = &[
+    "stop",
+    "stop_sequences",
+    "grammar",
+    "json_schema",
+    "guided_json",
+    "guided_choice",
+    "guided_regex",
+    "guided_grammar",
+    "structured_outputs",
+    "modalities",
+    "audio",
+    "prediction",
+    "min_tokens",
+    "ignore_eos",
+    "logprobs",
+    "conversation",
+    "previous_response_id",
+    "background",
+    "prompt",
+    "function_call",
+];
+
+/// Headers that name one request: this is another.
+const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
+
+impl UpstreamAttempt {
+    /// The answer to a request for a summary of what stands up to `last`, sent in the client's bytes and read until
+    /// `is_enough` of what was written. `None` where that is not possible, or the form was refused: it can still be asked
+    /// for in another.
+    ///
+    /// # Errors
+    /// The provider's, if there is no answer for now, or it broke off.
+    pub(super) async fn ride(
+        &self,
+        log: &ConversationLog,
+        asked: &SummaryRequest,
+        last: Seq,
+        mut is_enough: impl FnMut(&PartialResponse) -> bool,
+    ) -> Option<Result<PartialResponse, ProviderError>> {
+        let body = self.riding_body(log, asked, last).await?;
+        let (server, wire) = (&self.target.server, self.exchange.wire);
+        let own = self.exchange.inner.config.credentials == Credentials::Own;
+        let sent = server.send(wire.dialect().path(), &self.riding_headers(), own, body).await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
+        };
+        if let Some(error) = refusal(response.status()) {
+            return Some(Err(error));
+        }
+        if !response.status().is_success() {
+            return None;
+        }
+        let is_stream = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        let body = Body::new(response, self.target.server.timeouts().idle).ok()?;
+        match is_stream {
+            true => Some(self.read_events(body, &mut is_enough).await),
+            false => self.exchange.wire.answer(&whole(body).await.ok()?).map(Ok),
+        }
+    }
+
+    /// The newest request's bytes with what the summary's writer is told behind them. `None` if its answer would not be
+    /// plain text, or it is not the request that the log was made of.
+    async fn riding_body(&self, log: &ConversationLog, asked: &SummaryRequest, last: Seq) -> Option<Bytes> {
+        let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
+        let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
+        let is_plain = self.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
+        let order = asked.messages.last()?.parts.last()?.as_text()?.to_owned();
+        if self.crosses() || !is_its_request || !is_plain {
+            return None;
+        }
+        let whole = envelope.text(&(0..envelope.bytes.len()));
+        let all = fields(whole)?;
+        let has = |name: &str| field(&all, name).is_some_and(|raw| !matches!(raw, "null" | "false"));
+        if UNFIT_FIELDS.iter().any(|name| has(name)) {
+            return None;
+        }
+        let kept = steps::steps(log, log.items);
+        let steps = steps::clean(kept, &steps::noticed(envelope), envelope)
+            .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
+        let mut steps = steps::up_to(steps, log.item_at(last)?);
+        steps.push(RenderOp::Say(order));
+        // Of a model that must call a tool no text could be had.
+        let must_call = !matches!(self.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
+        // Thinking counts too, and a limit below its budget is refused.
+        let thinks =
+            ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
+        let edited = RequestEdit {
+            steps: Some(steps),
+            stream: Some(true),
+            include_usage: true,
+            max_output: (!thinks).then_some(asked.max_output_tokens),
+            forbids_calls: must_call,
+            ..self.edited()
+        };
+        let body = self.work(|| wire.render(envelope, &edited)).await.ok()?;
+        Some(self.with_omissions(body).0)
+    }
+
+    async fn read_events(
+        &self,
+        mut body: Body,
+        is_enough: &mut impl FnMut(&PartialResponse) -> bool,
+    ) -> Result<PartialResponse, ProviderError> {
+        let broke = |fault: GatewayError| ProviderError::new(ErrorCode::TruncatedStream, fault.message);
+        let (mut watcher, mut events) = (self.exchange.wire.stream_parser(), SseReader::default());
+        while let Some(chunk) = body.next().await.map_err(broke)? {
+            events.feed(chunk);
+            while let Some(raw) = events.next_event() {
+                watcher.read(&SseEvent::parse(&raw));
+            }
+            if watcher.seen().over || is_enough(watcher.seen()) {
+                break;
+            }
+        }
+        watcher.read(&SseEvent::parse(&events.take_rest()));
+        ended(&*watcher)
+    }
+}
+
+impl UpstreamAttempt {
+    fn riding_headers(&self) -> HeaderMap {
+        let mut headers = self.exchange.headers.clone();
+        REQUEST_NAMES.iter().for_each(|name| {
+            headers.remove(*name);
+        });
+        headers
+    }
+}
+
+/// What a status says that no other form of the request would get past.
+fn refusal(status: StatusCode) -> Option<ProviderError> {
+    let code = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorCode::InvalidRequest,
+        StatusCode::TOO_MANY_REQUESTS => ErrorCode::RateLimitExceeded,
+        status if status.is_server_error() => ErrorCode::ThirdParty,
+        _ => return None,
+    };
+    let error = ProviderError::new(code, format!("the upstream answered {}", status.as_u16()));
+    Some(ProviderError { status: Some(status.as_u16()), ..error })
+}
+
+fn ended(watcher: &dyn StreamParser) -> Result<PartialResponse, ProviderError> {
+    let seen = watcher.seen().clone();
+    match &seen.error {
+        Some(error) => {
+            let said: String = error.chars().take(500).collect();
+            Err(ProviderError::new(ErrorCode::ThirdParty, said))
+        }
+        None => Ok(seen),
+    }
+}
+
+/// What was read of an answer, as a provider would have given it; `None` if it did not come to its end.
+pub(super) fn answer_of(seen: PartialResponse) -> Option<Answer> {
+    let is_whole = seen.over || seen.finish.is_some();
+    let finish = seen.finish.unwrap_or(Finish::Stop);
+    is_whole.then(|| Answer { parts: seen.parts(), finish, usage: seen.usage, envelope: None })
+}

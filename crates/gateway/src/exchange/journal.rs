@@ -1,0 +1,301 @@
+//! What has shaped a log beside its items: kept with what was decided, so that after a restart the meter reads what it
+//! read before.
+
+use longhaul_core::usage::Usage;
+use longhaul_store::memo::{MemoKey, MemoScope};
+use serde::{Deserialize, Serialize};
+
+use super::UpstreamAttempt;
+use super::conversation::{Name, State, chain};
+use super::fallback_summary::{self, DecidedEdit};
+use super::log::{ConversationLog, ReportedUsage, RequestStart};
+use super::memo_lookup::MAX_KEYS;
+use crate::response_store::Entry;
+
+/// The form in which it is stored; another is not read.
+const VERSION: u32 = 1;
+
+/// Reports that are kept, the newest beside the first: a meter forgets what is older.
+const MOST_REPORTS: usize = 200;
+
+/// Of a conversation that has less than this share of where the gateway acts nothing is stored.
+const STORED_FROM_SHARE: u64 = 4;
+
+/// Nor is it looked up where even a count that is off by as much would be less.
+const READ_FROM_SHARE: u64 = 8;
+
+/// Tells these entries of the memo from all others.
+const SCOPE: &str = "reports-1";
+
+/// The notes of one log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Journal {
+    version: u32,
+    /// Names everything up to the newest note.
+    prefix: String,
+    notes: Vec<Note>,
+}
+
+/// What has shaped a log, and how many items it had then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Note {
+    /// The next of the edits.
+    #[serde(rename = "e")]
+    Edit(usize),
+    /// What the upstream has reported of a call.
+    #[serde(rename = "r")]
+    Report(usize, Report),
+    /// The upstream has counted the request before its answer came back, or for a request that is not followed by it.
+    #[serde(rename = "c")]
+    Count(usize, Count),
+    /// The upstream refused the request for its length.
+    #[serde(rename = "x")]
+    Refusal(usize, Refusal),
+}
+
+/// Tokens of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Report {
+    #[serde(rename = "i")]
+    input: u64,
+    #[serde(rename = "o")]
+    output: u64,
+    #[serde(rename = "t", default)]
+    reasoning: u64,
+    #[serde(rename = "f")]
+    fixed: u64,
+    #[serde(rename = "e")]
+    estimated: u64,
+    #[serde(rename = "w", default)]
+    window: Option<u64>,
+}
+
+/// Tokens of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Count {
+    #[serde(rename = "i")]
+    pub(super) tokens: u64,
+    #[serde(rename = "f")]
+    pub(super) fixed: u64,
+}
+
+/// What a refusal said of the request, in tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    #[serde(rename = "f")]
+    fixed: u64,
+    #[serde(rename = "w", default)]
+    window: Option<u64>,
+    #[serde(rename = "u", default)]
+    used: Option<u64>,
+    #[serde(rename = "l", default)]
+    limit: Option<u64>,
+}
+
+impl Report {
+    pub(super) fn of(reported: &ReportedUsage) -> Self {
+        let ReportedUsage { usage, start, estimated } = reported;
+        Self {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            reasoning: usage.reasoning_tokens,
+            fixed: start.fixed_tokens,
+            estimated: *estimated,
+            window: start.window,
+        }
+    }
+
+    /// The same for a log whose view is the one that was sent.
+    fn reported(&self, log: &ConversationLog) -> ReportedUsage {
+        let usage = Usage {
+            input_tokens: self.input,
+            output_tokens: self.output,
+            reasoning_tokens: self.reasoning,
+            ..Usage::default()
+        };
+        ReportedUsage { usage, start: start(log, self.fixed, self.window), estimated: self.estimated }
+    }
+}
+
+impl Refusal {
+    pub(super) fn of(start: &RequestStart, used: Option<u64>, limit: Option<u64>) -> Self {
+        Self { fixed: start.fixed_tokens, window: start.window, used, limit }
+    }
+}
+
+fn start(log: &ConversationLog, fixed_tokens: u64, window: Option<u64>) -> RequestStart {
+    RequestStart { view_hash: log.history.view_hash(), fixed_tokens, window }
+}
+
+impl Note {
+    fn items(&self) -> usize {
+        match self {
+            Self::Edit(items) | Self::Report(items, _) | Self::Count(items, _) | Self::Refusal(items, _) => {
+                *items
+            }
+        }
+    }
+
+    /// Has it shape a log that has the items of that time; `None` if there is no such edit.
+    fn apply(&self, log: &mut ConversationLog, edits: &mut impl Iterator<Item = DecidedEdit>) -> Option<()> {
+        match self {
+            Self::Edit(_) => {
+                let (edit, stopgap) = edits.next()?;
+                log.commit(log.placed(edit), stopgap);
+            }
+            Self::Report(_, report) => log.report(report.reported(log)),
+            Self::Count(_, Count { tokens, fixed }) => log.count(*tokens, &start(log, *fixed, None)),
+            Self::Refusal(_, Refusal { fixed, window, used, limit }) => {
+                log.refused(&start(log, *fixed, *window), *used, *limit);
+            }
+        }
+        Some(())
+    }
+}
+
+/// The first report, the newest, and everything else.
+pub(super) fn thinned(notes: &mut Vec<Note>) {
+    let is_report = |note: &Note| matches!(note, Note::Report(..) | Note::Count(..));
+    if notes.iter().filter(|note| is_report(note)).count() > MOST_REPORTS
+        && let Some(second) = notes.iter().enumerate().filter(|(_, note)| is_report(note)).nth(1)
+    {
+        let at = second.0;
+        notes.remove(at);
+    }
+}
+
+impl UpstreamAttempt {
+    /// What is stored of the log's notes; `None` as long as it is far from being shortened.
+    pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<Entry> {
+        let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.line() || log.is_shortened();
+        if !is_near || log.notes.is_empty() {
+            return None;
+        }
+        let chain = chain(&self.names(log.items));
+        let prefix = chain.last()?;
+        let journal = Journal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
+        let touched = log.portable().map(|(_, item)| item);
+        let name = chain.get(touched.unwrap_or(1)).or(chain.first())?;
+        let text = serde_json::to_string(&journal).ok()?;
+        Some(Entry::new(self.journal_key(name), text))
+    }
+
+    /// A conversation that was not known here may go on from before a restart: then what was decided for it and what was
+    /// reported of it hold on.
+    pub(super) async fn recover(&self, state: &mut State, tokens: u64) {
+        let names = self.names(usize::MAX);
+        if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.line() {
+            return;
+        }
+        let chain = self.work(|| chain(&names)).await;
+        if let Some(log) = self.recovered(&chain).await {
+            state.log = log;
+        }
+    }
+
+    async fn recovered(&self, chain: &[Name]) -> Option<ConversationLog> {
+        let memo = &self.exchange.inner.parts.memo;
+        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        // What cannot be read is told where it is needed.
+        let found = memo.find(&keys).await.ok().flatten();
+        let (edits, places) = match found {
+            Some(found) => (found.edits, vec![chain.len() - 1 - found.index]),
+            None => (Vec::new(), vec![1, 0]),
+        };
+        for name in places.into_iter().filter_map(|at| chain.get(at)) {
+            let text = memo.find_text(&self.journal_key(name)).await.ok().flatten();
+            let Some(journal) = text.and_then(|text| serde_json::from_str::<Journal>(&text).ok()) else {
+                continue;
+            };
+            if journal.is_of(chain) {
+                return self.work(|| self.replayed(&journal, fallback_summary::from_memo(edits))).await;
+            }
+        }
+        None
+    }
+
+    /// The log of the request as it became what it is; `None` if the notes are not about it.
+    fn replayed(&self, journal: &Journal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
+        let envelope = &self.exchange.envelope;
+        let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
+        let mut pieces = self.exchange.wire.segments(&items, 0).ok()?;
+        let mut log = self.new_state().log;
+        let mut edits = edits.into_iter();
+        for note in &journal.notes {
+            let more = note.items().checked_sub(log.items).filter(|more| *more <= pieces.len())?;
+            let rest = pieces.split_off(more);
+            log.feed(std::mem::replace(&mut pieces, rest)).ok()?;
+            note.apply(&mut log, &mut edits)?;
+        }
+        log.feed(pieces).ok()?;
+        edits.next().is_none().then_some(log)
+    }
+
+    fn journal_key(&self, name: &Name) -> MemoKey {
+        let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
+        let policy = format!("{SCOPE}/{}", self.policy_name());
+        let scope = MemoScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
+        MemoKey::new(&scope, name)
+    }
+
+    /// Where the gateway acts, in tokens.
+    fn line(&self) -> u64 {
+        self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger))
+    }
+}
+
+impl Journal {
+    /// Returns whether a conversation goes on with the one that it is about.
+    fn is_of(&self, chain: &[Name]) -> bool {
+        let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
+        let prefix = newest.and_then(|at| chain.get(at)).map(hex);
+        self.version == VERSION && prefix.as_ref() == Some(&self.prefix)
+    }
+}
+
+fn hex(name: &Name) -> String {
+    blake3::Hash::from_bytes(*name).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(items: usize) -> Note {
+        let report = Report { input: 7, output: 1, reasoning: 0, fixed: 3, estimated: 8, window: Some(9) };
+        Note::Report(items, report)
+    }
+
+    #[test]
+    fn of_many_reports_the_first_and_the_newest_stay_and_every_edit() {
+        let mut notes = Vec::new();
+        for items in 1..=3 * MOST_REPORTS {
+            if items % 50 == 0 {
+                notes.push(Note::Edit(items));
+            }
+            notes.push(report(items));
+            thinned(&mut notes);
+        }
+        let edits = notes.iter().filter(|note| matches!(note, Note::Edit(_))).count();
+        let reports: Vec<usize> =
+            notes.iter().filter(|note| matches!(note, Note::Report(..))).map(Note::items).collect();
+        assert_eq!((edits, reports.len()), (3 * MOST_REPORTS / 50, MOST_REPORTS));
+        assert_eq!(reports[..2], [1, 2 * MOST_REPORTS + 2]);
+        assert!(notes.is_sorted_by_key(Note::items));
+    }
+
+    #[test]
+    fn only_what_is_about_the_same_beginning_is_taken() {
+        let chain = [[1; 32], [2; 32], [3; 32]];
+        let journal =
+            |version, name: u8| Journal { version, prefix: hex(&[name; 32]), notes: vec![report(2)] };
+        assert!(journal(VERSION, 2).is_of(&chain));
+        assert!(!journal(VERSION, 3).is_of(&chain), "of another number of items");
+        assert!(!journal(VERSION + 1, 2).is_of(&chain), "in another form");
+        assert!(!journal(VERSION, 2).is_of(&chain[..1]), "of more than was sent");
+        let stored = serde_json::to_string(&journal(VERSION, 2)).unwrap();
+        let form = r#""notes":[{"r":[2,{"i":7,"o":1,"t":0,"f":3,"e":8,"w":9}]}]}"#;
+        assert!(stored.ends_with(form), "{stored}");
+        assert_eq!(serde_json::from_str::<Journal>(&stored).unwrap(), journal(VERSION, 2));
+    }
+}

@@ -1,0 +1,451 @@
+//! A log for a conversation that nobody stores: made from the client's items in one way only, so that the same items
+//! always stand at the same positions.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::{
+    Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
+};
+use longhaul_core::history::{EditState, EntryKind, History};
+use longhaul_core::ids::{CallId, EditId, LogRange, Seq};
+use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolResult, ToolStatus};
+use longhaul_core::meter;
+use longhaul_core::usage::Usage;
+
+use super::fallback_summary::{DecidedEdit, FallbackSummary};
+use super::journal::{self, Count, Note, Refusal, Report};
+use super::recall;
+use longhaul_wire::edit::Segment;
+
+/// A piece of an item: the item's index, and which of its pieces.
+pub(super) type Place = (usize, usize);
+
+/// Where the pieces of a message in the history are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlacedItem {
+    pub(super) seq: Seq,
+    pub(super) pieces: Vec<Place>,
+}
+
+/// What an upstream reported for a request, until its answer comes back in the next.
+#[derive(Clone, Debug)]
+pub(super) struct ReportedUsage {
+    pub(super) usage: Usage,
+    pub(super) start: RequestStart,
+    /// What the meter had expected.
+    pub(super) estimated: u64,
+}
+
+/// A call, in figures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RequestStart {
+    pub(super) view_hash: String,
+    pub(super) fixed_tokens: u64,
+    pub(super) window: Option<u64>,
+}
+
+/// The log and what it means.
+#[derive(Clone, Debug)]
+pub(super) struct ConversationLog {
+    pub(super) history: History,
+    /// Messages that come from items, in order.
+    pub(super) placed: Vec<PlacedItem>,
+    /// Positions of events that come from no item: edits, and what is said of them.
+    beside: Vec<Seq>,
+    /// The system prompt among the items, before everything else.
+    pub(super) system: Vec<Part>,
+    origin: Origin,
+    /// Items that were read.
+    pub(super) items: usize,
+    /// Parts of an answer that may go on with the next item.
+    answering: Option<(Vec<Part>, Vec<Place>)>,
+    /// What is known of the call whose answer comes next.
+    pub(super) reported: Option<ReportedUsage>,
+    ends_with_answer: bool,
+    /// Active edits that are to give way to others, by their positions.
+    stopgaps: BTreeMap<Seq, FallbackSummary>,
+    /// What has shaped it beside its items.
+    pub(super) notes: Vec<Note>,
+    /// What of the items is somebody else's words in neutral form.
+    pub(super) recast: RoleRewrites,
+}
+
+/// What stands as the user's words where a conversation is put into others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoleRewrites {
+    /// A system prompt in the middle.
+    pub(super) system: bool,
+    /// A result of no call.
+    pub(super) result: bool,
+}
+
+/// The items do not follow those that were read: an answer goes on that was taken for complete.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HistoryDiverged;
+
+impl ConversationLog {
+    /// `has_recall`: the model has that tool.
+    pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
+        let history = History::new(counter);
+        let mut log = Self {
+            history: if has_recall { history } else { history.without_recall() },
+            placed: Vec::new(),
+            beside: Vec::new(),
+            system: Vec::new(),
+            origin,
+            items: 0,
+            answering: None,
+            reported: None,
+            ends_with_answer: false,
+            stopgaps: BTreeMap::new(),
+            notes: Vec::new(),
+            recast: RoleRewrites::default(),
+        };
+        log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        log.add(EventBody::RunStarted { run_id: "r".into() });
+        log
+    }
+
+    /// Appends an event. What is made here always follows.
+    fn add(&mut self, body: EventBody) -> Seq {
+        let seq = self.history.last_seq() + 1;
+        let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
+        debug_assert!(folded.is_ok(), "{folded:?}");
+        seq
+    }
+
+    /// Adds items.
+    pub(super) fn feed(&mut self, items: Vec<Vec<Segment>>) -> Result<(), HistoryDiverged> {
+        let first = items.first().and_then(|pieces| pieces.first());
+        if self.ends_with_answer && matches!(first, Some(Segment::Assistant(_))) {
+            return Err(HistoryDiverged);
+        }
+        if !matches!(first, Some(Segment::Assistant(_))) {
+            self.count_reported(items.is_empty());
+        }
+        for pieces in items {
+            for (at, piece) in pieces.into_iter().enumerate() {
+                self.piece(piece, (self.items, at));
+            }
+            self.items += 1;
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: Segment, place: Place) {
+        if let Segment::Assistant(parts) = piece {
+            let (said, places) = self.answering.get_or_insert_default();
+            said.extend(parts);
+            places.push(place);
+            return;
+        }
+        self.settle();
+        self.ends_with_answer = false;
+        match piece {
+            Segment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
+            Segment::System(parts) => {
+                self.recast.system = true;
+                self.note(parts, place);
+            }
+            Segment::Note(parts) => self.note(parts, place),
+            Segment::Typed(parts) => {
+                let message = self.message(Role::User, parts);
+                let taken = EventBody::message_taken(message);
+                self.place(taken, vec![place]);
+            }
+            Segment::Result { call, failed, content } => self.result(&call, failed, content, place),
+            Segment::Assistant(_) => {}
+        }
+    }
+
+    fn message(&self, role: Role, parts: Vec<Part>) -> Message {
+        let id = format!("m{}", self.history.last_seq() + 1).into();
+        let origin = (role == Role::Assistant).then(|| self.origin.clone());
+        Message { id, role, parts, origin }
+    }
+
+    fn place(&mut self, body: EventBody, pieces: Vec<Place>) {
+        let seq = self.add(body);
+        self.placed.push(PlacedItem { seq, pieces });
+    }
+
+    fn note(&mut self, parts: Vec<Part>, place: Place) {
+        let message = self.message(Role::User, parts);
+        self.place(EventBody::NoteAdded { message, why: NoteReason::Imported }, vec![place]);
+    }
+
+    /// A result of a call that is open, of the newest step that has one by that name; of several there the first. Any
+    /// other is a note.
+    fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: Place) {
+        let open = self.history.open_calls().iter().map(|open| &open.call);
+        let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
+        let step = |id: &CallId| id.as_str().rsplit_once('.').map(|(step, _)| step.to_owned());
+        let newest = named.last().and_then(|call| step(&call.call_id));
+        let first = named.iter().find(|call| step(&call.call_id) == newest);
+        let Some(call_id) = first.map(|call| call.call_id.clone()) else {
+            self.recast.result = true;
+            return self.note(content, place);
+        };
+        let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
+        let result = ToolResult { call_id, status, content, truncated: None };
+        self.place(EventBody::ToolFinished { result }, vec![place]);
+    }
+
+    /// An answer is complete: nothing of the model's follows.
+    fn settle(&mut self) {
+        let Some((mut parts, places)) = self.answering.take() else { return };
+        let seq = self.history.last_seq();
+        for (at, part) in parts.iter_mut().enumerate() {
+            if let Part::ToolCall(call) = part {
+                // Servers repeat their ids; ours says where the call was made.
+                call.call_id = CallId::new(format!("{}#{seq}.{at}", call.call_id));
+            }
+        }
+        let message = self.message(Role::Assistant, parts);
+        let reported = self.reported.take();
+        self.answer(message, None, reported.as_ref(), places);
+        self.ends_with_answer = true;
+    }
+
+    fn answer(
+        &mut self,
+        message: Message,
+        cut: Option<Cut>,
+        reported: Option<&ReportedUsage>,
+        places: Vec<Place>,
+    ) {
+        let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
+        let start = reported.map(|reported| reported.start.clone()).unwrap_or_default();
+        let estimated = reported.map_or(0, |reported| reported.estimated);
+        self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start, estimated))));
+        let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
+        self.place(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut }, places);
+        self.add(EventBody::StepFinished {
+            step_id,
+            usage: reported.map(|reported| reported.usage.clone()),
+            estimated_input: estimated,
+            envelope: None,
+        });
+    }
+
+    /// The log with the beginning of an answer that was stopped.
+    pub(super) fn paused(&self, text: &str) -> Self {
+        let mut paused = self.clone();
+        let message = paused.message(Role::Assistant, vec![Part::text(text)]);
+        paused.answer(message, Some(Cut::Paused), None, Vec::new());
+        paused
+    }
+
+    /// What the upstream has reported for the items so far.
+    pub(super) fn report(&mut self, reported: ReportedUsage) {
+        self.notes.push(Note::Report(self.items, Report::of(&reported)));
+        journal::thinned(&mut self.notes);
+        self.reported = Some(reported);
+    }
+
+    /// What was reported is no answer's that comes next: of the view that was sent it is the count all the same. `is_same`:
+    /// nothing comes, so that the answer may still come.
+    fn count_reported(&mut self, is_same: bool) {
+        let reported = if is_same { self.reported.clone() } else { self.reported.take() };
+        if let Some(ReportedUsage { usage, start, .. }) = reported {
+            self.count(usage.input_tokens, &start);
+        }
+    }
+
+    /// The upstream has counted the view that was sent, if it is this one.
+    pub(super) fn count(&mut self, tokens: u64, start: &RequestStart) {
+        let now = meter::read(&self.history, start.fixed_tokens);
+        let is_known = now.estimated == 0 && now.total == tokens;
+        if is_known || start.view_hash != self.history.view_hash() {
+            return;
+        }
+        self.notes.push(Note::Count(self.items, Count { tokens, fixed: start.fixed_tokens }));
+        journal::thinned(&mut self.notes);
+        let seq = self.add(EventBody::InputCounted { tokens, fixed_tokens: start.fixed_tokens });
+        self.beside.push(seq);
+    }
+
+    /// Commits an edit whose positions are those of this log.
+    pub(super) fn commit(&mut self, edit: ViewEdit, stopgap: Option<FallbackSummary>) {
+        self.notes.push(Note::Edit(self.items));
+        // One that was made for another log may have the name of one that is here.
+        let id = format!("e{}", self.history.last_seq() + 1).into();
+        let seq = self.add(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
+        self.beside.push(seq);
+        self.stopgaps.extend(stopgap.map(|stopgap| (seq, stopgap)));
+    }
+
+    /// Returns whether an extract stands for a summary that is still wanted.
+    pub(super) fn is_pending(&self) -> bool {
+        self.stopgaps.values().any(FallbackSummary::is_pending)
+    }
+
+    /// Returns whether such a summary is to be tried now.
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        self.stopgaps.values().any(|stopgap| stopgap.is_due(now))
+    }
+
+    /// What is said of each extract that still waits.
+    pub(super) fn pending(&mut self) -> impl Iterator<Item = &mut FallbackSummary> {
+        self.stopgaps.values_mut().filter(|stopgap| stopgap.is_pending())
+    }
+
+    /// The log as it would be without the extracts that stand for summaries, and without what was made since; `None` if
+    /// there are none.
+    pub(super) fn without_stopgaps(&self) -> Option<Self> {
+        let (first, _) = self.stopgaps.iter().find(|(_, stopgap)| stopgap.is_pending())?;
+        let edits = self.history.edits().iter();
+        let undone = edits.clone().filter(|state| state.active && state.seq >= *first);
+        let ids: Vec<EditId> = undone.map(|state| state.edit.id.clone()).collect();
+        let mut log = self.clone();
+        log.stopgaps.retain(|seq, _| seq < first);
+        // What was reported of a view that nobody has any more is not stored: only the edits that stay.
+        let active = edits.filter(|state| state.active && state.seq < *first);
+        log.notes = active.map(|_| Note::Edit(log.items)).collect();
+        // What was built on another goes before it; and nobody wants any of it kept as it was.
+        for edit_id in ids.into_iter().rev() {
+            let restored = log.add(EventBody::ViewRestored { edit_id: edit_id.clone() });
+            let released = log.add(EventBody::RangeReleased { edit_id });
+            log.beside.extend([restored, released]);
+        }
+        Some(log)
+    }
+
+    /// The upstream refused the request for its length, and may have said how long it was.
+    pub(super) fn refused(&mut self, start: &RequestStart, used: Option<u64>, limit: Option<u64>) {
+        self.notes.push(Note::Refusal(self.items, Refusal::of(start, used, limit)));
+        let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
+        let begun = self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start.clone(), 0))));
+        let failed = self.add(EventBody::StepFailed {
+            step_id,
+            code: longhaul_core::error::ErrorCode::ContextOverflow,
+            message: String::new(),
+            used_tokens: used,
+            limit_tokens: limit,
+            usage: None,
+        });
+        self.beside.extend([begun, failed]);
+    }
+
+    fn step(
+        &self,
+        step_id: &longhaul_core::ids::StepId,
+        start: RequestStart,
+        estimated_input: u64,
+    ) -> StepStart {
+        StepStart {
+            step_id: step_id.clone(),
+            run_id: "r".into(),
+            purpose: StepKind::Main,
+            model: self.origin.clone(),
+            system_hash: String::new(),
+            tools_hash: String::new(),
+            view_hash: start.view_hash,
+            fixed_tokens: start.fixed_tokens,
+            estimated_input,
+            max_output_tokens: 0,
+            window_tokens: start.window,
+        }
+    }
+
+    /// The edits, their positions as they are in a log without edits, and which of them are stopgaps; and the last item that
+    /// one of them touches.
+    pub(super) fn portable(&self) -> Option<(Vec<DecidedEdit>, usize)> {
+        let active = || self.history.edits().iter().filter(|state| state.active);
+        let moved = |state: &EditState| {
+            let edit = self.with_quoted(moved(&state.edit, |seq| self.without_edits(seq)));
+            (edit, self.stopgaps.get(&state.seq).copied())
+        };
+        let edits = active().map(moved).collect();
+        let ops = active().flat_map(|state| &state.edit.ops);
+        let last = ops.map(|op| op.range().to).max()?;
+        Some((edits, self.item_at(last)?))
+    }
+
+    /// The last item that has something at a position or before it.
+    pub(super) fn item_at(&self, seq: Seq) -> Option<usize> {
+        let touched = self.placed.iter().take_while(|placed| placed.seq <= seq).last()?;
+        touched.pieces.last().map(|piece| piece.0)
+    }
+
+    /// What stands in the place of what went, with handles that mean the same in every log of the conversation.
+    pub(super) fn quoted(&self, text: String) -> String {
+        match self.history.has_recall() {
+            true => recall::moved(&text, |seq| self.without_edits(seq)),
+            false => text,
+        }
+    }
+
+    fn with_quoted(&self, edit: ViewEdit) -> ViewEdit {
+        with_texts(edit, |text| self.quoted(text))
+    }
+
+    /// An edit as it is in a log without edits, as it is in this one.
+    pub(super) fn placed(&self, edit: ViewEdit) -> ViewEdit {
+        let edit = moved(&edit, |seq| self.with_edits(seq));
+        match self.history.has_recall() {
+            true => with_texts(edit, |text| recall::moved(&text, |seq| self.with_edits(seq))),
+            false => edit,
+        }
+    }
+
+    /// Returns whether the model is shown what it is to answer: the newest message, of calls all with their
+    /// results, and what a person typed last. An edit that was made for a longer conversation may leave it out.
+    pub(super) fn shows_newest(&self) -> bool {
+        let entries = self.history.entries();
+        let begins = |kind: &EntryKind| matches!(kind, EntryKind::Typed | EntryKind::Assistant(_));
+        let newest = entries.iter().rev().find(|entry| begins(&entry.kind)).or(entries.last());
+        let typed = entries.iter().rev().find(|entry| entry.kind == EntryKind::Typed);
+        let active = self.history.edits().iter().filter(|state| state.active);
+        active.flat_map(|state| &state.edit.ops).map(ViewOp::range).all(|range| {
+            let is_before = newest.is_none_or(|newest| range.to < newest.seq);
+            is_before && typed.is_none_or(|typed| !(range.from..=range.to).contains(&typed.seq))
+        })
+    }
+
+    /// Returns whether something is left out.
+    pub(super) fn is_shortened(&self) -> bool {
+        self.history.edits().iter().any(|state| state.active)
+    }
+
+    fn with_edits(&self, seq: Seq) -> Seq {
+        self.beside.iter().fold(seq, |seq, beside| seq + Seq::from(*beside <= seq))
+    }
+
+    fn without_edits(&self, seq: Seq) -> Seq {
+        seq - self.beside.iter().filter(|beside| **beside < seq).count() as Seq
+    }
+}
+
+/// An edit with other texts.
+fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
+    for op in &mut edit.ops {
+        let ViewOp::Replace { parts, .. } = op else { continue };
+        for part in parts {
+            if let Some(text) = part.as_text().map(str::to_owned) {
+                *part = Part::text(to(text));
+            }
+        }
+    }
+    edit
+}
+
+/// An edit with other positions.
+fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
+    let range = |range: &LogRange| LogRange { from: to(range.from), to: to(range.to) };
+    let op = |op: &ViewOp| match op {
+        ViewOp::Drop { range: at } => ViewOp::Drop { range: range(at) },
+        ViewOp::Replace { range: at, parts, summary } => {
+            ViewOp::Replace { range: range(at), parts: parts.clone(), summary: *summary }
+        }
+        ViewOp::Placeholder { seq, excerpt, cut } => {
+            ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone(), cut: *cut }
+        }
+    };
+    ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }
+}
+
+#[cfg(test)]
+mod tests;

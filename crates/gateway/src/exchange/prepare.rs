@@ -1,0 +1,661 @@
+//! Before a request goes out: what is known of its conversation, how much it has, and what is done if that is too much.
+
+use std::sync::Arc;
+
+use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::event::EditKind;
+use longhaul_core::history::{History, WriterRecord, request_messages};
+use longhaul_core::message::{Message, Part};
+use longhaul_core::meter::{self, Reading};
+use longhaul_core::plan::{self, Occasion, Plan, Policy};
+use longhaul_core::run::PreCompactAnswer;
+use longhaul_core::strategy::Truncation;
+use longhaul_providers::LimitSource;
+use tokio::sync::OwnedMutexGuard;
+
+use super::conversation::{Conversation, Midway, State};
+use super::fallback_summary::{Cause, FallbackSummary};
+use super::json_support::PRUNING_AGENT;
+use super::log::{ConversationLog, RequestStart, RoleRewrites};
+use super::recall::{RecallRounds, replay_tokens};
+use super::summary::{FailureReason, PlannedEdit, SummaryFailure};
+use super::{Action, Report, UpstreamAttempt, cache, steps, summary};
+use crate::window::Window;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RenderOp, Replay};
+
+/// Plans for one request at most: as in a run, again only if the first was of no use.
+const MOST_PLANS: usize = 3;
+
+/// Where the gateway acts: at 80 % of the window on an estimate that includes room for an answer, which is 20 % of the
+/// rest and at least 1,000 tokens (SPEC §7). Other strategies have their own triggers.
+pub(super) fn trigger(strategy: &str, window: u64) -> Option<Trigger> {
+    let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
+    (strategy == PRUNING_AGENT).then(|| Trigger::Tokens(tokens.max(window / 4)))
+}
+
+/// A request that may go out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OutboundRequest {
+    /// Its items, if they are others than the client's.
+    pub(super) steps: Option<Vec<RenderOp>>,
+    pub(super) report: Report,
+    /// What its input will be, in tokens; 0 if nothing was counted.
+    pub(super) input: u64,
+    /// The same with the expected error.
+    pub(super) bound: u64,
+    /// The call, as the log will have it.
+    pub(super) start: RequestStart,
+    /// Items of the client's in it.
+    pub(super) items: usize,
+    /// What it says, for an upstream of another dialect.
+    pub(super) said: Option<NeutralConversation>,
+    /// Steps of the answer that the client is not shown.
+    pub(super) rounds: RecallRounds,
+    /// Steps of earlier answers that are put together again.
+    pub(super) replays: Vec<Replay>,
+    /// The log with what was decided in the middle of the answer.
+    pub(super) midway: Option<Arc<ConversationLog>>,
+    /// Whether its answer may rest on a part of it: then what was reported is no count of it.
+    pub(super) is_doubted: bool,
+}
+
+/// A conversation in neutral form.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NeutralConversation {
+    /// System prompts that stand among the items.
+    pub(super) system: Vec<String>,
+    pub(super) messages: Vec<Message>,
+    pub(super) recast: RoleRewrites,
+}
+
+/// The edit that a request gets, and what the PreCompact hook said of it.
+struct Decision {
+    made: Option<PlannedEdit>,
+    hook_answer: Option<PreCompactAnswer>,
+}
+
+/// Returns the policy with a strategy that needs no summary, at the same trigger.
+fn without_summaries(policy: Policy) -> Policy {
+    let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
+    Policy { strategy: Arc::new(Truncation::default()), trigger: Some(trigger), ..policy }
+}
+
+impl UpstreamAttempt {
+    /// The room of this request.
+    pub(super) fn budget(&self) -> Budget {
+        let asked = self.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX && *limit > 0);
+        Budget::new(self.window.tokens, asked.or(self.limits.max_output))
+    }
+
+    /// The room of a summary: how long the client's answer may be is nothing to it.
+    pub(super) fn summary_budget(&self) -> Budget {
+        Budget::new(self.window.tokens, self.limits.max_output)
+    }
+
+    /// Finds the conversation of the request, and makes the request fit.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it cannot be read, or cannot fit.
+    pub(super) async fn prepare(&mut self) -> Result<OutboundRequest, GatewayError> {
+        if !self.policy.enabled {
+            // Nothing is counted and nothing cut: for another dialect the items are read all the same.
+            let said = if self.crosses() { Some(self.work(|| self.said_alone()).await?) } else { None };
+            let steps = self.work(|| self.cleaned()).await;
+            return Ok(OutboundRequest { said, steps, ..OutboundRequest::default() });
+        }
+        let mut state = self.join().await?;
+        self.fit(&mut state, &Occasion::Routine).await
+    }
+
+    /// Shortens the conversation because its client asks for it.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it cannot be read, or nothing can be left out.
+    pub(super) async fn compacted(&mut self) -> Result<OutboundRequest, GatewayError> {
+        let mut state = self.join().await?;
+        self.fit(&mut state, &Occasion::Requested { instructions: None }).await
+    }
+
+    /// The client's items without our notices; `None` if they have none.
+    fn cleaned(&self) -> Option<Vec<RenderOp>> {
+        let envelope = &self.exchange.envelope;
+        steps::clean(None, &steps::noticed(envelope), envelope)
+    }
+
+    fn said_alone(&self) -> Result<NeutralConversation, GatewayError> {
+        let mut state = self.new_state();
+        self.feed(&mut state)?;
+        Ok(said(&state.log))
+    }
+
+    /// The request's input as it would be sent, in tokens, and whether that is less than the client's history. It is not
+    /// shortened now.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it cannot be read.
+    pub(super) async fn count(&mut self) -> Result<(u64, bool), GatewayError> {
+        let state = self.join().await?;
+        let fixed = self.fixed_tokens(&state) + replay_tokens(&self.replays_in(&state));
+        let is_shortened = state.log.history.edits().iter().any(|edit| edit.active);
+        Ok((meter::read(&state.log.history, fixed).total, is_shortened))
+    }
+
+    /// Finds the conversation of the request and adds what is new in it. From here on nobody else is at it.
+    async fn join(&mut self) -> Result<OwnedMutexGuard<State>, GatewayError> {
+        let conversation = self.find_conversation().await?;
+        let mut state = conversation.locked().await;
+        if state.log.items > self.exchange.envelope.items.len() {
+            drop(state);
+            return self.leave().await;
+        }
+        let new_bytes = self.new_bytes(&state);
+        let took = self.work_on(new_bytes, || self.feed(&mut state)).await?;
+        conversation.weigh(&state);
+        self.exchange.inner.conversations.settle(&conversation);
+        self.conversation = Some(conversation);
+        if took {
+            self.keep(&state.log, None).await;
+        }
+        Ok(state)
+    }
+
+    /// A conversation of the request's own: another request has gone on with the common one.
+    async fn leave(&mut self) -> Result<OwnedMutexGuard<State>, GatewayError> {
+        let known = self.work(|| self.known()).await?;
+        let conversation = Arc::new(Conversation::new(known, self.new_state()));
+        let mut state = conversation.locked().await;
+        self.work(|| self.feed(&mut state)).await?;
+        self.conversation = Some(conversation);
+        Ok(state)
+    }
+
+    /// Makes room after a refusal; `None` if nothing got smaller. `is_said`: the server has named the limit itself.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it cannot fit.
+    pub(super) async fn make_room(
+        &mut self,
+        refused: &OutboundRequest,
+        used: Option<u64>,
+        limit: Option<u64>,
+        is_said: bool,
+    ) -> Result<Option<OutboundRequest>, GatewayError> {
+        let (before, was_said) = ((self.window, self.policy.trigger), self.has_said_window());
+        let made = self.room_made(refused, used, limit, is_said).await;
+        let is_of_use = matches!(made, Ok(Some(_)));
+        // What is only suspected takes the place of nothing that is stated, and of nothing if it was of no use.
+        if !is_said && (!is_of_use || self.limits.source == LimitSource::Declared) {
+            (self.window, self.policy.trigger) = before;
+        }
+        if !is_said && !was_said && !is_of_use {
+            self.target.suspect_no_more();
+        }
+        made
+    }
+
+    async fn room_made(
+        &mut self,
+        refused: &OutboundRequest,
+        used: Option<u64>,
+        limit: Option<u64>,
+        is_said: bool,
+    ) -> Result<Option<OutboundRequest>, GatewayError> {
+        if let Some(limit) = limit {
+            self.heed_limit(limit, is_said);
+            if self.exchange.overrides.trigger.is_none() && self.shortening.policy.trigger.is_none() {
+                self.policy.trigger = trigger(self.strategy_name(), self.window.tokens);
+            }
+        }
+        let Some(conversation) = self.conversation.clone() else { return Ok(None) };
+        let mut state = conversation.locked().await;
+        if state.log.items != refused.items {
+            drop(state);
+            state = self.leave().await?;
+        }
+        let before = (!is_said).then(|| state.log.clone());
+        state.log.refused(&refused.start, used, limit);
+        match self.fit(&mut state, &Occasion::Overflow).await {
+            // A suspicion is acted on only where that would help.
+            Ok(made) if !is_said && made.input >= self.window.tokens => {
+                before.into_iter().for_each(|log| state.log = log);
+                Ok(None)
+            }
+            Ok(made) => Ok((made.steps != refused.steps).then_some(made)),
+            Err(fault) => {
+                // Nobody has refused it.
+                before.into_iter().for_each(|log| state.log = log);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Returns whether a person states the window, or a refusal has named it.
+    pub(super) fn has_said_window(&self) -> bool {
+        let is_learned = self.window.source == LimitSource::Learned && !self.target.is_suspected();
+        self.limits.source == LimitSource::Declared || is_learned
+    }
+
+    /// A window that is stated, or that a refusal has named, is another only if the server says so: what is suspected holds
+    /// for this request alone.
+    pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
+        if is_said || !self.has_said_window() {
+            match is_said {
+                true => self.target.learn_window(limit),
+                false => self.target.suspect_window(limit),
+            }
+            self.window = self.target.window(&self.limits);
+        } else if limit < self.window.tokens {
+            self.window = Window { tokens: limit, source: LimitSource::Learned };
+        }
+    }
+
+    /// Makes the request fit, and says what it is then.
+    async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<OutboundRequest, GatewayError> {
+        if std::mem::take(&mut state.is_new) {
+            let tokens = state.log.history.view_tokens().saturating_add(self.fixed_tokens(state));
+            self.recover(state, tokens).await;
+        }
+        self.target.learn_tokenizer(&state.log.history);
+        let is_routine = *occasion == Occasion::Routine;
+        let tried = if is_routine { self.take_tried(state) } else { None };
+        let was_pending = state.log.is_pending();
+        let replayed = replay_tokens(&self.replays_in(state));
+        let fixed = self.fixed_tokens(state) + replayed;
+        let before = meter::unedited(&state.log.history, self.fixed_tokens(state));
+        let now = meter::read(&state.log.history, fixed);
+        let plan_bytes = if self.is_roomy(&now, occasion) { 0 } else { self.exchange.envelope.bytes.len() };
+        let plan = self.work_on(plan_bytes, || self.plan(&state.log.history, fixed, occasion)).await;
+        let (mut done, mut lets_go) = (None, false);
+        let is_written = tried.as_ref().is_some_and(|tried| tried.outcome.is_ok());
+        if !matches!(plan, Plan::Fits) {
+            let is_asked = self.waits_for_summary(occasion) && matches!(plan, Plan::Summarise(_));
+            let _turn = if is_asked { Some(self.turn().await) } else { None };
+            let ready = state.ready.take();
+            let was_written_ahead = self.remember(state, fixed).await?.then_some(ready).flatten();
+            done = match self.shorten(state, fixed, occasion).await {
+                // What was looked up can be looked up again.
+                Err(fault) if fault.kind == GatewayErrorKind::DoesNotFit && replayed > 0 => {
+                    lets_go = true;
+                    self.shorten(state, fixed - replayed, occasion).await?
+                }
+                done => done?,
+            };
+            done = done.or(was_written_ahead.map(|why| (EditKind::Compaction, why)));
+        }
+        if done.is_none() && is_written {
+            self.try_beside(state, fixed, tried.as_ref()).await?;
+        } else if self.is_due(&state.log, occasion) && (done.is_none() || !self.waits_for_summary(occasion)) {
+            self.try_beside(state, fixed, None).await?;
+        } else if is_routine {
+            self.look_ahead(state, fixed, &now).await;
+        }
+        if done.is_none() && was_pending && !state.log.is_pending() {
+            done = tried.and_then(|tried| Some((EditKind::Compaction, tried.outcome.ok()?)));
+        }
+        // What is added for what is left out counts too.
+        let fixed = self.fixed_tokens(state);
+        let mut replays = self.replays_in(state);
+        let replayed = replay_tokens(&replays);
+        let fits = || matches!(self.plan(&state.log.history, fixed + replayed, occasion), Plan::Fits);
+        if lets_go && !self.work(fits).await {
+            replays.clear();
+        }
+        let fixed = fixed + replay_tokens(&replays);
+        let end = || {
+            let after = meter::read(&state.log.history, fixed);
+            OutboundRequest { replays, ..self.prepared(state, fixed, (before, after), done) }
+        };
+        let end_bytes = if self.is_unchanged(state) { 0 } else { self.exchange.envelope.bytes.len() };
+        Ok(self.work_on(end_bytes, end).await)
+    }
+
+    /// Returns whether a request waits for a summary that it needs: a client that asks for one does.
+    pub(super) fn waits_for_summary(&self, occasion: &Occasion) -> bool {
+        self.exchange.inner.config.waits_for_summaries || matches!(occasion, Occasion::Requested { .. })
+    }
+
+    /// Returns whether an extract is to give way to a summary, if there is one now.
+    pub(super) fn is_due(&self, log: &ConversationLog, occasion: &Occasion) -> bool {
+        *occasion == Occasion::Routine && log.is_due((self.exchange.inner.parts.now)())
+    }
+
+    /// Makes the view fit; where a summary is needed for that, also what an extract stands for goes into it. What was done.
+    async fn shorten(
+        &self,
+        state: &mut State,
+        fixed: u64,
+        occasion: &Occasion,
+    ) -> Result<Option<(EditKind, String)>, GatewayError> {
+        let mut failed = None;
+        let waits = self.waits_for_summary(occasion);
+        if waits && *occasion == Occasion::Routine && state.log.is_pending() {
+            let needs_one = || matches!(self.plan(&state.log.history, fixed, occasion), Plan::Summarise(_));
+            if self.work(needs_one).await {
+                match self.summarise_again(state, fixed).await {
+                    Ok(Some(done)) => return Ok(Some(done)),
+                    Ok(None) => {}
+                    Err(why) => failed = Some(why),
+                }
+            }
+        }
+        if self.is_cancelled_by_hook(state, fixed, occasion) {
+            return Ok(None);
+        }
+        let failed = failed.or((!waits).then(FailureReason::not_yet_asked));
+        let Decision { made, hook_answer } = self.act(&state.log, fixed, occasion, failed).await?;
+        state.hook_answer = hook_answer;
+        let Some(mut made) = made else { return Ok(None) };
+        if !waits && made.stopgap.is_some() {
+            // The extract stays where the writer has failed again and again, or where more room is needed soon.
+            let rests = self.writer_rests();
+            if rests {
+                self.note_writer(WriterRecord::did_without);
+            }
+            if rests || !state.pace.is_worth_a_summary(state.log.items) {
+                made.stopgap = None;
+            }
+        }
+        let done = (made.edit.kind, made.edit.why.clone());
+        self.commit(state, made).await;
+        Ok(Some(done))
+    }
+
+    /// Has the summary written that an extract stands for, of what went then and of what has come since. `None` if there
+    /// is nothing to be summarised any more.
+    ///
+    /// # Errors
+    /// Why there is none; the view is what it was.
+    async fn summarise_again(
+        &self,
+        state: &mut State,
+        fixed: u64,
+    ) -> Result<Option<(EditKind, String)>, FailureReason> {
+        let plan = || self.without_stopgaps(&state.log, fixed);
+        let Some((mut whole, draft)) = self.work(plan).await else {
+            self.put_off(state, Cause::Away).await;
+            return Ok(None);
+        };
+        let edit = match summary::write(self, &whole, draft).await {
+            Ok(edit) => edit,
+            Err(SummaryFailure { why, .. }) => {
+                self.put_off(state, why.cause).await;
+                return Err(why);
+            }
+        };
+        let why = format!("{}; an extract stood in its place until now", edit.why);
+        let done = (edit.kind, why);
+        let before = state.log.portable().map(|(_, item)| item);
+        tracing::info!(after = edit.compressed_tokens, "a summary stands where an extract stood");
+        whole.commit(edit, None);
+        state.log = whole;
+        self.keep(&state.log, before).await;
+        Ok(Some(done))
+    }
+
+    /// The summary that an extract stands for was tried again in vain.
+    pub(super) async fn put_off(&self, state: &mut State, cause: Cause) {
+        let now = (self.exchange.inner.parts.now)();
+        state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
+        self.keep(&state.log, None).await;
+    }
+
+    /// Returns whether there will be nothing to plan.
+    fn is_roomy(&self, before: &Reading, occasion: &Occasion) -> bool {
+        let budget = self.budget();
+        // A strategy without a trigger of ours acts at no less than a third of what can be used.
+        let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
+        *occasion == Occasion::Routine && before.bound() < line
+    }
+
+    /// Returns whether the upstream gets what the client has sent.
+    fn is_unchanged(&self, state: &State) -> bool {
+        !self.crosses() && state.log.history.edits().is_empty() && state.noticed.is_empty()
+    }
+
+    /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        self.exchange.inner.turns.wait(self.beginning()).await
+    }
+
+    /// Names the beginning of the conversation.
+    pub(super) fn beginning(&self) -> [u8; 32] {
+        let names = self.names(2);
+        let first = names.first().copied().unwrap_or_default();
+        cache::head(&self.scope(), &first, names.get(1))
+    }
+
+    fn prepared(
+        &self,
+        state: &State,
+        fixed: u64,
+        (before, after): (u64, Reading),
+        done: Option<(EditKind, String)>,
+    ) -> OutboundRequest {
+        let history = &state.log.history;
+        let (action, why) = match done {
+            Some((EditKind::Prune, why)) => (Action::Pruned, why),
+            Some((EditKind::Compaction, why)) => (Action::Compacted, why),
+            None if history.edits().is_empty() => {
+                (Action::None, self.why_not(history, fixed, after.bound()).unwrap_or_default())
+            }
+            None => (Action::Remembered, "decided for an earlier request of this conversation".to_owned()),
+        };
+        let report = Report { action, before, after: after.total, why };
+        // Another request of the conversation may have said the same without them.
+        let noticed = match self.exchange.inner.config.notices_in_text {
+            true => steps::noticed(&self.exchange.envelope),
+            false => state.noticed.clone(),
+        };
+        let start = RequestStart {
+            view_hash: history.view_hash(),
+            fixed_tokens: fixed,
+            window: Some(self.window.tokens).filter(|_| self.limits.window.is_some()),
+        };
+        OutboundRequest {
+            steps: steps::clean(steps::steps(&state.log, state.log.items), &noticed, &self.exchange.envelope),
+            report,
+            input: after.total,
+            bound: after.bound(),
+            start,
+            items: state.log.items,
+            said: self.crosses().then(|| said(&state.log)),
+            rounds: RecallRounds::default(),
+            replays: Vec::new(),
+            midway: None,
+            is_doubted: false,
+        }
+    }
+
+    /// Why nothing was left out of a request that is over the line.
+    fn why_not(&self, history: &History, fixed: u64, bound: u64) -> Option<String> {
+        let line = plan::line(history, fixed, &self.budget(), &self.policy).tokens;
+        (bound >= line).then(|| {
+            format!(
+                "not shortened: the request has up to {bound} tokens and the trigger is at {line}, but what must stay \
+                 (system prompt, tools, the newest message) does not get below it"
+            )
+        })
+    }
+
+    async fn commit(&self, state: &mut State, made: PlannedEdit) {
+        self.decide(&mut state.log, made);
+        self.keep(&state.log, None).await;
+    }
+
+    fn decide(&self, log: &mut ConversationLog, made: PlannedEdit) {
+        let PlannedEdit { edit, stopgap } = made;
+        let now = (self.exchange.inner.parts.now)();
+        tracing::info!(
+            strategy = edit.strategy,
+            before = edit.original_tokens,
+            after = edit.compressed_tokens,
+            why = edit.why,
+            "a conversation was shortened"
+        );
+        log.commit(edit, stopgap.map(|cause| FallbackSummary::new(cause, now)));
+    }
+
+    pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
+        self.plan_by(&self.policy, history, fixed, occasion)
+    }
+
+    fn plan_by(&self, policy: &Policy, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
+        let plan = |budget: &Budget| plan::plan_with(history, fixed, budget, policy, occasion, None);
+        let (budget, own) = (self.budget(), self.summary_budget());
+        let first = plan(&budget);
+        if !matches!(first, Plan::Summarise(_)) || own.reserve <= budget.reserve {
+            return first;
+        }
+        // A client that wants a short answer gets no shorter summary for it.
+        match plan(&own) {
+            longer @ Plan::Summarise(_) => longer,
+            _ => first,
+        }
+    }
+
+    /// The edit that makes the request fit; `None` if it does. `failed`: why there is no summary now; nobody is asked for
+    /// one then.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if nothing does.
+    async fn act(
+        &self,
+        log: &ConversationLog,
+        fixed: u64,
+        occasion: &Occasion,
+        failed: Option<FailureReason>,
+    ) -> Result<Decision, GatewayError> {
+        let mut policy = self.policy.clone();
+        let (mut hook_answer, mut is_asked) = (None, false);
+        for _ in 0..MOST_PLANS {
+            let plan = || self.plan_by(&policy, &log.history, fixed, occasion);
+            let plan = self.work(plan).await;
+            if !is_asked && !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
+                is_asked = true;
+                hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
+                if let Some(answer) = hook_answer.as_ref().filter(|answer| answer.cancel) {
+                    if let Occasion::Requested { .. } = occasion {
+                        let why = answer.cancellation();
+                        return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
+                    }
+                    if *occasion != Occasion::Overflow && self.fits_the_window(log, fixed) {
+                        return Ok(Decision { made: None, hook_answer });
+                    }
+                    // A hook may cancel a compaction, but not keep a request from fitting: messages are left out.
+                    policy = without_summaries(policy);
+                    continue;
+                }
+            }
+            match plan {
+                Plan::Fits => return Ok(Decision { made: None, hook_answer }),
+                Plan::Edit(edit) => {
+                    return Ok(Decision { made: Some(PlannedEdit::as_wanted(*edit)), hook_answer });
+                }
+                Plan::DoesNotFit(misfit) => {
+                    return Err(GatewayError::new(GatewayErrorKind::DoesNotFit, misfit.to_string()));
+                }
+                Plan::Summarise(mut draft) => {
+                    let budget = self.summary_budget();
+                    let is_given = hook_answer
+                        .as_ref()
+                        .is_some_and(|answer| answer.apply(&mut draft, &log.history, &budget));
+                    let failed = failed.clone().filter(|_| !is_given);
+                    let written = match failed {
+                        Some(why) => Err(SummaryFailure { why, draft: *draft }),
+                        None => summary::write(self, log, *draft).await,
+                    };
+                    let extract = |failed: &SummaryFailure| PlannedEdit::extract(log, failed);
+                    let made = match &written {
+                        Ok(edit) => Some(PlannedEdit::as_wanted(edit.clone())),
+                        Err(failed) => self.work(|| extract(failed)).await,
+                    };
+                    if made.is_some() {
+                        return Ok(Decision { made, hook_answer });
+                    }
+                    // No summary fits.
+                    policy = without_summaries(policy);
+                }
+            }
+        }
+        Ok(Decision { made: None, hook_answer })
+    }
+
+    /// Makes room for the rest of an answer: the edit is one of what comes before it. It is for this answer, and for requests
+    /// that have it: the same question, asked again, goes out as it did.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is none to be made.
+    pub(super) async fn make_room_for_rest(
+        &self,
+        old: &OutboundRequest,
+        text: &str,
+    ) -> Result<OutboundRequest, GatewayError> {
+        let nothing =
+            || GatewayError::new(GatewayErrorKind::ContextOverflow, "nothing can be left out to go on");
+        let conversation = self.conversation.clone().ok_or_else(nothing)?;
+        let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
+        let mut own = state.midway_of(old.midway.as_deref());
+        let fixed = self.fixed_tokens(&own) + replay_tokens(&old.replays);
+        let pause = || {
+            let paused = own.log.paused(text);
+            (meter::unedited(&paused.history, fixed), paused)
+        };
+        let (before, paused) = self.work(pause).await;
+        let failed = (!self.waits_for_summary(&Occasion::Pause)).then(FailureReason::not_yet_asked);
+        let Decision { made, .. } = self.act(&paused, fixed, &Occasion::Pause, failed).await?;
+        let done = made.as_ref().map(|made| (made.edit.kind, made.edit.why.clone()));
+        if let Some(made) = made {
+            self.decide(&mut own.log, made);
+        }
+        let mut replays = self.replays_in(&own);
+        replays.retain(|replay| old.replays.contains(replay));
+        let fixed = self.fixed_tokens(&own) + replay_tokens(&replays);
+        let end = || {
+            let after = meter::read(&own.log.paused(text).history, fixed);
+            let prepared = self.prepared(&own, fixed, (before, after), done);
+            OutboundRequest { replays, midway: Some(Arc::new(own.log.clone())), ..prepared }
+        };
+        let made = self.work(end).await;
+        if made.steps == old.steps {
+            return Err(nothing());
+        }
+        let log = made.midway.clone();
+        state.midway = log.map(|log| Midway { log, said: text.to_owned() });
+        Ok(made)
+    }
+
+    /// The upstream has said how long the input is of a stream that was left.
+    pub(super) async fn count_left(&self, left: &OutboundRequest, tokens: u64) {
+        let Some(conversation) = &self.conversation else { return };
+        if let Some(mut state) = self.state(conversation, left.items).await {
+            state.log.count(tokens, &left.start);
+        }
+    }
+}
+
+fn said(log: &ConversationLog) -> NeutralConversation {
+    NeutralConversation {
+        system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
+        messages: request_messages(&steps::told(log)),
+        recast: log.recast,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_acts_where_an_estimate_with_room_for_an_answer_is_eighty_percent() {
+        for window in [4_096_u64, 8_192, 10_000, 32_000, 128_000, 200_000, 1_000_000] {
+            let Some(Trigger::Tokens(line)) = trigger(PRUNING_AGENT, window) else { panic!("no trigger") };
+            let is_full = |tokens: u64| {
+                // In fifths, so that nothing is rounded.
+                let buffer = (window - tokens).max(5_000);
+                5 * tokens + buffer >= 4 * window
+            };
+            assert!(is_full(line) && !is_full(line - 1), "{line} of {window}");
+        }
+        assert_eq!(trigger("truncation", 8_000), None, "other strategies have their own");
+    }
+}

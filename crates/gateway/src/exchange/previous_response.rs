@@ -1,0 +1,120 @@
+//! A request that goes on from an answer by its name, at a server that keeps none: it becomes the whole conversation.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use longhaul_providers::connect::Kind;
+
+use super::Exchange;
+use crate::response_store::{Entry, Turn, closing, items};
+use crate::upstream::Target;
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
+use longhaul_wire::raw_json::{fields, quote, string};
+use longhaul_wire::responses::edit as responses;
+
+/// The field that names the answer.
+const PREVIOUS: &str = "previous_response_id";
+
+/// What is kept of a request and its answer.
+pub(super) struct Keeps {
+    before: Option<Arc<Turn>>,
+    /// The input of the request as it was written.
+    asked: Bytes,
+}
+
+/// Returns whether answers of these upstreams are kept here: OpenAI's own server keeps them itself.
+fn is_kept_here(wire: &dyn Wire, targets: &[Arc<Target>]) -> bool {
+    wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
+}
+
+fn keeps_itself(target: &Arc<Target>) -> bool {
+    target.server.upstream.kind == Kind::OpenAi
+}
+
+/// The request with other items, and without the name of the answer.
+fn with_input(request: &str, items: &str) -> Option<String> {
+    let all = fields(request)?;
+    let kept = all.iter().filter(|(name, _)| name != PREVIOUS && name != "input");
+    let kept = kept.map(|(name, value)| format!("{}:{value},", quote(name)));
+    Some(format!(r#"{{{}"input":{items}}}"#, kept.collect::<String>()))
+}
+
+impl Exchange {
+    /// The request with everything that was said before the answer that it goes on from, where answers are kept here.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if that answer is not known, or all of it is too much; or if the request names a `conversation`.
+    pub(crate) async fn completed(mut self) -> Result<Self, GatewayError> {
+        let envelope = Arc::clone(&self.envelope);
+        if !is_kept_here(self.wire, &self.targets) {
+            if self.wire.dialect() == Dialect::Responses && responses::check_whole(&envelope).is_err() {
+                // No other server has what this one keeps: most would answer without it and say nothing.
+                self.targets.retain(keeps_itself);
+            }
+            return Ok(self);
+        }
+        responses::check_no_conversation(&envelope)?;
+        let asked = envelope.bytes.slice(envelope.items_at.clone());
+        let is_kept = envelope.other("store") != Some("false");
+        let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
+            self.keeps = is_kept.then_some(Keeps { before: None, asked });
+            return Ok(self);
+        };
+        let fault = |kind, message| GatewayError {
+            param: Some(PREVIOUS.to_owned()),
+            ..GatewayError::new(kind, message)
+        };
+        let id = string(previous)
+            .ok_or_else(|| fault(GatewayErrorKind::Invalid, format!("`{PREVIOUS}` must be a string")))?;
+        let before = self.inner.answers.find(self.caller, &id, (self.inner.parts.now)()).await;
+        let before = before.ok_or_else(|| {
+            let id: String = id.chars().take(100).collect();
+            let message = format!(
+                "Previous response with id '{id}' not found. This gateway keeps answers for 30 days, the newest as far \
+                 as there is room, unless `store` is false: send the whole input instead."
+            );
+            fault(GatewayErrorKind::NoSuchAnswer, message)
+        })?;
+        let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
+        let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
+        let bytes = envelope.bytes.len() + all.len();
+        let most = self.inner.config.max_body_bytes;
+        if bytes > most {
+            let message =
+                format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
+            return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
+        }
+        let whole = || {
+            let body = with_input(envelope.text(&(0..envelope.bytes.len())), &all);
+            let body = body.ok_or_else(|| {
+                GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed")
+            })?;
+            Ok(self.inner.readings.read(self.wire, &self.caller, body.into())?)
+        };
+        let whole: Result<_, GatewayError> = self.inner.desk.read(bytes, whole).await;
+        self.envelope = whole?;
+        self.keeps = is_kept.then_some(Keeps { before: Some(before), asked });
+        Ok(self)
+    }
+
+    /// Keeps the answer for who goes on from it, also after a restart.
+    pub(super) async fn keep(&self, response: &str) {
+        if let Some(entry) = self.remember_answer(response) {
+            self.inner.answers.write(entry).await;
+        }
+    }
+
+    /// The same, of the end of a stream, which does not wait for it.
+    pub(super) fn keep_end(&self, events: &Bytes) {
+        let response = self.keeps.as_ref().and_then(|_| closing(events));
+        if let Some(entry) = response.and_then(|response| self.remember_answer(&response)) {
+            self.inner.answers.write_beside(entry);
+        }
+    }
+
+    fn remember_answer(&self, response: &str) -> Option<Entry> {
+        let Keeps { before, asked } = self.keeps.as_ref()?;
+        let now = (self.inner.parts.now)();
+        self.inner.answers.keep(self.caller, before.clone(), asked.clone(), response, now)
+    }
+}

@@ -1,0 +1,518 @@
+//! The tool `recall` where `gateway.recall: inject` has it added: who gets it, what it answers, and what of it the client
+//! is not shown. What it returns stands in the request itself, whose client sends the whole history.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use longhaul_core::history::{Entry, History, request_messages};
+use longhaul_core::ids::Seq;
+use longhaul_core::message::{Answer, Finish, Message, Part, Role};
+use longhaul_core::recall::tool::{
+    Asked, Hit, NAME, extent, hits_text, is_own, nothing_found, plain_text, span_text, speaker, spec,
+    wrong_handle,
+};
+use longhaul_core::recall::{Index, SHOWN_WEIGHT, search};
+use longhaul_core::truncate::Limit;
+use longhaul_providers::connect::Kind;
+use longhaul_providers::{Ability, ToolChoice};
+
+use super::conversation::{State, chain};
+use super::prepare::OutboundRequest;
+use super::{Action, Report, UpstreamAttempt, steps};
+use crate::gateway::Recall;
+use longhaul_wire::edit::{
+    Answered, Dialect, GatewayError, ModelStep, PartialResponse, PartialToolCall, RenderOp, Replay,
+};
+use longhaul_wire::raw_json::{field, fields, quote, string};
+use longhaul_wire::response_writer;
+
+mod counted;
+mod handles;
+mod hidden_calls;
+
+pub(super) use counted::{Division, replay_tokens};
+pub(super) use handles::moved;
+pub(crate) use hidden_calls::HiddenToolCalls;
+
+/// Steps in which a model may ask to recall before it is told that there is no more.
+const MOST_ROUNDS: u32 = 5;
+
+/// Items that one step of the model's has at most, where its calls are looked for.
+const MOST_ITEMS: usize = 256;
+
+/// Tokens of all results of one step, at most.
+const MOST_TOKENS: u64 = 10_000;
+
+/// With less room nothing is recalled, in tokens.
+const LEAST_TOKENS: u64 = 64;
+
+/// What a model is told that has asked too often.
+const NO_MORE: &str = "recall: no more can be recalled for this answer. Go on with what you have.";
+
+/// What the client is told in the model's place, which had no words of its own.
+pub(super) const NO_ANSWER: &str =
+    "(No answer: the model only looked up what was said earlier in this conversation.)";
+
+/// What a model is told whose call cannot be read.
+const UNREADABLE: &str = "recall: the arguments of this call are no JSON object and could not be read. Nothing was \
+    looked up; the call stands here with `{}`.";
+
+/// What a model is told where the window is full.
+const NO_ROOM: &str = "recall: there is no room for what this would return. Go on with what you have.";
+
+/// Steps of an answer that the client is not shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RecallRounds {
+    /// The steps with their results, as items of the client's dialect.
+    pub(super) items: Vec<String>,
+    /// What they say, to be counted.
+    pub(super) text: String,
+    /// How many of the items the client has no words of either.
+    pub(super) unshown: usize,
+    /// How many steps there were.
+    pub(super) answered: u32,
+}
+
+impl RecallRounds {
+    /// Returns whether the model may look something up.
+    fn may_look_up(&self) -> bool {
+        self.answered < MOST_ROUNDS
+    }
+
+    /// Returns whether the model has asked on although it was told that there is no more: it is asked one last
+    /// time, and may call nothing.
+    pub(super) fn must_answer(&self) -> bool {
+        self.answered > MOST_ROUNDS + 1
+    }
+}
+
+impl UpstreamAttempt {
+    /// Returns whether conversations here have the tool, once something of them is left out.
+    pub(super) fn may_recall(&self) -> bool {
+        self.without_tool().is_none()
+    }
+
+    /// What is made of this request goes to the client, whose handles would point to what it sends next.
+    pub(super) fn never_recalls(&self) {
+        // Before anybody has asked it is not set.
+        let _ = self.no_tool.set(Some("the items are the client's"));
+    }
+
+    /// Returns whether this request has the tool.
+    pub(super) fn recalls(&self, report: &Report) -> bool {
+        report.action != Action::None && self.may_recall() && self.not_now().is_none()
+    }
+
+    /// What the answer's header says: nothing as long as nothing is left out.
+    pub(super) fn recall_said(&self, report: &Report) -> Option<String> {
+        if self.exchange.inner.config.recall == Recall::Off || report.action == Action::None {
+            return None;
+        }
+        Some(match self.without_tool().or_else(|| self.not_now()) {
+            Some(why) => format!("not added: {why}"),
+            None => "added".to_owned(),
+        })
+    }
+
+    /// Why no request of the conversation gets the tool.
+    fn without_tool(&self) -> Option<&'static str> {
+        if self.exchange.inner.config.recall == Recall::Off {
+            return Some("off");
+        }
+        *self.no_tool.get_or_init(|| {
+            let envelope = &self.exchange.envelope;
+            let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
+            let may_have_one = tools.contains(NAME);
+            let named = may_have_one.then(|| self.exchange.wire.fixed(envelope).unwrap_or_default().tools);
+            let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
+            let keeps = self.exchange.wire.dialect() == Dialect::Responses
+                && self.target.server.upstream.kind == Kind::OpenAi
+                && envelope.other("store") != Some("false");
+            match () {
+                () if named.iter().flatten().any(|tool| tool.name == NAME) => {
+                    Some("the client has a tool of that name")
+                }
+                () if says("functions") => Some("the client has functions and no tools"),
+                () if keeps => Some("the model's server keeps the conversation"),
+                () if self.limits.tools == Ability::No => Some("the model takes no tools"),
+                () => None,
+            }
+        })
+    }
+
+    /// Why this request does not get it.
+    fn not_now(&self) -> Option<&'static str> {
+        let envelope = &self.exchange.envelope;
+        let says = |name: &str| envelope.other(name).filter(|raw| *raw != "null");
+        let last = envelope.items.len().checked_sub(1).map(|last| envelope.item(last));
+        let last = last.and_then(fields).and_then(|item| string(field(&item, "role")?));
+        match self.tool_choice() {
+            Ok(ToolChoice::Auto) => {}
+            Ok(ToolChoice::None) => return Some("the request forbids tools"),
+            _ => return Some("the request says which tool is called"),
+        }
+        match () {
+            () if says("n").is_some_and(|n| n != "1") => Some("several answers are asked for"),
+            () if says("background") == Some("true") => Some("the answer is made in the background"),
+            () if last.as_deref() == Some("assistant") => Some("the client has begun the answer"),
+            () => None,
+        }
+    }
+
+    /// System prompt and tools in tokens, with the tool that is added to a conversation of which something is left out.
+    pub(super) fn fixed_tokens(&self, state: &State) -> u64 {
+        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
+        let counter = state.log.history.counter();
+        let has_tool = !state.log.history.edits().is_empty() && self.may_recall() && self.not_now().is_none();
+        let tool = if has_tool { counter.tool(&spec()) } else { 0 };
+        fixed + tool
+    }
+
+    /// The steps of the conversation of which the client has only a part, as far as a request has them.
+    pub(super) fn replays_in(&self, state: &State) -> Vec<Replay> {
+        // Nothing is put back into the words of another dialect.
+        let mut replays = if self.crosses() { Vec::new() } else { self.replays() };
+        if replays.is_empty() {
+            return replays;
+        }
+        let envelope = &self.exchange.envelope;
+        let steps = steps::steps(&state.log, state.log.items);
+        replays.retain(|replay| {
+            let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
+            let end = envelope.items.len().min(replay.at + MOST_ITEMS);
+            let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
+            is_there && replay.shown.iter().all(|id| says(id))
+        });
+        replays
+    }
+
+    fn replays(&self) -> Vec<Replay> {
+        let withheld = &self.exchange.inner.withheld;
+        if withheld.is_empty() || self.conversation.is_none() {
+            return Vec::new();
+        }
+        let (scope, items) = (self.scope(), self.exchange.envelope.items.len());
+        let before = chain(&self.names(items));
+        let found = before.iter().zip(1..items).filter_map(|(before, at)| withheld.find(&scope, before, at));
+        found.collect()
+    }
+
+    /// Keeps what the client was not shown before and in a step that calls its tools: its next request has the rest. How
+    /// its output is divided.
+    pub(super) async fn withhold(
+        &self,
+        prepared: &OutboundRequest,
+        (text, calls): (&str, &[PartialToolCall]),
+        output_tokens: u64,
+    ) -> Division {
+        let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
+            calls.iter().cloned().partition(|call| call.name == NAME);
+        let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
+        let ours = self.named_apart(prepared, ours, &taken);
+        let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
+        let (mut hidden, mut before) = (Vec::new(), 0);
+        for call in calls {
+            match call.name == NAME {
+                true => hidden.extend(answered.next().map(|answered| (before, answered))),
+                false => before += 1,
+            }
+        }
+        let names = chain(&self.names(self.exchange.envelope.items.len()));
+        let division = self.division(text, &theirs, &ours);
+        let Some(last) = names.last() else { return division };
+        let shown = theirs.into_iter().map(|call| call.id).collect();
+        let tokens = self.added_tokens(&hidden, &prepared.rounds);
+        let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
+        let replay = Replay { at: 0, shown, hidden, rounds, unshown, tokens };
+        self.exchange.inner.withheld.keep(&self.scope(), last, replay);
+        division
+    }
+
+    /// Calls by names that nobody else has in the request: servers repeat theirs, or give none.
+    fn named_apart(
+        &self,
+        prepared: &OutboundRequest,
+        mut calls: Vec<PartialToolCall>,
+        taken: &[&str],
+    ) -> Vec<PartialToolCall> {
+        let envelope = &self.exchange.envelope;
+        let items = envelope.text(&envelope.items_at);
+        let mut known: BTreeSet<String> = taken.iter().map(|id| (*id).to_owned()).collect();
+        let hidden = prepared.replays.iter().flat_map(|replay| &replay.hidden);
+        known.extend(hidden.map(|(_, answered)| answered.call.id.clone()));
+        let put_back = prepared.replays.iter().flat_map(|replay| &replay.rounds);
+        let others: Vec<&String> = put_back.chain(&prepared.rounds.items).collect();
+        for call in &mut calls {
+            let id = quote(&call.id);
+            let is_said = items.contains(&id) || others.iter().any(|item| item.contains(&id));
+            if call.id.is_empty() || is_said || known.contains(&call.id) {
+                call.id = format!("call_{}", (self.exchange.inner.parts.new_id)());
+            }
+            known.insert(call.id.clone());
+        }
+        calls
+    }
+
+    /// A step as it can be sent.
+    fn mended(&self, prepared: &OutboundRequest, step: ModelStep) -> ModelStep {
+        let calls = self.named_apart(prepared, step.calls.clone(), &[]);
+        let is_odd = |call: &PartialToolCall| fields(&call.arguments).is_none();
+        let items = match calls != step.calls || calls.iter().any(is_odd) {
+            true => self.exchange.wire.with_calls_of(step.items, &calls),
+            false => step.items,
+        };
+        ModelStep { items, calls }
+    }
+
+    /// The request with a step of the model's that asks for nothing but to recall, and what that returns.
+    pub(super) async fn next_round(
+        &self,
+        old: OutboundRequest,
+        step: ModelStep,
+        output_tokens: u64,
+    ) -> OutboundRequest {
+        let step = self.mended(&old, step);
+        let answered = self.answers(&old, &step.calls, output_tokens).await;
+        self.with_round(old, step, &answered, output_tokens)
+    }
+
+    /// The same with nothing but the word that there is no room.
+    pub(super) fn empty_round(
+        &self,
+        old: OutboundRequest,
+        step: ModelStep,
+        output_tokens: u64,
+    ) -> OutboundRequest {
+        let step = self.mended(&old, step);
+        let refused = |call: &PartialToolCall| refused(call, NO_ROOM);
+        let answered: Vec<Answered> = step.calls.iter().map(refused).collect();
+        self.with_round(old, step, &answered, output_tokens)
+    }
+
+    fn with_round(
+        &self,
+        old: OutboundRequest,
+        step: ModelStep,
+        answered: &[Answered],
+        output: u64,
+    ) -> OutboundRequest {
+        let counter = self.counter();
+        let mut rounds = old.rounds.clone();
+        let results: String = answered.iter().map(|one| format!("{}\n", one.result)).collect();
+        let tokens = output + counter.text(&results);
+        rounds.items.extend(step.items);
+        rounds.items.extend(self.exchange.wire.results(answered));
+        let said = step.calls.iter().map(|call| call.arguments.as_str());
+        said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
+        rounds.answered += 1;
+        OutboundRequest { input: old.input + tokens, bound: old.bound + tokens, rounds, ..old }
+    }
+
+    /// What calls are answered, in the room that is left behind what the model has said.
+    async fn answers(
+        &self,
+        prepared: &OutboundRequest,
+        calls: &[PartialToolCall],
+        output_tokens: u64,
+    ) -> Vec<Answered> {
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        if !prepared.rounds.may_look_up() {
+            return calls.iter().map(|call| refused(call, NO_MORE)).collect();
+        }
+        // Half of what is kept for an answer: it may go on in a shortened view, and what is looked up serves it.
+        let used = prepared.bound + output_tokens + self.budget().reserve / 2;
+        let room = (self.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
+        let room = room / calls.len() as u64;
+        if room < LEAST_TOKENS {
+            return calls.iter().map(|call| refused(call, NO_ROOM)).collect();
+        }
+        self.totals.recalled();
+        let limit = Limit { max_chars: u64::from(u32::MAX), max_tokens: room };
+        let look_up = || match self.originals(prepared) {
+            Ok(originals) => calls.iter().map(|call| originals.answer(call, &limit)).collect(),
+            Err(fault) => calls.iter().map(|call| refused(call, &fault.message)).collect(),
+        };
+        self.work(look_up).await
+    }
+
+    /// What becomes of an answer that came as a whole although a stream was asked for.
+    pub(super) async fn after_whole(
+        &self,
+        prepared: &OutboundRequest,
+        answer: &Bytes,
+        seen: &PartialResponse,
+    ) -> AfterWhole {
+        let wire = self.exchange.wire;
+        let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
+        let without = || wire.without_calls(answer, NAME).unwrap_or_else(|| answer.clone());
+        let has_theirs = seen.calls.iter().any(|call| call.name != NAME);
+        let is_silent = !has_theirs && seen.text.trim().is_empty();
+        let asks = self.recalls(&prepared.report) && seen.calls.iter().any(|call| call.name == NAME);
+        let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
+            if prepared.rounds.answered > 0 && is_silent {
+                return AfterWhole::without(self.concluded(prepared, seen));
+            }
+            if prepared.rounds.answered > 0 && has_theirs {
+                self.withhold(prepared, (&seen.text, &seen.calls), output).await;
+            }
+            return AfterWhole::AsItIs;
+        };
+        // A call that was cut off, or may not be shown, is not answered.
+        if matches!(seen.finish, Some(Finish::Length | Finish::ContentFilter)) {
+            return AfterWhole::without(if is_silent { self.concluded(prepared, seen) } else { without() });
+        }
+        if has_theirs {
+            let division = self.withhold(prepared, (&seen.text, &step.calls), output).await;
+            return AfterWhole::Without { answer: without(), division };
+        }
+        if prepared.rounds.must_answer() {
+            return AfterWhole::without(self.concluded(prepared, seen));
+        }
+        self.totals.add(seen.usage.as_ref(), || self.counted(prepared, seen, 0));
+        let mut next = self.next_round(prepared.clone(), step, output).await;
+        next.rounds.unshown = next.rounds.items.len();
+        AfterWhole::Again(Box::new(next))
+    }
+
+    /// A whole answer that ends with our word that there is none, and calls nothing.
+    fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
+        let said = seen.text.trim_end();
+        let text = if said.is_empty() { NO_ANSWER.to_owned() } else { format!("{said}\n\n{NO_ANSWER}") };
+        let finish = seen.finish.filter(|finish| *finish != Finish::ToolCalls).unwrap_or(Finish::Stop);
+        let parts = vec![Part::text(text)];
+        let answer = Answer { parts, finish, usage: seen.usage.clone(), envelope: None };
+        response_writer::whole(self.exchange.wire.dialect(), &self.head(prepared), &answer)
+    }
+
+    /// The steps that the client is not shown, for an upstream of another dialect.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if they cannot be read.
+    pub(super) fn neutral_rounds(&self, rounds: &RecallRounds) -> Result<Vec<Message>, GatewayError> {
+        self.neutral_items(&rounds.items)
+    }
+
+    /// Items of such steps as messages.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if they cannot be read.
+    fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
+        let items: Vec<&str> = items.iter().map(String::as_str).collect();
+        let pieces = self.exchange.wire.segments(&items, self.exchange.envelope.items.len())?;
+        let mut log = self.new_state().log;
+        // Of a log with nothing in it everything follows.
+        let _ = log.feed(pieces);
+        let mut messages = request_messages(log.history.view());
+        // They stand behind the request: nobody has to open them.
+        if messages.first().is_some_and(|first| first.role == Role::User) {
+            messages.remove(0);
+        }
+        Ok(messages)
+    }
+
+    fn originals(&self, prepared: &OutboundRequest) -> Result<OriginalContent, GatewayError> {
+        let mut state = self.new_state();
+        self.feed(&mut state)?;
+        let shown = state.log.placed.iter().filter(|placed| {
+            let is_kept = |item: usize| prepared.steps.as_deref().is_none_or(|steps| keeps(steps, item));
+            placed.pieces.iter().all(|(item, _)| is_kept(*item))
+        });
+        let shown = shown.map(|placed| placed.seq).collect();
+        Ok(OriginalContent { history: state.log.history, shown })
+    }
+}
+
+/// What becomes of a whole answer.
+pub(super) enum AfterWhole {
+    /// It is the client's.
+    AsItIs,
+    /// It is the client's without its calls of our tool.
+    Without { answer: Bytes, division: Division },
+    /// The model is asked to go on.
+    Again(Box<OutboundRequest>),
+}
+
+impl AfterWhole {
+    /// Nothing of what the client has not goes back.
+    fn without(answer: Bytes) -> Self {
+        Self::Without { answer, division: Division::default() }
+    }
+}
+
+/// Returns whether anything of an item goes out.
+fn has(steps: &[RenderOp], item: usize) -> bool {
+    steps.iter().any(|step| match step {
+        RenderOp::Keep(range) => range.contains(&item),
+        RenderOp::Rewrite { item: at, .. } | RenderOp::Change { item: at, .. } => *at == item,
+        RenderOp::Say(_) => false,
+    })
+}
+
+/// Returns whether an item is among those that go out as they are.
+fn keeps(steps: &[RenderOp], item: usize) -> bool {
+    steps.iter().any(|step| match step {
+        RenderOp::Keep(range) => range.contains(&item),
+        RenderOp::Rewrite { item: rewritten, .. } => *rewritten == item,
+        RenderOp::Change { .. } | RenderOp::Say(_) => false,
+    })
+}
+
+fn refused(call: &PartialToolCall, why: &str) -> Answered {
+    Answered { call: call.clone(), result: why.to_owned(), failed: true }
+}
+
+/// The messages of the client's history, none of them left out: they stand where handles point to.
+struct OriginalContent {
+    history: History,
+    /// Those that the model is shown anyway.
+    shown: BTreeSet<Seq>,
+}
+
+impl OriginalContent {
+    fn answer(&self, call: &PartialToolCall, limit: &Limit) -> Answered {
+        // No arguments at all are written as nothing by some servers.
+        let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        if fields(arguments).is_none() {
+            return refused(call, UNREADABLE);
+        }
+        let found = Asked::read(arguments).and_then(|asked| self.find(&asked, limit));
+        let failed = found.is_err();
+        Answered { call: call.clone(), result: found.unwrap_or_else(|why| why), failed }
+    }
+
+    fn find(&self, asked: &Asked, limit: &Limit) -> Result<String, String> {
+        let entries = self.history.entries();
+        let hit = |entry: &Entry, snippet| Hit { seq: entry.seq, speaker: speaker(entry), snippet };
+        match asked {
+            Asked::Span { handle, span, range } => {
+                let is_meant = |entry: &&Entry| span.is_some_and(|span| span.contains(entry.seq));
+                let found = entries.iter().filter(is_meant);
+                let found: Vec<Hit> = found.map(|entry| hit(entry, plain_text(&entry.message))).collect();
+                if found.is_empty() {
+                    let away = entries.iter().map(|entry| entry.seq).filter(|seq| !self.shown.contains(seq));
+                    return Err(wrong_handle(handle, *span, away));
+                }
+                span_text(handle, *range, &found, limit)
+            }
+            Asked::Words { query, hits } => {
+                let texts: Vec<String> = entries.iter().map(|entry| plain_text(&entry.message)).collect();
+                let mut index = Index::default();
+                texts.iter().for_each(|text| _ = index.add(text));
+                let weight = |at: usize| match entries.get(at) {
+                    Some(entry) if is_own(entry) => 0.0,
+                    Some(entry) if self.shown.contains(&entry.seq) => SHOWN_WEIGHT,
+                    _ => 1.0,
+                };
+                let extent = extent(*hits, limit);
+                let found = search(&index, query, texts.len(), extent, weight, |at| texts[at].as_str());
+                let found: Vec<Hit> = found
+                    .into_iter()
+                    .filter_map(|found| Some(hit(entries.get(found.at)?, found.snippet)))
+                    .collect();
+                Ok(if found.is_empty() { nothing_found(query) } else { hits_text(&found, limit) })
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Steps of the model's of which a client was shown only some of the calls, until its next requests bring them back.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::super::cache::Scope;
+use super::super::conversation::Name;
+use longhaul_wire::edit::Replay;
+
+/// What all of it may have, in bytes.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Steps at most.
+const MAX_STEPS: usize = 10_000;
+
+/// Names what was said before a step, to whom.
+type Key = [u8; 32];
+
+/// The steps that are kept, the newest.
+#[derive(Default)]
+pub(crate) struct HiddenToolCalls(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    steps: HashMap<Key, Arc<Replay>>,
+    oldest: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl HiddenToolCalls {
+    pub(in crate::exchange) fn is_empty(&self) -> bool {
+        self.known().steps.is_empty()
+    }
+
+    /// The step that follows what `before` names, as the one that begins with item `at`.
+    pub(in crate::exchange) fn find(&self, scope: &Scope, before: &Name, at: usize) -> Option<Replay> {
+        let found = self.known().steps.get(&key(scope, before)).cloned()?;
+        Some(Replay { at, ..(*found).clone() })
+    }
+
+    /// Keeps a step. Of two after the same words the newer one counts.
+    pub(in crate::exchange) fn keep(&self, scope: &Scope, before: &Name, step: Replay) {
+        let mut known = self.known();
+        let key = key(scope, before);
+        known.bytes += bytes(&step);
+        match known.steps.insert(key, Arc::new(step)) {
+            Some(older) => known.bytes -= bytes(&older),
+            None => known.oldest.push_back(key),
+        }
+        while known.steps.len() > MAX_STEPS || known.bytes > MAX_BYTES {
+            let Some(oldest) = known.oldest.pop_front() else { return };
+            let gone = known.steps.remove(&oldest).map_or(0, |gone| bytes(&gone));
+            known.bytes -= gone;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(scope: &Scope, before: &Name) -> Key {
+    let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway withheld calls");
+    hasher.update(scope);
+    hasher.update(before);
+    *hasher.finalize().as_bytes()
+}
+
+fn bytes(step: &Replay) -> usize {
+    let hidden = step.hidden.iter().map(|(_, one)| {
+        one.call.id.len() + one.call.name.len() + one.call.arguments.len() + one.result.len()
+    });
+    let texts = step.shown.iter().chain(&step.rounds).map(String::len);
+    size_of::<Replay>() + texts.chain(hidden).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longhaul_wire::edit::{Answered, PartialToolCall};
+
+    fn step(result: &str) -> Replay {
+        let call = PartialToolCall { id: "c".to_owned(), ..PartialToolCall::default() };
+        let answered = Answered { call, result: result.to_owned(), failed: false };
+        Replay { hidden: vec![(0, answered)], ..Replay::default() }
+    }
+
+    #[test]
+    fn the_newest_are_kept_as_far_as_there_is_room() {
+        let withheld = HiddenToolCalls::default();
+        assert!(withheld.is_empty());
+        withheld.keep(&[1; 32], &[0; 32], step("old"));
+        withheld.keep(&[1; 32], &[0; 32], step("new"));
+        let found = withheld.find(&[1; 32], &[0; 32], 7).unwrap();
+        assert_eq!((found.at, found.hidden[0].1.result.as_str()), (7, "new"));
+        assert!(withheld.find(&[2; 32], &[0; 32], 7).is_none(), "nobody has another's");
+        let large = "x".repeat(MAX_BYTES / 4);
+        (1..9).for_each(|at| withheld.keep(&[1; 32], &[at; 32], step(&large)));
+        assert!(withheld.find(&[1; 32], &[8; 32], 1).is_some());
+        assert!(withheld.find(&[1; 32], &[1; 32], 1).is_none());
+        assert!(withheld.known().bytes <= MAX_BYTES);
+    }
+}

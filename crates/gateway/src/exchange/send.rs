@@ -1,0 +1,582 @@
+//! To the upstream and back: bytes, time-outs, another try, and what is done about a refusal for length.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header};
+use longhaul_core::recall::tool;
+use longhaul_core::usage::Usage;
+use longhaul_providers::Ability;
+use longhaul_providers::http::retry_after;
+use longhaul_wire::overflow;
+use longhaul_wire::overflow::Suspicion;
+use tokio::time::{Instant, timeout};
+
+use super::flow::{Beginning, Body, Flow};
+use super::log::ReportedUsage;
+use super::prepare::OutboundRequest;
+use super::recall::{AfterWhole, Division};
+use super::retries::{AttemptFailure, RetryState};
+use super::upstream_response::{RefusedResponse, RelayDecision, UpstreamResponse, WholeResponse};
+use super::{Action, Disposition, UpstreamAttempt};
+use crate::gateway::Midstream;
+use crate::headers;
+use crate::response_store::Entry;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, Prefill, RequestEdit};
+
+/// The most that is read of an answer that is no stream, in bytes.
+const MAX_WHOLE_BYTES: usize = 256 << 20;
+
+/// No window is smaller: shorter requests are not refused for their length.
+pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
+
+/// How long the beginning of a stream is kept back that says nothing yet: it may be followed by a refusal.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// The same where the client waits for the whole answer, and it is the upstream's silence that ends the waiting.
+const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
+
+impl UpstreamAttempt {
+    /// Sends the request, in a form that fits.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if there is no answer, not even an error of the upstream's.
+    pub(super) async fn go(mut self) -> Result<Disposition, GatewayError> {
+        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
+        let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
+        loop {
+            let collects = self.must_collect(&prepared);
+            let body = self.without_refused(self.body(&prepared, None, collects).await?);
+            let response =
+                self.send(body.clone()).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
+            let came = self.receive(response, &prepared, may_shorten).await?;
+            if let Some(refused) = self.refused(&came, &prepared).filter(|_| may_shorten) {
+                let RefusedResponse { overflow, is_said, is_usable, suspicion } = refused;
+                let asked = self.exchange.envelope.max_output;
+                if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
+                    self.bill(&came, &prepared);
+                    continue;
+                }
+                may_shorten = false;
+                match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
+                    Ok(Some(shorter)) => {
+                        self.bill(&came, &prepared);
+                        prepared = shorter;
+                        suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut prepared));
+                        is_again = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
+                        continue;
+                    }
+                    Ok(None) if came.is_for_client() => {
+                        suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
+                    }
+                    Ok(None) => return Err(self.too_long(&prepared, self.said_in(&came).as_deref())),
+                    Err(_) if is_usable => {
+                        suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
+                    }
+                    Err(fault) => {
+                        let said = self.said_in(&came).filter(|_| came.seen().is_none());
+                        return Err(self.refused_too(fault, &prepared, said.as_deref()));
+                    }
+                }
+            }
+            if self.omit(&came, &body) {
+                continue;
+            }
+            if let Some(seen) = came.seen().filter(|_| is_again) {
+                self.learn_to_count(seen, &prepared);
+            }
+            match came {
+                UpstreamResponse::Stream { status, headers, body, beginning } => {
+                    let error = beginning.error.as_deref().map(|error| self.said_error(error));
+                    let opened = self.streaming(status, headers, *body, prepared, collects).await?;
+                    return Ok(match (opened, error) {
+                        (Disposition::Stream(status, headers, stream), Some(fault)) => {
+                            Disposition::Failed(fault, status, headers, stream)
+                        }
+                        (opened, _) => opened,
+                    });
+                }
+                UpstreamResponse::Whole(whole) => match self.hand_over(whole, &prepared).await? {
+                    RelayDecision::Again(next) => prepared = *next,
+                    RelayDecision::On(opened) => return Ok(opened),
+                },
+            }
+        }
+    }
+
+    /// What came, read as far as it must be to know whether it is an answer.
+    async fn receive(
+        &self,
+        response: reqwest::Response,
+        prepared: &OutboundRequest,
+        may_shorten: bool,
+    ) -> Result<UpstreamResponse, GatewayError> {
+        let (status, upstream_headers) = (response.status(), response.headers().clone());
+        self.target.server.check_place(status, &upstream_headers)?;
+        if status.is_success() {
+            self.is_answered.store(true, Ordering::Relaxed);
+        }
+        let mut headers = self.target.server.headers_for_caller(&upstream_headers);
+        self.say_limit(prepared, &mut headers);
+        self.say_omitted(&mut headers);
+        let lost = |_: &GatewayError| {
+            if status.is_success() {
+                self.totals.unanswered(prepared.input);
+            }
+        };
+        let body = Body::new(response, self.target.server.timeouts().idle).inspect_err(lost)?;
+        let mut body = Box::new(body);
+        let kind = Kind::of(&upstream_headers);
+        let is_unnamed = status.is_success() && kind == Kind::Unnamed && body.has_events().await;
+        if is_unnamed {
+            headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
+        }
+        if is_unnamed || status.is_success() && kind == Kind::SseReader {
+            let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
+            let hold = match may_be_too_long || self.exchange.targets.len() > 1 {
+                // Who waits for the whole misses nothing.
+                true if !self.exchange.envelope.stream => HOLD_WHOLE,
+                true => HOLD,
+                false => Duration::ZERO,
+            };
+            let Beginning { seen: beginning, broke } = body.beginning(self.exchange.wire, hold).await;
+            return match broke {
+                Some(fault) => {
+                    self.totals.unanswered(prepared.input);
+                    Err(fault)
+                }
+                None => Ok(UpstreamResponse::Stream { status, headers, body, beginning }),
+            };
+        }
+        let bytes = whole(*body).await.inspect_err(lost)?;
+        let seen = self.read(status, &bytes).await;
+        // Some servers repeat a key that they refuse.
+        let bytes = if seen.is_none() { self.target.server.hide_secrets(bytes) } else { bytes };
+        Ok(UpstreamResponse::Whole(WholeResponse { status, headers, bytes, seen }))
+    }
+
+    /// Hands a whole answer to the client, or answers its calls here.
+    async fn hand_over(
+        &self,
+        whole: WholeResponse,
+        prepared: &OutboundRequest,
+    ) -> Result<RelayDecision, GatewayError> {
+        let WholeResponse { status, mut headers, bytes, seen } = whole;
+        self.describe(&prepared.report, &mut headers);
+        self.check(status, &bytes, seen.as_ref())?;
+        let after = match &seen {
+            Some(seen) => self.after_whole(prepared, &bytes, seen).await,
+            None => AfterWhole::AsItIs,
+        };
+        let (bytes, division) = match after {
+            AfterWhole::Again(next) => return Ok(RelayDecision::Again(next)),
+            AfterWhole::Without { answer, division } => (answer, division),
+            AfterWhole::AsItIs => (bytes, Division::default()),
+        };
+        let usage = seen.as_ref().and_then(|seen| seen.usage.clone());
+        let seen = seen.unwrap_or_default();
+        match status.is_success() {
+            true => self.totals.add(usage.as_ref(), || self.counted(prepared, &seen, 0)),
+            false => self.totals.refused(),
+        }
+        self.totals.describe(&mut headers);
+        if let Some(usage) = usage.filter(|_| !prepared.is_doubted) {
+            self.remember_usage(division.shown_of(usage), prepared).await;
+        }
+        if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
+            self.exchange.keep(said).await;
+        }
+        let bytes = if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
+        Ok(RelayDecision::On(Disposition::Whole(status, headers, bytes)))
+    }
+
+    /// A request that was sent and not answered in time may have been read all the same.
+    fn unanswered(&self, fault: &GatewayError, prepared: &OutboundRequest) {
+        if fault.kind == GatewayErrorKind::Timeout {
+            self.totals.unanswered(prepared.input);
+        }
+    }
+
+    /// The request's bytes. If nothing has to change they are the client's.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if a change cannot be expressed, or the client wanted no more than was said.
+    pub(super) async fn body(
+        &self,
+        prepared: &OutboundRequest,
+        prefill: Option<(&str, u64)>,
+        collects: bool,
+    ) -> Result<Bytes, GatewayError> {
+        let envelope = &self.exchange.envelope;
+        let said = prefill.map_or(0, |(_, tokens)| tokens);
+        let left = self.left_output(said)?;
+        let begun = prefill.filter(|(text, _)| !text.is_empty());
+        let max_output = self.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
+        let edited = RequestEdit {
+            max_output: max_output.or(left.filter(|_| said > 0)),
+            steps: prepared.steps.clone(),
+            stream: collects.then_some(true),
+            include_usage: collects,
+            tool: self.recalls(&prepared.report).then(tool::spec),
+            forbids_calls: prepared.rounds.must_answer(),
+            replays: prepared.replays.clone(),
+            rounds: prepared.rounds.items.clone(),
+            asks_to_go_on: begun.is_some() && !self.goes_on_exactly(),
+            prefill: begun
+                .map(|(text, _)| Prefill { text: text.to_owned(), must_be_told: self.target.must_be_told() }),
+            ..self.edited()
+        };
+        match edited.is_nothing() {
+            true => Ok(envelope.bytes.clone()),
+            false => Ok(self.work(|| self.exchange.wire.render(envelope, &edited)).await?),
+        }
+    }
+
+    /// The output limit that the client sets.
+    pub(super) fn asked_output(&self) -> Option<u64> {
+        self.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX)
+    }
+
+    /// What is left of it after so many tokens.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if nothing is.
+    pub(super) fn left_output(&self, said_tokens: u64) -> Result<Option<u64>, GatewayError> {
+        let left = self.asked_output().map(|limit| limit.saturating_sub(said_tokens));
+        match left {
+            Some(0) if said_tokens > 0 => {
+                Err(GatewayError::new(GatewayErrorKind::Invalid, "nothing is left of the output limit"))
+            }
+            left => Ok(left),
+        }
+    }
+
+    /// What the window has left for an answer, if it is known.
+    pub(super) fn room(&self, prepared: &OutboundRequest) -> Option<u64> {
+        let is_known = self.window.is_known() && prepared.input > 0;
+        let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
+        self.most_output.or(Some(room).filter(|_| is_known))
+    }
+
+    /// The output limit that goes out in place of the client's, as its field would say it.
+    pub(super) fn limit_said(&self, prepared: &OutboundRequest) -> Option<String> {
+        let (asked, room) = self.asked_output().zip(self.room(prepared))?;
+        let name = self.exchange.envelope.max_output_name().unwrap_or("max_tokens");
+        (asked > room).then(|| format!("{name}={room}"))
+    }
+
+    fn say_limit(&self, prepared: &OutboundRequest, headers: &mut HeaderMap) {
+        if let Some(changed) = self.limit_said(prepared) {
+            headers::say(headers, "x-longhaul-changed", &changed);
+        }
+    }
+
+    /// Returns whether an answer that the client wants whole may have to be stopped on its way.
+    pub(super) fn must_collect(&self, prepared: &OutboundRequest) -> bool {
+        let line = self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger));
+        let may_outgrow = |most: u64| prepared.bound.saturating_add(most) > self.window.tokens / 10 * 9;
+        let is_long = prepared.input > line / 2 || self.exchange.envelope.max_output.is_some_and(may_outgrow);
+        let has_more = self.notes(prepared) || self.recalls(&prepared.report);
+        !self.exchange.envelope.stream && (self.may_continue() && is_long || has_more)
+    }
+
+    /// Returns whether an answer can be stopped and gone on with here.
+    pub(super) fn may_continue(&self) -> bool {
+        let config = &self.exchange.inner.config;
+        let one = self.exchange.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
+        let can = match config.midstream {
+            Midstream::Off => false,
+            Midstream::Exact => self.goes_on_exactly(),
+            Midstream::BestEffort => self.goes_on_exactly() || self.is_prose(),
+        };
+        can && one && self.conversation.is_some() && self.limits.window.is_some()
+    }
+
+    /// Returns whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
+    pub(super) fn goes_on_exactly(&self) -> bool {
+        match self.crosses() {
+            // Whoever puts the request into other words marks the message too, where it has to be marked.
+            true => self.limits.prefill == Ability::Yes,
+            false => self.target.can_prefill(&self.limits),
+        }
+    }
+
+    /// Returns whether the answer has no form that a model which is asked to go on would begin anew.
+    pub(super) fn is_prose(&self) -> bool {
+        let forms = ["response_format", "output_config", "output_format", "text"];
+        let plain = |raw: &str| raw == "null" || !raw.contains("json");
+        forms.iter().all(|form| self.exchange.envelope.other(form).is_none_or(plain))
+    }
+
+    /// Returns whether the client is to be told in the answer's text.
+    pub(super) fn notes(&self, prepared: &OutboundRequest) -> bool {
+        self.exchange.inner.config.notices_in_text && prepared.report.action == Action::Compacted
+    }
+
+    /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
+    /// moment only, is tried again; what it may have read and did not answer is not.
+    ///
+    /// Where the upstream has no API at its base URL, the request goes below the base URL's version once.
+    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, GatewayError> {
+        let base = self.target.server.base();
+        let response = self.send_below(base.current(), body.clone()).await?;
+        let Some(versioned) = base.alternative() else { return Ok(response) };
+        let (response, is_elsewhere) = elsewhere(response).await?;
+        if !is_elsewhere {
+            return Ok(response);
+        }
+        match elsewhere(self.send_below(&versioned, body).await?).await? {
+            (_, true) => Ok(response),
+            (found, false) => {
+                base.adopt_alternative();
+                Ok(found)
+            }
+        }
+    }
+
+    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, GatewayError> {
+        let mut tries = RetryState::new(self.exchange.inner.config.attempts);
+        loop {
+            let begun = Instant::now();
+            let (failed, result) = match self.send_once(base, body.clone()).await {
+                Ok(response) => (AttemptFailure::of_status(response.status()), Ok(response)),
+                Err(UnsentRequest::Unreached(fault)) => (AttemptFailure::Unreached, Err(fault)),
+                Err(UnsentRequest::BrokenOff(fault)) => {
+                    (AttemptFailure::BrokenOff(begun.elapsed()), Err(fault))
+                }
+                Err(UnsentRequest::Other(fault)) => (AttemptFailure::Finally, Err(fault)),
+            };
+            if !tries.again(failed).await {
+                return result;
+            }
+        }
+    }
+
+    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnsentRequest> {
+        let (exchange, server) = (&self.exchange, &self.target.server);
+        let own = exchange.inner.config.credentials == crate::gateway::Credentials::Own;
+        let request = server.post(base, exchange.wire.dialect().path(), &exchange.headers, own, body);
+        let request = request.map_err(UnsentRequest::Other)?;
+        let limit = server.timeouts().first_byte_limit();
+        let name = &server.upstream.name;
+        match timeout(limit, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => {
+                let url = reqwest::Url::parse(base).ok();
+                let hint = url.and_then(|url| server.upstream.endpoint.variables.hint(&url, &error));
+                let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+                let fault = |what| {
+                    let message = format!("the upstream `{name}` {what}: {}{hint}", cause(&error));
+                    GatewayError::new(GatewayErrorKind::Unreachable, message)
+                };
+                Err(match error.is_connect() {
+                    true => UnsentRequest::Unreached(fault("cannot be reached")),
+                    false => UnsentRequest::BrokenOff(fault("broke off before it answered")),
+                })
+            }
+            Err(_) => {
+                let message =
+                    format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
+                Err(UnsentRequest::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
+            }
+        }
+    }
+
+    /// What a whole answer says that came with success.
+    async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
+        let wire = self.exchange.wire;
+        let read = || wire.answer(bytes);
+        if status.is_success() { self.exchange.inner.desk.work(bytes.len(), read).await } else { None }
+    }
+
+    /// What an upstream says that would not go on with an answer.
+    pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
+        let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
+        let read = async { whole(Body::new(response, self.target.server.timeouts().idle)?).await };
+        let bytes = match read.await {
+            Ok(bytes) => self.target.server.hide_secrets(bytes),
+            Err(fault) => return fault,
+        };
+        let said = String::from_utf8_lossy(&bytes);
+        let quote: String = said.chars().take(500).collect();
+        let message = format!("the upstream would not go on: status {status}: {quote}");
+        GatewayError { status, retry_after, ..GatewayError::new(kind_of(status, &said), message) }
+    }
+
+    /// What was reported for the request is the anchor of the next, also after a restart. Output that the client has not is no
+    /// part of it: what is put back is counted by itself.
+    pub(super) async fn remember_usage(&self, usage: Usage, prepared: &OutboundRequest) {
+        if let Some(entry) = self.reported(usage, prepared).await {
+            self.exchange.inner.answers.write(entry).await;
+        }
+    }
+
+    /// The same at the end of a stream, which does not wait until it is stored.
+    pub(super) async fn remember_usage_beside(&self, usage: Usage, prepared: &OutboundRequest) {
+        if let Some(entry) = self.reported(usage, prepared).await {
+            self.exchange.inner.answers.write_beside(entry);
+        }
+    }
+
+    /// Has the log know what was reported; what is to be stored of it.
+    async fn reported(&self, usage: Usage, prepared: &OutboundRequest) -> Option<Entry> {
+        if usage.input_tokens == 0 {
+            return None;
+        }
+        self.target.saw_call(usage.total_tokens());
+        // The input had steps of the answer that are no part of the client's request.
+        if prepared.rounds.answered > 0 {
+            return None;
+        }
+        tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
+        let mut state = self.state(self.conversation.as_ref()?, prepared.items).await?;
+        state.log.report(ReportedUsage { usage, start: prepared.start.clone(), estimated: prepared.input });
+        self.journal(&state.log, prepared.input)
+    }
+
+    /// The answer as it comes, or as one where it is collected.
+    pub(super) async fn streaming(
+        self,
+        status: StatusCode,
+        mut headers: HeaderMap,
+        body: Body,
+        prepared: OutboundRequest,
+        collects: bool,
+    ) -> Result<Disposition, GatewayError> {
+        self.describe(&prepared.report, &mut headers);
+        if self.may_continue() && !self.goes_on_exactly() {
+            headers::say(&mut headers, "x-longhaul-midstream", "approximate");
+        }
+        let wire = self.exchange.wire;
+        // Some servers stream although nobody asked for it.
+        let totals = Arc::clone(&self.totals);
+        let collects = collects || !self.exchange.envelope.stream;
+        let flow = Flow::new(self, body, prepared, collects);
+        if !collects {
+            return Ok(Disposition::Stream(status, headers, flow.into_stream()));
+        }
+        let (events, route, report) = flow.collect().await?;
+        if let Some(route) = route {
+            route.describe(&report, &mut headers);
+        }
+        headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        totals.describe(&mut headers);
+        let whole = wire.collect(&events);
+        let broken = || {
+            GatewayError::new(
+                GatewayErrorKind::Upstream,
+                "the upstream's answer ended before it was complete",
+            )
+        };
+        Ok(Disposition::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))
+    }
+}
+
+/// Why a request has no answer.
+enum UnsentRequest {
+    /// Nobody has read it.
+    Unreached(GatewayError),
+    /// Somebody may have read it.
+    BrokenOff(GatewayError),
+    /// Another try would not help.
+    Other(GatewayError),
+}
+
+/// Returns whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may
+/// be.
+pub(super) fn is_wordless(said: &str) -> bool {
+    overflow::recognise(Some(StatusCode::UNPROCESSABLE_ENTITY.as_u16()), said).is_none()
+}
+
+/// What an upstream's refusal is about.
+pub(super) fn kind_of(status: StatusCode, said: &str) -> GatewayErrorKind {
+    // Where nothing is said, the status is all there is.
+    let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !is_wordless(said));
+    match (overflow, status) {
+        (Some(_), _) => GatewayErrorKind::ContextOverflow,
+        (None, StatusCode::TOO_MANY_REQUESTS) => GatewayErrorKind::RateLimit,
+        (None, StatusCode::PAYLOAD_TOO_LARGE) => GatewayErrorKind::TooLarge,
+        (None, StatusCode::UNAUTHORIZED) => GatewayErrorKind::Auth,
+        (None, StatusCode::FORBIDDEN) => GatewayErrorKind::Forbidden,
+        (None, StatusCode::NOT_FOUND) => GatewayErrorKind::NotFound,
+        (None, status) if status.is_client_error() => GatewayErrorKind::Invalid,
+        (None, _) => GatewayErrorKind::Upstream,
+    }
+}
+
+/// The most that an answer has which says nothing but that there is no such path, in bytes.
+const MAX_NO_PATH_BYTES: u64 = 1_000;
+
+/// Returns whether an answer says that there is no API at its address: no such path, or a page for people. LM
+/// Studio says so with status 200: of a short answer the words are looked at. The answer is given back whole.
+///
+/// # Errors
+/// [`GatewayError`] if it breaks off.
+async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+        return Ok((response, true));
+    }
+    let is_short = response.content_length().is_some_and(|length| length <= MAX_NO_PATH_BYTES);
+    if !response.status().is_success() || is_page || !is_short {
+        let is_elsewhere = is_page && response.status().is_success();
+        return Ok((response, is_elsewhere));
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = response.bytes().await.map_err(|error| {
+        GatewayError::new(
+            GatewayErrorKind::Unreachable,
+            format!("the upstream broke off in its answer: {error}"),
+        )
+    })?;
+    let says_so = String::from_utf8_lossy(&body).to_lowercase().contains("unexpected endpoint");
+    let mut whole = http::Response::new(body);
+    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+    Ok((whole.into(), says_so))
+}
+
+/// What an answer's headers say that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    SseReader,
+    /// Nothing, or what a server says that does not know either.
+    Unnamed,
+    Other,
+}
+
+impl Kind {
+    fn of(headers: &HeaderMap) -> Self {
+        let named = headers.get(header::CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap_or("?"));
+        match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "text/event-stream" => Self::SseReader,
+            "" | "text/plain" | "application/octet-stream" => Self::Unnamed,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// # Errors
+/// [`GatewayError`] if it breaks off or is too much.
+pub(super) async fn whole(mut body: Body) -> Result<Bytes, GatewayError> {
+    let mut all = BytesMut::new();
+    while let Some(chunk) = body.next().await? {
+        if all.len() + chunk.len() > MAX_WHOLE_BYTES {
+            let message = format!("the upstream's answer has more than {MAX_WHOLE_BYTES} bytes");
+            return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
+        }
+        all.extend_from_slice(&chunk);
+    }
+    Ok(all.freeze())
+}
+
+/// The innermost cause: the outer ones repeat the URL.
+fn cause(error: &reqwest::Error) -> String {
+    let mut newest: &dyn std::error::Error = error;
+    while let Some(source) = newest.source() {
+        newest = source;
+    }
+    newest.to_string()
+}

@@ -1,0 +1,388 @@
+//! Having a summary written by the upstream's model.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use longhaul_core::budget::Budget;
+use longhaul_core::error::ErrorCode;
+use longhaul_core::estimate::Counter;
+use longhaul_core::event::ViewEdit;
+use longhaul_core::ids::Seq;
+use longhaul_core::message::{Answer, Message, Part};
+use longhaul_core::plan::{Rejected, SummaryDraft, SummaryForm, SummaryRequest};
+use longhaul_core::usage::Usage;
+use longhaul_providers::{ModelEvent, ProviderError, Request};
+
+use super::UpstreamAttempt;
+use super::client_tools::ClientTools;
+use super::fallback_summary::Cause;
+use super::in_context;
+use super::log::ConversationLog;
+use super::usage_totals::{Partial, UsageTotals};
+use longhaul_wire::edit::PartialResponse;
+
+/// Reading stops at so many times the length that was asked for: some servers heed no limit.
+const MOST_TIMES_ASKED: u64 = 4;
+
+/// Nothing shorter is stopped, in tokens: a model may think before it writes.
+const LEAST_STOPPED_TOKENS: u64 = 2_000;
+
+/// What has come is counted in pieces of at least so many bytes.
+const COUNTED_AT_ONCE_BYTES: usize = 1_024;
+
+/// Why an answer that was stopped is no summary.
+const TOO_LONG: &str = "it is too long";
+
+/// An edit, and whether it is to give way to another.
+pub(super) struct PlannedEdit {
+    pub(super) edit: ViewEdit,
+    /// Why it has an extract where a summary was wanted.
+    pub(super) stopgap: Option<Cause>,
+}
+
+impl PlannedEdit {
+    /// It is what was wanted.
+    pub(super) fn as_wanted(edit: ViewEdit) -> Self {
+        Self { edit, stopgap: None }
+    }
+
+    /// An extract in the place of the summary; `None` if even that is too long.
+    pub(super) fn extract(log: &ConversationLog, failed: &SummaryFailure) -> Option<Self> {
+        let mut edit = failed.draft.finish_extractive(&log.history).ok()?;
+        edit.why = format!("{} ({})", edit.why, failed.why.said);
+        Some(Self { edit, stopgap: Some(failed.why.cause) })
+    }
+}
+
+/// Why there is no summary, and the draft with what it cost.
+pub(super) struct SummaryFailure {
+    pub(super) why: FailureReason,
+    pub(super) draft: SummaryDraft,
+}
+
+/// Why there is no summary: for us, and in a few words for people.
+#[derive(Clone, Debug)]
+pub(super) struct FailureReason {
+    pub(super) cause: Cause,
+    pub(super) said: String,
+}
+
+/// Characters of it that people are told.
+const MOST_SAID_CHARS: usize = 120;
+
+impl FailureReason {
+    /// The request does not wait: a summary is written once it is over.
+    pub(super) fn not_yet_asked() -> Self {
+        Self { cause: Cause::NotYetAsked, said: "a summary is written beside the requests".to_owned() }
+    }
+
+    fn new(cause: Cause, said: &str) -> Self {
+        let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { cause, said: said.chars().take(MOST_SAID_CHARS).collect() }
+    }
+}
+
+/// The edit with its summary.
+///
+/// # Errors
+/// [`SummaryFailure`]; the reason is logged.
+pub(super) async fn write(
+    route: &UpstreamAttempt,
+    log: &ConversationLog,
+    mut draft: SummaryDraft,
+) -> Result<ViewEdit, SummaryFailure> {
+    let history = &log.history;
+    let limit = Duration::from_millis(route.policy.summary_timeout_ms);
+    let answered = match tokio::time::timeout(limit, answer(route, log, &mut draft)).await {
+        Ok(answered) => answered,
+        Err(_) => {
+            let late = format!("the model's summary did not come within {} s", limit.as_secs_f64());
+            Err((Cause::Away, late))
+        }
+    };
+    let end = || {
+        let no_good = |why: String| (Cause::Rejected, why);
+        answered?;
+        let finished = draft.finish(history).inspect_err(|rejected| route.heed_rejection(rejected));
+        let edit = finished.map_err(|rejected| no_good(rejected.to_string()))?;
+        route.policy.strategy.validate(history, &edit).map_err(no_good)?;
+        Ok(edit)
+    };
+    route.work(end).await.map_err(|(cause, problem)| {
+        tracing::warn!(problem, ?cause, "no summary by a model: an extract stands in its place");
+        SummaryFailure { why: FailureReason::new(cause, &problem), draft }
+    })
+}
+
+/// Answers the draft's requests until it has none. A request that is refused for its length was measured wrongly: all is
+/// asked again with clearly less room, once.
+async fn answer(
+    route: &UpstreamAttempt,
+    log: &ConversationLog,
+    draft: &mut SummaryDraft,
+) -> Result<(), (Cause, String)> {
+    let fresh = draft.clone();
+    let budget = route.summary_budget();
+    let Err(refused) = answer_within(route, log, draft, &budget).await else { return Ok(()) };
+    let SummaryTrouble::Call(error) = &refused else { return Err(refused.said()) };
+    if error.code != ErrorCode::ContextOverflow {
+        return Err(refused.said());
+    }
+    let another = route.shortening.summariser.is_some();
+    if let Some(limit) = error.limit_tokens.filter(|_| !another) {
+        // The next request is measured by it.
+        route.target.learn_window(limit);
+    }
+    let most = budget.window * 3 / 4;
+    let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
+    let usage = draft.usage().cloned();
+    *draft = fresh;
+    usage.into_iter().for_each(|usage| draft.spend(usage));
+    let smaller = Budget::new(window, Some(budget.reserve));
+    answer_within(route, log, draft, &smaller).await.map_err(|trouble| trouble.said())
+}
+
+enum SummaryTrouble {
+    Call(ProviderError),
+    Rejected(Rejected),
+}
+
+impl SummaryTrouble {
+    fn said(self) -> (Cause, String) {
+        match self {
+            Self::Call(error) => {
+                let said = match error.status {
+                    Some(status) => format!("the model was asked: HTTP {status}: {}", error.message),
+                    None => format!("the model was asked: {}", error.message),
+                };
+                (Cause::of(error.code), said)
+            }
+            Self::Rejected(rejected) => (Cause::Rejected, rejected.to_string()),
+        }
+    }
+}
+
+async fn answer_within(
+    route: &UpstreamAttempt,
+    log: &ConversationLog,
+    draft: &mut SummaryDraft,
+    budget: &Budget,
+) -> Result<(), SummaryTrouble> {
+    let history = &log.history;
+    let shown = history.view();
+    let end = shown.len() - usize::from(history.is_paused());
+    while let Some(asked) = route.work(|| draft.request(&shown[..end], budget)).await {
+        let last = draft.last_position().unwrap_or_default();
+        let taken = match ask(route, log, asked, last).await.map_err(SummaryTrouble::Call)? {
+            SummaryAnswer::Whole(answer) => draft.take(answer),
+            SummaryAnswer::TooLong(usage) => {
+                draft.spend(usage);
+                draft.reject(TOO_LONG)
+            }
+        };
+        taken.inspect_err(|rejected| route.heed_rejection(rejected)).map_err(SummaryTrouble::Rejected)?;
+    }
+    Ok(())
+}
+
+/// What a request for a summary has brought.
+enum SummaryAnswer {
+    Whole(Answer),
+    /// Nothing: it was stopped, having used so much by our count.
+    TooLong(Usage),
+}
+
+/// `last`: the newest position that the compaction touches.
+async fn ask(
+    route: &UpstreamAttempt,
+    log: &ConversationLog,
+    asked: SummaryRequest,
+    last: Seq,
+) -> Result<SummaryAnswer, ProviderError> {
+    let exchange = &route.exchange;
+    let rides = asked.form == SummaryForm::Riding;
+    let fixed =
+        if rides { exchange.wire.fixed(&exchange.envelope).unwrap_or_default() } else { Default::default() };
+    let among = if rides { log.system.as_slice() } else { &[] };
+    let said = among.iter().filter_map(Part::as_text).chain([fixed.system.as_str()]);
+    let system = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+    let request = Request {
+        system,
+        messages: asked.messages.iter().map(without_media).collect(),
+        tools: ClientTools::normalized(fixed.tools).specs,
+        max_output_tokens: Some(asked.max_output_tokens),
+        ..Request::default()
+    };
+    let count = || {
+        let counter = log.history.counter();
+        let parts = asked.messages.iter().flat_map(|message| &message.parts);
+        parts.map(|part| counter.part(part)).sum::<u64>()
+    };
+    let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
+    let mut length = AnswerLength { counter: log.history.counter(), counted: 0, rest: String::new() };
+    let mut bill = SummaryBill { totals: &route.totals, is_open: true, count };
+    if rides && route.shortening.summariser.is_none() {
+        let mut written = 0;
+        let is_enough = |seen: &PartialResponse| {
+            let counter = log.history.counter();
+            if seen.written_bytes() >= written + COUNTED_AT_ONCE_BYTES {
+                written = seen.written_bytes();
+                return counter.text(&seen.text) + counter.text(&seen.reasoning) > most;
+            }
+            false
+        };
+        match route.ride(log, &asked, last, is_enough).await {
+            Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
+            Some(Err(error)) => {
+                match error.code {
+                    ErrorCode::TruncatedStream => bill.broken(&error),
+                    _ => bill.refused(&error),
+                }
+                return Err(error);
+            }
+            None => {}
+        }
+    }
+    let another = route.shortening.summariser.clone();
+    let provider = match another {
+        Some(another) => another,
+        None => route.provider()?,
+    };
+    let mut stream = provider.call(request).await.inspect_err(|error| bill.refused(error))?;
+    while let Some(event) = stream.next().await {
+        match event.inspect_err(|error| bill.broken(error))? {
+            ModelEvent::Finished(answer) => {
+                let written = || answer.parts.iter().map(|part| log.history.counter().part(part)).sum();
+                bill.paid(answer.usage.as_ref(), written);
+                return Ok(SummaryAnswer::Whole(answer));
+            }
+            event => length.add(&event),
+        }
+        if length.tokens() > most {
+            return Ok(SummaryAnswer::TooLong(bill.stopped(length.all())));
+        }
+    }
+    Err(ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the summary did"))
+}
+
+/// What an answer in the client's dialect has brought.
+fn end_of_ride<C: Fn() -> u64>(
+    log: &ConversationLog,
+    seen: PartialResponse,
+    most: u64,
+    bill: &mut SummaryBill<'_, C>,
+) -> Result<SummaryAnswer, ProviderError> {
+    let counter = log.history.counter();
+    let output = counter.text(&seen.text) + counter.text(&seen.reasoning);
+    match in_context::answer_of(seen) {
+        Some(answer) => {
+            bill.paid(answer.usage.as_ref(), || output);
+            Ok(SummaryAnswer::Whole(answer))
+        }
+        None if output > most => Ok(SummaryAnswer::TooLong(bill.stopped(output))),
+        None => {
+            Err(ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the summary did"))
+        }
+    }
+}
+
+/// How long an answer is while it is read, in tokens by our count.
+struct AnswerLength<'h> {
+    counter: &'h Counter,
+    counted: u64,
+    /// What has come since and is not counted yet.
+    rest: String,
+}
+
+impl AnswerLength<'_> {
+    fn add(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Text(more) | ModelEvent::Reasoning(more) => self.rest.push_str(more),
+            ModelEvent::ToolInput { delta, .. } => self.rest.push_str(delta),
+            ModelEvent::PartDone(_) | ModelEvent::Usage(_) | ModelEvent::Finished(_) => {}
+        }
+    }
+
+    /// Without what came last, which is too little to be counted by itself.
+    fn tokens(&mut self) -> u64 {
+        if self.rest.len() >= COUNTED_AT_ONCE_BYTES { self.all() } else { self.counted }
+    }
+
+    fn all(&mut self) -> u64 {
+        self.counted += self.counter.text(&std::mem::take(&mut self.rest));
+        self.counted
+    }
+}
+
+/// A call is billed however it ends, and if it is no longer waited for.
+struct SummaryBill<'t, C: Fn() -> u64> {
+    totals: &'t UsageTotals,
+    is_open: bool,
+    /// What was sent, in tokens by our count.
+    count: C,
+}
+
+impl<C: Fn() -> u64> SummaryBill<'_, C> {
+    /// `written`: tokens of the answer by our count, for a server that reports nothing.
+    fn paid(&mut self, usage: Option<&Usage>, written: impl FnOnce() -> u64) {
+        self.is_open = false;
+        let counted = || Partial { input: (self.count)(), output: written(), is_estimated: true };
+        self.totals.add(usage, counted);
+    }
+
+    /// It was not read to its end: so many tokens of it were.
+    fn stopped(&mut self, output: u64) -> Usage {
+        self.is_open = false;
+        let input = (self.count)();
+        self.totals.partial(Partial { input, output, is_estimated: true });
+        Usage { input_tokens: input, output_tokens: output, ..Usage::default() }
+    }
+
+    /// No answer began.
+    fn refused(&mut self, error: &ProviderError) {
+        match &error.usage {
+            Some(usage) => self.paid(Some(usage), || 0),
+            None if error.code == ErrorCode::Timeout => {}
+            None => {
+                self.is_open = false;
+                // Who could not be reached was not asked.
+                if error.status.is_some() {
+                    self.totals.refused();
+                }
+            }
+        }
+    }
+
+    /// It broke off.
+    fn broken(&mut self, error: &ProviderError) {
+        if let Some(usage) = &error.usage {
+            self.paid(Some(usage), || 0);
+        }
+    }
+}
+
+impl<C: Fn() -> u64> Drop for SummaryBill<'_, C> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.totals.unanswered((self.count)());
+        }
+    }
+}
+
+/// Pictures stand in the client's request only; a summary does without.
+fn without_media(message: &Message) -> Message {
+    let part = |part: &Part| match part {
+        Part::Image(_) | Part::File(_) => Part::text("[picture or file]"),
+        Part::ToolResult(result) => {
+            let mut result = result.clone();
+            for part in &mut result.content {
+                if matches!(part, Part::Image(_) | Part::File(_)) {
+                    *part = Part::text("[picture or file]");
+                }
+            }
+            Part::ToolResult(result)
+        }
+        other => other.clone(),
+    };
+    Message { parts: message.parts.iter().map(part).collect(), ..message.clone() }
+}

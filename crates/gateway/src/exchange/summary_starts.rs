@@ -1,0 +1,68 @@
+//! Which summaries were begun ahead of need. A client may send a history whose end is another each time, so that every
+//! request begins a conversation of its own: all of them together get one summary for each edit of their common beginning.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// After so long another is begun all the same, in seconds: it may be another conversation that begins in the same way.
+const AGAIN_AFTER_SECS: u64 = 600;
+
+/// Beginnings that are remembered, at most.
+const MOST_BEGINNINGS: usize = 4_096;
+
+#[derive(Clone, Copy)]
+struct Newest {
+    edits: usize,
+    at: u64,
+}
+
+/// The newest summary that was begun ahead, by the beginning of its conversation.
+#[derive(Default)]
+pub(crate) struct SummaryStarts(Mutex<BTreeMap<[u8; 32], Newest>>);
+
+impl SummaryStarts {
+    /// Returns whether a summary may be begun for a conversation with that beginning and so many edits; then it is. `now`
+    /// is in seconds since 1970.
+    pub(super) fn begin(&self, head: [u8; 32], edits: usize, now: u64) -> bool {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |newest: &Newest| newest.at <= now && now - newest.at < AGAIN_AFTER_SECS;
+        let is_done = begun.get(&head).is_some_and(|newest| edits <= newest.edits && is_recent(newest));
+        if is_done {
+            return false;
+        }
+        if begun.len() >= MOST_BEGINNINGS {
+            begun.retain(|_, newest| is_recent(newest));
+        }
+        if begun.len() >= MOST_BEGINNINGS {
+            begun.clear();
+        }
+        begun.insert(head, Newest { edits, at: now });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_begun_for_each_edit_of_a_beginning() {
+        let begun = SummaryStarts::default();
+        let head = [7; 32];
+        assert!(
+            begun.begin(head, 0, 1_000) && !begun.begin(head, 0, 1_001) && begun.begin([8; 32], 0, 1_001)
+        );
+        assert!(begun.begin(head, 1, 1_002) && !begun.begin(head, 1, 1_003), "the view was shortened since");
+        assert!(!begun.begin(head, 0, 1_003), "a branch from before that");
+        assert!(
+            begun.begin(head, 1, 1_602) && begun.begin(head, 1, 5),
+            "after ten minutes, or by another clock"
+        );
+        (0..10_000_u32).for_each(|at| {
+            let mut other = [0; 32];
+            other[..4].copy_from_slice(&at.to_le_bytes());
+            begun.begin(other, 0, 6);
+        });
+        assert!(begun.0.lock().unwrap().len() <= MOST_BEGINNINGS);
+    }
+}

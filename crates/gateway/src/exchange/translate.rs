@@ -1,0 +1,713 @@
+//! The way to an upstream that speaks another dialect: the request in neutral form, the model's events in the caller's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::error::ErrorCode;
+use longhaul_core::estimate::Counter;
+use longhaul_core::message::{Answer, Message, Opaque, Part, Role, ToolStatus};
+use longhaul_core::recall::tool;
+use longhaul_core::usage::Usage;
+use longhaul_providers::anthropic;
+use longhaul_providers::connect::Kind;
+use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
+use longhaul_wire::overflow::{Overflow, Suspicion};
+use tokio::time::Instant;
+
+use super::client_tools::{ChangedNames, ClientTools};
+use super::flow::Body;
+use super::omitted;
+use super::prepare::{NeutralConversation, OutboundRequest};
+use super::retries::{AttemptFailure, RetryState};
+use super::usage_totals::{Partial, UsageTotals};
+use super::{Disposition, UpstreamAttempt};
+use crate::headers;
+use longhaul_wire::chat::edit as chat;
+use longhaul_wire::edit::media::{self, Found};
+use longhaul_wire::edit::{
+    Dialect, FixedContent, GO_ON, GatewayError, GatewayErrorKind, ParseError, PartialResponse,
+    PartialToolCall, Segment,
+};
+use longhaul_wire::messages::edit as messages;
+use longhaul_wire::param_mapping::{MappedParams, MappingTarget, map_params, server_tools};
+use longhaul_wire::response_writer::{self, ResponseHead, ResponseWriter};
+use longhaul_wire::responses::edit as responses;
+
+impl UpstreamAttempt {
+    /// Asks a model of another dialect.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be expressed there, or there is no answer.
+    pub(super) async fn cross(mut self) -> Result<Disposition, GatewayError> {
+        if self.exchange.wire.dialect() == Dialect::Responses {
+            responses::check_whole(&self.exchange.envelope)?;
+        }
+        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
+        let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
+        loop {
+            let (mut request, told) = self.work(|| self.neutral(&prepared, None)).await?;
+            self.leave_out_refused(&mut request);
+            let sent = omitted::sent(&mut request);
+            let awaits_all = !self.exchange.envelope.stream && !self.must_collect(&prepared);
+            let refusal = match self.call(request, awaits_all).await {
+                Ok(begun) => match self.doubt(&begun, &prepared).filter(|_| may_shorten) {
+                    Some(suspicion) => Refusal::Suspected(suspicion, begun),
+                    None => {
+                        if let TranslatedStart::Answered(answer) = &begun
+                            && is_again
+                        {
+                            self.learn_to_count(&seen_of(answer), &prepared);
+                        }
+                        return self.encoded(begun, prepared, &told).await;
+                    }
+                },
+                Err(error) if error.code == ErrorCode::ContextOverflow && may_shorten => Refusal::Said(error),
+                Err(error) if self.omit_neutral(&error, &sent) => continue,
+                Err(error) => {
+                    self.totals.failed(&error, prepared.input);
+                    return Err(fault_of(&error));
+                }
+            };
+            let (overflow, is_said) = (refusal.overflow(), refusal.is_said());
+            // Where the caller set no limit an upstream that refuses may have one of its own.
+            let asked = self.asked_output().or(is_said.then_some(u64::MAX));
+            if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
+                self.bill_doubted(&refusal, &prepared);
+                continue;
+            }
+            may_shorten = false;
+            let made = self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await;
+            match (made, refusal) {
+                (Ok(Some(shorter)), refusal) => {
+                    self.bill_doubted(&refusal, &prepared);
+                    is_again = matches!(refusal, Refusal::Suspected(Suspicion::SilentlyTruncated { .. }, _));
+                    prepared = shorter;
+                }
+                (Ok(None), Refusal::Said(error)) => {
+                    return Err(self.too_long(&prepared, Some(&error.message)));
+                }
+                (Err(fault), Refusal::Suspected(Suspicion::Empty, _)) => {
+                    return Err(self.refused_too(fault, &prepared, None));
+                }
+                (_, Refusal::Suspected(suspicion, begun)) => {
+                    self.tell_doubt(suspicion, &mut prepared);
+                    return self.encoded(begun, prepared, &told).await;
+                }
+                (Err(fault), Refusal::Said(error)) => {
+                    return Err(self.refused_too(fault, &prepared, Some(&error.message)));
+                }
+            }
+        }
+    }
+
+    /// What speaks against an answer of which nothing has gone out.
+    fn doubt(&self, begun: &TranslatedStart, prepared: &OutboundRequest) -> Option<Suspicion> {
+        let TranslatedStart::Answered(answer) = begun else { return None };
+        self.suspicion(&seen_of(answer), prepared)
+    }
+
+    /// An answer that is not passed on was paid for all the same.
+    fn bill_doubted(&self, refusal: &Refusal, prepared: &OutboundRequest) {
+        if let Refusal::Suspected(_, TranslatedStart::Answered(answer)) = refusal {
+            self.reckoner(prepared).settle(&mut answer.as_ref().clone());
+            self.totals.add(self.totals.told().as_ref(), || Partial::input(prepared.input));
+        }
+    }
+
+    /// Asks the model to go on with an answer of which `text` was said, so many tokens.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if nothing more was wanted, or it does not.
+    pub(super) async fn cross_again(
+        &self,
+        prepared: &OutboundRequest,
+        text: &str,
+        tokens: u64,
+    ) -> Result<Body, GatewayError> {
+        let (request, told) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
+        let begun = self.call(request, false).await.map_err(|error| fault_of(&error))?;
+        Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
+    }
+
+    /// Makes the call and reads up to its first word, so that what fails before is no stream; up to the end where the
+    /// caller waits for the whole.
+    async fn call(&self, request: Request, awaits_all: bool) -> Result<TranslatedStart, ProviderError> {
+        self.totals.tell(None);
+        let mut stream = self.call_again(request).await?;
+        let mut silent = Vec::new();
+        while let Some(event) = stream.next().await.transpose()? {
+            match event {
+                ModelEvent::Finished(answer) => return Ok(TranslatedStart::Answered(Box::new(answer))),
+                _ if awaits_all => {}
+                event if says(&event) => {
+                    let begun = silent.into_iter().chain([event]).map(Ok);
+                    return Ok(TranslatedStart::Speaking(Box::pin(
+                        futures_util::stream::iter(begun).chain(stream),
+                    )));
+                }
+                ModelEvent::PartDone(_) => silent.push(event),
+                // Nothing is missed: the end has the newest usage.
+                _ => {}
+            }
+        }
+        Err(ProviderError::new(
+            ErrorCode::TruncatedStream,
+            "the upstream's stream ended before its answer did",
+        ))
+    }
+
+    /// Makes the call, and again as [`RetryState`] has it.
+    async fn call_again(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let provider = self.provider()?;
+        let mut tries = RetryState::new(self.exchange.inner.config.attempts);
+        loop {
+            let begun = Instant::now();
+            let error = match provider.call(request.clone()).await {
+                Ok(stream) => {
+                    self.is_answered.store(true, Ordering::Relaxed);
+                    return Ok(stream);
+                }
+                Err(error) => error,
+            };
+            let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
+            let failed = match error.code {
+                ErrorCode::ContextOverflow => AttemptFailure::Finally,
+                ErrorCode::Network if error.unsent => AttemptFailure::Unreached,
+                ErrorCode::Network => AttemptFailure::BrokenOff(begun.elapsed()),
+                _ => status.map_or(AttemptFailure::Finally, AttemptFailure::of_status),
+            };
+            if !tries.again(failed).await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The request as every provider takes it, and what of the caller's is not in it. `begun` is what was said of the
+    /// answer that the model is to go on with, and its tokens.
+    fn neutral(
+        &self,
+        prepared: &OutboundRequest,
+        begun: Option<(&str, u64)>,
+    ) -> Result<(Request, ToldRequest), GatewayError> {
+        let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
+        let mut fixed = wire.fixed(envelope)?;
+        let tool_choice = match prepared.rounds.must_answer() {
+            true => ToolChoice::None,
+            false => self.tool_choice()?,
+        };
+        let dropped = self.without_server_tools(&mut fixed, &tool_choice)?;
+        let ClientTools { specs, names, left_out } = ClientTools::normalized(fixed.tools);
+        fixed.tools = specs;
+        for (tool, error) in &left_out {
+            if matches!(&tool_choice, ToolChoice::Named(named) if named == tool) {
+                let message = format!("the tool `{tool}` cannot be offered to the model: {error}");
+                return Err(ParseError::field("tool_choice", message).into());
+            }
+            tracing::warn!(upstream = %self.target.server.upstream.name, "the client's tool `{tool}` is left out: {error}");
+        }
+        let target = MappingTarget {
+            kind: self.target.server.upstream.kind,
+            model: &self.target.model,
+            is_local: self.target.is_local(),
+            has_tools: !fixed.tools.is_empty(),
+            tool_choice: &tool_choice,
+        };
+        let all = 0..envelope.bytes.len();
+        let MappedParams { fields, mut ignored, mut changed } =
+            map_params(wire.dialect(), envelope.text(&all), &target)?;
+        ignored.extend(dropped);
+        ignored.extend(left_out.iter().map(|(tool, _)| format!("tools ({tool})")));
+        let NeutralConversation { system: among, mut messages, recast } =
+            prepared.said.clone().unwrap_or_default();
+        let among = among.iter().map(String::as_str);
+        let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
+        let mut system = system.collect::<Vec<_>>().join("\n\n");
+        ignored.extend(self.without_own_items(&mut messages)?);
+        if !self.target.server.upstream.kind.marks_failed_results() && messages.iter().any(has_failed) {
+            ignored.push("is_error".to_owned());
+        }
+        let words = [(recast.system, "system=user"), (recast.result, "tool_result=user")];
+        changed.extend(words.iter().filter(|(is_so, _)| *is_so).map(|(_, said)| (*said).to_owned()));
+        let Found { contents, links } = self.media(&messages)?;
+        let left = self.left_output(begun.map_or(0, |(_, tokens)| tokens))?;
+        let max_output_tokens = self.output_limit(left, self.room(prepared));
+        changed.extend(self.limit_said(prepared));
+        if self.recalls(&prepared.report) {
+            fixed.tools.push(tool::spec());
+        }
+        messages.extend(self.neutral_rounds(&prepared.rounds)?);
+        if let Some((text, _)) = begun.filter(|(text, _)| !text.is_empty()) {
+            begin(&mut messages, text, !self.goes_on_exactly());
+        }
+        if messages.is_empty() && !system.is_empty() {
+            // Others demand a message.
+            messages.push(Message::user("asked", vec![Part::text(std::mem::take(&mut system))]));
+            changed.push("system=user".to_owned());
+        }
+        let request = Request {
+            system,
+            messages,
+            tools: fixed.tools,
+            tool_choice,
+            max_output_tokens,
+            media: contents,
+            links,
+            fields,
+        };
+        Ok((request, ToldRequest { ignored, changed, names }))
+    }
+
+    /// The limit that goes out where the client has `left` of its own and the window has `room`, in tokens. Messages
+    /// demands one; what is sent where there is none must not be more than the room either.
+    fn output_limit(&self, left: Option<u64>, room: Option<u64>) -> Option<u64> {
+        let is_demanded = self.target.server.upstream.kind == Kind::Anthropic;
+        let demanded = || {
+            let usual = self.target.most_output().unwrap_or(anthropic::MAX_TOKENS);
+            room.filter(|room| is_demanded && *room < usual)
+        };
+        let most = left.or(self.most_output).or_else(demanded)?;
+        Some(room.map_or(most, |room| most.min(room)))
+    }
+
+    /// Leaves out the tools that their maker's servers run, and names them.
+    fn without_server_tools(
+        &self,
+        fixed: &mut FixedContent,
+        choice: &ToolChoice,
+    ) -> Result<Vec<String>, GatewayError> {
+        let envelope = &self.exchange.envelope;
+        let Some(at) = &envelope.tools_at else { return Ok(Vec::new()) };
+        let theirs = server_tools(self.exchange.wire.dialect(), envelope.text(at));
+        let is_theirs = |name: &str| theirs.iter().any(|tool| tool.name == name);
+        if let ToolChoice::Named(name) = choice
+            && is_theirs(name)
+        {
+            let message =
+                format!("the tool `{name}` is run by its maker's servers, and this model is elsewhere");
+            return Err(ParseError::field("tool_choice", message).into());
+        }
+        fixed.tools.retain(|tool| !is_theirs(&tool.name));
+        Ok(theirs.iter().map(|tool| format!("tools[{}] ({})", tool.index, tool.name)).collect())
+    }
+
+    /// Items that only their maker's model can read: those of the model stay behind and are named; of a person's or a
+    /// tool's nothing may be missing.
+    fn without_own_items(&self, messages: &mut [Message]) -> Result<BTreeSet<String>, GatewayError> {
+        let mut ignored = BTreeSet::new();
+        for message in messages {
+            let by_model = message.role == Role::Assistant;
+            for part in &mut message.parts {
+                match part {
+                    Part::Opaque(own) => own_item(own, by_model, &mut ignored)?,
+                    Part::ToolResult(result) => {
+                        for part in &mut result.content {
+                            match part {
+                                Part::Opaque(own) if own.kind == "tool_reference" => {
+                                    *part = Part::text(own.native.as_str().to_owned());
+                                }
+                                Part::Opaque(own) => own_item(own, false, &mut ignored)?,
+                                _ => {}
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(ignored)
+    }
+
+    /// The content of every picture and file in the messages.
+    ///
+    /// # Errors
+    /// [`GatewayError`] with the item that has one which cannot get there.
+    fn media(&self, messages: &[Message]) -> Result<Found, GatewayError> {
+        let wanted: BTreeMap<&str, &Part> = messages.iter().flat_map(media_of).collect();
+        let mut all = Found::default();
+        if wanted.is_empty() {
+            return Ok(all);
+        }
+        let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
+        for index in 0..envelope.items.len() {
+            let Found { contents, links } = media::found(envelope.item(index));
+            all.contents.extend(contents.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
+            all.links.extend(links.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
+        }
+        all.links.retain(|hash, _| !all.contents.contains_key(hash));
+        for (hash, part) in wanted {
+            let by_address = all.links.contains_key(hash);
+            let why = match by_address || all.contents.contains_key(hash) {
+                true => self.target.takes(part, by_address, &self.limits).err(),
+                false => Some("its content is kept at its maker's server: send the content itself"),
+            };
+            let Some(why) = why else { continue };
+            let holds = |index: &usize| {
+                let pieces = wire.segments(&[envelope.item(*index)], *index).unwrap_or_default();
+                pieces.iter().flatten().flat_map(parts_of).any(|part| media_hash(part) == Some(hash))
+            };
+            let list = if wire.dialect() == Dialect::Responses { "input" } else { "messages" };
+            let place = (0..envelope.items.len()).find(holds).unwrap_or_default();
+            let what = if matches!(part, Part::Image(_)) { "picture" } else { "file" };
+            let message = format!("{list}[{place}] has a {what} that cannot be passed on: {why}");
+            return Err(ParseError::field(format!("{list}[{place}]"), message).into());
+        }
+        Ok(all)
+    }
+
+    pub(super) fn tool_choice(&self) -> Result<ToolChoice, GatewayError> {
+        let envelope = &self.exchange.envelope;
+        Ok(match self.exchange.wire.dialect() {
+            Dialect::Chat => chat::tool_choice(envelope)?,
+            Dialect::Messages => messages::tool_choice(envelope)?,
+            Dialect::Responses => responses::tool_choice(envelope)?,
+        })
+    }
+
+    /// The answer in the caller's dialect.
+    async fn encoded(
+        self,
+        begun: TranslatedStart,
+        prepared: OutboundRequest,
+        told: &ToldRequest,
+    ) -> Result<Disposition, GatewayError> {
+        let mut headers = HeaderMap::new();
+        told.say(&mut headers);
+        self.say_omitted(&mut headers);
+        let is_stream = self.exchange.envelope.stream;
+        let kind = if is_stream { "text/event-stream" } else { "application/json" };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        if is_stream {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        }
+        let collects = self.must_collect(&prepared);
+        match begun.restored(&told.names) {
+            TranslatedStart::Answered(answer) if !is_stream && !collects => {
+                Ok(self.whole_answer(*answer, prepared, headers).await)
+            }
+            begun => {
+                let body = self.written(begun.into_stream(), &prepared);
+                self.streaming(StatusCode::OK, headers, body, prepared, collects).await
+            }
+        }
+    }
+
+    /// The whole answer for a caller that wants no stream.
+    async fn whole_answer(
+        &self,
+        mut answer: Answer,
+        prepared: OutboundRequest,
+        mut headers: HeaderMap,
+    ) -> Disposition {
+        self.describe(&prepared.report, &mut headers);
+        self.reckoner(&prepared).settle(&mut answer);
+        let reported = self.totals.told();
+        self.totals.add(reported.as_ref(), || Partial::input(prepared.input));
+        if let Some(usage) = reported.filter(|_| !prepared.is_doubted) {
+            self.remember_usage(usage, &prepared).await;
+        }
+        self.totals.describe(&mut headers);
+        let whole = response_writer::whole(self.exchange.wire.dialect(), &self.head(&prepared), &answer);
+        self.exchange.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
+        Disposition::Whole(StatusCode::OK, headers, self.totals.beside(&prepared.report, whole))
+    }
+
+    /// What becomes of the usage of an answer to this.
+    fn reckoner(&self, prepared: &OutboundRequest) -> Reckoner {
+        Reckoner {
+            counter: (self.exchange.inner.parts.counter)(&self.target.origin()),
+            input_tokens: prepared.input,
+            is_demanded: self.exchange.wire.dialect() == Dialect::Messages,
+            totals: Arc::clone(&self.totals),
+        }
+    }
+
+    /// What the answer says of itself.
+    pub(super) fn head(&self, prepared: &OutboundRequest) -> ResponseHead {
+        let (parts, envelope) = (&self.exchange.inner.parts, &self.exchange.envelope);
+        let options = envelope.other("stream_options").unwrap_or_default();
+        let asks_for_usage = options.contains("\"include_usage\"") && options.contains("true");
+        ResponseHead {
+            id: (parts.new_id)(),
+            model: match envelope.model.as_str() {
+                "" => self.target.model.clone(),
+                asked => asked.to_owned(),
+            },
+            created: (parts.now)(),
+            input_tokens: prepared.input,
+            include_usage: asks_for_usage || !envelope.stream,
+            custom_tools: match self.exchange.wire.dialect() {
+                Dialect::Responses => responses::custom_tools(envelope),
+                Dialect::Chat | Dialect::Messages => Vec::new(),
+            },
+            namespaced_tools: match self.exchange.wire.dialect() {
+                Dialect::Responses => responses::namespaced_tools(envelope),
+                Dialect::Chat | Dialect::Messages => BTreeMap::new(),
+            },
+        }
+    }
+
+    /// A stream of the model's in the caller's dialect.
+    fn written(&self, stream: ModelStream, prepared: &OutboundRequest) -> Body {
+        let encoder = response_writer::stream(self.exchange.wire.dialect(), self.head(prepared));
+        Body::written(written(stream, encoder, self.reckoner(prepared)))
+    }
+}
+
+/// What a call has brought.
+enum TranslatedStart {
+    /// Its end: nothing has gone out.
+    Answered(Box<Answer>),
+    /// Its first word.
+    Speaking(ModelStream),
+}
+
+impl TranslatedStart {
+    /// The same with the client's names of arguments.
+    fn restored(self, names: &ChangedNames) -> Self {
+        match self {
+            Self::Answered(mut answer) => {
+                names.restore(&mut answer);
+                Self::Answered(answer)
+            }
+            Self::Speaking(stream) => Self::Speaking(names.restored(stream)),
+        }
+    }
+
+    fn into_stream(self) -> ModelStream {
+        match self {
+            Self::Answered(answer) => {
+                Box::pin(futures_util::stream::iter([Ok(ModelEvent::Finished(*answer))]))
+            }
+            Self::Speaking(stream) => stream,
+        }
+    }
+}
+
+/// Why a request is made again.
+enum Refusal {
+    /// It was too long in the upstream's words.
+    Said(ProviderError),
+    /// The answer came with success and looks like that.
+    Suspected(Suspicion, TranslatedStart),
+}
+
+impl Refusal {
+    fn overflow(&self) -> Overflow {
+        match self {
+            Self::Said(error) => {
+                Overflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens }
+            }
+            Self::Suspected(suspicion, _) => suspicion.overflow(),
+        }
+    }
+
+    fn is_said(&self) -> bool {
+        matches!(self, Self::Said(_))
+    }
+}
+
+/// Sets the usage of answers right.
+struct Reckoner {
+    counter: Counter,
+    /// The input by our count.
+    input_tokens: u64,
+    /// Whether the caller's dialect has no answer without usage.
+    is_demanded: bool,
+    totals: Arc<UsageTotals>,
+}
+
+impl Reckoner {
+    /// Tells the totals what was reported: not every client asks for it. What was not is in the answer by our count where
+    /// its dialect demands it, and else nowhere.
+    fn settle(&self, answer: &mut Answer) {
+        if let Some(usage) = reported(answer) {
+            return self.totals.tell(Some(usage.clone()));
+        }
+        let output_tokens = match answer.usage.as_ref().map_or(0, |usage| usage.output_tokens) {
+            0 => answer.parts.iter().map(|part| self.counter.part(part)).sum(),
+            reported => reported,
+        };
+        self.totals.reckon(self.input_tokens, output_tokens);
+        let input_tokens = self.input_tokens;
+        answer.usage = self.is_demanded.then(|| Usage { input_tokens, output_tokens, ..Usage::default() });
+    }
+}
+
+/// What the upstream has reported. Some say only what was written, or nothing but zeros.
+fn reported(answer: &Answer) -> Option<&Usage> {
+    answer.usage.as_ref().filter(|usage| usage.input_tokens > 0)
+}
+
+/// Returns whether an event has something for the caller.
+fn says(event: &ModelEvent) -> bool {
+    match event {
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
+        ModelEvent::ToolInput { .. } | ModelEvent::Finished(_) => true,
+        ModelEvent::PartDone(_) | ModelEvent::Usage(_) => false,
+    }
+}
+
+/// An answer as it would have been read on its way.
+fn seen_of(answer: &Answer) -> PartialResponse {
+    let mut seen = PartialResponse {
+        finish: Some(answer.finish),
+        usage: reported(answer).cloned(),
+        over: true,
+        ..PartialResponse::default()
+    };
+    for part in &answer.parts {
+        match part {
+            Part::Text(text) => seen.text.push_str(&text.text),
+            Part::Reasoning(reasoning) => seen.reasoning.push_str(&reasoning.text),
+            Part::ToolCall(call) => seen.calls.push(PartialToolCall {
+                id: call.provider_id.clone().unwrap_or_default(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            }),
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// What a stream of the model's says, in the words of `encoder`.
+fn written(
+    stream: ModelStream,
+    encoder: Box<dyn ResponseWriter>,
+    reckoner: Reckoner,
+) -> impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static {
+    unfold(Some((stream, encoder, reckoner)), |open| async move {
+        let (mut stream, mut encoder, reckoner) = open?;
+        let mut out = Vec::new();
+        while out.is_empty() {
+            let mut event = match stream.next().await? {
+                Ok(event) => event,
+                Err(error) => return Some((Err(fault_of(&error)), None)),
+            };
+            match &mut event {
+                // Half of a report is none.
+                ModelEvent::Usage(usage) if usage.input_tokens == 0 => continue,
+                ModelEvent::Finished(answer) => reckoner.settle(answer),
+                _ => {}
+            }
+            encoder.event(&event, &mut out);
+            if let ModelEvent::Finished(_) = event {
+                return Some((Ok(out.into()), None));
+            }
+        }
+        Some((Ok(out.into()), Some((stream, encoder, reckoner))))
+    })
+}
+
+/// Ends the messages with an answer that was begun; `asks` for the rest in words, where the upstream does not go on by
+/// itself.
+fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
+    let message =
+        |role, text: &str| Message { id: "begun".into(), role, parts: vec![Part::text(text)], origin: None };
+    match messages.last_mut().filter(|last| last.role == Role::Assistant) {
+        Some(last) => match last.parts.last_mut() {
+            // The caller had begun the answer itself.
+            Some(Part::Text(said)) => said.text.push_str(text),
+            _ => last.parts.push(Part::text(text)),
+        },
+        None => messages.push(message(Role::Assistant, text)),
+    }
+    if asks {
+        messages.push(message(Role::User, GO_ON));
+    }
+}
+
+/// What of the caller's request the upstream was not sent, or with another value.
+struct ToldRequest {
+    ignored: Vec<String>,
+    changed: Vec<String>,
+    /// The property names of the client's tools that the model does not know.
+    names: ChangedNames,
+}
+
+impl ToldRequest {
+    fn say(&self, headers: &mut HeaderMap) {
+        for (name, list) in [("x-longhaul-ignored", &self.ignored), ("x-longhaul-changed", &self.changed)] {
+            let mut said = list.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(",");
+            if list.len() > MAX_NAMED {
+                said.push_str(&format!(",and {} more", list.len() - MAX_NAMED));
+            }
+            if !said.is_empty() {
+                headers::say(headers, name, &said);
+            }
+        }
+    }
+}
+
+/// The most fields that are named in a header: their names come from the caller.
+const MAX_NAMED: usize = 40;
+
+/// Items that stand for a conversation which only their maker's server can read.
+const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
+
+fn own_item(own: &Opaque, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
+    if by_model && !SEALED.contains(&own.kind.as_str()) {
+        ignored.insert(own.kind.clone());
+        return Ok(());
+    }
+    let message = format!("`{}` means nothing to the model's server, which speaks another dialect", own.kind);
+    Err(GatewayError {
+        param: Some(own.kind.clone()),
+        ..GatewayError::new(GatewayErrorKind::Invalid, message)
+    })
+}
+
+fn media_hash(part: &Part) -> Option<&str> {
+    match part {
+        Part::Image(media) | Part::File(media) => Some(&media.blob.hash),
+        _ => None,
+    }
+}
+
+fn media_of(message: &Message) -> impl Iterator<Item = (&str, &Part)> {
+    let inner = message.parts.iter().flat_map(|part| match part {
+        Part::ToolResult(result) => result.content.as_slice(),
+        part => std::slice::from_ref(part),
+    });
+    inner.filter_map(|part| Some((media_hash(part)?, part)))
+}
+
+/// Returns whether a tool's result says that the call failed.
+fn has_failed(message: &Message) -> bool {
+    let failed = |part: &Part| matches!(part, Part::ToolResult(result) if result.status == ToolStatus::Error);
+    message.parts.iter().any(failed)
+}
+
+fn parts_of(piece: &Segment) -> &[Part] {
+    match piece {
+        Segment::System(parts) | Segment::Typed(parts) | Segment::Note(parts) | Segment::Assistant(parts) => {
+            parts
+        }
+        Segment::Result { content, .. } => content,
+    }
+}
+
+/// What a provider says went wrong, for the caller.
+pub(super) fn fault_of(error: &ProviderError) -> GatewayError {
+    let kind = match error.code {
+        ErrorCode::RateLimitExceeded => GatewayErrorKind::RateLimit,
+        ErrorCode::Timeout => GatewayErrorKind::Timeout,
+        ErrorCode::ContextOverflow => GatewayErrorKind::ContextOverflow,
+        ErrorCode::Auth => GatewayErrorKind::Auth,
+        ErrorCode::InvalidRequest | ErrorCode::Refused => GatewayErrorKind::Invalid,
+        ErrorCode::Network => GatewayErrorKind::Unreachable,
+        ErrorCode::NotFound => GatewayErrorKind::NotFound,
+        _ => GatewayErrorKind::Upstream,
+    };
+    let fault = GatewayError::new(kind, error.message.clone());
+    // Where the upstream has a status of its own that says as much, it is that.
+    let own = error.status.and_then(|status| StatusCode::from_u16(status).ok());
+    let own = own.filter(|status| status.is_client_error() || status.is_server_error());
+    GatewayError { status: own.unwrap_or(fault.status), retry_after: error.retry_after, ..fault }
+}

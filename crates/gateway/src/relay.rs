@@ -1,0 +1,142 @@
+//! Requests without a conversation: embeddings and completions of a text. They go to the model's server as they are, and
+//! its answer comes back as it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::StatusCode;
+use longhaul_providers::connect::Kind;
+
+use crate::exchange::GatewayState;
+use crate::gateway::{BrokenOff, Credentials, Reply, ReplyBody};
+use crate::headers;
+use crate::upstream::{Server, Target};
+use longhaul_wire::edit::patch::Patch;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, ParseError};
+use longhaul_wire::raw_json::{field, fields, place, quote, string};
+
+/// The longest error of an upstream that is read, in bytes.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// A path of OpenAI's API below the base URL that the gateway only passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayedResponse {
+    /// `/embeddings`
+    Embeddings,
+    /// `/completions`: a text that a model goes on with.
+    Completions,
+}
+
+impl RelayedResponse {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Embeddings => "/embeddings",
+            Self::Completions => "/completions",
+        }
+    }
+}
+
+/// Passes a request to the first server that has its model and can be reached.
+///
+/// # Errors
+/// [`GatewayError`] if the request names no known model, or none of the model's servers can be asked.
+pub(crate) async fn pass(
+    inner: &GatewayState,
+    passed: RelayedResponse,
+    call_headers: &http::HeaderMap,
+    body: Bytes,
+) -> Result<Reply, GatewayError> {
+    if body.len() > inner.config.max_body_bytes {
+        let (has, most) = (body.len(), inner.config.max_body_bytes);
+        let message = format!("the request has {has} bytes; {most} are the most that is read");
+        return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
+    }
+    let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is no UTF-8"))?;
+    let all = fields(text).ok_or_else(|| ParseError::new("the request is no JSON object"))?;
+    headers::Overrides::read(call_headers)
+        .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
+    let named = field(&all, "model");
+    let model_at = named.map(|raw| place(text, raw));
+    let model = named.filter(|raw| *raw != "null").map_or(Some(String::new()), string);
+    let model = model.ok_or_else(|| ParseError::field("model", "`model` is no string"))?;
+    let targets = inner.targets.find(&model)?;
+    let (able, others): (Vec<&Arc<Target>>, Vec<&Arc<Target>>) =
+        targets.iter().partition(|target| has_path(&target.server));
+    if able.is_empty() {
+        let names: Vec<&str> = others.iter().map(|target| target.server.upstream.name.as_str()).collect();
+        let message = format!("the upstream `{}` has no {}", names.join("`, `"), passed.path());
+        return Err(GatewayError::new(GatewayErrorKind::NoSuchPath, message));
+    }
+    let own = inner.config.credentials == Credentials::Own;
+    let headers = headers::for_upstream(call_headers, !own);
+    let mut newest = Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream"));
+    for target in able {
+        let server = &target.server;
+        let mut patch = Patch::default();
+        match &model_at {
+            Some(at) if target.model != model => patch.replace(at.clone(), quote(&target.model)),
+            None => patch.add("model", &quote(&target.model)),
+            Some(_) => {}
+        }
+        match server.send(passed.path(), &headers, own, patch.apply(&body)).await {
+            Ok(response) => {
+                let status = response.status();
+                let may_do_better = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+                newest = reply(server, response).await;
+                if !may_do_better {
+                    break;
+                }
+            }
+            Err(fault) => newest = Err(fault),
+        }
+    }
+    newest
+}
+
+/// Returns whether servers of this kind have the paths of OpenAI's API.
+fn has_path(server: &Server) -> bool {
+    matches!(server.upstream.kind, Kind::OpenAi | Kind::OpenAiCompatible)
+}
+
+async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Reply, GatewayError> {
+    let status = response.status();
+    server.check_place(status, response.headers())?;
+    let mut headers = server.headers_for_caller(response.headers());
+    headers::say(&mut headers, "x-longhaul-upstream", &server.upstream.name);
+    let idle = server.timeouts().idle;
+    let pieces = response.bytes_stream();
+    if status.is_success() {
+        let name = server.upstream.name.clone();
+        let pieces = until_idle(pieces, idle)
+            .map(move |piece| piece.map_err(|why| BrokenOff(format!("the upstream `{name}` {why}"))));
+        return Ok(Reply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) });
+    }
+    // Some servers repeat a key that they refuse.
+    let mut said = Vec::new();
+    let mut pieces = Box::pin(until_idle(pieces, idle));
+    while let Some(Ok(piece)) = pieces.next().await {
+        said.extend_from_slice(&piece);
+        if said.len() > MAX_ERROR_BYTES {
+            break;
+        }
+    }
+    Ok(Reply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
+}
+
+/// The pieces of a body, none of them later than `idle` after the one before.
+fn until_idle(
+    pieces: impl futures_util::Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
+    idle: Duration,
+) -> impl futures_util::Stream<Item = Result<Bytes, String>> + Send {
+    futures_util::stream::unfold(Some(Box::pin(pieces)), move |pieces| async move {
+        let mut pieces = pieces?;
+        match tokio::time::timeout(idle, pieces.next()).await {
+            Ok(None) => None,
+            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
+            Ok(Some(Err(error))) => Some((Err(format!("broke off in its answer: {error}")), None)),
+            Err(_) => Some((Err(format!("was silent for {} s", idle.as_secs_f64())), None)),
+        }
+    })
+}

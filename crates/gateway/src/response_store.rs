@@ -1,0 +1,426 @@
+//! Answers that a client goes on from by name (`previous_response_id`) although the model's server keeps none: what was
+//! said up to them. The newest are in memory; beside what is decided for prefixes they outlive the process, each with the
+//! name of the one before it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use longhaul_store::memo::{Memo, MemoKey, MemoScope};
+use tokio::task::JoinSet;
+
+use longhaul_wire::raw_json::{elements, field, fields, quote, string};
+use longhaul_wire::sse::{SseEvent, SseReader};
+
+/// What all of it may have in memory, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Answers in memory at most, and in one conversation that is read again.
+const MAX_ANSWERS: usize = 20_000;
+
+/// The largest that outlives the process, in bytes: it takes its room from what was decided for other conversations.
+const MAX_STORED_BYTES: usize = 8 << 20;
+
+/// What one has in memory beside its texts and the copies of its name, in bytes.
+const EACH_BYTES: usize = 512;
+
+/// How long an answer can be gone on from, in seconds: 30 days, as at OpenAI's own server.
+const MAX_AGE_S: u64 = 30 * 24 * 3_600;
+
+/// Answers that are being stored at the same time, at most.
+const MOST_WRITES: usize = 256;
+
+/// Tells these entries of the memo from all others.
+const SCOPE: &str = "responses-1";
+
+/// An answer by its name, for whoever was given it.
+type Name = ([u8; 32], String);
+
+/// The answers that are kept, the newest.
+pub(crate) struct ResponseStore {
+    known: Mutex<Known>,
+    /// Bytes of everything that is in memory.
+    bytes: Arc<AtomicUsize>,
+    memo: Arc<dyn Memo>,
+    writing: Mutex<JoinSet<()>>,
+}
+
+#[derive(Default)]
+struct Known {
+    turns: HashMap<Name, Arc<Turn>>,
+    oldest: VecDeque<Name>,
+}
+
+/// What one request has added to a conversation, and its answer.
+pub(crate) struct Turn {
+    before: Option<Arc<Self>>,
+    /// The name of the answer.
+    id: String,
+    /// When it came, in seconds since 1970.
+    at: u64,
+    /// The input as it was written: a list of items, or a text.
+    asked: Bytes,
+    /// The items of the answer, with commas between them.
+    answered: String,
+    all_bytes: Arc<AtomicUsize>,
+}
+
+/// An answer as it is stored, or another text.
+pub(crate) struct Entry {
+    key: MemoKey,
+    text: String,
+}
+
+impl Entry {
+    pub(crate) fn new(key: MemoKey, text: String) -> Self {
+        Self { key, text }
+    }
+}
+
+/// What was read of one.
+struct Stored {
+    id: String,
+    before: Option<String>,
+    at: u64,
+    items: String,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.all_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
+        // One after the other: a long conversation must not be dropped from within itself.
+        let mut before = self.before.take();
+        while let Some(mut turn) = before.and_then(Arc::into_inner) {
+            before = turn.before.take();
+        }
+    }
+}
+
+impl Turn {
+    /// What it has in memory.
+    fn bytes(&self) -> usize {
+        // Its name stands in it, in the index and in the list of the oldest.
+        EACH_BYTES + 3 * self.id.len() + self.asked.len() + self.answered.capacity()
+    }
+
+    /// Everything that was said up to here, as items of JSON with commas between them.
+    pub(crate) fn items(&self) -> String {
+        let mut turns = vec![self];
+        while let Some(before) = turns.last().and_then(|turn| turn.before.as_deref()) {
+            turns.push(before);
+        }
+        let all: Vec<String> = turns.iter().rev().flat_map(|turn| turn.own_items()).collect();
+        all.join(",")
+    }
+
+    fn own_items(&self) -> impl Iterator<Item = String> {
+        [items(&self.asked), self.answered.clone()].into_iter().filter(|items| !items.is_empty())
+    }
+
+    fn stored(&self, caller: &[u8; 32]) -> Entry {
+        let before = self.before.as_ref().map_or_else(|| "null".to_owned(), |before| quote(&before.id));
+        let items = self.own_items().collect::<Vec<_>>().join(",");
+        let text = format!(r#"{{"at":{},"before":{before},"items":[{items}]}}"#, self.at);
+        Entry { key: key(caller, &self.id), text }
+    }
+}
+
+impl Stored {
+    /// `None` if it cannot be read.
+    fn read(id: String, text: &str) -> Option<Self> {
+        let said = fields(text)?;
+        let at = field(&said, "at")?.parse().ok()?;
+        let items = field(&said, "items").and_then(elements)?.join(",");
+        Some(Self { id, before: field(&said, "before").and_then(string), at, items })
+    }
+}
+
+fn key(caller: &[u8; 32], id: &str) -> MemoKey {
+    let scope = MemoScope { credential: caller, upstream: "", policy: SCOPE };
+    MemoKey::new(&scope, blake3::hash(id.as_bytes()).as_bytes())
+}
+
+impl ResponseStore {
+    pub(crate) fn new(memo: Arc<dyn Memo>) -> Self {
+        Self { known: Mutex::default(), bytes: Arc::default(), memo, writing: Mutex::default() }
+    }
+
+    /// The conversation up to an answer; `None` if it is not known, too old, or was somebody else's.
+    pub(crate) async fn find(&self, caller: [u8; 32], id: &str, now: u64) -> Option<Arc<Turn>> {
+        let turn = match self.in_memory(caller, id) {
+            Some(turn) => turn,
+            None => self.read(caller, id).await?,
+        };
+        (now.saturating_sub(turn.at) <= MAX_AGE_S).then_some(turn)
+    }
+
+    fn in_memory(&self, caller: [u8; 32], id: &str) -> Option<Arc<Turn>> {
+        self.known().turns.get(&(caller, id.to_owned())).cloned()
+    }
+
+    /// Reads a conversation that is not in memory, from its end to where memory knows it.
+    async fn read(&self, caller: [u8; 32], id: &str) -> Option<Arc<Turn>> {
+        let (mut found, mut before) = (Vec::new(), None);
+        // Servers that give all answers the same name must not lead in a circle.
+        let (mut names, mut bytes) = (BTreeSet::new(), 0);
+        let mut next = Some(id.to_owned());
+        while let Some(id) = next.take() {
+            before = self.in_memory(caller, &id);
+            if before.is_some() {
+                break;
+            }
+            if !names.insert(id.clone()) || names.len() > MAX_ANSWERS || bytes > MAX_BYTES {
+                return None;
+            }
+            let text = self.memo.find_text(&key(&caller, &id)).await;
+            let text =
+                text.inspect_err(|error| tracing::warn!(%error, "kept answers cannot be read")).ok()??;
+            bytes += text.len();
+            let stored = Stored::read(id, &text)?;
+            next.clone_from(&stored.before);
+            found.push(stored);
+        }
+        for Stored { id, at, items, .. } in found.into_iter().rev() {
+            let asked = Bytes::from(format!("[{items}]"));
+            before = Some(self.remember(caller, before.take(), id, (asked, String::new()), at));
+        }
+        before
+    }
+
+    /// Keeps the answer that a response describes: its name and its items. What has no name is not kept, nor what has
+    /// failed or was broken off: nobody goes on from half of it. What it gives is to be [written](Self::write).
+    pub(crate) fn keep(
+        &self,
+        caller: [u8; 32],
+        before: Option<Arc<Turn>>,
+        asked: Bytes,
+        response: &str,
+        now: u64,
+    ) -> Option<Entry> {
+        let said = fields(response)?;
+        if !is_ended(&said) {
+            return None;
+        }
+        let id = field(&said, "id").and_then(string)?;
+        // The input is a part of the whole request, all of which it would hold in memory.
+        let asked = Bytes::copy_from_slice(&asked);
+        let output = field(&said, "output").and_then(elements).unwrap_or_default();
+        let turn = self.remember(caller, before, id, (asked, output.join(",")), now);
+        Some(turn.stored(&caller))
+    }
+
+    fn remember(
+        &self,
+        caller: [u8; 32],
+        before: Option<Arc<Turn>>,
+        id: String,
+        (asked, answered): (Bytes, String),
+        at: u64,
+    ) -> Arc<Turn> {
+        let name = (caller, id.clone());
+        let turn = Arc::new(Turn { before, id, at, asked, answered, all_bytes: Arc::clone(&self.bytes) });
+        self.bytes.fetch_add(turn.bytes(), Ordering::Relaxed);
+        let mut known = self.known();
+        if known.turns.insert(name.clone(), Arc::clone(&turn)).is_none() {
+            known.oldest.push_back(name);
+        }
+        while known.turns.len() > MAX_ANSWERS || self.bytes.load(Ordering::Relaxed) > MAX_BYTES {
+            let Some(oldest) = known.oldest.pop_front() else { break };
+            known.turns.remove(&oldest);
+        }
+        turn
+    }
+
+    /// Stores an answer: then it outlives the process.
+    pub(crate) async fn write(&self, entry: Entry) {
+        write(self.memo.as_ref(), entry).await;
+    }
+
+    /// The same beside whatever else is done.
+    pub(crate) fn write_beside(&self, entry: Entry) {
+        let memo = Arc::clone(&self.memo);
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        while writing.try_join_next().is_some() {}
+        if writing.len() < MOST_WRITES {
+            writing.spawn(async move { write(memo.as_ref(), entry).await });
+        } else {
+            tracing::warn!("an answer is kept in memory only: too many are being stored");
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn write(memo: &dyn Memo, Entry { key, text }: Entry) {
+    if text.len() > MAX_STORED_BYTES {
+        return;
+    }
+    if let Err(error) = memo.put_text(key, &text).await {
+        tracing::warn!(%error, "an answer is kept in memory only");
+    }
+}
+
+/// Returns whether a response has come to its end: by itself, or because it was long enough. Some servers do not say.
+fn is_ended(said: &[(Cow<'_, str>, &str)]) -> bool {
+    let status = field(said, "status").filter(|status| *status != "null").and_then(string);
+    let has_failed = field(said, "error").is_some_and(|error| error != "null");
+    !has_failed && status.is_none_or(|status| matches!(status.as_str(), "completed" | "incomplete"))
+}
+
+/// The items of an input, with commas between them.
+pub(crate) fn items(input: &[u8]) -> String {
+    let input = std::str::from_utf8(input).unwrap_or_default();
+    match string(input) {
+        Some(text) => {
+            let text = quote(&text);
+            format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{text}}}]}}"#)
+        }
+        None => elements(input).unwrap_or_default().join(","),
+    }
+}
+
+/// The response that the last events of a stream describe as a whole.
+pub(crate) fn closing(events: &Bytes) -> Option<String> {
+    let mut cut = SseReader::default();
+    cut.feed(events.clone());
+    let all: Vec<Bytes> = std::iter::from_fn(|| cut.next_event()).collect();
+    all.iter().rev().find_map(|raw| {
+        let event = SseEvent::parse(raw);
+        let said = fields(&event.data)?;
+        let kind = field(&said, "type").and_then(string)?;
+        let ends = matches!(kind.as_str(), "response.completed" | "response.incomplete");
+        field(&said, "response").filter(|_| ends).map(str::to_owned)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul_store::memo::MemoryMemo;
+
+    use super::*;
+
+    fn response(id: &str, text: &str) -> String {
+        format!(r#"{{"id":"{id}","output":[{{"t":"{text}"}},{{"u":1}}]}}"#)
+    }
+
+    fn answers() -> ResponseStore {
+        ResponseStore::new(Arc::new(MemoryMemo::default()))
+    }
+
+    const LIST: Bytes = Bytes::from_static(br#"[{"q":1}]"#);
+
+    #[tokio::test]
+    async fn a_conversation_is_put_together_from_its_turns() {
+        let answers = answers();
+        answers.keep([1; 32], None, LIST, &response("a", "x"), 5);
+        let first = answers.find([1; 32], "a", 5).await.unwrap();
+        assert_eq!(first.items(), r#"{"q":1},{"t":"x"},{"u":1}"#);
+        let asked = Bytes::from_static(br#"[{"q":2}]"#);
+        answers.keep([1; 32], Some(first.clone()), asked, &response("b", "y"), 5);
+        let second = answers.find([1; 32], "b", 5).await.unwrap();
+        assert_eq!(second.items(), format!(r#"{},{{"q":2}},{{"t":"y"}},{{"u":1}}"#, first.items()));
+        assert!(answers.find([2; 32], "a", 5).await.is_none(), "nobody goes on from another's answer");
+        assert!(answers.find([1; 32], "c", 5).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_is_found_by_the_next_process_as_long_as_it_is_not_too_old() {
+        let memo: Arc<dyn Memo> = Arc::new(MemoryMemo::default());
+        let first = ResponseStore::new(Arc::clone(&memo));
+        let mut before = None;
+        for (id, text) in [("a", "x"), ("b", "\\u0000 \u{1f980}"), ("c", "z")] {
+            let asked = Bytes::from_static(br#""hi""#);
+            let entry = first.keep([1; 32], before.take(), asked, &response(id, text), 100).unwrap();
+            before = first.find([1; 32], id, 100).await;
+            if id != "c" {
+                first.write(entry).await;
+            }
+        }
+        let second = ResponseStore::new(Arc::clone(&memo));
+        let found = second.find([1; 32], "b", 100 + MAX_AGE_S).await.unwrap();
+        assert_eq!(found.items(), first.find([1; 32], "b", 100).await.unwrap().items());
+        assert!(second.find([1; 32], "b", 101 + MAX_AGE_S).await.is_none(), "too old");
+        assert!(ResponseStore::new(Arc::clone(&memo)).find([1; 32], "b", 101 + MAX_AGE_S).await.is_none());
+        assert!(second.find([1; 32], "c", 100).await.is_none(), "it was not stored");
+        assert!(ResponseStore::new(memo).find([2; 32], "b", 100).await.is_none(), "nor is it another's");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_gives_every_answer_one_name_leads_in_no_circle() {
+        let memo: Arc<dyn Memo> = Arc::new(MemoryMemo::default());
+        let first = ResponseStore::new(Arc::clone(&memo));
+        for _ in 0..2 {
+            let before = first.find([1; 32], "a", 0).await;
+            first.write(first.keep([1; 32], before, LIST, &response("a", "x"), 0).unwrap()).await;
+        }
+        assert!(ResponseStore::new(memo).find([1; 32], "a", 0).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn an_answer_holds_no_more_of_its_request_than_the_input() {
+        let answers = answers();
+        let request = Bytes::from(format!(r#"{{"input":[{{"q":1}}],"metadata":"{}"}}"#, "x".repeat(1 << 20)));
+        answers.keep([1; 32], None, request.slice(9..18), &response("a", "x"), 5);
+        assert!(request.is_unique(), "the rest of the request is free to go");
+        assert_eq!(answers.find([1; 32], "a", 5).await.unwrap().items(), r#"{"q":1},{"t":"x"},{"u":1}"#);
+    }
+
+    #[tokio::test]
+    async fn long_names_and_tiny_answers_count() {
+        let answers = answers();
+        let name = |at: usize| format!("{at}{}", "n".repeat(MAX_BYTES / 16));
+        for at in 0..8 {
+            answers.keep([1; 32], None, LIST, &response(&name(at), "x"), 5);
+        }
+        assert!(answers.in_memory([1; 32], &name(0)).is_none(), "its name took the room");
+        assert!(answers.in_memory([1; 32], &name(7)).is_some());
+        drop(answers.known().turns.drain());
+        assert_eq!(answers.bytes.load(Ordering::Relaxed), 0);
+        answers.keep([1; 32], None, LIST, &response("a", "x"), 5);
+        assert!(answers.bytes.load(Ordering::Relaxed) >= EACH_BYTES);
+    }
+
+    #[tokio::test]
+    async fn what_has_failed_is_not_kept() {
+        let answers = answers();
+        let said = [
+            (r#""status":"failed","error":{"code":"server_error"}"#, false),
+            (r#""status":"failed""#, false),
+            (r#""status":"incomplete","error":{"code":"server_error"}"#, false),
+            (r#""status":"cancelled""#, false),
+            (r#""status":"in_progress""#, false),
+            (r#""status":"incomplete","error":null"#, true),
+            (r#""status":"completed""#, true),
+            (r#""status":null"#, true),
+        ];
+        for (at, (said, is_kept)) in said.into_iter().enumerate() {
+            let response = format!(r#"{{"id":"{at}",{said},"output":[]}}"#);
+            assert_eq!(answers.keep([1; 32], None, LIST, &response, 5).is_some(), is_kept, "{said}");
+            assert_eq!(answers.find([1; 32], &at.to_string(), 5).await.is_some(), is_kept, "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_gives_way_and_long_conversations_end_quietly() {
+        let answers = answers();
+        let mut before = None;
+        for at in 0..30_000 {
+            let asked = Bytes::from_static(b"[{}]");
+            answers.keep([1; 32], before.take(), asked, &response(&at.to_string(), "x"), 0);
+            before = answers.in_memory([1; 32], &at.to_string());
+        }
+        assert!(answers.in_memory([1; 32], "0").is_none() && answers.in_memory([1; 32], "29999").is_some());
+        let big = "y".repeat(MAX_BYTES / 4);
+        for at in 0..12 {
+            answers.keep([2; 32], None, Bytes::new(), &response(&at.to_string(), &big), 0);
+        }
+        assert!(answers.bytes.load(Ordering::Relaxed) <= MAX_BYTES + 4_000_000);
+        assert!(answers.in_memory([2; 32], "11").is_some() && answers.in_memory([2; 32], "0").is_none());
+        drop(before);
+        drop(answers);
+    }
+}
