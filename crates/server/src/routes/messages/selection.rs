@@ -211,14 +211,15 @@ impl Page {
     /// Notes which events of the page are damaged. A page begins behind the one before it, also where its own first message
     /// is damaged, and the last page ends where the log ends: each damaged event belongs to one page.
     fn note_damaged(&mut self, window: &LogWindow<'_>, range: PageRange, walk: Direction) {
-        let seqs = self.messages.iter().map(|shown| shown.seq);
-        let (first, last) = (seqs.clone().next(), seqs.last());
-        let more = |seq: Option<Seq>| seq.filter(|_| self.has_more);
+        let seq_of = |shown: Option<&Shown>| shown.filter(|_| self.has_more).map(|shown| shown.seq);
         let (from, to) = match walk {
-            Direction::Newer => (range.after.unwrap_or(0).saturating_add(1), more(last).unwrap_or(Seq::MAX)),
-            Direction::Older => {
-                (more(first).unwrap_or(1), range.before.unwrap_or(Seq::MAX).saturating_sub(1))
+            Direction::Newer => {
+                (range.after.unwrap_or(0).saturating_add(1), seq_of(self.messages.last()).unwrap_or(Seq::MAX))
             }
+            Direction::Older => (
+                seq_of(self.messages.first()).unwrap_or(1),
+                range.before.unwrap_or(Seq::MAX).saturating_sub(1),
+            ),
         };
         let of_page = window.damaged().iter().copied().filter(|seq| (from..=to).contains(seq));
         self.damaged = of_page.collect();
