@@ -186,7 +186,7 @@ impl Driver {
     /// and not answered by then is answered by its sender being dropped.
     ///
     /// The session is free to be opened again only when everything that was started here has ended.
-    pub(crate) async fn drive(mut self, slot: &Slot, idle: Duration) {
+    pub(crate) async fn drive(mut self: Box<Self>, slot: &Slot, idle: Duration) {
         let lost = self.shared.lost.clone();
         // Whoever opens the session meanwhile waits at the gate.
         let _gate = tokio::select! {

@@ -260,6 +260,9 @@ impl UpstreamAttempt {
             let plan = Plan::Summarise(Box::new(draft.clone()));
             let answer = self.ask_pre_compact(&whole, &plan, fixed, &Occasion::Routine).await;
             if answer.as_ref().is_some_and(|answer| answer.cancel) {
+                // A request may hold the state while it waits for the turn.
+                drop(turn);
+                permit.0.state.lock().await.hook_answer = answer;
                 return;
             }
             if let Some(answer) = answer {

@@ -78,6 +78,17 @@ fn mains(server: &Server) -> Vec<Sent> {
     server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json())).collect()
 }
 
+/// Waits for the hook's first question, which comes once the conversation is near its trigger.
+async fn settled(hook: &Hook, messages: usize) {
+    let is_near = messages >= 46;
+    for _ in 0..200 {
+        if !is_near || !hook.asked().is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
     let server = model().await;
@@ -94,6 +105,8 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
             break;
         }
         assert_eq!(mains(&server).last().unwrap().messages(), sent, "the client's own messages");
+        // The hook is asked ahead of need, behind an answer.
+        settled(&hook, messages).await;
         if was_asked > 0 {
             assert_eq!(hook.asked().len(), was_asked, "asked once for one compaction");
             unshortened_after_cancel += 1;

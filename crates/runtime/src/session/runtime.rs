@@ -391,7 +391,7 @@ impl House {
     }
 
     /// Opens the session, unless somebody else has just done so.
-    async fn admit(&self, id: &SessionId, slot: &Slot, reply: Reply) -> Option<Driver> {
+    async fn admit(&self, id: &SessionId, slot: &Slot, reply: Reply) -> Option<Box<Driver>> {
         let _gate = slot.gate.lock().await;
         let _settings_stay = self.steering.hold().await;
         let (opened, driver) = match slot.session() {
@@ -412,7 +412,7 @@ impl House {
         driver
     }
 
-    async fn open(&self, id: &SessionId) -> Result<(Session, Driver), SessionError> {
+    async fn open(&self, id: &SessionId) -> Result<(Session, Box<Driver>), SessionError> {
         self.slots.admits(id)?;
         let lease = tokio::select! {
             lease = self.store.claim(id, &self.owner) => lease?,
@@ -426,7 +426,11 @@ impl House {
         opened
     }
 
-    async fn open_claimed(&self, id: &SessionId, lease: Lease) -> Result<(Session, Driver), SessionError> {
+    async fn open_claimed(
+        &self,
+        id: &SessionId,
+        lease: Lease,
+    ) -> Result<(Session, Box<Driver>), SessionError> {
         let Opened { log, seat, history } = self.read(id).await?;
         let partial = self.partial(id).await?;
         let since = left_since(&log, &history, &seat.agent);
@@ -445,7 +449,8 @@ impl House {
             survival: Mutex::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
-        let driver = Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages);
+        // Boxed: a future holds every value that moves through it once more.
+        let driver = Box::new(Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
         // The first thing that the driver does.
         session.tell(Input::Recover { partial })?;
