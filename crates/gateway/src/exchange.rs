@@ -56,6 +56,7 @@ use cache::Cache;
 use conversation::Conversation;
 use json_support::JsonSupport;
 use parse_cache::ParseCache;
+use pre_compact::HookAnswers;
 use recall::HiddenToolCalls;
 use single_flight::SingleFlight;
 use summary_starts::SummaryStarts;
@@ -84,6 +85,8 @@ pub(crate) struct GatewayState {
     pub(crate) answers: ResponseStore,
     /// What the settings make of what is configured.
     pub(crate) follows: OnceLock<Follows>,
+    /// The PreCompact hook's newest answers.
+    hook_answers: HookAnswers,
 }
 
 /// How conversations are shortened now, made of how they are to be by configuration.
@@ -105,6 +108,7 @@ impl GatewayState {
             prose: JsonSupport::default(),
             writers: Writers::default(),
             begun: SummaryStarts::default(),
+            hook_answers: HookAnswers::default(),
             tasks: Tasks::default(),
             omitted: omitted::OmissionMemory::default(),
             withheld: HiddenToolCalls::default(),

@@ -159,7 +159,7 @@ impl UpstreamAttempt {
         }
         match self.work(|| self.without_stopgaps(&state.log, fixed)).await {
             Some((whole, mut draft)) => {
-                if let Some(answer) = &state.hook_answer {
+                if let Some(answer) = self.hook_answer() {
                     answer.apply(&mut draft, &whole.history, &self.summary_budget());
                 }
                 let standing = state.log.clone();
@@ -260,9 +260,7 @@ impl UpstreamAttempt {
             let plan = Plan::Summarise(Box::new(draft.clone()));
             let answer = self.ask_pre_compact(&whole, &plan, fixed, &Occasion::Routine).await;
             if answer.as_ref().is_some_and(|answer| answer.cancel) {
-                // A request may hold the state while it waits for the turn.
-                drop(turn);
-                permit.0.state.lock().await.hook_answer = answer;
+                self.keep_hook_answer(answer, false);
                 return;
             }
             if let Some(answer) = answer {

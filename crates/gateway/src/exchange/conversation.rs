@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::{Origin, Part};
-use longhaul_core::run::PreCompactAnswer;
 use tokio::sync::OwnedMutexGuard;
 
 use super::background_summary::BackgroundSummary;
@@ -60,8 +59,6 @@ pub(super) struct State {
     pub(super) midway: Option<Midway>,
     /// The reason of a summary that was written ahead and waits for its time.
     pub(super) ready: Option<String>,
-    /// The PreCompact hook's answer to the newest compaction that was due.
-    pub(super) hook_answer: Option<PreCompactAnswer>,
     /// How often the view was shortened lately.
     pub(super) pace: Pace,
 }
@@ -122,7 +119,6 @@ impl State {
             is_new: true,
             midway: None,
             ready: None,
-            hook_answer: None,
             pace: Pace::default(),
         }
     }

@@ -1,6 +1,8 @@
 //! Asking the PreCompact hook about a compaction of a client's conversation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::event::EditKind;
 use longhaul_core::meter;
@@ -17,7 +19,47 @@ const DEADLINE_MS: u64 = 10_000;
 /// Bytes of a conversation's name that identify it to a hook.
 const NAME_BYTES: usize = 8;
 
+/// The hook's newest answers, by the beginning of the conversation: some clients end their history with a reminder that
+/// is another each time, and all their requests are one conversation to a hook.
+#[derive(Default)]
+pub(crate) struct HookAnswers(Mutex<BTreeMap<[u8; 32], PreCompactAnswer>>);
+
+/// The answers that are kept; each belongs to a conversation that is in use.
+const MAX_ANSWERS: usize = 1_000;
+
+impl HookAnswers {
+    fn get(&self, beginning: &[u8; 32]) -> Option<PreCompactAnswer> {
+        self.lock().get(beginning).cloned()
+    }
+
+    fn set(&self, beginning: [u8; 32], answer: Option<PreCompactAnswer>) {
+        let mut answers = self.lock();
+        match answer {
+            Some(answer) => answers.insert(beginning, answer),
+            None => answers.remove(&beginning),
+        };
+        while answers.len() > MAX_ANSWERS {
+            answers.pop_first();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], PreCompactAnswer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl UpstreamAttempt {
+    /// Returns the hook's newest answer for this conversation.
+    pub(super) fn hook_answer(&self) -> Option<PreCompactAnswer> {
+        self.exchange.inner.hook_answers.get(&self.beginning())
+    }
+
+    /// Keeps the hook's answer. A cancel ends with the edit that had to be made all the same.
+    pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactAnswer>, is_edited: bool) {
+        let answer = answer.filter(|answer| !(answer.cancel && is_edited));
+        self.exchange.inner.hook_answers.set(self.beginning(), answer);
+    }
+
     /// Asks the hook about `plan`. `None` without a hook, for a plan that is no compaction, and without an answer.
     pub(super) async fn ask_pre_compact(
         &self,
@@ -53,7 +95,10 @@ impl UpstreamAttempt {
 
     /// Returns whether the hook's cancellation still holds: until the request does not fit the window.
     pub(super) fn is_cancelled_by_hook(&self, state: &State, fixed: u64, occasion: &Occasion) -> bool {
-        let is_cancelled = state.hook_answer.as_ref().is_some_and(|answer| answer.cancel);
+        if self.exchange.inner.parts.pre_compact.is_none() {
+            return false;
+        }
+        let is_cancelled = self.hook_answer().is_some_and(|answer| answer.cancel);
         *occasion == Occasion::Routine && is_cancelled && self.fits_the_window(&state.log, fixed)
     }
 

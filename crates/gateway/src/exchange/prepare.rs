@@ -343,7 +343,7 @@ impl UpstreamAttempt {
         }
         let failed = failed.or((!waits).then(FailureReason::not_yet_asked));
         let Decision { made, hook_answer } = self.act(&state.log, fixed, occasion, failed).await?;
-        state.hook_answer = hook_answer;
+        self.keep_hook_answer(hook_answer, made.is_some());
         let Some(mut made) = made else { return Ok(None) };
         if !waits && made.stopgap.is_some() {
             // The extract stays where the writer has failed again and again, or where more room is needed soon.
