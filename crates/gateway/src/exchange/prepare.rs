@@ -466,14 +466,16 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Why nothing was left out of a request that is over the line.
+    /// Returns why nothing was left out of a request that is over the line.
     fn why_not(&self, history: &History, fixed: u64, bound: u64) -> Option<String> {
         let line = plan::line(history, fixed, &self.budget(), &self.policy).tokens;
-        (bound >= line).then(|| {
-            format!(
+        let cancelled = self.hook_answer().filter(|answer| answer.cancel);
+        (bound >= line).then(|| match cancelled {
+            Some(answer) => format!("not shortened: {}", answer.cancellation()),
+            None => format!(
                 "not shortened: the request has up to {bound} tokens and the trigger is at {line}, but what must stay \
                  (system prompt, tools, the newest message) does not get below it"
-            )
+            ),
         })
     }
 

@@ -67,11 +67,17 @@ fn long(messages: usize) -> Vec<Value> {
 
 /// Sends the conversation and returns what was done with it.
 async fn action(gateway: &Gateway, messages: &[Value]) -> String {
+    let (action, _reason) = action_and_reason(gateway, messages).await;
+    action
+}
+
+async fn action_and_reason(gateway: &Gateway, messages: &[Value]) -> (String, String) {
     let reply = gateway.answer(chat(request(messages, false))).await;
     assert_eq!(reply.status, StatusCode::OK, "{:?}", reply.headers);
-    let action = reply.headers.get("x-longhaul-action").unwrap().to_str().unwrap().to_owned();
+    let header = |name: &str| reply.headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+    let said = (header("x-longhaul-action"), header("x-longhaul-reason"));
     let _read = body_json(reply).await;
-    action
+    said
 }
 
 fn mains(server: &Server) -> Vec<Sent> {
@@ -95,12 +101,13 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
     let cancel = PreCompactAnswer { cancel: true, reason: Some("not now".to_owned()), ..Default::default() };
     let hook = Hook::new(Some(cancel));
     let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
-    let mut unshortened_after_cancel = 0;
+    let (mut unshortened_after_cancel, mut reasons) = (0, Vec::new());
     for messages in (30..).step_by(2) {
         assert!(messages < 100, "it never had to be shortened");
         let sent = long(messages);
         let was_asked = hook.asked().len();
-        if action(&gateway, &sent).await == "compacted" {
+        let (action, reason) = action_and_reason(&gateway, &sent).await;
+        if action == "compacted" {
             assert!(mains(&server).last().unwrap().messages().len() < sent.len(), "messages are left out");
             break;
         }
@@ -110,8 +117,13 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
         if was_asked > 0 {
             assert_eq!(hook.asked().len(), was_asked, "asked once for one compaction");
             unshortened_after_cancel += 1;
+            reasons.push(reason);
         }
     }
+    assert!(
+        reasons.iter().any(|reason| reason == "not shortened: a hook cancelled the compaction: not now"),
+        "{reasons:?}"
+    );
     assert!(unshortened_after_cancel >= 2, "the cancel held for {unshortened_after_cancel} requests");
     let (name, ask) = &hook.asked()[0];
     assert!(name.starts_with("gateway-") && !ask.manual && ask.messages_gone > 0, "{name} {ask:?}");
