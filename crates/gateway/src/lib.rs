@@ -5,8 +5,8 @@
 //! what was once decided for a prefix is remembered. An answer that outgrows its window is stopped, room is made, and
 //! it goes on in the same stream.
 //!
-//! [`wire`] is pure: the shapes of requests, streams and errors, one folder for each dialect. [`encode`] writes what a
-//! model of another dialect says.
+//! The formats of requests, streams and errors are in [`longhaul_wire`]: clients in its `edit` modules, answers in the wire of
+//! another client in its `response_writer`.
 
 mod exchange;
 mod gateway;
