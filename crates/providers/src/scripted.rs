@@ -2,7 +2,7 @@
 //! real server.
 //!
 //! It stands in for a model in tests, simulations and the demo. It refuses every request that breaks the
-//! [rules](crate::valid), enforces its window by its own count, streams in small deltas, fails on demand in
+//! [rules](longhaul_wire::validation), enforces its window by its own count, streams in small deltas, fails on demand in
 //! every way the field has seen, and keeps a [log](Scripted::log) of what reached it.
 //!
 //! ```

@@ -86,7 +86,7 @@ pub trait Wire: Send + Sync {
     fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError>;
 
     /// The form of an item that stays the same when a client sends it again: no whitespace, keys in order, no cache
-    /// marks, nothing of [`volatile`]. `index` is its place among the items. Appends to `out`.
+    /// marks, nothing of [`ephemeral`]. `index` is its place among the items. Appends to `out`.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON.
@@ -250,7 +250,7 @@ pub enum RenderOp {
         /// The item.
         text: String,
     },
-    /// This item with other pieces: one fate for each that [`Wire::pieces`] gave. At least one is kept or shown.
+    /// This item with other pieces: one fate for each that [`Wire::segments`] gave. At least one is kept or shown.
     Change {
         /// Which item.
         item: usize,
