@@ -32,21 +32,21 @@ impl Window {
         Self { tokens, max_output_tokens: None, fixed_tokens: 0, counter: Counter::default() }
     }
 
-    /// The same window with the request's own output limit, in tokens.
+    /// Sets the request's own output limit, in tokens.
     #[must_use]
     pub fn max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// The same window with a system prompt and tools that take so many tokens.
+    /// Sets the tokens that the system prompt and the tools take.
     #[must_use]
     pub fn fixed_tokens(mut self, tokens: u64) -> Self {
         self.fixed_tokens = tokens;
         self
     }
 
-    /// The same window with messages counted by `counter` in place of the estimate for models that are not known.
+    /// Sets the counter for messages, in place of the estimate for unknown models.
     #[must_use]
     pub fn counter(mut self, counter: Counter) -> Self {
         self.counter = counter;
@@ -58,7 +58,7 @@ impl Window {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted {
-    /// What to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
+    /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
     /// tool call has its result.
     pub messages: Vec<Message>,
     /// The messages that are left out, as indices into the list that was given, ascending.
@@ -66,7 +66,7 @@ pub struct Fitted {
     /// The messages that are shown in part: tool results as placeholders, and a newest message that is longer than the
     /// window by its beginning and end. Indices as in `left_out`.
     pub shortened: Vec<usize>,
-    /// What the messages have, in estimated tokens, with the window's fixed tokens.
+    /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,
 }
 
@@ -126,7 +126,7 @@ pub fn fit_with(
     Ok(fitted(messages, &positions, (whole.view(), &history), window.fixed_tokens))
 }
 
-/// What goes where an extract would not make the request small enough.
+/// Returns the edit that leaves messages out where an extract would not make the request small enough.
 fn removal(
     history: &History,
     fixed_tokens: u64,

@@ -210,7 +210,7 @@ pub struct BrokenOff(pub String);
 impl fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(bytes) => f.debug_tuple("WholeResponse").field(&bytes.len()).finish(),
+            Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
             Self::Stream(_) => f.write_str("Stream"),
         }
     }

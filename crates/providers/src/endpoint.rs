@@ -7,7 +7,7 @@ use longhaul_wire::ModelSettings;
 
 use crate::http::{self, NetworkVariables, Secret, Timeouts};
 
-/// One model behind one server: its [settings](ModelSettings), which it dereferences to, and how the server is reached.
+/// One model behind one server: its [settings](ModelSettings) and the way to the server. It dereferences to the settings.
 #[derive(Clone)]
 pub struct Endpoint {
     /// The names, extra fields and declared limits that shape its requests.

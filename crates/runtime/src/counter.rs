@@ -30,7 +30,7 @@ where
 }
 
 impl<F> FunctionCounter<F> {
-    /// The same counter, declared to be the model's own tokenizer. Less room is then kept free for errors: 1 % in place of
+    /// Declares the counter to be the model's own tokenizer. Less room is then kept free for errors: 1 % in place of
     /// 10 % until the server has reported counts.
     #[must_use]
     pub fn exact(mut self) -> Self {

@@ -163,7 +163,7 @@ impl Hooks {
         self
     }
 
-    /// The same with a closure that decides about compactions, in the place of any other PreCompact hook. It has
+    /// Sets a closure that decides about compactions. It replaces any other PreCompact hook. It has
     /// `deadline` to decide and must not block. A closure that panics or is late is logged and ignored.
     ///
     /// ```
@@ -191,7 +191,7 @@ impl Hooks {
         self
     }
 
-    /// The same with a handler that decides about tool calls that need approval. People can decide, too: the first
+    /// Sets a handler that decides about tool calls that need approval. People can decide, too: the first
     /// decision counts.
     #[must_use]
     pub fn with_approval_handler(mut self, handler: Arc<dyn ApprovalHandler>) -> Self {

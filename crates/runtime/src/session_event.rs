@@ -28,11 +28,11 @@ pub enum SessionEvent {
     RunFinished {
         /// The run.
         run_id: RunId,
-        /// Why it ended.
+        /// The reason why the run ended.
         end: RunEnd,
         /// The number of model calls in it.
         steps: u32,
-        /// What they used together.
+        /// The usage of all its model calls together.
         usage: Option<Usage>,
         /// The error that it ended with.
         error: Option<ErrorInfo>,
@@ -50,7 +50,7 @@ pub enum SessionEvent {
     },
     /// The session was parked: a crash interrupted it too often. A message begins a new run.
     Parked {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 
@@ -80,13 +80,13 @@ pub enum SessionEvent {
     MessageAdded {
         /// The message.
         message_id: MessageId,
-        /// Who speaks to the model, or the model.
+        /// The role of the author.
         role: Role,
-        /// Who wrote it.
+        /// The author.
         source: MessageSource,
-        /// What it says.
+        /// The content.
         parts: Vec<Part>,
-        /// Why the answer is not whole, if it is not.
+        /// The reason why the answer is not whole, if it is not.
         interrupted: Option<Cut>,
         /// The message that this one goes on with, for the rest of an answer that was paused to make room.
         continues: Option<MessageId>,
@@ -155,7 +155,7 @@ pub enum SessionEvent {
     ApprovalResolved {
         /// The question, by its name beyond the session.
         approval_id: ApprovalId,
-        /// Whether the call may run.
+        /// The decision: whether the call may run.
         is_allowed: bool,
     },
     /// A tool runs.
@@ -178,11 +178,11 @@ pub enum SessionEvent {
         call_id: CallId,
         /// The tool.
         tool_name: String,
-        /// How the call ended.
+        /// The call's final status.
         status: ToolStatus,
-        /// What the model is shown of the result.
+        /// The result as the model is shown it.
         content: Vec<Part>,
-        /// Whether the output was too long, and the model is shown its beginning or end.
+        /// Set if the output was too long and the model is shown its beginning or end.
         is_truncated: bool,
     },
     /// A model call is over and gave an answer.
@@ -193,19 +193,19 @@ pub enum SessionEvent {
         text: String,
         /// The answer's readable reasoning.
         reasoning: Option<String>,
-        /// What the server reported; `None` if it reported nothing.
+        /// The usage that the server reported; `None` if it reported none.
         usage: Option<Usage>,
     },
     /// A model call failed, or something about the model's server should be known.
     ModelError {
-        /// What went wrong.
+        /// The error of the attempt.
         error: ErrorInfo,
-        /// Whether the work goes on all the same.
+        /// Set if the work goes on all the same.
         is_recoverable: bool,
     },
     /// Pictures or files were left out of a request: the model does not take them.
     InputUnsupported {
-        /// What was left out and why, one sentence each.
+        /// The parts that were left out and the reasons, one sentence each.
         errors: Vec<String>,
     },
     /// The session has another model from here on.
@@ -214,31 +214,31 @@ pub enum SessionEvent {
         to: Origin,
     },
 
-    /// How full the context window is. Tokens throughout.
+    /// The state of the context window. Tokens throughout.
     ContextUsage {
-        /// What the next request has.
+        /// The next request's tokens.
         total_tokens: u64,
         /// The window.
         window_tokens: u64,
-        /// What is kept free for the answer.
+        /// The tokens that are kept free for the answer.
         reserve_tokens: u64,
         /// The expected error of `total_tokens`, as a share of it.
         expected_error: f64,
         /// The number of compactions so far.
         compactions: u64,
     },
-    /// How good the estimate of a request was.
+    /// The accuracy of the estimate of a request.
     InputEstimated {
-        /// What was expected, in tokens.
+        /// The estimate, in tokens.
         estimated_tokens: u64,
-        /// What the server reported, in tokens.
+        /// The server's count, in tokens.
         actual_tokens: u64,
     },
     /// A compaction began, and a summary is being written.
     Compacting {
         /// The strategy.
         strategy: String,
-        /// Why.
+        /// The reason.
         reason: EditReason,
         /// The threshold that was reached, in tokens.
         trigger_tokens: u64,
@@ -249,7 +249,7 @@ pub enum SessionEvent {
         edit_id: EditId,
         /// The strategy.
         strategy: String,
-        /// Why.
+        /// The reason.
         reason: EditReason,
         /// The request before, in tokens.
         original_tokens: u64,
@@ -275,7 +275,7 @@ pub enum SessionEvent {
     CompactionFailed {
         /// The strategy.
         strategy: String,
-        /// What went wrong.
+        /// The error of the compaction.
         error: ErrorInfo,
     },
     /// A compaction, a prune or an omission was undone.
@@ -289,7 +289,7 @@ pub enum SessionEvent {
     Omitted {
         /// The edit, for [`Session::undo`](crate::session::Session::undo).
         edit_id: EditId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 
@@ -315,7 +315,7 @@ pub enum SessionEvent {
 
     /// This reader was slow, and events are gone. What is durable of them stands in the log.
     Lagged {
-        /// How many events.
+        /// The number of events.
         missed: u64,
     },
     /// An event of the API that has no type yet.
@@ -327,7 +327,7 @@ pub enum SessionEvent {
     },
 }
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

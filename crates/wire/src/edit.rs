@@ -27,7 +27,7 @@ pub use crate::sse::{SseEvent, SseReader};
 pub use envelope::Envelope;
 pub use hidden::{Answered, ModelStep, Replay};
 
-/// How a client or a server speaks.
+/// A wire that clients of the gateway speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// OpenAI's Chat Completions: `/v1/chat/completions`.
@@ -58,21 +58,21 @@ impl Dialect {
     }
 }
 
-/// One dialect. Everything here is a function of its arguments.
+/// The functions of one dialect. Each depends on its arguments only.
 pub trait Wire: Send + Sync {
     /// Which one.
     fn dialect(&self) -> Dialect;
 
-    /// Reads a request: which fields stand where. Messages are not looked into.
+    /// Parses a request into the ranges of its fields. Messages are not parsed.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON object or a field that is needed has another form.
     fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError>;
 
-    /// The same for a request that begins as one that was read before; `None` if it must be read whole.
+    /// Parses a request that begins like one that was parsed before; `None` if it must be read whole.
     fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope>;
 
-    /// What the items say, in order: the outer list is as long as `items`, an item without any piece is one that the
+    /// Parses items into segments, in order: the outer list is as long as `items`, an item without any segment is one that the
     /// model is not shown. `items` are JSON texts as the client wrote them; `before` is how many items precede them.
     ///
     /// # Errors
@@ -102,10 +102,10 @@ pub trait Wire: Send + Sync {
     /// A reader for a stream in this dialect.
     fn stream_parser(&self) -> Box<dyn StreamParser>;
 
-    /// What makes one stream of several.
+    /// Returns a merger that makes one stream of several.
     fn stream_merger(&self) -> Box<dyn StreamMerger>;
 
-    /// What a whole answer (not a stream) says; `None` if it is no answer.
+    /// Parses a whole answer (not a stream); `None` if it is no answer.
     fn answer(&self, body: &[u8]) -> Option<PartialResponse>;
 
     /// The whole answer that a stream's events make, and what else a client that asked for no stream would have been
@@ -134,7 +134,7 @@ pub trait Wire: Send + Sync {
     /// An error inside a stream that has begun, with everything that ends the stream.
     fn error_event(&self, fault: &GatewayError) -> Bytes;
 
-    /// The same where it is known what the stream has said: a dialect that names its answer names it in the error too.
+    /// Writes an error inside a stream whose content so far is known: a dialect that names its answer names it in the error too.
     fn error_event_after(&self, fault: &GatewayError, _seen: &PartialResponse) -> Bytes {
         self.error_event(fault)
     }
@@ -144,7 +144,7 @@ pub trait Wire: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
-    /// What is wrong, for the client.
+    /// The mistake, in words for the client.
     pub message: String,
     /// The field, if it is one: `messages`, `messages[3].content`.
     pub param: Option<String>,
@@ -156,7 +156,7 @@ impl ParseError {
         Self { message: message.into(), param: None }
     }
 
-    /// One field.
+    /// Creates an error about one field.
     pub fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { message: message.into(), param: Some(param.into()) }
     }
@@ -168,11 +168,11 @@ impl ParseError {
 pub enum Segment {
     /// A system prompt among the items. Always kept.
     System(Vec<Part>),
-    /// What a person typed.
+    /// Text that a person typed.
     Typed(Vec<Part>),
-    /// What stands in a person's place but nobody typed: reminders of the client, our own summaries come back.
+    /// User-role content that no person typed: reminders of the client, our own summaries that come back.
     Note(Vec<Part>),
-    /// What the model said. Tool calls have the client's ids as `call_id` and `provider_id`.
+    /// Content of the model. Tool calls have the client's ids as `call_id` and `provider_id`.
     Assistant(Vec<Part>),
     /// A tool's answer.
     Result {
@@ -180,12 +180,12 @@ pub enum Segment {
         call: String,
         /// Whether it reports an error.
         failed: bool,
-        /// What the tool gave.
+        /// The content of the result.
         content: Vec<Part>,
     },
 }
 
-/// What every request of a conversation carries beside its items.
+/// The content that every request of a conversation carries beside its items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FixedContent {
     /// The system prompt outside of the items; empty for none.
@@ -194,14 +194,14 @@ pub struct FixedContent {
     pub tools: Vec<ToolSpec>,
 }
 
-/// What to change in a request.
+/// The changes to make in a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestEdit {
     /// The model's name, if it is another.
     pub model: Option<String>,
     /// The output limit in tokens, if it is another.
     pub max_output: Option<u64>,
-    /// Whether a stream is asked for, if that is another.
+    /// The new value of `stream`, if it changes.
     pub stream: Option<bool>,
     /// Whether the server is asked to report usage in the stream although the client did not ask.
     pub include_usage: bool,
@@ -221,7 +221,7 @@ pub struct RequestEdit {
     pub rounds: Vec<String>,
 }
 
-/// What a model is asked that is to go on with an answer.
+/// The message that asks a model to go on with an answer.
 pub const GO_ON: &str = "Your answer above was cut off to make room. Go on with it exactly where it ends, in the \
     middle of a sentence if need be. Repeat nothing of it, do not begin anew, and say nothing about the interruption.";
 
@@ -238,7 +238,7 @@ impl RequestEdit {
     }
 }
 
-/// What stands at a place among the items.
+/// One operation that writes the list of items again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenderOp {
     /// These items as the client wrote them.
@@ -250,11 +250,11 @@ pub enum RenderOp {
         /// The item.
         text: String,
     },
-    /// This item with other pieces: one fate for each that [`Wire::segments`] gave. At least one is kept or shown.
+    /// This item with edited segments: one edit for each that [`Wire::segments`] gave. At least one is kept or shown.
     Change {
         /// Which item.
         item: usize,
-        /// What becomes of each piece.
+        /// The edit of each segment.
         fates: Vec<SegmentEdit>,
     },
     /// A user-role message of our own: a summary, a note. Merged with an item in a person's place that follows, else
@@ -262,7 +262,7 @@ pub enum RenderOp {
     Say(String),
 }
 
-/// What becomes of a piece.
+/// The edit of one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentEdit {
     /// It stays as it is.
@@ -282,7 +282,7 @@ pub struct Prefill {
     pub must_be_told: bool,
 }
 
-/// What has been read of an answer so far.
+/// The part of an answer that has been parsed so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialResponse {
     /// The upstream's name of the answer.
@@ -295,11 +295,11 @@ pub struct PartialResponse {
     pub calls: Vec<PartialToolCall>,
     /// Whether the model gave anything that is none of these: a picture, sound, a search, a second choice.
     pub has_other: bool,
-    /// Where the stream is now.
+    /// The position of the stream.
     pub inside: StreamPosition,
     /// Why the model stopped, once that was said.
     pub finish: Option<Finish>,
-    /// What was reported; the newest report.
+    /// The newest report of usage.
     pub usage: Option<Usage>,
     /// An error inside the stream, as JSON text.
     pub error: Option<String>,
@@ -348,7 +348,7 @@ pub struct PartialToolCall {
     pub arguments: String,
 }
 
-/// Where a stream is.
+/// The position of a stream in an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamPosition {
     /// Before the first word, or between blocks.
@@ -362,22 +362,22 @@ pub enum StreamPosition {
     Call,
 }
 
-/// Reads a stream as it passes. What it does not know it ignores.
+/// A parser that reads a stream as it passes. It ignores unknown events.
 pub trait StreamParser: Send {
-    /// One event.
+    /// Parses one event.
     fn read(&mut self, event: &SseEvent<'_>);
 
-    /// What was read so far.
+    /// Returns the part that was parsed so far.
     fn seen(&self) -> &PartialResponse;
 }
 
-/// Makes one answer of several upstream streams: one id, one start, indices without gaps, one finish, no repeated text.
+/// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish, no repeated text.
 ///
 /// Of each stream every event is passed through in order; between two streams [`go_on`](Self::go_on) is called. The
 /// first stream's events come out as they went in, except that the end of the answer is held back until it is known
 /// that the answer really ends there ([`end`](Self::end)).
 pub trait StreamMerger: Send {
-    /// One event of the present stream, as it came with its empty line (`raw`): appends to `out` what the client is
+    /// Passes one event of the present stream, as it came with its empty line (`raw`): appends to `out` what the client is
     /// shown of it.
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>);
 
@@ -386,7 +386,7 @@ pub trait StreamMerger: Send {
     /// repetition is left out.
     fn go_on(&mut self, prefill: &str);
 
-    /// The same where the model was only asked to go on with `said`; `gap` is the whitespace that was about to come. What
+    /// Leaves the present stream where the model was only asked to go on with `said`; `gap` is the whitespace that was about to come. What
     /// it repeats of the end is left out, and what comes first is held back as long as that is not known.
     fn go_on_about(&mut self, said: &str, gap: &str);
 
@@ -413,18 +413,18 @@ pub trait StreamMerger: Send {
     /// all streams, of which `output_tokens_before` were counted in streams that were left.
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>);
 
-    /// What was read of the whole answer.
+    /// Returns the part of the whole answer that was parsed.
     fn seen(&self) -> &PartialResponse;
 }
 
-/// What went wrong, before it has a dialect.
+/// An error of the gateway, before it is written in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayError {
     /// The status of an answer that is only this error.
     pub status: StatusCode,
-    /// What kind it is.
+    /// The kind of error.
     pub kind: GatewayErrorKind,
-    /// What went wrong, for the client: plain, with numbers.
+    /// The message for the client: plain, with numbers.
     pub message: String,
     /// The field it is about.
     pub param: Option<String>,

@@ -18,7 +18,7 @@ pub use self::stream::Decoder;
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "gemini";
 
-/// Where Google serves it.
+/// The base URL of Google's own API.
 pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 
 #[cfg(test)]

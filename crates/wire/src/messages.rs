@@ -19,7 +19,7 @@ pub use stream::Decoder;
 /// The name of this wire in [`Origin::api`].
 pub const API: &str = "anthropic-messages";
 
-/// Where Anthropic's own API begins.
+/// The base URL of Anthropic's own API.
 pub const BASE_URL: &str = "https://api.anthropic.com/v1";
 
 /// The version of the API that is spoken, and the only one that every compatible server knows. A header

@@ -25,7 +25,7 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// The tools the model may ask for; empty for none.
     pub tools: Vec<ToolSpec>,
-    /// Whether it may, must or must not ask for one.
+    /// The choice that the model has between them.
     pub tool_choice: ToolChoice,
     /// The output limit in tokens.
     pub max_output_tokens: Option<u64>,
@@ -38,17 +38,17 @@ pub struct Request {
     pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Whether the model may, must or must not ask for a tool.
+/// The model's choice of tools: whether it may, must or must not call one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes: nothing is said.
+    /// The model may call a tool. Nothing is sent.
     #[default]
     Auto,
-    /// It must not, although tools are listed.
+    /// The model must not call a tool, although tools are listed.
     None,
-    /// It must, for any.
+    /// The model must call a tool, whichever.
     Required,
-    /// It must, for this one.
+    /// The model must call this tool.
     Named(String),
 }
 
@@ -70,7 +70,7 @@ pub enum ModelEvent {
     },
     /// A part is complete: kept even if the call is cancelled after this.
     PartDone(Part),
-    /// What the provider reported so far; replaces what came before.
+    /// The usage reported so far; it replaces earlier reports.
     Usage(Usage),
     /// The call is over. Tool calls in it have the provider's ids; `call_id` repeats them and is made unique
     /// by the loop.

@@ -10,5 +10,5 @@ pub use self::stream::Decoder;
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "ollama";
 
-/// Where Ollama listens if nobody says otherwise.
+/// The base URL of Ollama with its default settings.
 pub const BASE_URL: &str = "http://localhost:11434";

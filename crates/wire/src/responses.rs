@@ -17,7 +17,7 @@ pub use self::stream::Decoder;
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "openai-responses";
 
-/// Where OpenAI's own API begins.
+/// The base URL of OpenAI's own API.
 pub const BASE_URL: &str = "https://api.openai.com/v1";
 
 #[cfg(test)]

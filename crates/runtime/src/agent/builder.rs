@@ -72,13 +72,13 @@ pub struct AgentBuilder {
     patience: Duration,
 }
 
-/// Where the model is.
+/// The model that an agent talks to, and its server.
 enum Model {
     Server { kind: Kind, url: String, name: String },
     Provider(SharedProvider),
 }
 
-/// Why an agent could not be built.
+/// An agent could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

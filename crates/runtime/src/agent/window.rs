@@ -5,7 +5,7 @@ use bytes::Bytes;
 use longhaul_core::message::Origin;
 use longhaul_providers::{Declared, Limits, ModelStream, Provider, ProviderError, Request, SharedProvider};
 
-/// The same provider with a declared window. A session asks its provider for the limits again, so that they must be
+/// A provider whose window is declared. A session asks its provider for the limits again, so that they must be
 /// declared here.
 pub(super) struct DeclaredWindow {
     pub(super) provider: SharedProvider,

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::{PreCompactAnswer, PreCompactRequest};
 
-/// What a program decides about a compaction that is about to begin.
+/// The decision of a program about a compaction that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PreCompactDecision {
@@ -17,7 +17,7 @@ pub enum PreCompactDecision {
     /// The compaction is not made. It is held off until the request does not fit the window any more; then messages are
     /// left out without a summary.
     Cancel {
-        /// Why not, for people.
+        /// The reason, for people.
         reason: String,
     },
     /// The compaction goes on, and its summary follows these instructions in place of what a person said.

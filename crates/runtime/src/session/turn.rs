@@ -46,26 +46,26 @@ pub struct Turn {
     session: Session,
     events: BoxStream<'static, Result<SessionEvent, TurnError>>,
     output: TurnOutput,
-    /// Whether events are gone that the output is made of.
+    /// Set if events are gone that the output is made of.
     has_missed: bool,
     failure: Option<TurnError>,
 }
 
-/// What a turn has come to.
+/// The outcome of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TurnOutput {
     /// The final answer.
     pub text: String,
-    /// What the run used that gave the answer, all its model calls together. Zero where the server reports nothing.
+    /// The usage of all model calls of the run. Zero where the server reports none.
     pub usage: Usage,
     /// The number of model calls in that run.
     pub steps: u32,
-    /// Why the run ended; `None` if the turn came to rest without one.
+    /// The reason why the run ended; `None` if the turn came to rest without one.
     pub end: Option<RunEnd>,
 }
 
-/// Why a turn failed.
+/// A turn failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
@@ -201,7 +201,7 @@ fn final_answer(history: &History) -> String {
     pieces.into_iter().rev().collect()
 }
 
-/// How far the events of a turn have come.
+/// The progress of a turn's events.
 struct TurnProgress {
     announcements: Announcements,
     /// The turn's message.
@@ -211,7 +211,7 @@ struct TurnProgress {
     settled: Option<BoxFuture<'static, Result<Settled, SessionError>>>,
     last: Settled,
     failure: Option<TurnError>,
-    /// Whether the message is in the conversation.
+    /// Set once the message is in the conversation.
     is_taken: bool,
     is_over: bool,
 }
