@@ -89,6 +89,12 @@ sbom:
 demo:
     cargo run --release -- demo
 
+# The moving picture of the README, drawn anew.
+recording:
+    cargo build
+    docs/record.py target/debug/longhaul > target/demo.svg
+    mv target/demo.svg docs/images/demo.svg
+
 # What sessions of so many megabytes cost to open, search and compact (release build; 25 MB takes seconds, 500 MB minutes).
 long-sessions sizes="1 25 100":
     cargo build --release
