@@ -89,6 +89,12 @@ sbom:
 demo:
     cargo run --release -- demo
 
+# Check links and pages of the documentation; with mdbook installed, build the site into target/book.
+docs:
+    .ci/docs.py
+    docs/reference.py --check
+    if command -v mdbook; then mdbook build docs; fi
+
 # The moving picture of the README, drawn anew.
 recording:
     cargo build
