@@ -27,7 +27,7 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RenderOp, Replay};
 const MOST_PLANS: usize = 3;
 
 /// Where the gateway acts: at 80 % of the window on an estimate that includes room for an answer, which is 20 % of the
-/// rest and at least 1,000 tokens (SPEC §7). Other strategies have their own triggers.
+/// rest and at least 1,000 tokens. Other strategies have their own triggers.
 pub(super) fn trigger(strategy: &str, window: u64) -> Option<Trigger> {
     let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
     (strategy == PRUNING_AGENT).then(|| Trigger::Tokens(tokens.max(window / 4)))

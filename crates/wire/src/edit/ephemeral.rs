@@ -28,7 +28,7 @@ const EXCEEDED: &str = "⚠️ Context limit exceeded (";
 /// How it ends.
 const ABORTING: &str = " tokens). Aborting.";
 
-/// Our notices (SPEC §7) by how they begin; each ends with its line. In an answer's text they are a paragraph of their
+/// Our notices by how they begin; each ends with its line. In an answer's text they are a paragraph of their
 /// own, which begins after an empty line (unless it is the first) and ends before one (unless it is the last).
 const NOTICES: [&str; 4] = [COMPACTING, CONTINUING, SPENT, EXCEEDED];
 
