@@ -68,7 +68,7 @@ def events(api):
         sys.exit(f"docs/reference.py: EVENTS and docs/openapi.json differ in {', '.join(missing)}")
     page = [
         "# Events", "",
-        "`GET /api/sessions/{id}/events` sends these as server-sent events ([how to resume](../guide/server.md#routes))."
+        "`GET /api/sessions/{id}/events` sends these as server-sent events ([how to resume](../guide/server.md#resuming-a-stream))."
         " Every event has `name` and `sessionId`. What belongs to a run has `runId`.", "",
         "A *stored* event has `seq`, its position in the log, and can be read again. A *passing* one cannot.", "",
         "| event | kind | when | fields |", "|---|---|---|---|",
