@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the documentation: every link inside the project leads somewhere, and every page is in the table of contents.
+"""Checks the documentation: every link inside the project leads somewhere, and every page is listed once: in
+SUMMARY.md, or in the index of decisions.
 
     .ci/docs.py                        # check; prints what is wrong, and fails if anything is
     .ci/docs.py --sentences FILE...    # how long the sentences of these pages are
@@ -64,11 +65,14 @@ def broken_links(pages):
 
 
 def unlisted_pages():
-    docs = ROOT / "docs"
-    listed = [docs / target for target in LINK.findall((docs / "SUMMARY.md").read_text(encoding="utf-8"))]
-    for page in tracked("docs/*.md"):
-        if page.name != "SUMMARY.md" and listed.count(page) != 1:
-            yield f"docs/SUMMARY.md: {page.relative_to(docs)} is there {listed.count(page)} times"
+    for contents, folder in [(ROOT / "docs/SUMMARY.md", ""), (ROOT / "docs/decisions/README.md", "decisions/")]:
+        listed = [contents.parent / target for target in LINK.findall(contents.read_text(encoding="utf-8"))]
+        for page in tracked(f"docs/{folder}*.md"):
+            is_decision = page.parent.name == "decisions" and page.name != "README.md"
+            if page == contents or is_decision != bool(folder):
+                continue
+            if listed.count(page) != 1:
+                yield f"{contents.relative_to(ROOT)} lists {page.relative_to(ROOT)} {listed.count(page)} times"
 
 
 def sentences(text):

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""A preprocessor of mdBook. Pages of docs/project include files of the repository's root; links that lead out of docs/
-go to the repository on the web ($LONGHAUL_REPOSITORY), or become plain text where that is not set."""
+"""A preprocessor of mdBook, with three tasks.
+
+Pages of docs/project include files of the repository's root. Links that lead out of docs/ go to the repository on the web
+($LONGHAUL_REPOSITORY), or become plain text where that is not set. Decision records become chapters below their index,
+so that SUMMARY.md need not list them.
+"""
 import json
 import os
 import re
@@ -54,11 +58,23 @@ def rewrite(chapter):
     chapter["content"] = "".join(part for n, part in enumerate(parts) if n % 3 != 2)
 
 
+def decisions(parents):
+    for page in sorted((DOCS / "decisions").glob("[0-9]*.md")):
+        content = page.read_text(encoding="utf-8")
+        title = re.sub(r"^# (\d+)\. ", r"\1: ", content.split("\n", 1)[0])
+        path = page.relative_to(DOCS).as_posix()
+        chapter = {"name": title, "content": content, "number": None, "sub_items": [], "parent_names": parents}
+        yield {"Chapter": {**chapter, "path": path, "source_path": path}}
+
+
 def walk(items):
     for item in items:
         if isinstance(item, dict) and "Chapter" in item:
-            rewrite(item["Chapter"])
-            walk(item["Chapter"]["sub_items"])
+            chapter = item["Chapter"]
+            if chapter.get("path") == "decisions/README.md":
+                chapter["sub_items"] = list(decisions([*chapter["parent_names"], chapter["name"]]))
+            rewrite(chapter)
+            walk(chapter["sub_items"])
 
 
 if __name__ == "__main__":
