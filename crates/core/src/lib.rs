@@ -9,6 +9,7 @@
 //!
 //! A program that keeps its conversations itself needs one function: [`fit()`].
 
+pub mod attempt;
 pub mod budget;
 pub mod error;
 pub mod estimate;

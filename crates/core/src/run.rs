@@ -42,7 +42,7 @@ pub use hook::{PreCompact, PreCompactAnswer};
 pub use input::{Failure, Input};
 pub use matching::{Matching, MatchingRule};
 pub use pausing::MAX_PAUSES;
-pub use settings::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule};
+pub use settings::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Settings, ToolRule};
 pub use waiting::{ServerWait, WaitReason};
 
 use ahead::Candidate;

@@ -20,6 +20,7 @@ use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
 use longhaul_wire::edit::{Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
 
+mod attempts;
 mod background_summary;
 mod cache;
 mod client_tools;
@@ -337,7 +338,7 @@ impl Exchange {
         let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
         let route = with_totals(find().await);
         if route.crosses() {
-            return route.cross().await;
+            return route.go().await;
         }
         let is_sure = target.speaks(self.wire.dialect()) == Speaks::Yes;
         let opened = route.go().await;
@@ -355,7 +356,7 @@ impl Exchange {
         }
         target.does_not_speak(self.wire.dialect(), true);
         totals.try_elsewhere();
-        let crossed = with_totals(find().await).cross().await;
+        let crossed = with_totals(find().await).go().await;
         if crossed.is_err() {
             target.does_not_speak(self.wire.dialect(), false);
             return opened;

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::estimate::Counter;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::Policy;
@@ -62,6 +63,8 @@ pub struct Config {
     pub keep_alive: Duration,
     /// Tries of a request at one upstream before its first byte, at least one.
     pub attempts: u32,
+    /// How often an answer that breaks off is asked for again, and how long its upstream is waited for then.
+    pub retry: RetryPolicy,
 }
 
 impl Config {
@@ -80,6 +83,7 @@ impl Config {
             max_conversation_bytes: 256 << 20,
             keep_alive: Duration::from_secs(10),
             attempts: 3,
+            retry: RetryPolicy::default(),
         }
     }
 }

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::estimate::Counter;
 use longhaul_core::history::History;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::orders::tool as pin;
 use longhaul_core::plan::{Policy, Prices};
 use longhaul_core::run::{
-    Approval, BeforeRecall, Counting, Fixed, Matching, Model, Recovery, Retry, Settings, ToolRule,
+    Approval, BeforeRecall, Counting, Fixed, Matching, Model, Recovery, Settings, ToolRule,
 };
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
@@ -101,7 +102,7 @@ pub struct Rules {
     /// What happens to a run that a crash interrupted.
     pub recovery: Recovery,
     /// The limits within which failed model calls are made again.
-    pub retry: Retry,
+    pub retry: RetryPolicy,
     /// Messages that may wait per session.
     pub queue_limit: usize,
     /// How the context is kept in bounds.
@@ -133,7 +134,7 @@ impl Rules {
             timeout: None,
             parallel_tools: None,
             recovery: Recovery::Rest,
-            retry: Retry { patience_ms: Some(30 * 60_000), max_delay_ms: 60_000, stream_attempts: 5 },
+            retry: RetryPolicy::default(),
             queue_limit: 100,
             policy,
             summariser: None,

@@ -65,6 +65,7 @@ pub(crate) async fn gateway(
             GatewayRecall::Off => Recall::Off,
             GatewayRecall::Inject => Recall::Inject,
         },
+        retry: agent.rules.retry,
         ..longhaul_gateway::Config::new(upstreams)
     };
     let windows = Arc::new(Shared(Calibrations::clone(&agent.calibrations)));

@@ -7,7 +7,8 @@ use globset::Glob;
 use longhaul::agent::Rules;
 use longhaul::config::{ApprovalRule, Config, Decision, ParallelTools, Recovery as Configured};
 use longhaul::tools::ToolSet;
-use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery, Retry};
+use longhaul_core::attempt::RetryPolicy;
+use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery};
 
 use super::Asking;
 use super::policy::policy;
@@ -35,7 +36,7 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
         Configured::Rest => Recovery::Rest,
         Configured::Continue => Recovery::Continue,
     };
-    rules.retry = Retry {
+    rules.retry = RetryPolicy {
         patience_ms: config.retry.patience.map(millis),
         max_delay_ms: millis(config.retry.max_delay),
         stream_attempts: config.retry.stream_attempts,

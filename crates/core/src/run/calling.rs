@@ -2,6 +2,7 @@
 
 use super::ahead::Stage;
 use super::{Effect, Failure, Next, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use crate::attempt::MAX_LENGTH_RETRIES;
 use crate::error::ErrorCode;
 use crate::event::{Cut, ErrorInfo, EventBody, StepKind, StepStart};
 use crate::ids::{CallId, StepId};
@@ -11,9 +12,6 @@ use crate::usage::Usage;
 
 /// Providers let a model ask for some dozens; an answer with more is broken.
 const MAX_CALLS: usize = 256;
-
-/// How often a request that the server refuses as too long is made smaller in one step.
-const MAX_OVERFLOW_RETRIES: u32 = 5;
 
 impl Run {
     pub(super) fn start_step(&mut self, out: &mut Vec<Effect>) {
@@ -257,11 +255,11 @@ impl Run {
         self.step.refusal = Some(error.message.clone());
         self.phase = Phase::Storing;
         self.step.overflows += 1;
-        let is_spent = self.step.overflows > MAX_OVERFLOW_RETRIES;
+        let is_spent = self.step.overflows > MAX_LENGTH_RETRIES;
         if is_spent || !self.settings.policy.enabled {
             let message = match self.settings.policy.enabled {
                 true => format!(
-                    "{}; it was made smaller {MAX_OVERFLOW_RETRIES} times, to {} tokens by our count, and was refused \
+                    "{}; it was made smaller {MAX_LENGTH_RETRIES} times, to {} tokens by our count, and was refused \
                      each time",
                     error.message,
                     self.meter().total

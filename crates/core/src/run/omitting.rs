@@ -8,17 +8,12 @@ use std::collections::BTreeSet;
 
 use super::calling::{says_something, step_failed};
 use super::{Effect, Failure, Phase, Run, Then};
+use crate::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 use crate::event::{ErrorInfo, EventBody, OmittedPart, RunEnd};
 use crate::history::{Entry, EntryKind, ItemKind};
 use crate::ids::{EditId, Seq, StepId};
 use crate::message::{Media, Message, Part, Role};
 use crate::refusal::{Refusal, RefusedKind, RefusedPart};
-
-/// How often one step is made again without parts that its server refuses.
-const MAX_OMISSIONS: u32 = 3;
-
-/// Characters of the server's words that a note repeats.
-const MAX_SAID_CHARS: usize = 200;
 
 /// The beginning of the names of tools of MCP servers: the only schemas that others have written.
 const FOREIGN_TOOLS: &str = "mcp__";
@@ -106,7 +101,6 @@ impl Run {
     }
 
     fn omitted_parts(&self, suspects: &Suspects, failure: &Failure) -> Vec<OmittedPart> {
-        let said = one_line(&failure.message);
         let mut noted = BTreeSet::new();
         let mut parts = Vec::new();
         for (seq, part) in &suspects.places {
@@ -116,7 +110,7 @@ impl Run {
             let is_told = media_of(entry, *part).is_none() && !noted.insert(*seq);
             let note = match is_told {
                 true => String::new(),
-                false => format!("[Left out: {what}. The model's server refused it: {said}]"),
+                false => note_of_omission(&what, &failure.message),
             };
             parts.push(OmittedPart::Part { seq: *seq, part: *part, note });
         }
@@ -192,13 +186,8 @@ impl Run {
 
     /// Pictures or files: all that are too many, or else the newest one, and then all.
     fn suspected_media(&self, images: bool, refusal: &Refusal, attempt: u32) -> Vec<Place> {
-        let mut found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
-        match (refusal.takes_none, refusal.most) {
-            (false, Some(most)) => found.truncate(found.len().saturating_sub(most as usize)),
-            (false, None) if attempt == 0 => found = found.pop().into_iter().collect(),
-            _ => {}
-        }
-        found
+        let found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
+        choose_refused_media(refusal, attempt, found, |_| images)
     }
 
     /// Reasoning of other models, or else all of it.
@@ -342,11 +331,4 @@ fn described(entry: &Entry, part: usize) -> String {
         EntryKind::Assistant(_) => "reasoning".to_owned(),
         EntryKind::Typed | EntryKind::Note => "this message".to_owned(),
     }
-}
-
-/// What others have said, without what could pass for the end of a line or of a note.
-fn one_line(said: &str) -> String {
-    let plain = said.chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c });
-    let short: String = plain.take(MAX_SAID_CHARS).collect();
-    short.split_whitespace().collect::<Vec<_>>().join(" ")
 }

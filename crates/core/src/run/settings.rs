@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::attempt::RetryPolicy;
 use crate::history::History;
 use crate::message::Origin;
 use crate::plan::{FixedTokens, Policy};
@@ -20,7 +21,7 @@ pub struct Settings {
     /// What happens to a run that a crash interrupted.
     pub recovery: Recovery,
     /// The limits within which failed model calls are made again.
-    pub retry: Retry,
+    pub retry: RetryPolicy,
     /// How the context is kept in bounds.
     pub policy: Policy,
     /// How long the PreCompact hook is waited for, in milliseconds; `None` if there is none.
@@ -54,31 +55,6 @@ pub enum Recovery {
     Rest,
     /// It goes on by itself, up to three times without a completed step.
     Continue,
-}
-
-/// The limits within which failed model calls are made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// How long an outage of the server is waited out, in milliseconds; `None` waits for as long as it takes, 0 does
-    /// not wait.
-    pub patience_ms: Option<u64>,
-    /// The longest wait between two attempts, in milliseconds, unless the server asks for more.
-    pub max_delay_ms: u64,
-    /// How often one step is tried again after its answer broke off.
-    pub stream_attempts: u32,
-}
-
-/// The wait that grows up to here where a server asks for less, in milliseconds: `Retry-After: 0` and dates in the past
-/// would make a loop of thousands of requests a second.
-const MIN_ASKED_MS: u64 = 5_000;
-
-impl Retry {
-    /// Returns the wait before an attempt, in milliseconds: what the server asked for, or 1 s, 2 s, 4 s … up to the
-    /// longest wait. Attempts are counted from 1. A server that asks for no wait at all is not believed.
-    pub fn delay_ms(&self, attempt: u32, asked_ms: Option<u64>) -> u64 {
-        let backoff = 1_000_u64.saturating_mul(1 << attempt.saturating_sub(1).min(20)).min(self.max_delay_ms);
-        asked_ms.map_or(backoff, |asked_ms| asked_ms.max(backoff.min(MIN_ASKED_MS)))
-    }
 }
 
 /// The model.

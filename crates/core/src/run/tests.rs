@@ -1,4 +1,5 @@
 use super::*;
+use crate::attempt::RetryPolicy;
 use crate::error::ErrorCode;
 use crate::event::{Cut, Event, FORMAT};
 use crate::history::{closing_result, request_messages};
@@ -165,7 +166,7 @@ fn settings() -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { patience_ms: Some(1_800_000), max_delay_ms: 60_000, stream_attempts: 3 },
+        retry: RetryPolicy { patience_ms: Some(1_800_000), max_delay_ms: 60_000, stream_attempts: 3 },
         counting: Counting::Never,
         policy: Policy::new(strategy::by_name("reactive-overflow").unwrap()),
         pre_compact_ms: None,

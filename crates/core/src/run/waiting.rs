@@ -1,15 +1,16 @@
 //! Model calls that fail and are made again: outages of the server, and answers that break off.
 //!
-//! An outage (no connection, 429, 5xx) leaves the step open. It is waited out until [`Retry::patience_ms`] ends. An
+//! An outage (no connection, 429, 5xx) leaves the step open. It is waited out until [`RetryPolicy::patience_ms`] ends. An
 //! answer that breaks off ends its step: the next attempt goes on with the text that came, if the model can, or asks
-//! again. At most [`Retry::stream_attempts`] answers of one step may break off.
+//! again. At most [`RetryPolicy::stream_attempts`] answers of one step may break off.
 //!
-//! [`Retry::patience_ms`]: super::Retry::patience_ms
-//! [`Retry::stream_attempts`]: super::Retry::stream_attempts
+//! [`RetryPolicy::patience_ms`]: crate::attempt::RetryPolicy::patience_ms
+//! [`RetryPolicy::stream_attempts`]: crate::attempt::RetryPolicy::stream_attempts
 
 use super::calling::{says_something, step_failed};
 use super::pausing::ends_in_text;
 use super::{Effect, Failure, Notice, Phase, Run, Then, Timer};
+use crate::attempt::{AfterBreak, BrokenAnswer};
 use crate::error::ErrorCode;
 use crate::event::{Cut, EventBody, NoteReason};
 use crate::ids::{Millis, StepId};
@@ -129,7 +130,16 @@ impl Run {
     ) {
         self.end_outage(out);
         let retry = self.settings.retry;
-        if self.step.broken_answers >= retry.stream_attempts {
+        let partial = self.without_repetition(partial);
+        let broken = BrokenAnswer {
+            broke_before: self.step.broken_answers,
+            ends_in_text: ends_in_text(&partial) && says_something(&partial),
+            can_continue: self.can_go_on(),
+            // Of a step that is made again the log keeps what came, for people only.
+            can_take_back: true,
+        };
+        let after = broken.next(retry.stream_attempts);
+        if after == AfterBreak::GiveUp {
             let times = self.step.broken_answers + 1;
             let message = match times {
                 1 => failure.message,
@@ -146,10 +156,9 @@ impl Run {
             attempt,
             after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
         };
-        let partial = self.without_repetition(partial);
-        let mut events = match self.can_go_on() && ends_in_text(&partial) && says_something(&partial) {
-            true => vec![self.assistant(step, partial, Finish::Other, Some(Cut::Paused))],
-            false => self.lost(step, partial),
+        let mut events = match after {
+            AfterBreak::Continue => vec![self.assistant(step, partial, Finish::Other, Some(Cut::Paused))],
+            AfterBreak::AskAgain | AfterBreak::GiveUp => self.lost(step, partial),
         };
         events.push(step_failed(step, &failure));
         self.phase = Phase::Storing;

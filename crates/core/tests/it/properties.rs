@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::budget::{Budget, Trigger};
 use longhaul_core::estimate::Groups;
 use longhaul_core::event::{
@@ -18,7 +19,7 @@ use longhaul_core::plan::{
     MARK, Occasion, Plan, Policy, Prices, PruneOptions, SummaryDraft, SummaryForm, SummaryRequest, Writer,
     plan,
 };
-use longhaul_core::run::{Counting, Fixed, Model, Recovery, Retry, Run, Settings};
+use longhaul_core::run::{Counting, Fixed, Model, Recovery, Run, Settings};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
 use proptest::prelude::*;
@@ -526,7 +527,7 @@ fn settings(log: &Log) -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { patience_ms: Some(600_000), max_delay_ms: 60_000, stream_attempts: 3 },
+        retry: RetryPolicy { patience_ms: Some(600_000), max_delay_ms: 60_000, stream_attempts: 3 },
         counting: Counting::Never,
         policy: Policy::new(strategy::by_name("reactive-overflow").expect("the default")),
         pre_compact_ms: None,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd, ViewEdit};
 use longhaul_core::history::{History, request_messages};
@@ -13,8 +14,8 @@ use longhaul_core::message::{
 use longhaul_core::plan::{Policy, SummaryRequest};
 use longhaul_core::queue::Queued;
 use longhaul_core::run::{
-    Approval, Counting, Effect, Failure, Fixed, Input, Model, PreCompactAnswer, Recovery, Retry, Run,
-    Settings, Timer, ToolRule,
+    Approval, Counting, Effect, Failure, Fixed, Input, Model, PreCompactAnswer, Recovery, Run, Settings,
+    Timer, ToolRule,
 };
 use longhaul_core::truncate::{self, Keep, Limit};
 use longhaul_core::usage::Usage;
@@ -138,7 +139,7 @@ pub(crate) fn settings(window: u64, fixed: u64, policy: Policy) -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
+        retry: RetryPolicy { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
         policy,
         pre_compact_ms: None,
         counting: Counting::Never,

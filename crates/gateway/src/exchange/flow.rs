@@ -27,6 +27,7 @@ mod late;
 mod notices;
 mod pause;
 mod reading;
+mod reconnect;
 mod restart;
 mod rounds;
 
@@ -71,6 +72,10 @@ pub(super) struct Flow {
     note: Option<String>,
     pause: Option<Pause>,
     restarts: u32,
+    /// How often a stream of the answer broke off.
+    broken_streams: u32,
+    /// How the newest of them did.
+    broke_by: Option<GatewayError>,
     /// Whether no more room can be made.
     is_spent: bool,
     /// Output of streams that are over, in tokens.
@@ -136,7 +141,8 @@ impl Flow {
         // What was done is said in the end of the answer.
         let recalls = route.recalls(&prepared.report);
         let has_totals = prepared.report.has_acted() || route.totals.has_calls();
-        let reader = match pause.is_some() || notes || has_totals || recalls || collects {
+        let may_join = pause.is_some() || route.may_reconnect();
+        let reader = match may_join || notes || has_totals || recalls || collects {
             true => {
                 let mut splice = wire.stream_merger();
                 if recalls {
@@ -161,6 +167,8 @@ impl Flow {
             note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
             restarts: 0,
+            broken_streams: 0,
+            broke_by: None,
             is_spent: false,
             left_tokens: 0,
             counted_tokens: 0,
@@ -224,7 +232,7 @@ impl Flow {
                         Ok(Ok(None)) => self.finish().await,
                         // What goes wrong behind it takes nothing from an answer that is whole.
                         Ok(Err(_)) if self.open_until.is_some() => self.finish().await,
-                        Ok(Err(fault)) => self.break_off(fault),
+                        Ok(Err(fault)) => self.broke(fault),
                         Err(_) if self.open_until.is_some_and(|until| until <= Instant::now()) => {
                             self.finish().await;
                         }
@@ -297,6 +305,11 @@ impl Flow {
         'events: while let Some(raw) = self.events.next_event() {
             says |= says_more(&raw, self.reader.seen());
             for raw in self.characters.take(raw) {
+                if let Some(fault) = self.passing_error(&raw) {
+                    self.go_out(out.into());
+                    self.broke(fault);
+                    return says;
+                }
                 if self.must_stop(&raw) {
                     self.stop(&raw, &mut out);
                     break 'events;
@@ -418,7 +431,7 @@ impl Flow {
                 let error = error.clone();
                 return self.fail(&error);
             }
-            None if seen.finish.is_none() && !seen.over => return self.break_off(ended_early()),
+            None if seen.finish.is_none() && !seen.over => return self.broke(ended_early()),
             _ => {}
         }
         if self.goes_round().await {
@@ -429,7 +442,7 @@ impl Flow {
         }
         let seen = self.reader.seen();
         // What several streams reported is no count of this request.
-        let is_only = self.restarts == 0 && self.prepared.rounds.answered == 0;
+        let is_only = self.is_first_stream();
         if let Some(route) = self.route.as_ref().filter(|_| seen.finish.is_some()) {
             if let Some(usage) = self.usage().filter(|_| is_only) {
                 route.remember_usage_beside(self.division.shown_of(usage), &self.prepared).await;

@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use longhaul_core::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 use longhaul_core::message::{Media, Message, Part};
-use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
+use longhaul_core::refusal::{Refusal, RefusedPart};
 use longhaul_providers::{ProviderError, Request};
 use longhaul_wire::refused_part;
 
@@ -19,14 +20,8 @@ use crate::headers;
 use longhaul_wire::edit::blocks::{blocks, words};
 use longhaul_wire::edit::patch::Patch;
 
-/// How often one request is made again without parts that its upstream refuses.
-const MAX_OMISSIONS: u32 = 3;
-
 /// How many refused parts are remembered.
 const MAX_REMEMBERED: usize = 4_096;
-
-/// Characters of the upstream's words that a note repeats.
-const MAX_SAID_CHARS: usize = 200;
 
 /// Names a part at one upstream.
 type Key = [u8; 32];
@@ -88,7 +83,7 @@ impl UpstreamAttempt {
     /// another try.
     pub(super) fn omit(&mut self, came: &UpstreamResponse, body: &Bytes) -> bool {
         let (status, said) = match came {
-            UpstreamResponse::Stream { beginning, .. } => (None, beginning.error.as_deref()),
+            UpstreamResponse::Stream(opening) => (None, opening.beginning.error.as_deref()),
             UpstreamResponse::Whole(WholeResponse { status, bytes, seen: None, .. })
                 if !status.is_success() =>
             {
@@ -161,10 +156,7 @@ impl UpstreamAttempt {
         }
         for suspect in &blamed {
             let what = if suspect.is_image { "a picture" } else { "a file" };
-            known.insert(
-                suspect.key,
-                format!("[Left out: {what}. The model's server refused it: {}]", one_line(said)),
-            );
+            known.insert(suspect.key, note_of_omission(what, &message_of(said)));
         }
         if !refusal.is_specific() {
             self.omissions.guess = blamed.iter().map(|suspect| suspect.key).collect();
@@ -173,7 +165,7 @@ impl UpstreamAttempt {
             upstream = self.target.server.upstream.name,
             parts = blamed.len(),
             "the upstream refuses a picture or a file, which is left out: {}",
-            one_line(said)
+            one_line(&message_of(said))
         );
         true
     }
@@ -188,27 +180,14 @@ impl UpstreamAttempt {
     }
 }
 
-/// The suspects to leave out: the one that is named; those that are too many; else the newest, and then all.
-fn chosen<'s>(refusal: &Refusal, suspects: &[&'s Suspect], tries: u32) -> Vec<&'s Suspect> {
+/// The suspects to leave out: the one that is named, else those that the refusal speaks of.
+fn chosen<'s>(refusal: &Refusal, suspects: &[&'s Suspect], attempt: u32) -> Vec<&'s Suspect> {
     if let Some(RefusedPart::Media(number)) = refusal.part
         && let Some(named) = suspects.get(number)
     {
         return vec![named];
     }
-    let wanted = match refusal.kind {
-        Some(RefusedKind::Image) => Some(true),
-        Some(RefusedKind::File) => Some(false),
-        None => None,
-        Some(_) => return Vec::new(),
-    };
-    let all = suspects.iter().filter(|suspect| wanted.is_none_or(|image| suspect.is_image == image));
-    let mut all: Vec<&Suspect> = all.copied().collect();
-    match (refusal.takes_none, refusal.most) {
-        (false, Some(most)) => all.truncate(all.len().saturating_sub(most as usize)),
-        (false, None) if tries == 0 => all = all.pop().into_iter().collect(),
-        _ => {}
-    }
-    all
+    choose_refused_media(refusal, attempt, suspects.to_vec(), |suspect| suspect.is_image)
 }
 
 /// A picture or a file as it was sent.
@@ -241,15 +220,12 @@ fn each_media(messages: &mut [Message], act: &mut dyn FnMut(&mut Part, &str, boo
     messages.iter_mut().flat_map(|message| &mut message.parts).for_each(|part| visit(part, act));
 }
 
-/// What an upstream said, without what could pass for the end of a line or of a note.
-fn one_line(said: &str) -> String {
-    let message = serde_json::from_str::<serde_json::Value>(said).ok();
-    let message = message.as_ref().and_then(|value| {
+/// The message of an upstream's error, or its words as they are.
+fn message_of(said: &str) -> String {
+    let error = serde_json::from_str::<serde_json::Value>(said).ok();
+    let message = error.as_ref().and_then(|value| {
         let error = value.get("error").unwrap_or(value);
         error.get("message").unwrap_or(error).as_str()
     });
-    let plain = message.unwrap_or(said).chars();
-    let plain = plain.map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c });
-    let short: String = plain.take(MAX_SAID_CHARS).collect();
-    short.split_whitespace().collect::<Vec<_>>().join(" ")
+    message.unwrap_or(said).to_owned()
 }

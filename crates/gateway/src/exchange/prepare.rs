@@ -59,6 +59,13 @@ pub(super) struct OutboundRequest {
     pub(super) is_doubted: bool,
 }
 
+impl OutboundRequest {
+    /// The same with so many tokens of its answer behind it.
+    pub(super) fn with_more_input(self, tokens: u64) -> Self {
+        Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
+    }
+}
+
 /// A conversation in neutral form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NeutralConversation {

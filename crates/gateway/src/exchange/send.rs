@@ -11,15 +11,15 @@ use longhaul_core::usage::Usage;
 use longhaul_providers::Ability;
 use longhaul_providers::http::retry_after;
 use longhaul_wire::overflow;
-use longhaul_wire::overflow::Suspicion;
 use tokio::time::{Instant, timeout};
 
+use super::attempts::{FailedAttempt, Received};
 use super::flow::{Beginning, Body, Flow};
 use super::log::ReportedUsage;
 use super::prepare::OutboundRequest;
 use super::recall::{AfterWhole, Division};
 use super::retries::{AttemptFailure, RetryState};
-use super::upstream_response::{RefusedResponse, RelayDecision, UpstreamResponse, WholeResponse};
+use super::upstream_response::{RelayDecision, StreamOpening, UpstreamResponse, WholeResponse};
 use super::{Action, Disposition, UpstreamAttempt};
 use crate::gateway::Midstream;
 use crate::headers;
@@ -39,71 +39,41 @@ const HOLD: Duration = Duration::from_secs(1);
 const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
 
 impl UpstreamAttempt {
-    /// Sends the request, in a form that fits.
+    /// Sends the request as the client's wire has it, and reads what comes of it.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no answer, not even an error of the upstream's.
-    pub(super) async fn go(mut self) -> Result<Disposition, GatewayError> {
-        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
-        let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
-        loop {
-            let collects = self.must_collect(&prepared);
-            let body = self.without_refused(self.body(&prepared, None, collects).await?);
-            let response =
-                self.send(body.clone()).await.inspect_err(|fault| self.unanswered(fault, &prepared))?;
-            let came = self.receive(response, &prepared, may_shorten).await?;
-            if let Some(refused) = self.refused(&came, &prepared).filter(|_| may_shorten) {
-                let RefusedResponse { overflow, is_said, is_usable, suspicion } = refused;
-                let asked = self.exchange.envelope.max_output;
-                if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
-                    self.bill(&came, &prepared);
-                    continue;
-                }
-                may_shorten = false;
-                match self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
-                    Ok(Some(shorter)) => {
-                        self.bill(&came, &prepared);
-                        prepared = shorter;
-                        suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut prepared));
-                        is_again = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
-                        continue;
-                    }
-                    Ok(None) if came.is_for_client() => {
-                        suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
-                    }
-                    Ok(None) => return Err(self.too_long(&prepared, self.said_in(&came).as_deref())),
-                    Err(_) if is_usable => {
-                        suspicion.into_iter().for_each(|it| self.tell_doubt(it, &mut prepared));
-                    }
-                    Err(fault) => {
-                        let said = self.said_in(&came).filter(|_| came.seen().is_none());
-                        return Err(self.refused_too(fault, &prepared, said.as_deref()));
-                    }
-                }
+    /// [`FailedAttempt`] if nothing comes, not even an error of the upstream's.
+    pub(super) async fn attempt_native(
+        &mut self,
+        prepared: &OutboundRequest,
+        may_shorten: bool,
+    ) -> Result<Received, FailedAttempt> {
+        let body = self.body(prepared, None, self.must_collect(prepared)).await?;
+        let body = self.without_refused(body);
+        let response =
+            self.send(body.clone()).await.inspect_err(|request| self.unanswered(request, prepared))?;
+        Ok(Received::Native(self.receive(response, prepared, may_shorten).await?, body))
+    }
+
+    /// Passes a stream on.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it is collected and breaks off.
+    pub(super) async fn relay_stream(
+        self,
+        opening: StreamOpening,
+        prepared: OutboundRequest,
+    ) -> Result<Disposition, GatewayError> {
+        let StreamOpening { status, headers, body, beginning } = opening;
+        let error = beginning.error.as_deref().map(|error| self.said_error(error));
+        let collects = self.must_collect(&prepared);
+        let opened = self.streaming(status, headers, *body, prepared, collects).await?;
+        Ok(match (opened, error) {
+            (Disposition::Stream(status, headers, stream), Some(fault)) => {
+                Disposition::Failed(fault, status, headers, stream)
             }
-            if self.omit(&came, &body) {
-                continue;
-            }
-            if let Some(seen) = came.seen().filter(|_| is_again) {
-                self.learn_to_count(seen, &prepared);
-            }
-            match came {
-                UpstreamResponse::Stream { status, headers, body, beginning } => {
-                    let error = beginning.error.as_deref().map(|error| self.said_error(error));
-                    let opened = self.streaming(status, headers, *body, prepared, collects).await?;
-                    return Ok(match (opened, error) {
-                        (Disposition::Stream(status, headers, stream), Some(fault)) => {
-                            Disposition::Failed(fault, status, headers, stream)
-                        }
-                        (opened, _) => opened,
-                    });
-                }
-                UpstreamResponse::Whole(whole) => match self.hand_over(whole, &prepared).await? {
-                    RelayDecision::Again(next) => prepared = *next,
-                    RelayDecision::On(opened) => return Ok(opened),
-                },
-            }
-        }
+            (opened, _) => opened,
+        })
     }
 
     /// What came, read as far as it must be to know whether it is an answer.
@@ -112,7 +82,7 @@ impl UpstreamAttempt {
         response: reqwest::Response,
         prepared: &OutboundRequest,
         may_shorten: bool,
-    ) -> Result<UpstreamResponse, GatewayError> {
+    ) -> Result<UpstreamResponse, FailedAttempt> {
         let (status, upstream_headers) = (response.status(), response.headers().clone());
         self.target.server.check_place(status, &upstream_headers)?;
         if status.is_success() {
@@ -135,7 +105,8 @@ impl UpstreamAttempt {
         }
         if is_unnamed || status.is_success() && kind == Kind::SseReader {
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
-            let hold = match may_be_too_long || self.exchange.targets.len() > 1 {
+            let may_repeat = self.exchange.inner.config.retry.stream_attempts > 0;
+            let hold = match may_be_too_long || may_repeat || self.exchange.targets.len() > 1 {
                 // Who waits for the whole misses nothing.
                 true if !self.exchange.envelope.stream => HOLD_WHOLE,
                 true => HOLD,
@@ -145,12 +116,12 @@ impl UpstreamAttempt {
             return match broke {
                 Some(fault) => {
                     self.totals.unanswered(prepared.input);
-                    Err(fault)
+                    Err(FailedAttempt { fault, broke_off: true })
                 }
-                None => Ok(UpstreamResponse::Stream { status, headers, body, beginning }),
+                None => Ok(UpstreamResponse::Stream(StreamOpening { status, headers, body, beginning })),
             };
         }
-        let bytes = whole(*body).await.inspect_err(lost)?;
+        let bytes = whole(*body).await.inspect_err(lost).map_err(FailedAttempt::of_body)?;
         let seen = self.read(status, &bytes).await;
         // Some servers repeat a key that they refuse.
         let bytes = if seen.is_none() { self.target.server.hide_secrets(bytes) } else { bytes };
@@ -158,7 +129,7 @@ impl UpstreamAttempt {
     }
 
     /// Hands a whole answer to the client, or answers its calls here.
-    async fn hand_over(
+    pub(super) async fn hand_over(
         &self,
         whole: WholeResponse,
         prepared: &OutboundRequest,
@@ -193,8 +164,10 @@ impl UpstreamAttempt {
     }
 
     /// A request that was sent and not answered in time may have been read all the same.
-    fn unanswered(&self, fault: &GatewayError, prepared: &OutboundRequest) {
-        if fault.kind == GatewayErrorKind::Timeout {
+    fn unanswered(&self, request: &UnansweredRequest, prepared: &OutboundRequest) {
+        if let UnansweredRequest::Other(fault) = request
+            && fault.kind == GatewayErrorKind::Timeout
+        {
             self.totals.unanswered(prepared.input);
         }
     }
@@ -285,13 +258,24 @@ impl UpstreamAttempt {
     /// Returns whether an answer can be stopped and gone on with here.
     pub(super) fn may_continue(&self) -> bool {
         let config = &self.exchange.inner.config;
-        let one = self.exchange.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
         let can = match config.midstream {
             Midstream::Off => false,
             Midstream::Exact => self.goes_on_exactly(),
             Midstream::BestEffort => self.goes_on_exactly() || self.is_prose(),
         };
-        can && one && self.conversation.is_some() && self.limits.window.is_some()
+        can && self.has_one_choice() && self.conversation.is_some() && self.limits.window.is_some()
+    }
+
+    /// Returns whether an answer that its upstream breaks off can go on in another stream.
+    pub(super) fn may_reconnect(&self) -> bool {
+        let config = &self.exchange.inner.config;
+        let is_wanted = config.midstream != Midstream::Off && config.retry.stream_attempts > 0;
+        is_wanted && self.has_one_choice() && self.goes_on_exactly()
+    }
+
+    /// Returns whether the client wants one answer, and not several to choose from.
+    fn has_one_choice(&self) -> bool {
+        self.exchange.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"))
     }
 
     /// Returns whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
@@ -319,7 +303,7 @@ impl UpstreamAttempt {
     /// moment only, is tried again; what it may have read and did not answer is not.
     ///
     /// Where the upstream has no API at its base URL, the request goes below the base URL's version once.
-    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, GatewayError> {
+    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
         let base = self.target.server.base();
         let response = self.send_below(base.current(), body.clone()).await?;
         let Some(versioned) = base.alternative() else { return Ok(response) };
@@ -336,17 +320,16 @@ impl UpstreamAttempt {
         }
     }
 
-    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, GatewayError> {
+    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
         let mut tries = RetryState::new(self.exchange.inner.config.attempts);
         loop {
             let begun = Instant::now();
-            let (failed, result) = match self.send_once(base, body.clone()).await {
-                Ok(response) => (AttemptFailure::of_status(response.status()), Ok(response)),
-                Err(UnsentRequest::Unreached(fault)) => (AttemptFailure::Unreached, Err(fault)),
-                Err(UnsentRequest::BrokenOff(fault)) => {
-                    (AttemptFailure::BrokenOff(begun.elapsed()), Err(fault))
-                }
-                Err(UnsentRequest::Other(fault)) => (AttemptFailure::Finally, Err(fault)),
+            let result = self.send_once(base, body.clone()).await;
+            let failed = match &result {
+                Ok(response) => AttemptFailure::of_status(response.status()),
+                Err(UnansweredRequest::Unreached(_)) => AttemptFailure::Unreached,
+                Err(UnansweredRequest::BrokenOff(_)) => AttemptFailure::BrokenOff(begun.elapsed()),
+                Err(UnansweredRequest::Other(_)) => AttemptFailure::Finally,
             };
             if !tries.again(failed).await {
                 return result;
@@ -354,11 +337,11 @@ impl UpstreamAttempt {
         }
     }
 
-    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnsentRequest> {
+    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
         let (exchange, server) = (&self.exchange, &self.target.server);
         let own = exchange.inner.config.credentials == crate::gateway::Credentials::Own;
         let request = server.post(base, exchange.wire.dialect().path(), &exchange.headers, own, body);
-        let request = request.map_err(UnsentRequest::Other)?;
+        let request = request.map_err(UnansweredRequest::Other)?;
         let limit = server.timeouts().first_byte_limit();
         let name = &server.upstream.name;
         match timeout(limit, request.send()).await {
@@ -372,14 +355,14 @@ impl UpstreamAttempt {
                     GatewayError::new(GatewayErrorKind::Unreachable, message)
                 };
                 Err(match error.is_connect() {
-                    true => UnsentRequest::Unreached(fault("cannot be reached")),
-                    false => UnsentRequest::BrokenOff(fault("broke off before it answered")),
+                    true => UnansweredRequest::Unreached(fault("cannot be reached")),
+                    false => UnansweredRequest::BrokenOff(fault("broke off before it answered")),
                 })
             }
             Err(_) => {
                 let message =
                     format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
-                Err(UnsentRequest::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
+                Err(UnansweredRequest::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
             }
         }
     }
@@ -475,13 +458,36 @@ impl UpstreamAttempt {
 }
 
 /// Why a request has no answer.
-enum UnsentRequest {
+pub(super) enum UnansweredRequest {
     /// Nobody has read it.
     Unreached(GatewayError),
     /// Somebody may have read it.
     BrokenOff(GatewayError),
     /// Another try would not help.
     Other(GatewayError),
+}
+
+impl From<UnansweredRequest> for GatewayError {
+    fn from(unanswered: UnansweredRequest) -> Self {
+        match unanswered {
+            UnansweredRequest::Unreached(fault)
+            | UnansweredRequest::BrokenOff(fault)
+            | UnansweredRequest::Other(fault) => fault,
+        }
+    }
+}
+
+impl From<GatewayError> for UnansweredRequest {
+    fn from(fault: GatewayError) -> Self {
+        Self::Other(fault)
+    }
+}
+
+impl From<UnansweredRequest> for FailedAttempt {
+    fn from(unanswered: UnansweredRequest) -> Self {
+        let broke_off = matches!(unanswered, UnansweredRequest::BrokenOff(_));
+        Self { fault: unanswered.into(), broke_off }
+    }
 }
 
 /// Returns whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may

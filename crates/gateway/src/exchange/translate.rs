@@ -17,9 +17,9 @@ use longhaul_core::usage::Usage;
 use longhaul_providers::anthropic;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
-use longhaul_wire::overflow::{Overflow, Suspicion};
 use tokio::time::Instant;
 
+use super::attempts::{FailedAttempt, Received};
 use super::client_tools::{ChangedNames, ClientTools};
 use super::flow::Body;
 use super::omitted;
@@ -40,81 +40,42 @@ use longhaul_wire::response_writer::{self, ResponseHead, ResponseWriter};
 use longhaul_wire::responses::edit as responses;
 
 impl UpstreamAttempt {
-    /// Asks a model of another dialect.
+    /// Checks that the request can be put into another wire's form at all.
     ///
     /// # Errors
-    /// [`GatewayError`] if the request cannot be expressed there, or there is no answer.
-    pub(super) async fn cross(mut self) -> Result<Disposition, GatewayError> {
-        if self.exchange.wire.dialect() == Dialect::Responses {
+    /// [`GatewayError`] if an item of it can not.
+    pub(super) fn check_expressible(&self) -> Result<(), GatewayError> {
+        if self.crosses() && self.exchange.wire.dialect() == Dialect::Responses {
             responses::check_whole(&self.exchange.envelope)?;
         }
-        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
-        let (mut may_shorten, mut is_again) = (self.conversation.is_some(), false);
-        loop {
-            let (mut request, told) = self.work(|| self.neutral(&prepared, None)).await?;
-            self.leave_out_refused(&mut request);
-            let sent = omitted::sent(&mut request);
-            let awaits_all = !self.exchange.envelope.stream && !self.must_collect(&prepared);
-            let refusal = match self.call(request, awaits_all).await {
-                Ok(begun) => match self.doubt(&begun, &prepared).filter(|_| may_shorten) {
-                    Some(suspicion) => Refusal::Suspected(suspicion, begun),
-                    None => {
-                        if let TranslatedStart::Answered(answer) = &begun
-                            && is_again
-                        {
-                            self.learn_to_count(&seen_of(answer), &prepared);
-                        }
-                        return self.encoded(begun, prepared, &told).await;
-                    }
-                },
-                Err(error) if error.code == ErrorCode::ContextOverflow && may_shorten => Refusal::Said(error),
-                Err(error) if self.omit_neutral(&error, &sent) => continue,
-                Err(error) => {
-                    self.totals.failed(&error, prepared.input);
-                    return Err(fault_of(&error));
-                }
-            };
-            let (overflow, is_said) = (refusal.overflow(), refusal.is_said());
-            // Where the caller set no limit an upstream that refuses may have one of its own.
-            let asked = self.asked_output().or(is_said.then_some(u64::MAX));
-            if asked.is_some_and(|asked| self.asks_for_less(&overflow, asked, &prepared, is_said)) {
-                self.bill_doubted(&refusal, &prepared);
-                continue;
+        Ok(())
+    }
+
+    /// Sends the request in the form of the upstream's wire, and waits for the first word of the answer.
+    ///
+    /// # Errors
+    /// [`FailedAttempt`] if the request cannot be expressed there, or its answer breaks off before its first word.
+    pub(super) async fn attempt_translated(
+        &mut self,
+        prepared: &OutboundRequest,
+    ) -> Result<Received, FailedAttempt> {
+        let (mut request, told) = self.work(|| self.neutral(prepared, None)).await?;
+        self.leave_out_refused(&mut request);
+        let sent = omitted::sent(&mut request);
+        let awaits_all = !self.exchange.envelope.stream && !self.must_collect(prepared);
+        match self.call(request, awaits_all).await {
+            Ok(start) => Ok(Received::Translated(start, told)),
+            Err(CallFailure::BrokeOff(error)) => {
+                self.totals.failed(&error, prepared.input);
+                Err(FailedAttempt { fault: fault_of(&error), broke_off: true })
             }
-            may_shorten = false;
-            let made = self.make_room(&prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await;
-            match (made, refusal) {
-                (Ok(Some(shorter)), refusal) => {
-                    self.bill_doubted(&refusal, &prepared);
-                    is_again = matches!(refusal, Refusal::Suspected(Suspicion::SilentlyTruncated { .. }, _));
-                    prepared = shorter;
-                }
-                (Ok(None), Refusal::Said(error)) => {
-                    return Err(self.too_long(&prepared, Some(&error.message)));
-                }
-                (Err(fault), Refusal::Suspected(Suspicion::Empty, _)) => {
-                    return Err(self.refused_too(fault, &prepared, None));
-                }
-                (_, Refusal::Suspected(suspicion, begun)) => {
-                    self.tell_doubt(suspicion, &mut prepared);
-                    return self.encoded(begun, prepared, &told).await;
-                }
-                (Err(fault), Refusal::Said(error)) => {
-                    return Err(self.refused_too(fault, &prepared, Some(&error.message)));
-                }
-            }
+            Err(CallFailure::Refused(error)) => Ok(Received::Refused(error, sent)),
         }
     }
 
-    /// What speaks against an answer of which nothing has gone out.
-    fn doubt(&self, begun: &TranslatedStart, prepared: &OutboundRequest) -> Option<Suspicion> {
-        let TranslatedStart::Answered(answer) = begun else { return None };
-        self.suspicion(&seen_of(answer), prepared)
-    }
-
-    /// An answer that is not passed on was paid for all the same.
-    fn bill_doubted(&self, refusal: &Refusal, prepared: &OutboundRequest) {
-        if let Refusal::Suspected(_, TranslatedStart::Answered(answer)) = refusal {
+    /// Counts what an answer has cost that is not passed on.
+    pub(super) fn bill_translated(&self, start: &TranslatedStart, prepared: &OutboundRequest) {
+        if let TranslatedStart::Answered(answer) = start {
             self.reckoner(prepared).settle(&mut answer.as_ref().clone());
             self.totals.add(self.totals.told().as_ref(), || Partial::input(prepared.input));
         }
@@ -131,17 +92,17 @@ impl UpstreamAttempt {
         tokens: u64,
     ) -> Result<Body, GatewayError> {
         let (request, told) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
-        let begun = self.call(request, false).await.map_err(|error| fault_of(&error))?;
+        let begun = self.call(request, false).await.map_err(|failure| fault_of(failure.error()))?;
         Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
     }
 
     /// Makes the call and reads up to its first word, so that what fails before is no stream; up to the end where the
     /// caller waits for the whole.
-    async fn call(&self, request: Request, awaits_all: bool) -> Result<TranslatedStart, ProviderError> {
+    async fn call(&self, request: Request, awaits_all: bool) -> Result<TranslatedStart, CallFailure> {
         self.totals.tell(None);
-        let mut stream = self.call_again(request).await?;
+        let mut stream = self.call_again(request).await.map_err(CallFailure::of_call)?;
         let mut silent = Vec::new();
-        while let Some(event) = stream.next().await.transpose()? {
+        while let Some(event) = stream.next().await.transpose().map_err(CallFailure::of_stream)? {
             match event {
                 ModelEvent::Finished(answer) => return Ok(TranslatedStart::Answered(Box::new(answer))),
                 _ if awaits_all => {}
@@ -156,10 +117,10 @@ impl UpstreamAttempt {
                 _ => {}
             }
         }
-        Err(ProviderError::new(
+        Err(CallFailure::BrokeOff(ProviderError::new(
             ErrorCode::TruncatedStream,
             "the upstream's stream ended before its answer did",
-        ))
+        )))
     }
 
     /// Makes the call, and again as [`RetryState`] has it.
@@ -370,7 +331,7 @@ impl UpstreamAttempt {
     }
 
     /// The answer in the caller's dialect.
-    async fn encoded(
+    pub(super) async fn encoded(
         self,
         begun: TranslatedStart,
         prepared: OutboundRequest,
@@ -460,7 +421,7 @@ impl UpstreamAttempt {
 }
 
 /// What a call has brought.
-enum TranslatedStart {
+pub(super) enum TranslatedStart {
     /// Its end: nothing has gone out.
     Answered(Box<Answer>),
     /// Its first word.
@@ -468,6 +429,14 @@ enum TranslatedStart {
 }
 
 impl TranslatedStart {
+    /// The answer, if all of it is known.
+    pub(super) fn answer(&self) -> Option<PartialResponse> {
+        match self {
+            Self::Answered(answer) => Some(seen_of(answer)),
+            Self::Speaking(_) => None,
+        }
+    }
+
     /// The same with the client's names of arguments.
     fn restored(self, names: &ChangedNames) -> Self {
         match self {
@@ -489,26 +458,36 @@ impl TranslatedStart {
     }
 }
 
-/// Why a request is made again.
-enum Refusal {
-    /// It was too long in the upstream's words.
-    Said(ProviderError),
-    /// The answer came with success and looks like that.
-    Suspected(Suspicion, TranslatedStart),
+/// Why a call has brought nothing.
+enum CallFailure {
+    /// There is no answer.
+    Refused(ProviderError),
+    /// The answer began and broke off before its first word.
+    BrokeOff(ProviderError),
 }
 
-impl Refusal {
-    fn overflow(&self) -> Overflow {
-        match self {
-            Self::Said(error) => {
-                Overflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens }
-            }
-            Self::Suspected(suspicion, _) => suspicion.overflow(),
+impl CallFailure {
+    /// The failure of a call that has no stream. A request that was read and not answered counts as broken off.
+    fn of_call(error: ProviderError) -> Self {
+        match error.code {
+            ErrorCode::TruncatedStream => Self::BrokeOff(error),
+            ErrorCode::Network if !error.unsent => Self::BrokeOff(error),
+            _ => Self::Refused(error),
         }
     }
 
-    fn is_said(&self) -> bool {
-        matches!(self, Self::Said(_))
+    /// The failure of a stream that had begun. Some servers begin one to refuse the request in it.
+    fn of_stream(error: ProviderError) -> Self {
+        match error.code {
+            ErrorCode::TruncatedStream | ErrorCode::Network | ErrorCode::Timeout => Self::BrokeOff(error),
+            _ => Self::Refused(error),
+        }
+    }
+
+    fn error(&self) -> &ProviderError {
+        match self {
+            Self::Refused(error) | Self::BrokeOff(error) => error,
+        }
     }
 }
 
@@ -624,7 +603,7 @@ fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
 }
 
 /// What of the caller's request the upstream was not sent, or with another value.
-struct ToldRequest {
+pub(super) struct ToldRequest {
     ignored: Vec<String>,
     changed: Vec<String>,
     /// The property names of the client's tools that the model does not know.

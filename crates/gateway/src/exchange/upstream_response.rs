@@ -26,14 +26,17 @@ const LEAST_MISSING_TOKENS: u64 = 128;
 
 /// What came of a request.
 pub(super) enum UpstreamResponse {
-    Stream {
-        status: StatusCode,
-        headers: HeaderMap,
-        body: Box<Body>,
-        /// What its first events say; they are read again.
-        beginning: PartialResponse,
-    },
+    Stream(StreamOpening),
     Whole(WholeResponse),
+}
+
+/// A stream that has begun.
+pub(super) struct StreamOpening {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Box<Body>,
+    /// What its first events say; they are read again.
+    pub(super) beginning: PartialResponse,
 }
 
 /// What came and is no stream.
@@ -64,11 +67,23 @@ pub(super) struct RefusedResponse {
     pub(super) suspicion: Option<Suspicion>,
 }
 
+impl RefusedResponse {
+    /// An answer that looks like one to a request that did not fit.
+    pub(super) fn suspected(suspicion: Suspicion) -> Self {
+        Self {
+            overflow: suspicion.overflow(),
+            is_said: false,
+            is_usable: suspicion != Suspicion::Empty,
+            suspicion: Some(suspicion),
+        }
+    }
+}
+
 impl UpstreamResponse {
     /// Returns whether a client can be given it, also when it was looked for something better.
     pub(super) fn is_for_client(&self) -> bool {
         match self {
-            Self::Stream { beginning, .. } => beginning.error.is_none(),
+            Self::Stream(opening) => opening.beginning.error.is_none(),
             Self::Whole(whole) => !whole.status.is_success() || whole.seen.is_some(),
         }
     }
@@ -76,8 +91,8 @@ impl UpstreamResponse {
     /// The answer, if all of it is known: of a stream that is one without a word.
     pub(super) fn seen(&self) -> Option<&PartialResponse> {
         match self {
-            Self::Stream { beginning, .. } => {
-                Some(beginning).filter(|seen| seen.finish.is_some() && seen.is_empty())
+            Self::Stream(opening) => {
+                Some(&opening.beginning).filter(|seen| seen.finish.is_some() && seen.is_empty())
             }
             Self::Whole(whole) => whole.seen.as_ref(),
         }
@@ -92,13 +107,10 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
     ) -> Option<RefusedResponse> {
         if let Some(seen) = came.seen() {
-            let suspicion = self.suspicion(seen, prepared)?;
-            let is_usable = suspicion != Suspicion::Empty;
-            let overflow = suspicion.overflow();
-            return Some(RefusedResponse { overflow, is_said: false, is_usable, suspicion: Some(suspicion) });
+            return self.suspicion(seen, prepared).map(RefusedResponse::suspected);
         }
         let (status, said) = match came {
-            UpstreamResponse::Stream { status, beginning, .. } => (status, beginning.error.as_deref()?),
+            UpstreamResponse::Stream(opening) => (&opening.status, opening.beginning.error.as_deref()?),
             UpstreamResponse::Whole(WholeResponse { status, bytes, .. }) => {
                 (status, std::str::from_utf8(bytes).ok()?)
             }
@@ -109,14 +121,14 @@ impl UpstreamAttempt {
             return None;
         }
         let overflow = overflow::recognise(Some(status.as_u16()), said)?;
-        let is_said = !status.is_success() || matches!(came, UpstreamResponse::Stream { .. });
+        let is_said = !status.is_success() || matches!(came, UpstreamResponse::Stream(_));
         Some(RefusedResponse { overflow, is_said, is_usable: false, suspicion: None })
     }
 
     /// The error that came with success. Some servers repeat a key that they refuse.
     pub(super) fn said_in(&self, came: &UpstreamResponse) -> Option<String> {
         let said = match came {
-            UpstreamResponse::Stream { beginning, .. } => Bytes::from(beginning.error.clone()?),
+            UpstreamResponse::Stream(opening) => Bytes::from(opening.beginning.error.clone()?),
             UpstreamResponse::Whole(whole) => whole.bytes.clone(),
         };
         Some(String::from_utf8_lossy(&self.target.server.hide_secrets(said)).into_owned())

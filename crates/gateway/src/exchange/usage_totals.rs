@@ -115,8 +115,7 @@ impl UsageTotals {
     }
 
     /// A stream that was left, to be gone on with in another.
-    pub(super) fn left(&self, partial: Partial) {
-        self.partial(partial);
+    pub(super) fn restarted(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).restarts += 1;
     }
 
@@ -335,7 +334,8 @@ mod tests {
         totals.try_elsewhere();
         assert!(!totals.has_calls(), "nothing was paid");
         totals.unanswered(40);
-        totals.left(Partial { input: 50, output: 5, is_estimated: false });
+        totals.partial(Partial { input: 50, output: 5, is_estimated: false });
+        totals.restarted();
         totals.recalled();
         totals.try_elsewhere();
         totals.partial(Partial { input: 7, output: 2, is_estimated: false });
@@ -349,7 +349,8 @@ mod tests {
     #[test]
     fn a_whole_answer_has_it_too() {
         let totals = UsageTotals::default();
-        totals.left(Partial { input: 50, output: 5, is_estimated: true });
+        totals.partial(Partial { input: 50, output: 5, is_estimated: true });
+        totals.restarted();
         let body = totals.beside(&Report::default(), Bytes::from_static(b"{\"id\":1}"));
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(

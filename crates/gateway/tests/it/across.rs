@@ -27,7 +27,7 @@ const PAIRS: [(Dialect, Dialect); 3] = [
 ];
 
 /// An upstream that speaks one of these dialects and no other.
-fn upstream(server: &Server, speaks: Dialect, window: u64, prefill: bool) -> Upstream {
+pub(crate) fn upstream(server: &Server, speaks: Dialect, window: u64, prefill: bool) -> Upstream {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
     let mut upstream = Upstream::new("up", kind, server.url.as_str());
     upstream.endpoint.declared = server.upstream(window).endpoint.declared;

@@ -25,6 +25,7 @@ mod recall;
 mod recall_ends;
 mod recall_meter;
 mod recall_trouble;
+mod reconnects;
 mod repeated;
 mod restarts;
 mod resumed;

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Response, StatusCode, Uri};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderValue;
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::plan::Policy;
 use longhaul_core::strategy::PruningAgent;
 use longhaul_gateway::{ClientRequest, Config, Dependencies, Gateway, Reply, ReplyBody, Upstream};
@@ -128,7 +129,9 @@ impl Server {
 /// sees happens within the request.
 pub(crate) fn waiting(upstreams: Vec<Upstream>) -> Config {
     let policy = Policy::new(Arc::new(PruningAgent::default()));
-    Config { policy, waits_for_summaries: true, ..Config::new(upstreams) }
+    // A broken answer is not asked for again unless a test says so: each wait would take seconds.
+    let retry = RetryPolicy { stream_attempts: 0, ..RetryPolicy::default() };
+    Config { policy, waits_for_summaries: true, retry, ..Config::new(upstreams) }
 }
 
 pub(crate) fn gateway(config: Config) -> Gateway {

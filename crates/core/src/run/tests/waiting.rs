@@ -1,6 +1,7 @@
 //! Outages of the server, and answers that break off.
 
 use super::*;
+use crate::attempt::RetryPolicy;
 
 const PATIENCE_MS: u64 = 1_800_000;
 
@@ -90,7 +91,7 @@ fn a_server_is_asked_when_it_asks_to_be() {
 
 #[test]
 fn a_server_that_asks_for_no_wait_is_not_asked_without_one() {
-    let retry = Retry { patience_ms: None, max_delay_ms: 60_000, stream_attempts: 5 };
+    let retry = RetryPolicy { patience_ms: None, max_delay_ms: 60_000, stream_attempts: 5 };
     let waits: Vec<u64> = (1..6).map(|attempt| retry.delay_ms(attempt, Some(0))).collect();
     assert_eq!(waits, [1_000, 2_000, 4_000, 5_000, 5_000]);
     assert_eq!(retry.delay_ms(9, Some(7_300)), 7_300);

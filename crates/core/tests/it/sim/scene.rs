@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::budget::Trigger;
 use longhaul_core::message::Origin;
 use longhaul_core::plan::{Policy, Prices, PruneOptions, Writer};
-use longhaul_core::run::{
-    Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Retry, Settings, ToolRule,
-};
+use longhaul_core::run::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Settings, ToolRule};
 use longhaul_core::strategy::{self, Strategy};
 
 use crate::rng::Rng;
@@ -75,7 +74,7 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         timeout_ms: rng.chance(25).then(|| rng.magnitude(500, 300_000)),
         parallel_tools: *rng.pick(&[None, None, Some(true), Some(false)]),
         recovery: *rng.pick(&[Recovery::Rest, Recovery::Continue]),
-        retry: Retry {
+        retry: RetryPolicy {
             patience_ms: *rng.pick(&[Some(0), Some(60_000), Some(1_800_000), None]),
             max_delay_ms: 60_000,
             stream_attempts: *rng.pick(&[0, 5]),

@@ -12,12 +12,26 @@ use super::super::prepare::OutboundRequest;
 use super::super::usage_totals::Partial;
 use super::notices::Comment;
 use super::reading::{CharacterFilter, seen_in};
-use super::{Body, Flow, Pause, Phase, Reader, pause};
+use super::{Body, Flow, Phase, Reader, pause};
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
 /// How often one answer is stopped and gone on with at most.
 const MOST_RESTARTS: u32 = 3;
+
+/// A stream that was left, and what the next one needs to go on with its answer.
+pub(super) struct LeftStream {
+    pub(super) route: UpstreamAttempt,
+    pub(super) prepared: OutboundRequest,
+    /// What the present step of the answer has said, without blanks at its end.
+    pub(super) text: String,
+    /// Output of this stream, in tokens.
+    pub(super) new_tokens: u64,
+    /// Output of all streams, in tokens.
+    pub(super) written_tokens: u64,
+    /// The stream's input by the upstream's count, if that is news.
+    reported_input: Option<u64>,
+}
 
 /// What the answer goes on with: the next stream, or why there is none.
 pub(super) struct ResumedStream {
@@ -32,6 +46,8 @@ pub(super) struct ResumedStream {
 pub(super) enum Then {
     /// Where the last one was stopped. `is_last`: nothing could be left out, the answer goes on to the real limit.
     SameStep { is_last: bool },
+    /// Where the last one broke off.
+    AfterBreak,
     /// With another step of the model's.
     NextStep,
 }
@@ -75,45 +91,72 @@ impl Flow {
     /// Leaves the upstream's stream and begins to make room. `gap` is the whitespace that was about to come, `newest` what
     /// was reported last.
     fn leave(&mut self, gap: &str, newest: Option<Usage>, out: &mut Vec<u8>) {
-        let text = self.step_text();
-        let Some(route) = self.route.take() else { return };
-        let is_exact = route.goes_on_exactly();
-        let in_text = route.exchange.inner.config.notices_in_text;
-        if !is_exact {
-            route.totals.approximate();
+        let Some(left) = self.leave_for_next(gap, newest) else { return };
+        if !left.route.goes_on_exactly() {
+            left.route.totals.approximate();
         }
-        let tokens = self.pause.as_ref().map_or(0, Pause::tokens);
+        if let Reader::Joins(splice) = &mut self.reader
+            && left.route.exchange.inner.config.notices_in_text
+        {
+            splice.notice(&format!("\n\n{COMPACTING}\n"), out);
+        }
+        self.restarts += 1;
+        out.extend_from_slice(COMPACTING.comment().as_bytes());
+        left.route.totals.restarted();
+        // The upstream's connection closes here: most local servers have room for one request.
+        self.phase = Phase::Waiting(Box::pin(resume(left)));
+    }
+
+    /// Leaves the upstream's stream, which another one goes on with.
+    pub(super) fn leave_for_next(&mut self, gap: &str, newest: Option<Usage>) -> Option<LeftStream> {
+        let text = self.step_text();
+        let route = self.route.take()?;
+        let tokens = self.counted_output(&route);
         let new_tokens = tokens.saturating_sub(self.counted_tokens);
         let partial = self.partial(&route, new_tokens, newest);
         self.counted_tokens = tokens;
         // Some say less as they begin than they have read.
         let is_news = |input: &u64| (self.prepared.input + 1..=route.window.tokens).contains(input);
-        let is_first = self.restarts == 0 && self.prepared.rounds.answered == 0;
-        let reported = self.reported_input(&route).filter(|input| is_first && is_news(input));
+        let is_first = self.is_first_stream();
+        let reported_input = self.reported_input(&route).filter(|input| is_first && is_news(input));
         self.leave_stream();
         if let Reader::Joins(splice) = &mut self.reader {
             // A blank that the client has already does not come a second time.
             let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
-            if is_exact {
-                splice.go_on(&text)
-            } else {
-                splice.go_on_about(&text, gap)
-            }
-            if in_text {
-                splice.notice(&format!("\n\n{COMPACTING}\n"), out);
+            match route.goes_on_exactly() {
+                true => splice.go_on(&text),
+                false => splice.go_on_about(&text, gap),
             }
         }
-        self.restarts += 1;
         self.left_tokens += new_tokens;
         (self.events, self.characters, self.open_until) =
             (SseReader::default(), CharacterFilter::default(), None);
-        out.extend_from_slice(COMPACTING.comment().as_bytes());
-        route.totals.left(partial);
-        let (prepared, said) = (self.prepared.clone(), self.left_tokens);
-        // Some servers cut blanks at the end of what they are to go on with: they are not sent, and may come again.
-        let text = text.trim_end().to_owned();
-        // The upstream's connection closes here: most local servers have room for one request.
-        self.phase = Phase::Waiting(Box::pin(resume(route, prepared, text, (new_tokens, said), reported)));
+        route.totals.partial(partial);
+        Some(LeftStream {
+            prepared: self.prepared.clone(),
+            // Some servers cut blanks at the end of what they are to go on with: they are not sent, and may come again.
+            text: text.trim_end().to_owned(),
+            new_tokens,
+            written_tokens: self.left_tokens,
+            reported_input,
+            route,
+        })
+    }
+
+    /// Output of all streams by our count, in tokens.
+    fn counted_output(&self, route: &UpstreamAttempt) -> u64 {
+        match &self.pause {
+            Some(pause) => pause.tokens(),
+            // Where the window is unknown nothing is counted on the way.
+            None => {
+                (route.exchange.inner.parts.counter)(&route.target.origin()).text(&self.reader.seen().text)
+            }
+        }
+    }
+
+    /// Returns whether no stream of the answer was left, and no step of it is over.
+    pub(super) fn is_first_stream(&self) -> bool {
+        self.restarts == 0 && self.broken_streams == 0 && self.prepared.rounds.answered == 0
     }
 
     /// The input of the present stream, if its server has reported it.
@@ -146,23 +189,23 @@ impl Flow {
         };
         let is_last = match then {
             Then::SameStep { is_last } => is_last || self.restarts >= MOST_RESTARTS,
-            Then::NextStep => self.is_spent,
+            Then::NextStep | Then::AfterBreak => self.is_spent,
         };
-        let is_step = matches!(then, Then::NextStep);
+        let is_restart = matches!(then, Then::SameStep { .. });
         self.is_between = false;
         self.prepared = prepared;
         self.phase = Phase::Reading(Box::new(body));
         if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
             pause.go_on(window, self.prepared.input);
         }
-        match (is_step, is_last) {
-            (true, _) => {}
-            (false, true) => {
+        match (is_restart, is_last) {
+            (false, _) => {}
+            (true, true) => {
                 self.pause = None;
                 self.is_spent = true;
                 self.tell(SPENT, &format!("{SPENT}\n\n"));
             }
-            (false, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
+            (true, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
         }
     }
 
@@ -171,11 +214,16 @@ impl Flow {
     fn end_there(&mut self, fault: GatewayError, then: Then, prepared: &OutboundRequest) {
         let Some(route) = self.route.as_ref() else { return self.break_off(fault) };
         if route.left_output(self.left_tokens).is_err() {
-            self.is_between |= matches!(then, Then::SameStep { .. });
+            self.is_between |= !matches!(then, Then::NextStep);
             return self.end();
         }
         if matches!(then, Then::NextStep) {
             return self.break_off(fault);
+        }
+        if let Some(broke) = self.broke_by.take().filter(|_| matches!(then, Then::AfterBreak)) {
+            // No stream began: nothing is billed for it.
+            self.is_between = true;
+            return self.break_off(broke);
         }
         tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
         // No stream began: nothing is billed for it.
@@ -197,14 +245,9 @@ impl Flow {
 }
 
 /// Makes room, and asks the upstream to go on.
-async fn resume(
-    route: UpstreamAttempt,
-    old: OutboundRequest,
-    text: String,
-    (new_tokens, said): (u64, u64),
-    reported: Option<u64>,
-) -> ResumedStream {
-    if let Some(tokens) = reported {
+async fn resume(left: LeftStream) -> ResumedStream {
+    let LeftStream { route, prepared: old, text, new_tokens, written_tokens, reported_input } = left;
+    if let Some(tokens) = reported_input {
         route.count_left(&old, tokens).await;
     }
     let counted = format!("{}{text}", old.rounds.text);
@@ -214,9 +257,9 @@ async fn resume(
     let prepared = match made {
         Ok(made) => OutboundRequest { rounds, ..made },
         // Without room it goes on to the real limit.
-        Err(_) => OutboundRequest { input: old.input + new_tokens, bound: old.bound + new_tokens, ..old },
+        Err(_) => old.with_more_input(new_tokens),
     };
-    let body = go_on(&route, &prepared, &text, said).await;
+    let body = go_on(&route, &prepared, &text, written_tokens).await;
     ResumedStream { route, prepared, body, then: Then::SameStep { is_last } }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::estimate::Counter;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
 use longhaul_core::history::{EntryKind, History, ViewItem};
@@ -13,7 +14,7 @@ use longhaul_core::message::{
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::queue::Queued;
 use longhaul_core::run::{
-    Approval, Counting, Effect, Fixed, Input, Model, Recovery, Retry, Run, Settings, ToolRule,
+    Approval, Counting, Effect, Fixed, Input, Model, Recovery, Run, Settings, ToolRule,
 };
 use longhaul_core::truncate::{self, Keep, Limit};
 use longhaul_core::usage::Usage;
@@ -380,7 +381,7 @@ fn settings(options: &ReadingOptions) -> Settings {
         timeout_ms: None,
         parallel_tools: None,
         recovery: Recovery::Rest,
-        retry: Retry { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
+        retry: RetryPolicy { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
         policy: options.policy.clone(),
         pre_compact_ms: None,
         counting: Counting::Never,

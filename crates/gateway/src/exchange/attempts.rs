@@ -1,0 +1,308 @@
+//! The attempts that one upstream gets at a request. Each is sent, what comes is looked at, and what speaks against it
+//! decides what the next one sends. Native and translated requests take the same loop.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use longhaul_core::attempt::{AfterBreak, BrokenAnswer, MAX_LENGTH_RETRIES};
+use longhaul_core::error::ErrorCode;
+use longhaul_providers::ProviderError;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
+use longhaul_wire::overflow::{Overflow, Suspicion};
+use tokio::time::sleep;
+
+use super::omitted::Sent;
+use super::prepare::OutboundRequest;
+use super::translate::{ToldRequest, TranslatedStart, fault_of};
+use super::upstream_response::{RefusedResponse, RelayDecision, UpstreamResponse};
+use super::{Disposition, UpstreamAttempt};
+
+/// What came of an attempt.
+pub(super) enum Received {
+    /// A response of the client's wire, and the request's bytes.
+    Native(UpstreamResponse, Bytes),
+    /// The beginning of an answer on another wire, and what the request said there.
+    Translated(TranslatedStart, ToldRequest),
+    /// A refusal on another wire, and the pictures and files that the request had.
+    Refused(ProviderError, Vec<Sent>),
+}
+
+/// An attempt of which nothing came.
+pub(super) struct FailedAttempt {
+    pub(super) fault: GatewayError,
+    /// Whether an answer had begun and broke off before the client was shown any of it.
+    pub(super) broke_off: bool,
+}
+
+impl From<GatewayError> for FailedAttempt {
+    fn from(fault: GatewayError) -> Self {
+        Self { fault, broke_off: false }
+    }
+}
+
+impl FailedAttempt {
+    /// The failure of a body that was being read: it broke off, or cannot be read.
+    pub(super) fn of_body(fault: GatewayError) -> Self {
+        let broke_off = matches!(fault.kind, GatewayErrorKind::Unreachable | GatewayErrorKind::Timeout);
+        Self { fault, broke_off }
+    }
+}
+
+/// What has come of a request that was too long, in case it cannot be made shorter.
+struct Alternative {
+    /// Whether it can be passed on to the client.
+    is_for_client: bool,
+    /// Whether it is an answer.
+    is_answer: bool,
+    /// The upstream's words.
+    said: Option<String>,
+}
+
+/// What earlier attempts have shown.
+struct AttemptState {
+    /// How often the request was made smaller because the upstream refused it for its length.
+    length_retries: u32,
+    /// Whether an answer may still be taken for one to a request that was cut silently.
+    may_suspect: bool,
+    /// Whether the newest attempt was made because the one before seemed to be cut silently.
+    is_after_cut: bool,
+    /// How often an answer broke off.
+    broken_answers: u32,
+}
+
+impl AttemptState {
+    fn new(can_shorten: bool) -> Self {
+        let length_retries = if can_shorten { 0 } else { MAX_LENGTH_RETRIES };
+        Self { length_retries, may_suspect: can_shorten, is_after_cut: false, broken_answers: 0 }
+    }
+
+    fn may_shorten(&self) -> bool {
+        self.length_retries < MAX_LENGTH_RETRIES
+    }
+
+    /// Returns whether such a refusal may be answered by a shorter request. A suspicion is acted on once.
+    fn may_act_on(&self, refused: &RefusedResponse) -> bool {
+        if refused.is_said { self.may_shorten() } else { self.may_suspect }
+    }
+}
+
+impl Received {
+    /// Returns whether a client can be given it.
+    fn is_for_client(&self) -> bool {
+        match self {
+            Self::Native(response, _) => response.is_for_client(),
+            Self::Translated(..) => true,
+            Self::Refused(..) => false,
+        }
+    }
+
+    /// The answer, if all of it is known.
+    fn answer(&self) -> Option<PartialResponse> {
+        match self {
+            Self::Native(response, _) => response.seen().cloned(),
+            Self::Translated(start, _) => start.answer(),
+            Self::Refused(..) => None,
+        }
+    }
+}
+
+impl UpstreamAttempt {
+    /// Sends the request in a form that fits, again with less where the upstream refuses it.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be expressed on the upstream's wire, or there is no answer.
+    pub(super) async fn go(mut self) -> Result<Disposition, GatewayError> {
+        self.check_expressible()?;
+        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
+        let mut state = AttemptState::new(self.conversation.is_some());
+        loop {
+            let received = match self.attempt(&prepared, state.may_shorten()).await {
+                Ok(received) => received,
+                Err(failed) => {
+                    self.wait_before_repeating(failed, &mut state).await?;
+                    continue;
+                }
+            };
+            let refused = self.too_long_by(&received, &prepared).filter(|refused| state.may_act_on(refused));
+            if let Some(refused) = refused {
+                if self.asks_for_less_after(&refused, &prepared) {
+                    self.bill_unused(&received, &prepared);
+                    continue;
+                }
+                let alternative = self.alternative_to(&received);
+                let shorter = self.shortened_after(refused, alternative, &mut prepared, &mut state).await?;
+                if let Some(shorter) = shorter {
+                    self.bill_unused(&received, &prepared);
+                    prepared = shorter;
+                    continue;
+                }
+            }
+            if self.leaves_out_refused(&received) {
+                continue;
+            }
+            if state.is_after_cut
+                && let Some(seen) = received.answer()
+            {
+                self.learn_to_count(&seen, &prepared);
+            }
+            match received {
+                Received::Native(UpstreamResponse::Stream(opening), _) => {
+                    return self.relay_stream(opening, prepared).await;
+                }
+                Received::Native(UpstreamResponse::Whole(whole), _) => {
+                    match self.hand_over(whole, &prepared).await? {
+                        RelayDecision::Again(next) => prepared = *next,
+                        RelayDecision::On(disposition) => return Ok(disposition),
+                    }
+                }
+                Received::Translated(start, told) => return self.encoded(start, prepared, &told).await,
+                Received::Refused(error, _) => {
+                    self.totals.failed(&error, prepared.input);
+                    return Err(fault_of(&error));
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        prepared: &OutboundRequest,
+        may_shorten: bool,
+    ) -> Result<Received, FailedAttempt> {
+        match self.crosses() {
+            true => self.attempt_translated(prepared).await,
+            false => self.attempt_native(prepared, may_shorten).await,
+        }
+    }
+
+    /// Waits before the same request is sent again, after an answer that broke off before the client was shown any of
+    /// it. Where another upstream has the model, that one is asked instead.
+    ///
+    /// # Errors
+    /// The failure, if the request is not sent again.
+    async fn wait_before_repeating(
+        &self,
+        failed: FailedAttempt,
+        state: &mut AttemptState,
+    ) -> Result<(), GatewayError> {
+        let retry = self.exchange.inner.config.retry;
+        let broken = BrokenAnswer {
+            broke_before: state.broken_answers,
+            ends_in_text: false,
+            can_continue: false,
+            can_take_back: self.exchange.targets.len() == 1,
+        };
+        if !failed.broke_off || broken.next(retry.stream_attempts) == AfterBreak::GiveUp {
+            return Err(failed.fault);
+        }
+        state.broken_answers += 1;
+        let wait_ms = retry.delay_ms(state.broken_answers, None);
+        tracing::warn!(
+            upstream = self.target.server.upstream.name,
+            attempt = state.broken_answers,
+            wait_ms,
+            "an answer broke off before its first word and is asked for again: {}",
+            failed.fault.message
+        );
+        sleep(Duration::from_millis(wait_ms)).await;
+        Ok(())
+    }
+
+    /// The refusal, if the upstream says or shows that the request was too long.
+    fn too_long_by(&self, received: &Received, prepared: &OutboundRequest) -> Option<RefusedResponse> {
+        match received {
+            Received::Native(response, _) => self.refused(response, prepared),
+            Received::Translated(start, _) => {
+                let suspicion = self.suspicion(&start.answer()?, prepared)?;
+                Some(RefusedResponse::suspected(suspicion))
+            }
+            Received::Refused(error, _) if error.code == ErrorCode::ContextOverflow => {
+                let overflow = Overflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens };
+                Some(RefusedResponse { overflow, is_said: true, is_usable: false, suspicion: None })
+            }
+            Received::Refused(..) => None,
+        }
+    }
+
+    /// Returns whether a shorter answer is asked for, and nothing is left out. Once for a request.
+    fn asks_for_less_after(&mut self, refused: &RefusedResponse, prepared: &OutboundRequest) -> bool {
+        let asked = match self.crosses() {
+            // Where the client set no limit, an upstream that refuses may have one of its own.
+            true => self.asked_output().or(refused.is_said.then_some(u64::MAX)),
+            false => self.exchange.envelope.max_output,
+        };
+        asked.is_some_and(|asked| self.asks_for_less(&refused.overflow, asked, prepared, refused.is_said))
+    }
+
+    /// The request with less in it; `None` if what came goes to the client as it is.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if nothing can be left out, and nothing came that could be passed on.
+    async fn shortened_after(
+        &mut self,
+        refused: RefusedResponse,
+        alternative: Alternative,
+        prepared: &mut OutboundRequest,
+        state: &mut AttemptState,
+    ) -> Result<Option<OutboundRequest>, GatewayError> {
+        let RefusedResponse { overflow, is_said, is_usable, suspicion } = refused;
+        state.length_retries += 1;
+        state.may_suspect = false;
+        match self.make_room(prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
+            Ok(Some(mut shorter)) => {
+                suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut shorter));
+                state.is_after_cut = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
+                Ok(Some(shorter))
+            }
+            Ok(None) if alternative.is_for_client => {
+                suspicion.into_iter().for_each(|it| self.tell_doubt(it, prepared));
+                Ok(None)
+            }
+            Ok(None) => Err(self.too_long(prepared, alternative.said.as_deref())),
+            Err(_) if is_usable => {
+                suspicion.into_iter().for_each(|it| self.tell_doubt(it, prepared));
+                Ok(None)
+            }
+            Err(fault) => {
+                let said = alternative.said.filter(|_| !alternative.is_answer);
+                Err(self.refused_too(fault, prepared, said.as_deref()))
+            }
+        }
+    }
+
+    /// What the client gets if nothing can be left out.
+    fn alternative_to(&self, received: &Received) -> Alternative {
+        Alternative {
+            is_for_client: received.is_for_client(),
+            is_answer: received.answer().is_some(),
+            said: self.words_of(received),
+        }
+    }
+
+    /// What the upstream said in place of an answer.
+    fn words_of(&self, received: &Received) -> Option<String> {
+        match received {
+            Received::Native(response, _) => self.said_in(response),
+            Received::Translated(..) => None,
+            Received::Refused(error, _) => Some(error.message.clone()),
+        }
+    }
+
+    /// Counts what an answer has cost that is not passed on.
+    fn bill_unused(&self, received: &Received, prepared: &OutboundRequest) {
+        match received {
+            Received::Native(response, _) => self.bill(response, prepared),
+            Received::Translated(start, _) => self.bill_translated(start, prepared),
+            Received::Refused(..) => {}
+        }
+    }
+
+    /// Leaves out the parts because of which the request was refused. Returns whether the request is worth another try.
+    fn leaves_out_refused(&mut self, received: &Received) -> bool {
+        match received {
+            Received::Native(response, sent) => self.omit(response, sent),
+            Received::Translated(..) => false,
+            Received::Refused(error, sent) => self.omit_neutral(error, sent),
+        }
+    }
+}

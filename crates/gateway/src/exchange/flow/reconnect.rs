@@ -1,0 +1,110 @@
+//! An answer whose upstream broke off: it goes on in another stream of the same upstream.
+
+use std::time::Duration;
+
+use longhaul_core::attempt::{AfterBreak, BrokenAnswer, RetryPolicy};
+use tokio::time::{Instant, sleep};
+
+use super::notices::Comment;
+use super::reading::seen_in;
+use super::restart::{LeftStream, ResumedStream, Then, go_on};
+use super::{Flow, Phase, Reader};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, StreamPosition};
+
+/// The comment that tells a client why its stream pauses.
+const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
+
+impl Flow {
+    /// Handles a stream that broke off: the answer goes on in another one where that repeats nothing, else it has failed.
+    pub(super) fn broke(&mut self, fault: GatewayError) {
+        match self.after_break() {
+            AfterBreak::GiveUp => self.break_off(fault),
+            AfterBreak::Continue | AfterBreak::AskAgain => self.reconnect(fault),
+        }
+    }
+
+    /// How the answer goes on if its stream breaks off here.
+    fn after_break(&self) -> AfterBreak {
+        let (Some(route), Reader::Joins(_)) = (&self.route, &self.reader) else { return AfterBreak::GiveUp };
+        let seen = self.reader.seen();
+        // Calls and second choices cannot be continued, and a client has begun to read them.
+        let is_text_alone = !seen.has_other && seen.calls.is_empty() && !self.has_hidden();
+        if !route.may_reconnect() || self.is_between || seen.finish.is_some() || !is_text_alone {
+            return AfterBreak::GiveUp;
+        }
+        let has_text = !self.step_text().trim_end().is_empty();
+        let broken = BrokenAnswer {
+            broke_before: self.broken_streams,
+            ends_in_text: has_text && self.within == StreamPosition::Text,
+            can_continue: true,
+            can_take_back: !has_text && seen.reasoning.is_empty(),
+        };
+        broken.next(route.exchange.inner.config.retry.stream_attempts)
+    }
+
+    /// The error of an event that ends the answer for a reason that may pass, where the answer can go on.
+    pub(super) fn passing_error(&self, raw: &[u8]) -> Option<GatewayError> {
+        let error = seen_in(self.wire, raw).error?;
+        let fault = self.route.as_ref()?.said_error(&error);
+        let may_pass = matches!(
+            fault.kind,
+            GatewayErrorKind::Upstream
+                | GatewayErrorKind::RateLimit
+                | GatewayErrorKind::Timeout
+                | GatewayErrorKind::Unreachable
+        );
+        Some(fault).filter(|_| may_pass && self.after_break() != AfterBreak::GiveUp)
+    }
+
+    /// Leaves the broken stream, and asks the upstream to go on after a wait.
+    fn reconnect(&mut self, fault: GatewayError) {
+        let newest = self.reader.seen().usage.clone();
+        let Some(left) = self.leave_for_next("", newest) else { return self.break_off(fault) };
+        self.broken_streams += 1;
+        let retry = left.route.exchange.inner.config.retry;
+        tracing::warn!(
+            upstream = left.route.target.server.upstream.name,
+            broken_streams = self.broken_streams,
+            "an answer broke off and is asked to go on: {}",
+            fault.message
+        );
+        self.out.push_back(BROKEN.comment().into());
+        let attempt = self.broken_streams;
+        self.phase = Phase::Waiting(Box::pin(resume(left, retry, attempt, fault.retry_after)));
+        self.broke_by = Some(fault);
+    }
+}
+
+/// Asks the upstream to go on, again and again while it cannot be reached, until the patience of `retry` ends.
+async fn resume(
+    left: LeftStream,
+    retry: RetryPolicy,
+    mut attempt: u32,
+    mut asked: Option<Duration>,
+) -> ResumedStream {
+    let LeftStream { route, prepared, text, new_tokens, written_tokens, .. } = left;
+    let prepared = prepared.with_more_input(new_tokens);
+    let begun = Instant::now();
+    loop {
+        let asked_ms = asked.and_then(|asked| u64::try_from(asked.as_millis()).ok());
+        sleep(Duration::from_millis(retry.delay_ms(attempt, asked_ms))).await;
+        let body = go_on(&route, &prepared, &text, written_tokens).await;
+        let is_patient = retry.patience_ms.is_none_or(|ms| begun.elapsed() < Duration::from_millis(ms));
+        match &body {
+            Err(fault) if is_outage(fault) && is_patient => {
+                asked = fault.retry_after;
+                attempt += 1;
+            }
+            _ => return ResumedStream { route, prepared, body, then: Then::AfterBreak },
+        }
+    }
+}
+
+/// Returns whether the upstream may answer later: it is not there, or too busy.
+fn is_outage(fault: &GatewayError) -> bool {
+    let is_kind = matches!(
+        fault.kind,
+        GatewayErrorKind::Unreachable | GatewayErrorKind::RateLimit | GatewayErrorKind::Upstream
+    );
+    is_kind && (fault.status.is_server_error() || fault.status == http::StatusCode::TOO_MANY_REQUESTS)
+}

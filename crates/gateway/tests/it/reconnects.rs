@@ -1,0 +1,241 @@
+//! An upstream that breaks off in its answer: the answer goes on in another stream, or fails clearly.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use longhaul_core::attempt::RetryPolicy;
+use longhaul_core::message::Finish;
+use longhaul_gateway::{Config, Gateway, Midstream, Upstream};
+use longhaul_wire::edit::Dialect;
+use serde_json::{Value, json};
+
+use crate::model::{begun, call, events, numbered, read, totals, upstream as speaking};
+use crate::upstream::*;
+
+const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
+
+/// A policy that does not make a test wait.
+const QUICK: RetryPolicy = RetryPolicy { patience_ms: Some(2_000), max_delay_ms: 10, stream_attempts: 5 };
+
+fn gateway_with(upstream: Upstream, retry: RetryPolicy) -> Gateway {
+    gateway(Config { retry, attempts: 1, ..waiting(vec![upstream]) })
+}
+
+/// The events of an answer up to the middle of its text.
+fn broken(dialect: Dialect, id: &str, rest: &str, kept: usize) -> Does {
+    let mut all = events(dialect, id, rest, (40, 300));
+    all.truncate(kept);
+    Does::Breaks(all)
+}
+
+/// A model that goes on with what it is sent, and breaks off in its first `breaks` answers.
+async fn breaking(dialect: Dialect, text: String, breaks: usize) -> Server {
+    Server::start(move |number, body| {
+        let rest =
+            text.strip_prefix(&begun(dialect, body).0).expect("it goes on where it broke off").to_owned();
+        match number < breaks {
+            true => broken(dialect, &format!("id{number}"), &rest, 12),
+            false => Does::Events(
+                events(dialect, &format!("id{number}"), rest.trim_end(), (40, 300)),
+                Duration::ZERO,
+            ),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_goes_on_where_it_was() {
+    for dialect in DIALECTS {
+        for stream in [true, false] {
+            let text = numbered(200);
+            let server = breaking(dialect, text.clone(), 3).await;
+            let gateway = gateway_with(speaking(&server, dialect, 8_000, true), QUICK);
+            let mut asked = call(dialect, &[user("tell me all")], stream);
+            if !stream {
+                // Whoever wants it whole is sent it in one piece unless it may outgrow the window.
+                let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+                let name = if dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
+                fields[name] = json!(7_900);
+                asked.body = fields.to_string().into();
+            }
+            let reply = gateway.answer(asked).await;
+            let (status, out) = (reply.status, body(reply).await);
+            let case = format!("{dialect:?}, stream: {stream}: {}", String::from_utf8_lossy(&out));
+            assert_eq!((status, server.sent().len()), (StatusCode::OK, 4), "{case}");
+            let prefilled =
+                server.sent().iter().filter(|sent| !begun(dialect, &sent.json()).0.is_empty()).count();
+            assert_eq!(prefilled, 3, "{case}");
+            if stream {
+                let (seen, events) = read(dialect, &out);
+                assert!(
+                    seen.text == text && seen.finish == Some(Finish::Stop) && seen.error.is_none(),
+                    "{case}"
+                );
+                let total = totals(&events);
+                assert_eq!((&total["calls"], &total["restarts"]), (&json!(4), &json!(0)), "{case}");
+            } else {
+                assert!(case.contains(&text), "{case}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_on_another_wire_goes_on_too() {
+    for (of_client, of_upstream) in [
+        (Dialect::Chat, Dialect::Messages),
+        (Dialect::Messages, Dialect::Chat),
+        (Dialect::Responses, Dialect::Chat),
+    ] {
+        let text = numbered(200);
+        let server = breaking(of_upstream, text.clone(), 2).await;
+        let gateway = gateway_with(crate::across::upstream(&server, of_upstream, 8_000, true), QUICK);
+        let out = body(gateway.answer(call(of_client, &[user("tell me all")], true)).await).await;
+        let (seen, _) = read(of_client, &out);
+        let case = String::from_utf8_lossy(&out);
+        let sent: Vec<Value> = server.sent().iter().map(Sent::json).collect();
+        assert!(seen.text == text && seen.finish == Some(Finish::Stop), "{of_client:?}: {case} {sent:?}");
+        let prefilled =
+            server.sent().iter().filter(|sent| !begun(of_upstream, &sent.json()).0.is_empty()).count();
+        assert_eq!((server.sent().len(), prefilled), (3, 2), "{of_client:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_in_the_middle_costs_a_pause() {
+    let text = numbered(200);
+    let said = text.clone();
+    let server = Server::start(move |number, body| match number {
+        0 => broken(Dialect::Chat, "a", &said, 12),
+        1..=3 => Does::Json(503, json!({ "error": { "message": "Loading model", "code": 503 } })),
+        _ => {
+            let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
+            Does::Events(streamed("b", rest, Some((40, 300))), Duration::ZERO)
+        }
+    })
+    .await;
+    let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
+    let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
+    let (seen, _) = read(Dialect::Chat, &out);
+    assert!(seen.text == text && seen.error.is_none(), "{}", String::from_utf8_lossy(&out));
+    assert!(
+        String::from_utf8_lossy(&out).contains(": the upstream broke off"),
+        "the client is told why it waits"
+    );
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_that_may_pass_is_not_the_end() {
+    let text = numbered(120);
+    for (error, passes) in [
+        (json!({ "message": "the engine is gone", "code": 500 }), true),
+        (json!({ "message": "too many requests", "code": 429 }), true),
+        (json!({ "message": "invalid api key", "code": 401 }), false),
+    ] {
+        let said = text.clone();
+        let event = format!("data: {}\n\n", json!({ "error": error }));
+        let server = Server::start(move |number, body| {
+            let rest = said.strip_prefix(&begun(Dialect::Chat, body).0).unwrap();
+            let mut all = streamed("a", rest, Some((40, 300)));
+            if number == 0 {
+                all.truncate(8);
+                all.push(event.clone());
+            }
+            Does::Events(all, Duration::ZERO)
+        })
+        .await;
+        let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
+        let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
+        let (seen, _) = read(Dialect::Chat, &out);
+        assert_eq!((seen.text == text, seen.error.is_none()), (passes, passes), "{error}");
+        assert_eq!(server.sent().len(), 1 + usize::from(passes), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_before_its_first_word_is_asked_for_again() {
+    for dialect in DIALECTS {
+        // The first events have no text.
+        for kept in 0..if dialect == Dialect::Chat { 2 } else { 3 } {
+            for stream in [true, false] {
+                let text = numbered(40);
+                let said = text.clone();
+                let server = Server::start(move |number, _| match number {
+                    0 => broken(dialect, "a", &said, kept),
+                    _ => Does::Events(events(dialect, "b", &said, (40, 60)), Duration::ZERO),
+                })
+                .await;
+                let gateway = gateway_with(speaking(&server, dialect, 8_000, false), QUICK);
+                let out = body(gateway.answer(call(dialect, &[user("tell me all")], stream)).await).await;
+                let said = String::from_utf8_lossy(&out);
+                let case = format!("{dialect:?}, {kept} events, stream: {stream}: {said}");
+                match stream {
+                    true => {
+                        let (seen, _) = read(dialect, &out);
+                        assert!(seen.text == text && seen.finish == Some(Finish::Stop), "{case}");
+                    }
+                    false => assert!(said.contains(&text), "{case}"),
+                }
+                assert_eq!(server.sent().len(), 2, "{case}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_go_on_fails_once_and_says_why() {
+    let text = numbered(120);
+    let off = Midstream::Off;
+    for (case, prefill, midstream, retry, requests) in [
+        ("the model cannot continue", false, Midstream::Exact, QUICK, 1),
+        ("nobody wants it", true, off, QUICK, 1),
+        ("no attempts", true, Midstream::Exact, RetryPolicy { stream_attempts: 0, ..QUICK }, 1),
+        ("it never ends", true, Midstream::Exact, RetryPolicy { stream_attempts: 2, ..QUICK }, 3),
+    ] {
+        let server = breaking(Dialect::Chat, text.clone(), usize::MAX).await;
+        let config = waiting(vec![speaking(&server, Dialect::Chat, 8_000, prefill)]);
+        let gateway = gateway(Config { retry, attempts: 1, midstream, ..config });
+        let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
+        let (seen, _) = read(Dialect::Chat, &out);
+        let error = seen.error.unwrap_or_default();
+        assert!(error.contains("broke off"), "{case}: {error}");
+        assert!(text.starts_with(&seen.text) && !seen.text.is_empty(), "{case}: nothing is said twice");
+        assert_eq!(server.sent().len(), requests, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_breaks_off_is_not_made_up() {
+    let delta = |delta: Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": null });
+        format!("data: {}\n\n", json!({ "id": "a", "choices": [choice] }))
+    };
+    let function = json!({ "name": "write", "arguments": "{\"path\":" });
+    let call_begun = json!([{ "index": 0, "id": "c1", "type": "function", "function": function }]);
+    let events = vec![
+        delta(json!({ "role": "assistant", "content": "I write it." })),
+        delta(json!({ "tool_calls": call_begun })),
+    ];
+    let server = Server::start(move |_, _| Does::Breaks(events.clone())).await;
+    let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
+    let out = body(gateway.answer(call(Dialect::Chat, &[user("write it")], true)).await).await;
+    let (seen, _) = read(Dialect::Chat, &out);
+    assert!(seen.error.is_some() && seen.finish.is_none(), "{}", String::from_utf8_lossy(&out));
+    assert_eq!(server.sent().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_to_go_on_ends_with_the_first_error() {
+    let text = numbered(120);
+    let server = Server::start(move |number, _| match number {
+        0 => broken(Dialect::Chat, "a", &text, 8),
+        _ => Does::Json(400, json!({ "error": { "message": "assistant message must not be last" } })),
+    })
+    .await;
+    let gateway = gateway_with(speaking(&server, Dialect::Chat, 8_000, true), QUICK);
+    let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
+    let (seen, _) = read(Dialect::Chat, &out);
+    assert!(seen.error.unwrap().contains("broke off") && seen.finish.is_none());
+    assert_eq!(server.sent().len(), 2);
+}
