@@ -370,8 +370,9 @@ fn growth(history: &History) -> u64 {
     grown / u64::from(history.calls_since_edit()).max(1)
 }
 
-/// What is left of the window, a quarter at least, is for the rest of the answer.
-pub(crate) fn pause_target(budget: &Budget) -> u64 {
+/// Returns the most tokens that a request may have which goes on with an answer: a quarter of the window at least is
+/// left for the rest of the answer.
+pub fn pause_target(budget: &Budget) -> u64 {
     budget.usable.min(budget.window * 3 / 4)
 }
 

@@ -20,6 +20,7 @@ use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
 use longhaul_wire::edit::{Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
 
+mod answer_tail;
 mod attempts;
 mod background_summary;
 mod cache;

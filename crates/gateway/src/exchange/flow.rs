@@ -72,6 +72,8 @@ pub(super) struct Flow {
     note: Option<String>,
     pause: Option<Pause>,
     restarts: u32,
+    /// How often of these only the answer's own beginning was left out.
+    continuations: u32,
     /// How often a stream of the answer broke off.
     broken_streams: u32,
     /// How the newest of them did.
@@ -167,6 +169,7 @@ impl Flow {
             note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
             restarts: 0,
+            continuations: 0,
             broken_streams: 0,
             broke_by: None,
             is_spent: false,

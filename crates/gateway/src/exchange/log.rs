@@ -238,6 +238,11 @@ impl ConversationLog {
         paused
     }
 
+    /// Returns whether the items end with an answer that the model is to go on with.
+    pub(super) fn ends_with_answer(&self) -> bool {
+        self.ends_with_answer
+    }
+
     /// What the upstream has reported for the items so far.
     pub(super) fn report(&mut self, reported: ReportedUsage) {
         self.notes.push(Note::Report(self.items, Report::of(&reported)));

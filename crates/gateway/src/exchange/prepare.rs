@@ -13,6 +13,7 @@ use longhaul_core::strategy::Truncation;
 use longhaul_providers::LimitSource;
 use tokio::sync::OwnedMutexGuard;
 
+use super::answer_tail::AnswerTail;
 use super::conversation::{Conversation, Midway, State};
 use super::fallback_summary::{Cause, FallbackSummary};
 use super::json_support::PRUNING_AGENT;
@@ -25,6 +26,10 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RenderOp, Replay};
 
 /// Plans for one request at most: as in a run, again only if the first was of no use.
 const MOST_PLANS: usize = 3;
+
+/// The share of the window, in percent, that a request may have which goes on with an answer. More would leave so little
+/// room that the next restart follows at once: then the answer's own beginning is left out.
+const MAX_RESTART_PERCENT: u64 = 85;
 
 /// Where the gateway acts: at 80 % of the window on an estimate that includes room for an answer, which is 20 % of the
 /// rest and at least 1,000 tokens. Other strategies have their own triggers.
@@ -55,6 +60,8 @@ pub(super) struct OutboundRequest {
     pub(super) replays: Vec<Replay>,
     /// The log with what was decided in the middle of the answer.
     pub(super) midway: Option<Arc<ConversationLog>>,
+    /// The end of the answer that it goes on with, where the whole answer has no room.
+    pub(super) tail: Option<AnswerTail>,
     /// Whether its answer may rest on a part of it: then what was reported is no count of it.
     pub(super) is_doubted: bool,
 }
@@ -63,6 +70,20 @@ impl OutboundRequest {
     /// The same with so many tokens of its answer behind it.
     pub(super) fn with_more_input(self, tokens: u64) -> Self {
         Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
+    }
+
+    /// What of an answer's step the request ends with.
+    pub(super) fn shown_of<'t>(&self, text: &'t str) -> &'t str {
+        let from = self.tail.as_ref().map_or(0, |tail| tail.from);
+        text.get(from..).unwrap_or(text)
+    }
+
+    /// The operations that make the request's items, with the note before the end of a long answer.
+    pub(super) fn render_ops(&self, items: usize) -> Option<Vec<RenderOp>> {
+        let Some(tail) = &self.tail else { return self.steps.clone() };
+        let mut ops = self.steps.clone().unwrap_or_else(|| vec![RenderOp::Keep(0..items)]);
+        ops.push(RenderOp::Say(tail.note.clone()));
+        Some(ops)
     }
 }
 
@@ -469,6 +490,7 @@ impl UpstreamAttempt {
             rounds: RecallRounds::default(),
             replays: Vec::new(),
             midway: None,
+            tail: None,
             is_doubted: false,
         }
     }
@@ -589,8 +611,9 @@ impl UpstreamAttempt {
         Ok(Decision { made: None, hook_answer })
     }
 
-    /// Makes room for the rest of an answer: the edit is one of what comes before it. It is for this answer, and for requests
-    /// that have it: the same question, asked again, goes out as it did.
+    /// Makes room for the rest of an answer: what comes before it is shortened, and where that is not enough, its own
+    /// beginning is left out. The edit is for this answer, and for requests that have it: the same question, asked
+    /// again, goes out as it did. `refusals`: how often the upstream has refused to go on for want of room.
     ///
     /// # Errors
     /// [`GatewayError`] if there is none to be made.
@@ -598,15 +621,56 @@ impl UpstreamAttempt {
         &self,
         old: &OutboundRequest,
         text: &str,
+        refusals: u32,
     ) -> Result<OutboundRequest, GatewayError> {
-        let nothing =
-            || GatewayError::new(GatewayErrorKind::ContextOverflow, "nothing can be left out to go on");
+        let (target, most) =
+            (plan::pause_target(&self.budget()), self.window.tokens * MAX_RESTART_PERCENT / 100);
+        let shortened = match refusals {
+            0 => self.shorten_before_rest(old, text, None).await,
+            _ => Err(no_room_for_rest()),
+        };
+        if let Ok(made) = &shortened
+            && made.bound <= most
+        {
+            return shortened;
+        }
+        // A server that counts more than we do leaves less room than there seems to be.
+        let target = target * 7_u64.pow(refusals) / 10_u64.pow(refusals);
+        let counter = (self.exchange.inner.parts.counter)(&self.target.origin());
+        let room = target / 3;
+        for share in [1, 2, 4, 8] {
+            let Some(tail) = AnswerTail::cut(text, room / share, &counter) else { continue };
+            if let Ok(made) = self.shorten_before_rest(old, text, Some(tail)).await
+                && made.bound <= target
+            {
+                return Ok(made);
+            }
+        }
+        shortened
+    }
+
+    /// Shortens what comes before the rest of an answer, of which `tail` alone is shown if there is one.
+    async fn shorten_before_rest(
+        &self,
+        old: &OutboundRequest,
+        text: &str,
+        tail: Option<AnswerTail>,
+    ) -> Result<OutboundRequest, GatewayError> {
+        let nothing = no_room_for_rest;
+        let shown = match &tail {
+            Some(tail) => format!("{}\n{}", tail.note, text.get(tail.from..).unwrap_or_default()),
+            None => text.to_owned(),
+        };
         let conversation = self.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
         let mut own = state.midway_of(old.midway.as_deref());
+        // A step whose beginning the client has written itself, or that was looked up for, is shown whole.
+        if tail.is_some() && (own.log.ends_with_answer() || old.rounds.answered > 0) {
+            return Err(nothing());
+        }
         let fixed = self.fixed_tokens(&own) + replay_tokens(&old.replays);
         let pause = || {
-            let paused = own.log.paused(text);
+            let paused = own.log.paused(&shown);
             (meter::unedited(&paused.history, fixed), paused)
         };
         let (before, paused) = self.work(pause).await;
@@ -620,12 +684,12 @@ impl UpstreamAttempt {
         replays.retain(|replay| old.replays.contains(replay));
         let fixed = self.fixed_tokens(&own) + replay_tokens(&replays);
         let end = || {
-            let after = meter::read(&own.log.paused(text).history, fixed);
+            let after = meter::read(&own.log.paused(&shown).history, fixed);
             let prepared = self.prepared(&own, fixed, (before, after), done);
             OutboundRequest { replays, midway: Some(Arc::new(own.log.clone())), ..prepared }
         };
-        let made = self.work(end).await;
-        if made.steps == old.steps {
+        let made = OutboundRequest { tail, ..self.work(end).await };
+        if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());
         }
         let log = made.midway.clone();
@@ -640,6 +704,10 @@ impl UpstreamAttempt {
             state.log.count(tokens, &left.start);
         }
     }
+}
+
+fn no_room_for_rest() -> GatewayError {
+    GatewayError::new(GatewayErrorKind::ContextOverflow, "nothing can be left out to go on")
 }
 
 fn said(log: &ConversationLog) -> NeutralConversation {

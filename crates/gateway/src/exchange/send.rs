@@ -189,7 +189,7 @@ impl UpstreamAttempt {
         let max_output = self.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
         let edited = RequestEdit {
             max_output: max_output.or(left.filter(|_| said > 0)),
-            steps: prepared.steps.clone(),
+            steps: prepared.render_ops(envelope.items.len()),
             stream: collects.then_some(true),
             include_usage: collects,
             tool: self.recalls(&prepared.report).then(tool::spec),

@@ -203,6 +203,9 @@ impl UpstreamAttempt {
             fixed.tools.push(tool::spec());
         }
         messages.extend(self.neutral_rounds(&prepared.rounds)?);
+        if let Some(tail) = prepared.tail.as_ref().filter(|_| begun.is_some()) {
+            messages.push(Message::user("left-out", vec![Part::text(tail.note.as_str())]));
+        }
         if let Some((text, _)) = begun.filter(|(text, _)| !text.is_empty()) {
             begin(&mut messages, text, !self.goes_on_exactly());
         }

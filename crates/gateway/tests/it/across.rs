@@ -15,7 +15,7 @@ use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, without_notices};
 use serde_json::{Value, json};
 
 use crate::cuts::check;
-use crate::model::{begun, call, conversation, events, numbered, read, text_of, totals};
+use crate::model::{begun, call, conversation, events, numbered, read, rest, text_of, totals};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
@@ -47,7 +47,7 @@ fn gateway_at(server: &Server, speaks: Dialect, window: u64, set: impl FnOnce(&m
 async fn model(speaks: Dialect, text: String) -> Server {
     Server::start(move |number, body| {
         let (said, asks) = begun(speaks, body);
-        let rest = text.strip_prefix(&said).expect("it goes on where it was stopped");
+        let rest = rest(speaks, body, &text);
         let again = if asks { &said[said.len() - 40..] } else { "" };
         Does::Events(
             events(speaks, &format!("id{number}"), &format!("{again}{rest}"), (300, 20)),

@@ -12,7 +12,7 @@ use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
 use crate::model::{
-    begun, call, conversation, events, events_with_blanks_behind, numbered, read, totals, upstream,
+    begun, call, conversation, events, events_with_blanks_behind, numbered, read, rest, totals, upstream,
 };
 use crate::upstream::*;
 
@@ -38,7 +38,7 @@ async fn model(dialect: Dialect, text: String, again: Again) -> Server {
     Server::start(move |number, body| {
         let (said, asks) = begun(dialect, body);
         assert_eq!(asks, !said.is_empty(), "it is asked in words");
-        let rest = text.strip_prefix(&said).expect("it is shown what it said");
+        let rest = rest(dialect, body, &text);
         let again = again(&said, number);
         let rest = if again.is_empty() { rest.trim_start() } else { rest };
         let events = events(dialect, &format!("id{number}"), &format!("{again}{rest}"), (300, 20));

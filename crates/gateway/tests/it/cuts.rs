@@ -11,7 +11,7 @@ use longhaul_gateway::{Config, Gateway};
 use longhaul_wire::edit::{Dialect, PartialResponse};
 use serde_json::Value;
 
-use crate::model::{begun, call, conversation, events, read, upstream};
+use crate::model::{begun, call, conversation, events, read, rest, upstream};
 use crate::upstream::*;
 
 /// Answers of a dialect (of Chat fewer: its joints are cut 1,000 times elsewhere); nearly all are stopped at least once, each at another place.
@@ -28,10 +28,10 @@ fn text(seed: u64) -> String {
 async fn model(dialect: Dialect) -> Server {
     Server::start(move |number, body| {
         let seed = body["user"].as_str().unwrap().parse().unwrap();
-        let (said, asks) = begun(dialect, body);
+        let (_, asks) = begun(dialect, body);
         assert!(!asks, "it goes on by itself");
         let text = text(seed);
-        let rest = text.strip_prefix(&said).expect("it goes on where it was stopped");
+        let rest = rest(dialect, body, &text);
         Does::Events(events(dialect, &format!("id{number}"), rest, (300, 20)), Duration::ZERO)
     })
     .await

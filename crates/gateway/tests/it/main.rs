@@ -13,6 +13,7 @@ mod crossing;
 mod cuts;
 mod gone_back;
 mod large;
+mod long_answers;
 mod misplaced;
 mod model;
 mod notices;

@@ -30,6 +30,23 @@ pub(crate) fn begun(dialect: Dialect, request: &Value) -> (String, bool) {
     (said, asks)
 }
 
+/// What of `text` comes next, behind what a request shows of it: its beginning, or its end behind a note that says how
+/// much is left out.
+///
+/// # Panics
+/// If the request shows something else.
+pub(crate) fn rest<'t>(dialect: Dialect, request: &Value, text: &'t str) -> &'t str {
+    let (shown, _) = begun(dialect, request);
+    let items = request[list(dialect)].as_array().unwrap();
+    let left_out = items.iter().find_map(|item| {
+        let said = text_of(item);
+        let count = said.split_once("room for. Its first ")?.1.split_once(" characters")?.0.to_owned();
+        Some(count.parse::<usize>().unwrap())
+    });
+    let from = left_out.map_or(0, |chars| text.char_indices().nth(chars).unwrap().0);
+    text[from..].strip_prefix(shown.as_str()).expect("it goes on where it was stopped")
+}
+
 /// The events of a streamed answer.
 pub(crate) fn events(dialect: Dialect, id: &str, text: &str, usage: (u64, u64)) -> Vec<String> {
     match dialect {

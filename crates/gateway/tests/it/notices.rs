@@ -11,7 +11,7 @@ use longhaul_wire::edit::Dialect;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT, may_have_notices, without_notices};
 use serde_json::{Value, json};
 
-use crate::model::{begun, call, conversation, events, list, read, text_of, totals, upstream};
+use crate::model::{begun, call, conversation, events, list, read, rest, text_of, totals, upstream};
 use crate::upstream::*;
 
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
@@ -136,12 +136,12 @@ fn cut_off(event: &str) -> String {
 
 #[tokio::test]
 async fn the_end_of_the_window_is_told_with_its_numbers() {
-    // After three restarts it goes on to the real end, where the server cuts it.
+    // After the last restart it goes on to the real end, where the server cuts it.
     for dialect in DIALECTS {
-        let text = words(6_000, 3);
+        let text = words(20_000, 3);
         let script = text.clone();
         let server = Server::start(move |number, body| {
-            let rest = script.strip_prefix(&begun(dialect, body).0).unwrap();
+            let rest = rest(dialect, body, &script);
             let all = events(dialect, &format!("id{number}"), rest, (300, 1_250));
             Does::Events(all.iter().map(|event| cut_off(event)).collect(), Duration::ZERO)
         })

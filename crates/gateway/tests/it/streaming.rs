@@ -12,7 +12,7 @@ use longhaul_wire::chat::edit::{Chat, ChatStreamParser};
 use longhaul_wire::edit::{Dialect, PartialResponse, SseEvent, SseReader, StreamParser, Wire};
 use serde_json::{Value, json};
 
-use crate::model::{begun, call, conversation, events_with_blanks_behind, upstream as speaking};
+use crate::model::{begun, call, conversation, events_with_blanks_behind, rest, upstream as speaking};
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
 
@@ -24,10 +24,7 @@ async fn model(text: String) -> Server {
         if is_summary_request(body) {
             return pruned();
         }
-        let messages = body["messages"].as_array().unwrap();
-        let last = messages.last().unwrap();
-        let begun = if last["role"] == "assistant" { last["content"].as_str().unwrap() } else { "" };
-        let rest = text.strip_prefix(begun).expect("it goes on where it was stopped");
+        let rest = rest(Dialect::Chat, body, &text);
         Does::Events(streamed(&format!("id{number}"), rest, Some((500, 50))), Duration::ZERO)
     })
     .await
@@ -221,7 +218,7 @@ async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
                 let server = Server::start(move |number, body| {
                     let (said, _) = begun(dialect, body);
                     assert_eq!(said, said.trim_end(), "blanks at the end may be cut by a server");
-                    let rest = whole.strip_prefix(&said).expect("it goes on where it was stopped");
+                    let rest = rest(dialect, body, &whole);
                     let rest = match how {
                         GoesOn::Exactly => rest,
                         GoesOn::WithoutBlank => rest.trim_start(),

@@ -88,7 +88,7 @@ async fn resume(
     loop {
         let asked_ms = asked.and_then(|asked| u64::try_from(asked.as_millis()).ok());
         sleep(Duration::from_millis(retry.delay_ms(attempt, asked_ms))).await;
-        let body = go_on(&route, &prepared, &text, written_tokens).await;
+        let body = go_on(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_patient = retry.patience_ms.is_none_or(|ms| begun.elapsed() < Duration::from_millis(ms));
         match &body {
             Err(fault) if is_outage(fault) && is_patient => {

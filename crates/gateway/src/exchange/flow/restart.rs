@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use longhaul_core::attempt::MAX_LENGTH_RETRIES;
 use longhaul_core::message::Finish;
 use longhaul_core::usage::Usage;
 use longhaul_wire::overflow;
@@ -16,8 +17,12 @@ use super::{Body, Flow, Phase, Reader, pause};
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
-/// How often one answer is stopped and gone on with at most.
-const MOST_RESTARTS: u32 = 3;
+/// How often the conversation before one answer is shortened at most.
+const MAX_RESTARTS: u32 = 3;
+
+/// How often an answer goes on from its own end at most. That costs no summary, and a model that never comes to an end
+/// has to be stopped somewhere.
+const MAX_CONTINUATIONS: u32 = 12;
 
 /// A stream that was left, and what the next one needs to go on with its answer.
 pub(super) struct LeftStream {
@@ -64,7 +69,7 @@ impl Flow {
     pub(super) fn has_no_room(&self) -> bool {
         let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
         let seen = self.reader.seen();
-        let is_cut = seen.finish == Some(Finish::Length) && !seen.has_other;
+        let is_cut = seen.finish == Some(Finish::Length) && !seen.has_other && !self.has_hidden();
         if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
             return false;
         }
@@ -73,11 +78,16 @@ impl Flow {
             Ok(None) => true,
             Err(_) => false,
         };
-        let used = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
-            Some(usage) => usage.total_tokens(),
-            None => self.prepared.input + pause::with_error(self.output_tokens()),
+        let is_full = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+            Some(usage) => pause::is_full(usage.total_tokens(), route.window.tokens),
+            // Nobody set a limit and nothing was reported: only the window can have ended it.
+            None if route.asked_output().is_none() => true,
+            None => {
+                let used = self.prepared.input + pause::with_error(self.output_tokens());
+                pause::is_full(used, route.window.tokens)
+            }
         };
-        is_wanted && pause::is_full(used, route.window.tokens)
+        is_wanted && is_full
     }
 
     /// The stream has ended for want of room: makes some, and goes on.
@@ -124,7 +134,7 @@ impl Flow {
             // A blank that the client has already does not come a second time.
             let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
             match route.goes_on_exactly() {
-                true => splice.go_on(&text),
+                true => splice.go_on(self.prepared.shown_of(&text)),
                 false => splice.go_on_about(&text, gap),
             }
         }
@@ -188,12 +198,27 @@ impl Flow {
             Err(fault) => return self.end_there(fault, then, &prepared),
         };
         let is_last = match then {
-            Then::SameStep { is_last } => is_last || self.restarts >= MOST_RESTARTS,
+            Then::SameStep { is_last } => {
+                let only_own = prepared.tail.is_some() && prepared.steps == self.prepared.steps;
+                self.continuations += u32::from(only_own);
+                let is_spent = self.restarts - self.continuations >= MAX_RESTARTS;
+                is_last || is_spent || self.continuations >= MAX_CONTINUATIONS
+            }
             Then::NextStep | Then::AfterBreak => self.is_spent,
         };
         let is_restart = matches!(then, Then::SameStep { .. });
         self.is_between = false;
+        let has_new_tail = prepared.tail != self.prepared.tail;
         self.prepared = prepared;
+        if has_new_tail {
+            // The next stream may repeat what it was sent, which is less than was thought when the last one was left.
+            let text = self.step_text();
+            if let Reader::Joins(splice) = &mut self.reader
+                && self.route.as_ref().is_some_and(UpstreamAttempt::goes_on_exactly)
+            {
+                splice.go_on(self.prepared.shown_of(&text));
+            }
+        }
         self.phase = Phase::Reading(Box::new(body));
         if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
             pause.go_on(window, self.prepared.input);
@@ -251,16 +276,24 @@ async fn resume(left: LeftStream) -> ResumedStream {
         route.count_left(&old, tokens).await;
     }
     let counted = format!("{}{text}", old.rounds.text);
-    let made = route.make_room_for_rest(&old, &counted).await;
-    let is_last = made.is_err();
-    let rounds = old.rounds.clone();
-    let prepared = match made {
-        Ok(made) => OutboundRequest { rounds, ..made },
-        // Without room it goes on to the real limit.
-        Err(_) => old.with_more_input(new_tokens),
-    };
-    let body = go_on(&route, &prepared, &text, written_tokens).await;
-    ResumedStream { route, prepared, body, then: Then::SameStep { is_last } }
+    let mut refusals = 0;
+    loop {
+        let made = route.make_room_for_rest(&old, &counted, refusals).await;
+        let is_last = made.is_err();
+        let rounds = old.rounds.clone();
+        let prepared = match made {
+            Ok(made) => OutboundRequest { rounds, ..made },
+            // Without room it goes on to the real limit.
+            Err(_) => old.clone().with_more_input(new_tokens),
+        };
+        let body = go_on(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
+        let is_too_long = body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow);
+        if !is_too_long || is_last || refusals >= MAX_LENGTH_RETRIES {
+            return ResumedStream { route, prepared, body, then: Then::SameStep { is_last } };
+        }
+        route.totals.refused();
+        refusals += 1;
+    }
 }
 
 /// Asks for the rest of an answer of which so many tokens were said; `text` is what of its last step was.
