@@ -12,7 +12,6 @@ use http::StatusCode;
 use longhaul_core::message::{Finish, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
-pub mod blocks;
 pub mod canonical;
 pub mod envelope;
 pub mod ephemeral;
@@ -22,6 +21,7 @@ pub mod media;
 pub mod overlap;
 pub mod patch;
 pub mod repetition_filter;
+pub mod request_parts;
 
 pub use crate::sse::{SseEvent, SseReader};
 pub use envelope::Envelope;

@@ -1,7 +1,7 @@
-//! Pictures and files that an upstream refuses: words stand in their place, in the request that was refused and in all
-//! that send them again.
+//! Parts of a request that an upstream refuses: pictures, files, reasoning, tool results, tools. Notes stand in their
+//! place, in the request that was refused and in all that send them again.
 //!
-//! A client sends its whole conversation each time, so one picture that an upstream refuses would end the conversation.
+//! A client sends its whole conversation each time, so one part that an upstream refuses would end the conversation.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::HeaderMap;
 use longhaul_core::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
-use longhaul_core::message::{Media, Message, Part};
-use longhaul_core::refusal::{Refusal, RefusedPart};
+use longhaul_core::message::{Media, Message, Part, Role, ToolResult, ToolSpec};
+use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
 use longhaul_providers::{ProviderError, Request};
 use longhaul_wire::refused_part;
 
 use super::UpstreamAttempt;
 use super::upstream_response::{UpstreamResponse, WholeResponse};
 use crate::headers;
-use longhaul_wire::edit::blocks::{blocks, words};
-use longhaul_wire::edit::patch::Patch;
+use longhaul_wire::edit::request_parts::{PartKind, RequestPart, RequestParts};
 
 /// How many refused parts are remembered.
 const MAX_REMEMBERED: usize = 4_096;
@@ -50,9 +49,33 @@ pub(super) struct Omissions {
 }
 
 /// A part that may be to blame.
+#[derive(Debug)]
 struct Suspect {
     key: Key,
-    is_image: bool,
+    kind: PartKind,
+    /// The name of a tool, or of the call that a result answers.
+    name: String,
+    /// The JSON of reasoning: a refusal names it by a piece of it.
+    json: String,
+    /// Whether it has come since the model's newest answer.
+    is_new: bool,
+}
+
+impl Suspect {
+    fn is_media(&self) -> bool {
+        matches!(self.kind, PartKind::Image | PartKind::File)
+    }
+
+    /// What a note calls it.
+    fn description(&self) -> &'static str {
+        match self.kind {
+            PartKind::Image => "a picture",
+            PartKind::File => "a file",
+            PartKind::Reasoning => "reasoning",
+            PartKind::ToolResult => "the output of this tool",
+            PartKind::Tool => "a tool",
+        }
+    }
 }
 
 impl UpstreamAttempt {
@@ -69,14 +92,9 @@ impl UpstreamAttempt {
         let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
             return (body, 0);
         };
-        let (mut patch, mut left_out) = (Patch::default(), 0);
-        for block in blocks(text) {
-            if let Some(note) = known.get(&self.key(&text.as_bytes()[block.at.clone()])) {
-                patch.replace(block.at, words(self.exchange.wire.dialect(), note));
-                left_out += 1;
-            }
-        }
-        (patch.apply(&body), left_out)
+        let parts = RequestParts::of(text);
+        let dialect = self.exchange.wire.dialect();
+        parts.without(&body, dialect, |part| known.get(&self.key(&text.as_bytes()[part.at.clone()])).cloned())
     }
 
     /// Leaves out the part because of which `body` was refused. Returns whether there is one: then the request is worth
@@ -94,19 +112,31 @@ impl UpstreamAttempt {
         let Some(said) = said else { return false };
         let refusal = refused_part::recognise(status, said, body);
         let text = std::str::from_utf8(body).unwrap_or_default();
-        let suspects: Vec<Suspect> = blocks(text)
-            .into_iter()
-            .map(|block| Suspect { key: self.key(text[block.at].as_bytes()), is_image: block.is_image })
-            .collect();
+        let answered_at = answered_until(text);
+        let suspect = |part: RequestPart| {
+            let json = &text[part.at.clone()];
+            Suspect {
+                key: self.key(json.as_bytes()),
+                json: if part.kind == PartKind::Reasoning { json.to_owned() } else { String::new() },
+                is_new: part.at.start > answered_at,
+                kind: part.kind,
+                name: part.name,
+            }
+        };
+        let suspects: Vec<Suspect> = RequestParts::of(text).parts.into_iter().map(suspect).collect();
         self.blame(refusal.as_ref(), &suspects, said)
     }
 
     /// The same for a request that was put into another dialect.
     pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[Sent]) -> bool {
-        let suspects: Vec<Suspect> = request
-            .iter()
-            .map(|sent| Suspect { key: self.key(sent.hash.as_bytes()), is_image: sent.is_image })
-            .collect();
+        let suspect = |sent: &Sent| Suspect {
+            key: self.key(sent.id.as_bytes()),
+            kind: sent.kind,
+            name: sent.name.clone(),
+            json: String::new(),
+            is_new: sent.is_new,
+        };
+        let suspects: Vec<Suspect> = request.iter().map(suspect).collect();
         self.blame(error.refusal.as_deref(), &suspects, &error.message)
     }
 
@@ -117,7 +147,7 @@ impl UpstreamAttempt {
         self.omissions.sent_without = left_out;
     }
 
-    /// Tells the client how many of its pictures and files the model was not shown.
+    /// Tells the client how many parts of its request the model was not shown.
     pub(super) fn say_omitted(&self, headers: &mut HeaderMap) {
         if self.omissions.sent_without > 0 {
             headers::say(headers, "x-longhaul-omitted", &self.omissions.sent_without.to_string());
@@ -129,12 +159,22 @@ impl UpstreamAttempt {
         if known.is_empty() {
             return;
         }
-        each_media(&mut request.messages, &mut |part, hash, _| {
-            if let Some(note) = known.get(&self.key(hash.as_bytes())) {
-                *part = Part::text(note.as_str());
+        let note_of = |id: &str| known.get(&self.key(id.as_bytes())).cloned();
+        each_result(&mut request.messages, &mut |result| {
+            if let Some(note) = note_of(&id_of_result(result)) {
+                result.content = vec![Part::text(note)];
                 *left_out += 1;
             }
         });
+        each_media(&mut request.messages, &mut |part, hash, _| {
+            if let Some(note) = note_of(hash) {
+                *part = Part::text(note);
+                *left_out += 1;
+            }
+        });
+        let tools = request.tools.len();
+        request.tools.retain(|tool| note_of(&id_of_tool(tool)).is_none());
+        *left_out += tools - request.tools.len();
     }
 
     fn blame(&mut self, refusal: Option<&Refusal>, suspects: &[Suspect], said: &str) -> bool {
@@ -155,8 +195,7 @@ impl UpstreamAttempt {
             known.clear();
         }
         for suspect in &blamed {
-            let what = if suspect.is_image { "a picture" } else { "a file" };
-            known.insert(suspect.key, note_of_omission(what, &message_of(said)));
+            known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
         }
         if !refusal.is_specific() {
             self.omissions.guess = blamed.iter().map(|suspect| suspect.key).collect();
@@ -164,7 +203,7 @@ impl UpstreamAttempt {
         tracing::warn!(
             upstream = self.target.server.upstream.name,
             parts = blamed.len(),
-            "the upstream refuses a picture or a file, which is left out: {}",
+            "the upstream refuses a part of the request, which is left out: {}",
             one_line(&message_of(said))
         );
         true
@@ -182,27 +221,90 @@ impl UpstreamAttempt {
 
 /// The suspects to leave out: the one that is named, else those that the refusal speaks of.
 fn chosen<'s>(refusal: &Refusal, suspects: &[&'s Suspect], attempt: u32) -> Vec<&'s Suspect> {
-    if let Some(RefusedPart::Media(number)) = refusal.part
-        && let Some(named) = suspects.get(number)
-    {
-        return vec![named];
+    let of_kind = |kind: PartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
+    let media = || suspects.iter().copied().filter(|suspect| suspect.is_media());
+    let named: Vec<&Suspect> = match &refusal.part {
+        Some(RefusedPart::Media(number)) => media().nth(*number).into_iter().collect(),
+        Some(RefusedPart::Tool(name)) => of_kind(PartKind::Tool).filter(|tool| tool.name == *name).collect(),
+        Some(RefusedPart::ToolResult(call)) => {
+            of_kind(PartKind::ToolResult).filter(|result| result.name == *call).last().into_iter().collect()
+        }
+        Some(RefusedPart::Reasoning(item)) => {
+            of_kind(PartKind::Reasoning).filter(|part| part.json.contains(item.as_str())).collect()
+        }
+        Some(RefusedPart::Blob(_) | RefusedPart::Text(_)) | None => Vec::new(),
+    };
+    if !named.is_empty() {
+        return named;
     }
-    choose_refused_media(refusal, attempt, suspects.to_vec(), |suspect| suspect.is_image)
+    match refusal.kind {
+        Some(RefusedKind::Reasoning) => of_kind(PartKind::Reasoning).collect(),
+        // A filter withholds what has come last. A person's own words are theirs to change.
+        Some(RefusedKind::Content) => {
+            let mut new: Vec<&Suspect> = of_kind(PartKind::ToolResult).filter(|part| part.is_new).collect();
+            if attempt == 0 { new.pop().into_iter().collect() } else { new }
+        }
+        _ => choose_refused_media(refusal, attempt, media().collect(), |part| part.kind == PartKind::Image),
+    }
 }
 
-/// A picture or a file as it was sent.
+/// Where the newest item of the model ends to begin, in the text of a request: what follows has come since.
+fn answered_until(request: &str) -> usize {
+    let marks = ["\"assistant\"", "\"function_call\"", "\"custom_tool_call\""];
+    marks.iter().filter_map(|mark| request.rfind(mark)).max().unwrap_or_default()
+}
+
+/// A part of a request in neutral form that may be refused.
+#[derive(Debug)]
 pub(super) struct Sent {
-    hash: String,
-    is_image: bool,
+    id: String,
+    kind: PartKind,
+    name: String,
+    is_new: bool,
 }
 
-/// The pictures and files of a request, in order.
+/// The pictures, files, results and tools of a request.
 pub(super) fn sent(request: &mut Request) -> Vec<Sent> {
     let mut all = Vec::new();
     each_media(&mut request.messages, &mut |_, hash, is_image| {
-        all.push(Sent { hash: hash.to_owned(), is_image });
+        let kind = if is_image { PartKind::Image } else { PartKind::File };
+        all.push(Sent { id: hash.to_owned(), kind, name: String::new(), is_new: true });
     });
+    let newest = request.messages.iter().rposition(|message| message.role == Role::Assistant);
+    for (at, message) in request.messages.iter_mut().enumerate() {
+        each_result(std::slice::from_mut(message), &mut |result| {
+            all.push(Sent {
+                id: id_of_result(result),
+                kind: PartKind::ToolResult,
+                name: result.call_id.to_string(),
+                is_new: newest.is_none_or(|newest| at > newest),
+            });
+        });
+    }
+    all.extend(request.tools.iter().map(|tool| Sent {
+        id: id_of_tool(tool),
+        kind: PartKind::Tool,
+        name: tool.name.clone(),
+        is_new: false,
+    }));
     all
+}
+
+fn id_of_result(result: &ToolResult) -> String {
+    let texts: String = result.content.iter().filter_map(Part::as_text).collect();
+    format!("result {} {texts}", result.call_id)
+}
+
+fn id_of_tool(tool: &ToolSpec) -> String {
+    format!("tool {} {}", tool.name, tool.parameters.as_str())
+}
+
+fn each_result(messages: &mut [Message], act: &mut dyn FnMut(&mut ToolResult)) {
+    for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+        if let Part::ToolResult(result) = part {
+            act(result);
+        }
+    }
 }
 
 fn each_media(messages: &mut [Message], act: &mut dyn FnMut(&mut Part, &str, bool)) {

@@ -1,4 +1,4 @@
-//! A picture that its upstream refuses: the client gets an answer and is told, and the picture is not sent again.
+//! Parts that an upstream refuses: the client gets an answer and is told, and they are not sent again.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use longhaul_gateway::ClientRequest;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
-use crate::model::read;
+use crate::model::{events, read, upstream as speaking};
 use crate::upstream::*;
 
 const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
@@ -121,5 +121,109 @@ async fn whoever_sends_nothing_refused_is_told_of_nothing() {
         let items = [json!({ "role": "user", "content": content })];
         let reply = gateway.answer(call(dialect, &items, false)).await;
         assert_eq!((reply.status, header(&reply, "x-longhaul-omitted")), (StatusCode::OK, ""), "{dialect:?}");
+    }
+}
+
+/// A server that refuses requests which contain `poison`, with this error.
+async fn refusing(dialect: Dialect, poison: &'static str, error: &'static str) -> Server {
+    Server::start(move |number, body| match body.to_string().contains(poison) {
+        true => Does::Json(400, json!({ "error": { "message": error, "type": "invalid_request_error" } })),
+        false => Does::Events(events(dialect, &format!("id{number}"), "it goes on", (40, 3)), Duration::ZERO),
+    })
+    .await
+}
+
+/// A conversation with reasoning, a call and its result, and the tools of the request.
+fn worked(dialect: Dialect) -> (Vec<Value>, Value) {
+    let schema = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } } });
+    match dialect {
+        Dialect::Chat => {
+            let function = json!({ "name": "read", "arguments": "{}" });
+            let calls = json!([{ "id": "c1", "type": "function", "function": function }]);
+            let tool = |name: &str| json!({ "type": "function", "function": { "name": name, "parameters": schema(name) } });
+            let items = vec![
+                user("go"),
+                json!({ "role": "assistant", "content": null, "reasoning_content": "old thoughts", "tool_calls": calls }),
+                json!({ "role": "tool", "tool_call_id": "c1", "content": "forbidden words" }),
+            ];
+            (items, json!([tool("read"), tool("odd")]))
+        }
+        Dialect::Messages => {
+            let thought =
+                json!({ "type": "thinking", "thinking": "old thoughts", "signature": "sig-of-another" });
+            let call = json!({ "type": "tool_use", "id": "c1", "name": "read", "input": {} });
+            let result = json!({ "type": "tool_result", "tool_use_id": "c1", "content": "forbidden words" });
+            let tool = |name: &str| json!({ "name": name, "input_schema": schema(name) });
+            let items = vec![
+                user("go"),
+                json!({ "role": "assistant", "content": [thought, call] }),
+                json!({ "role": "user", "content": [result] }),
+            ];
+            (items, json!([tool("read"), tool("odd")]))
+        }
+        Dialect::Responses => {
+            let tool = |name: &str| json!({ "type": "function", "name": name, "parameters": schema(name) });
+            let items = vec![
+                user("go"),
+                json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "old thoughts" }),
+                json!({ "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}" }),
+                json!({ "type": "function_call_output", "call_id": "c1", "output": "forbidden words" }),
+            ];
+            (items, json!([tool("read"), tool("odd")]))
+        }
+    }
+}
+
+#[tokio::test]
+async fn reasoning_results_and_tools_that_are_refused_do_not_end_a_conversation() {
+    let cases = [
+        (
+            "old thoughts",
+            "Invalid `signature` in `thinking` block",
+            "invalid_encrypted_content: could not be verified",
+        ),
+        (
+            "forbidden words",
+            "Output blocked by content filtering policy",
+            "Output blocked by content filtering policy",
+        ),
+        (
+            "\"odd\"",
+            "Invalid schema for function 'odd': not supported",
+            "Invalid schema for function 'odd': not supported",
+        ),
+    ];
+    for dialect in DIALECTS {
+        for (poison, of_messages, of_others) in cases {
+            let error = if dialect == Dialect::Messages { of_messages } else { of_others };
+            let server = refusing(dialect, poison, error).await;
+            let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
+            let (mut items, tools) = worked(dialect);
+            for round in 0..2 {
+                let mut asked = crate::model::call(dialect, &items, true);
+                let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+                fields["tools"] = tools.clone();
+                asked.body = fields.to_string().into();
+                let reply = gateway.answer(asked).await;
+                let omitted = header(&reply, "x-longhaul-omitted").to_owned();
+                let out = body(reply).await;
+                let case = format!("{dialect:?}, {poison}, round {round}: {}", String::from_utf8_lossy(&out));
+                assert_eq!(read(dialect, &out).0.text, "it goes on", "{case}");
+                assert_eq!(omitted, "1", "{case}");
+                items.extend([assistant("it goes on"), user("more")]);
+            }
+            assert_eq!(server.sent().len(), 3, "{dialect:?}, {poison}: refused once");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_has_written_is_not_left_out() {
+    for dialect in DIALECTS {
+        let server = refusing(dialect, "forbidden", "Output blocked by content filtering policy").await;
+        let gateway = gateway(waiting(vec![speaking(&server, dialect, 20_000, false)]));
+        let reply = gateway.answer(crate::model::call(dialect, &[user("forbidden")], true)).await;
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{dialect:?}");
+        assert_eq!(server.sent().len(), 1, "{dialect:?}");
     }
 }
