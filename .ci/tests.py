@@ -33,7 +33,7 @@ def built_tests():
             # `…/crates/core#longhaul-core@0.1.0`, or `…/name#0.1.0` where the folder has the package's name.
             name = package[-1].split("@")[0] if "@" in package[-1] else package[0]
             tests.append((name, folder, message["executable"]))
-    tests.sort(key=lambda test: test[0] not in COMPUTING)
+    tests.sort(key=lambda test: (test[0] not in COMPUTING, test[0], test[2]))
     return tests
 
 
