@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,6 +10,7 @@ use longhaul_core::plan::Policy;
 use longhaul_core::strategy;
 use longhaul_providers::{Limits, ProviderError, SharedProvider};
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use crate::gateway::{
     ClientRequest, Config, Credentials, Dependencies, Reply, ReplyBody, ReplyStream, SetupError, Shortening,
@@ -41,6 +43,7 @@ mod pre_compact;
 mod prepare;
 mod previous_response;
 mod recall;
+mod request_log;
 mod retries;
 mod send;
 mod single_flight;
@@ -143,6 +146,8 @@ pub(crate) struct Exchange {
     overrides: Overrides,
     /// What is kept of the answer, if it is.
     keeps: Option<previous_response::Keeps>,
+    /// When the request came.
+    came_at: Instant,
 }
 
 /// The same at one upstream.
@@ -246,6 +251,7 @@ impl Exchange {
             targets,
             overrides,
             keeps: None,
+            came_at: Instant::now(),
             inner,
         })
     }
@@ -260,7 +266,7 @@ impl Exchange {
         let exchange = Arc::new(self);
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
-        let mut opening = Box::pin(Arc::clone(&exchange).go());
+        let mut opening = Box::pin(Arc::clone(&exchange).opened().instrument(exchange.span()));
         if !is_stream {
             return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
         }
@@ -304,6 +310,16 @@ impl Exchange {
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = exchange.targets.first().cloned().ok_or_else(no_target)?;
         Ok(reply(UpstreamAttempt::find(exchange, target).await.compact().await?))
+    }
+
+    /// The beginning of the answer, logged.
+    async fn opened(self: Arc<Self>) -> Result<Disposition, GatewayError> {
+        self.log_arrival();
+        let opened = Arc::clone(&self).go().await;
+        if let Err(fault) | Ok(Disposition::Failed(fault, ..)) = &opened {
+            self.log_failure(fault);
+        }
+        opened
     }
 
     /// Tries the upstreams that have the model, one after another as long as the next may do better.

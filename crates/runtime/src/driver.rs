@@ -14,6 +14,7 @@ mod model;
 mod orders;
 mod pause;
 mod seat;
+mod session_log;
 mod tool;
 
 use std::borrow::Borrow;
@@ -132,6 +133,7 @@ pub(crate) struct Driver {
     told_of_cut: bool,
     told_of_usage: bool,
     trace: Trace,
+    log: session_log::SessionLog,
     /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
     /// a cancel or a crash. None where there are no others.
     heard: Option<HashSet<QueueId>>,
@@ -151,6 +153,7 @@ impl Driver {
             run,
             agent,
             trace: Trace::new(shared.session_id.clone()),
+            log: session_log::SessionLog::default(),
             shared,
             lease,
             messages,
@@ -408,6 +411,7 @@ impl Driver {
             *self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest);
         }
         for event in &events {
+            self.log.log_event(event);
             self.log_estimate(&event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {
                 self.tell_of_unreliable_usage();

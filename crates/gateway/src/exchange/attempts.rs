@@ -114,6 +114,7 @@ impl UpstreamAttempt {
     pub(super) async fn go(mut self) -> Result<Disposition, GatewayError> {
         self.check_expressible()?;
         let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
+        self.log_outbound(&prepared);
         let mut state = AttemptState::new(self.conversation.is_some());
         loop {
             let received = match self.attempt(&prepared, state.may_shorten()).await {
@@ -252,6 +253,7 @@ impl UpstreamAttempt {
             Ok(Some(mut shorter)) => {
                 suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut shorter));
                 state.is_after_cut = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
+                self.log_outbound(&shorter);
                 Ok(Some(shorter))
             }
             Ok(None) if alternative.is_for_client => {

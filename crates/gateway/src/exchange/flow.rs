@@ -11,6 +11,7 @@ use longhaul_core::message::Finish;
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use tokio::time::{Instant, timeout, timeout_at};
+use tracing::{Instrument, Span};
 
 use super::prepare::OutboundRequest;
 use super::recall::Division;
@@ -190,9 +191,13 @@ impl Flow {
     }
 
     pub(super) fn into_stream(self) -> ReplyStream {
-        Box::pin(unfold(self, |mut flow| async move {
-            let next = flow.next().await?;
-            Some((Ok(next), flow))
+        let span = Span::current();
+        Box::pin(unfold(self, move |mut flow| {
+            let next = async move {
+                let next = flow.next().await?;
+                Some((Ok(next), flow))
+            };
+            next.instrument(span.clone())
         }))
     }
 
@@ -391,6 +396,7 @@ impl Flow {
             let counted = || route.counted(&self.prepared, self.reader.seen(), self.left_tokens);
             route.totals.add(self.usage().as_ref(), counted);
         }
+        self.route.iter().for_each(|route| route.log_end(true));
         if let Reader::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.end(self.left_tokens, &mut out);
@@ -498,6 +504,10 @@ impl Flow {
             let written = route.counted(&self.prepared, seen, self.left_tokens).output;
             let last = seen.usage.clone().filter(|_| seen.finish.is_some());
             route.totals.partial(self.partial(route, written, last));
+        }
+        if let Some(route) = &self.route {
+            route.log_end(false);
+            route.exchange.log_failure(&fault);
         }
         self.fault = Some(fault);
     }

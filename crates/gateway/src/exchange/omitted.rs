@@ -48,6 +48,13 @@ pub(super) struct Omissions {
     guess: Vec<Key>,
 }
 
+impl Omissions {
+    /// Returns how many parts the request that was sent last is without.
+    pub(super) fn count(&self) -> usize {
+        self.sent_without
+    }
+}
+
 /// A part that may be to blame.
 #[derive(Debug)]
 struct Suspect {

@@ -152,6 +152,7 @@ impl UpstreamAttempt {
             true => self.totals.add(usage.as_ref(), || self.counted(prepared, &seen, 0)),
             false => self.totals.refused(),
         }
+        self.log_end(status.is_success());
         self.totals.describe(&mut headers);
         if let Some(usage) = usage.filter(|_| !prepared.is_doubted) {
             self.remember_usage(division.shown_of(usage), prepared).await;

@@ -372,6 +372,7 @@ impl UpstreamAttempt {
         self.reckoner(&prepared).settle(&mut answer);
         let reported = self.totals.told();
         self.totals.add(reported.as_ref(), || Partial::input(prepared.input));
+        self.log_end(true);
         if let Some(usage) = reported.filter(|_| !prepared.is_doubted) {
             self.remember_usage(usage, &prepared).await;
         }

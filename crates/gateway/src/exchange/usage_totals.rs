@@ -62,7 +62,32 @@ struct Spent {
     is_spent: bool,
 }
 
+/// What all calls for one answer have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AnswerCost {
+    /// Calls, those for summaries too.
+    pub(super) calls: u64,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    /// Whether some of the tokens are our count.
+    pub(super) is_estimated: bool,
+    /// How often the answer was stopped to make room.
+    pub(super) restarts: u64,
+}
+
 impl UsageTotals {
+    /// Returns what the answer has cost so far.
+    pub(super) fn cost(&self) -> AnswerCost {
+        let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        AnswerCost {
+            calls: spent.calls,
+            input_tokens: spent.input,
+            output_tokens: spent.output,
+            is_estimated: spent.is_estimated,
+            restarts: spent.restarts,
+        }
+    }
+
     /// A call that was answered, a summary too. `counted`: what it had by our count, for a server that reports nothing.
     pub(super) fn add(&self, usage: Option<&Usage>, counted: impl FnOnce() -> Partial) {
         let told = |usage: &Usage| Partial {

@@ -13,6 +13,7 @@ use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedNodes, Share
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use super::log::{Opened, folded, whole_log};
@@ -229,7 +230,8 @@ impl Runtime {
     async fn enter(&self, id: &SessionId) -> Result<Session, SessionError> {
         let (reply, entered) = oneshot::channel();
         let slot = self.house.slots.slot(id);
-        self.spawn(Arc::clone(&self.house).live(id.clone(), slot, reply));
+        let span = tracing::info_span!("session", id = id.as_str());
+        self.spawn(Arc::clone(&self.house).live(id.clone(), slot, reply).instrument(span));
         entered.await.map_err(|_| SessionError::Stopped)?
     }
 
