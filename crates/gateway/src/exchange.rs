@@ -43,6 +43,7 @@ mod pre_compact;
 mod prepare;
 mod previous_response;
 mod recall;
+mod replicas;
 mod request_log;
 mod retries;
 mod send;
@@ -63,6 +64,7 @@ use json_support::JsonSupport;
 use parse_cache::ParseCache;
 use pre_compact::HookAnswers;
 use recall::HiddenToolCalls;
+pub(crate) use replicas::LoadGuard;
 use single_flight::SingleFlight;
 use summary_starts::SummaryStarts;
 use summary_writers::Writers;
@@ -171,6 +173,8 @@ struct UpstreamAttempt {
     over: OnceLock<oneshot::Sender<()>>,
     /// Whether the upstream has begun an answer.
     is_answered: Arc<AtomicBool>,
+    /// Counts as a request on its way to the upstream.
+    _load: LoadGuard,
 }
 
 /// What was done, for the headers.
@@ -326,11 +330,9 @@ impl Exchange {
     async fn go(self: Arc<Self>) -> Result<Disposition, GatewayError> {
         let mut newest = None;
         let totals = Arc::<UsageTotals>::default();
-        let mut targets: Vec<_> = self.targets.iter().collect();
-        targets.sort_by_key(|target| target.server.is_away());
-        let mut targets = targets.into_iter().peekable();
+        let mut targets = self.ordered_targets().into_iter().peekable();
         while let Some(target) = targets.next() {
-            let opened = self.readable(target, self.at(target, &totals).await);
+            let opened = self.readable(&target, self.at(&target, &totals).await);
             target.server.is_there(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;
@@ -416,6 +418,7 @@ fn is_for_the_next(opened: &Result<Disposition, GatewayError>) -> bool {
 
 impl UpstreamAttempt {
     async fn find(exchange: Arc<Exchange>, target: Arc<Target>) -> Self {
+        let load = LoadGuard::new(&target.server.in_flight);
         let limits = target.limits().await;
         let window = target.window(&limits);
         let overrides = &exchange.overrides;
@@ -443,6 +446,7 @@ impl UpstreamAttempt {
             no_tool: OnceLock::new(),
             over: OnceLock::new(),
             is_answered: Arc::default(),
+            _load: load,
         };
         Self { policy: route.able(policy), ..route }
     }

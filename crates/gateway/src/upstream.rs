@@ -1,7 +1,7 @@
 //! Where models are: which upstream has which, what is known of its limits, and how a request gets there.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -136,6 +136,8 @@ pub(crate) struct Server {
     models: Mutex<HashMap<String, Arc<Target>>>,
     /// Since when nobody answers there.
     away_since: Mutex<Option<Instant>>,
+    /// Requests on their way.
+    pub(crate) in_flight: Arc<AtomicUsize>,
 }
 
 /// One model of one upstream.
@@ -311,6 +313,7 @@ impl Server {
             windows,
             models: Mutex::default(),
             away_since: Mutex::default(),
+            in_flight: Arc::default(),
         })
     }
 

@@ -241,6 +241,7 @@ impl UpstreamAttempt {
             no_tool: std::sync::OnceLock::new(),
             over: std::sync::OnceLock::new(),
             is_answered: Arc::clone(&self.is_answered),
+            _load: super::LoadGuard::new(&self.target.server.in_flight),
         }
     }
 

@@ -67,6 +67,29 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
 }
 
 #[tokio::test]
+async fn each_conversation_stays_at_its_replica_and_all_have_their_share() {
+    let fine = || Does::Json(200, said("fine", 9, 1));
+    let (first, second) = (Server::start(move |_, _| fine()).await, Server::start(move |_, _| fine()).await);
+    let replica = |server, name: &str| named(server, name, vec![model("coder", "the same")]);
+    let gateway = gateway(waiting(vec![replica(&first, "first"), replica(&second, "second")]));
+    let mut names = Vec::new();
+    for number in 0..40 {
+        let mut messages =
+            vec![json!({ "role": "system", "content": "rules" }), user(format!("job {number}"))];
+        let mut of_turns = Vec::new();
+        for turn in 0..3 {
+            let asked = chat(json!({ "model": "coder", "messages": messages }).to_string());
+            of_turns.push(header(&gateway.answer(asked).await, "x-longhaul-upstream").to_owned());
+            messages.extend([assistant(format!("done {turn}")), user("more")]);
+        }
+        assert!(of_turns.windows(2).all(|two| two[0] == two[1]), "{number}: {of_turns:?}");
+        names.push(of_turns.remove(0));
+    }
+    let firsts = names.iter().filter(|name| *name == "first").count();
+    assert!((8..=32).contains(&firsts), "{firsts} of 40");
+}
+
+#[tokio::test]
 async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());

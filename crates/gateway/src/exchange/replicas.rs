@@ -1,0 +1,185 @@
+//! The order in which the upstreams of a model are asked: each conversation has its replica, whose prompt cache has its
+//! beginning.
+//!
+//! Replicas are upstreams of one kind that list the model and call it by one name. They are ordered by rendezvous hashing of the
+//! conversation (Thaler and Ravishankar 1998): a replica that is added takes its share of conversations from all others,
+//! and one that goes away gives its own to all others. A replica with more requests than its share is passed over
+//! (bounded loads, Mirrokni et al. 2016). Upstreams that are no replicas of each other keep the order of the file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Exchange;
+use super::conversation::Names;
+use crate::upstream::Target;
+use longhaul_wire::edit::ParseError;
+
+/// Items before the first message of a user that are looked at: system prompts and the like.
+const MAX_LEADING_ITEMS: usize = 4;
+
+/// The share of the average load that a replica may have, in percent.
+const MAX_LOAD_PERCENT: usize = 125;
+
+/// One request on its way to an upstream.
+pub(crate) struct LoadGuard(Arc<AtomicUsize>);
+
+impl LoadGuard {
+    pub(crate) fn new(in_flight: &Arc<AtomicUsize>) -> Self {
+        in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(in_flight))
+    }
+}
+
+impl Drop for LoadGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An upstream as far as its turn depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Candidate {
+    /// Replicas of each other have the same.
+    group: usize,
+    /// The rendezvous score of the conversation here.
+    score: u64,
+    /// Requests on their way.
+    in_flight: usize,
+    /// Whether nobody answered a moment ago.
+    is_away: bool,
+}
+
+impl Exchange {
+    /// The upstreams that have the model, in the order in which they are asked.
+    pub(super) fn ordered_targets(&self) -> Vec<Arc<Target>> {
+        let all = &self.targets;
+        if all.len() < 2 {
+            return all.clone();
+        }
+        // A request that cannot be read fails at each of them.
+        let conversation = self.conversation_key().unwrap_or_default();
+        let group_of = |target: &Arc<Target>| {
+            let is_replica = |other: &Arc<Target>| {
+                let (one, other_one) = (&target.server.upstream, &other.server.upstream);
+                // Of an upstream without a list nobody knows that it has this model.
+                let are_listed = !one.models.is_empty() && !other_one.models.is_empty();
+                Arc::ptr_eq(target, other)
+                    || are_listed && one.kind == other_one.kind && target.model == other.model
+            };
+            all.iter().position(is_replica).unwrap_or_default()
+        };
+        let candidates = all.iter().map(|target| Candidate {
+            group: group_of(target),
+            score: score(&conversation, &target.server.upstream.name),
+            in_flight: target.server.in_flight.load(Ordering::Relaxed),
+            is_away: target.server.is_away(),
+        });
+        let order = order(&candidates.collect::<Vec<_>>());
+        order.into_iter().filter_map(|at| all.get(at).cloned()).collect()
+    }
+
+    /// Names the conversation by its beginning, up to the first message of its user: the same for all its requests.
+    fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
+        let mut names = Names::new(self.wire, &self.envelope);
+        let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
+        hasher.update(&self.caller);
+        for index in 0..names.len().min(MAX_LEADING_ITEMS) {
+            hasher.update(&names.get(index)?);
+            let item: String = self.envelope.item(index).split_whitespace().collect();
+            if item.contains("\"role\":\"user\"") {
+                break;
+            }
+        }
+        Ok(*hasher.finalize().as_bytes())
+    }
+}
+
+fn score(conversation: &[u8; 32], upstream: &str) -> u64 {
+    let hash = *blake3::keyed_hash(conversation, upstream.as_bytes()).as_bytes();
+    u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
+}
+
+/// Returns the numbers of the candidates in the order in which they are asked: those that answer first, then by
+/// groups, and within a group by score with the least loaded share in front.
+fn order(candidates: &[Candidate]) -> Vec<usize> {
+    let mut all: Vec<(usize, Candidate)> = candidates.iter().copied().enumerate().collect();
+    all.sort_by_key(|(_, one)| (one.is_away, one.group, std::cmp::Reverse(one.score)));
+    let mut ordered = Vec::with_capacity(all.len());
+    for group in all.chunk_by(|(_, a), (_, b)| (a.is_away, a.group) == (b.is_away, b.group)) {
+        let in_flight: usize = group.iter().map(|(_, one)| one.in_flight).sum();
+        let most = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
+        let has_room = |(_, one): &(usize, Candidate)| one.in_flight < most;
+        let first = group.iter().position(has_room).unwrap_or_default();
+        let others = group.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, one)| one);
+        ordered.extend(group.get(first).into_iter().chain(others).map(|(at, _)| *at));
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation(number: u64) -> [u8; 32] {
+        *blake3::hash(&number.to_le_bytes()).as_bytes()
+    }
+
+    fn replicas(names: &[&str], conversation: &[u8; 32]) -> Vec<Candidate> {
+        let idle = |name: &&str| Candidate {
+            group: 0,
+            score: score(conversation, name),
+            in_flight: 0,
+            is_away: false,
+        };
+        names.iter().map(idle).collect()
+    }
+
+    #[test]
+    fn conversations_spread_evenly_and_few_move_when_a_replica_comes() {
+        const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+        let (mut shares, mut moved) = ([0; 3], 0);
+        for number in 0..3_000 {
+            let key = conversation(number);
+            let of_three = order(&replicas(&NAMES[..3], &key))[0];
+            let of_four = order(&replicas(&NAMES, &key))[0];
+            shares[of_three] += 1;
+            moved += usize::from(of_four != of_three);
+            assert!(of_four == of_three || of_four == 3, "it moves to the new one only");
+        }
+        assert!(shares.iter().all(|share| (850..1_150).contains(share)), "{shares:?}");
+        assert!((620..880).contains(&moved), "a quarter moves: {moved}");
+    }
+
+    #[test]
+    fn a_replica_that_is_away_comes_last_and_gets_its_conversations_back() {
+        let key = conversation(7);
+        let mut all = replicas(&["a", "b", "c"], &key);
+        let usual = order(&all);
+        all[usual[0]].is_away = true;
+        assert_eq!(order(&all), [usual[1], usual[2], usual[0]]);
+        all[usual[0]].is_away = false;
+        assert_eq!(order(&all), usual);
+    }
+
+    #[test]
+    fn a_replica_with_more_than_its_share_is_passed_over() {
+        let key = conversation(7);
+        let mut all = replicas(&["a", "b", "c"], &key);
+        let usual = order(&all);
+        all[usual[0]].in_flight = 4;
+        assert_eq!(order(&all)[0], usual[1]);
+        all[usual[1]].in_flight = 4;
+        all[usual[2]].in_flight = 4;
+        assert_eq!(order(&all), usual, "all are as busy");
+    }
+
+    #[test]
+    fn upstreams_that_are_no_replicas_keep_their_order() {
+        for number in 0..50 {
+            let key = conversation(number);
+            let mut all = replicas(&["a", "b", "c"], &key);
+            (all[0].group, all[1].group, all[2].group) = (0, 1, 1);
+            assert_eq!(order(&all)[0], 0, "the preferred first");
+        }
+    }
+}
