@@ -480,7 +480,11 @@ impl UpstreamAttempt {
     /// The changes that every form of the request has here.
     fn edited(&self) -> RequestEdit {
         let is_other = self.target.model != self.exchange.envelope.model;
-        RequestEdit { model: is_other.then(|| self.target.model.clone()), ..RequestEdit::default() }
+        RequestEdit {
+            model: is_other.then(|| self.target.model.clone()),
+            cache_key: self.cache_key(),
+            ..RequestEdit::default()
+        }
     }
 
     /// The window and who said it; where nobody did, what to do about that.

@@ -15,7 +15,8 @@ pub use longhaul_wire::ProviderKind as Kind;
 ///
 /// # Errors
 /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-pub fn connect(kind: Kind, endpoint: Endpoint) -> Result<SharedProvider, ProviderError> {
+pub fn connect(kind: Kind, mut endpoint: Endpoint) -> Result<SharedProvider, ProviderError> {
+    endpoint.settings.takes_cache_key = kind.takes_cache_key(&endpoint.base_url);
     Ok(match kind {
         Kind::OpenAi => Arc::new(OpenAiResponses::new(endpoint)?),
         Kind::OpenAiCompatible => Arc::new(OpenAiChat::new(endpoint)?),

@@ -217,6 +217,8 @@ pub struct RequestEdit {
     pub forbids_calls: bool,
     /// Calls that the client was not shown, put back into the steps of the model's that it has.
     pub replays: Vec<Replay>,
+    /// The conversation's `prompt_cache_key`, where the client set none and the server takes one.
+    pub cache_key: Option<String>,
     /// Items of this dialect behind all others: steps of the model's that the client is not shown, with their results.
     pub rounds: Vec<String>,
 }

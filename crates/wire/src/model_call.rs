@@ -34,6 +34,8 @@ pub struct Request {
     /// Of those without bytes, the addresses from which the server takes them itself, by hash. Chat Completions,
     /// Responses (files too) and Messages know that.
     pub links: BTreeMap<String, String>,
+    /// A name of the conversation, by which servers that take one (`prompt_cache_key`) find the cache of its beginning.
+    pub cache_key: Option<String>,
     /// Fields of this request only, over those of the settings' [`body`](crate::ModelSettings::body); groups are merged.
     pub fields: serde_json::Map<String, serde_json::Value>,
 }

@@ -84,6 +84,13 @@ impl ProviderKind {
         matches!(self, Self::OpenAi | Self::Anthropic | Self::Gemini)
     }
 
+    /// Returns whether the server at `base_url` takes a `prompt_cache_key`: OpenAI's API and its own address do. Other
+    /// servers may refuse a field that they do not know.
+    pub fn takes_cache_key(self, base_url: &str) -> bool {
+        let is_own = || Self::OpenAi.key_variables(base_url).first().is_some();
+        self == Self::OpenAi || self == Self::OpenAiCompatible && is_own()
+    }
+
     /// Returns whether its API marks a tool's result as that of a call that failed; elsewhere only its words say so.
     pub fn marks_failed_results(self) -> bool {
         matches!(self, Self::Anthropic | Self::Gemini)
@@ -105,6 +112,15 @@ fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_openai_is_sent_a_cache_key() {
+        let takes = |kind: ProviderKind, url: &str| kind.takes_cache_key(url);
+        assert!(takes(ProviderKind::OpenAi, "http://localhost:1234/v1"), "it is said to be OpenAI's API");
+        assert!(takes(ProviderKind::OpenAiCompatible, "https://api.openai.com/v1"));
+        assert!(!takes(ProviderKind::OpenAiCompatible, "http://localhost:1234/v1"));
+        assert!(!takes(ProviderKind::Anthropic, ProviderKind::Anthropic.base_url()));
+    }
 
     #[test]
     fn a_key_is_offered_to_its_own_server_only() {

@@ -9,13 +9,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Exchange;
 use super::conversation::Names;
+use super::{Exchange, UpstreamAttempt};
 use crate::upstream::Target;
-use longhaul_wire::edit::ParseError;
+use longhaul_wire::edit::{Dialect, ParseError};
 
 /// Items before the first message of a user that are looked at: system prompts and the like.
 const MAX_LEADING_ITEMS: usize = 4;
+
+/// The length of a cache key. OpenAI takes up to 64 characters.
+const CACHE_KEY_CHARS: usize = 32;
 
 /// The share of the average load that a replica may have, in percent.
 const MAX_LOAD_PERCENT: usize = 125;
@@ -79,7 +82,7 @@ impl Exchange {
     }
 
     /// Names the conversation by its beginning, up to the first message of its user: the same for all its requests.
-    fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
+    pub(super) fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
         let mut names = Names::new(self.wire, &self.envelope);
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
         hasher.update(&self.caller);
@@ -91,6 +94,18 @@ impl Exchange {
             }
         }
         Ok(*hasher.finalize().as_bytes())
+    }
+}
+
+impl UpstreamAttempt {
+    /// The `prompt_cache_key` of the conversation, where the upstream takes one and the client has set none.
+    pub(super) fn cache_key(&self) -> Option<String> {
+        let upstream = &self.target.server.upstream;
+        let is_taken = upstream.kind.takes_cache_key(&upstream.endpoint.base_url)
+            && self.exchange.wire.dialect() != Dialect::Messages
+            && self.exchange.envelope.other("prompt_cache_key").is_none();
+        let conversation = is_taken.then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
+        Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
     }
 }
 

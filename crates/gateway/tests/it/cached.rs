@@ -2,10 +2,13 @@
 //! sent begins as what was sent before. No tokens are counted here but words.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_gateway::{Dependencies, Gateway};
+use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryMemo;
+use longhaul_wire::edit::Dialect;
 use serde_json::Value;
 
 use crate::shortening::{is_summary_request, pruned};
@@ -94,6 +97,37 @@ fn asked(server: &Server) -> Asked {
         summaries: summaries.len(),
         repeated: summaries.len() - different.len(),
         longest: sizes.into_iter().max().unwrap_or(0),
+    }
+}
+
+#[tokio::test]
+async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
+    for dialect in [Dialect::Chat, Dialect::Responses] {
+        let server = Server::start(move |_, _| {
+            Does::Events(crate::model::events(dialect, "a", "fine", (9, 1)), Duration::ZERO)
+        })
+        .await;
+        let mut upstream = crate::model::upstream(&server, dialect, 8_000, false);
+        upstream.kind = Kind::OpenAi;
+        let gateway = gateway(waiting(vec![upstream]));
+        let ask = async |items: &[Value], own: Option<&str>| {
+            let mut asked = crate::model::call(dialect, items, true);
+            let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
+            own.into_iter().for_each(|own| fields["prompt_cache_key"] = own.into());
+            asked.body = fields.to_string().into();
+            body(gateway.answer(asked).await).await;
+            server.sent().last().unwrap().json()["prompt_cache_key"].clone()
+        };
+        let first = ask(&[user("one job")], None).await;
+        let later = ask(&[user("one job"), assistant("fine"), user("more")], None).await;
+        let other = ask(&[user("another job")], None).await;
+        assert_eq!((first.as_str().unwrap().len(), &first), (32, &later), "{dialect:?}: one conversation");
+        assert_ne!(first, other, "{dialect:?}");
+        assert_eq!(
+            ask(&[user("one job")], Some("mine")).await,
+            "mine",
+            "{dialect:?}: the client's own stays"
+        );
     }
 }
 

@@ -26,6 +26,9 @@ use crate::announce::Announcement;
 use crate::clock::now_ms;
 use crate::feed::Voice;
 
+/// The longest `prompt_cache_key` that OpenAI takes, in characters.
+const MAX_CACHE_KEY_CHARS: usize = 64;
+
 impl Driver {
     pub(super) fn call_model(
         &mut self,
@@ -52,6 +55,7 @@ impl Driver {
             messages: asked.messages,
             tools: if riding { self.agent.specs_for(self.run.history()) } else { Vec::new() },
             max_output_tokens: Some(asked.max_output_tokens),
+            cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
             ..Request::default()
         };
         let stop = CancellationToken::new();
@@ -78,6 +82,7 @@ impl Driver {
             tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
             tools,
             max_output_tokens: Some(max_output_tokens),
+            cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
             ..Request::default()
         }
     }

@@ -28,7 +28,7 @@ const NAMES: Names = Names {
     items: "messages",
     max_output: &["max_completion_tokens", "max_tokens"],
     system: "",
-    others: &["n", "stream_options", "tool_choice", "response_format", "functions"],
+    others: &["n", "stream_options", "tool_choice", "response_format", "functions", "prompt_cache_key"],
     items_may_be_text: false,
 };
 

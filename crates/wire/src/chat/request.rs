@@ -56,6 +56,9 @@ pub fn encode(request: &Request, settings: &ModelSettings, family: &Family) -> R
         };
         body.put_unless(declared, name, &limit)?;
     }
+    if let Some(key) = request.cache_key.as_ref().filter(|_| settings.takes_cache_key) {
+        body.put_unless(declared, "prompt_cache_key", key)?;
+    }
     Ok(body.finish())
 }
 

@@ -28,7 +28,7 @@ impl Patch {
         self.fields.push_str(value);
     }
 
-    /// Model, output limit and stream, where they are others. A limit that the client did not set is added as
+    /// Model, output limit, cache key and stream, where they are others. A limit that the client did not set is added as
     /// `limit_name`.
     pub fn scalars(&mut self, envelope: &Envelope, edited: &RequestEdit, limit_name: &str) {
         if let Some(model) = &edited.model {
@@ -36,6 +36,9 @@ impl Patch {
         }
         if let Some(limit) = edited.max_output {
             self.set(envelope.max_output_at.as_ref(), limit_name, &limit.to_string());
+        }
+        if let Some(key) = &edited.cache_key {
+            self.add("prompt_cache_key", &quote(key));
         }
         if let Some(stream) = edited.stream {
             self.set(envelope.stream_at.as_ref(), "stream", if stream { "true" } else { "false" });

@@ -39,6 +39,7 @@ const NAMES: Names = Names {
         "tool_choice",
         "reasoning",
         "text",
+        "prompt_cache_key",
     ],
     items_may_be_text: true,
 };

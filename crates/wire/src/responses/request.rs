@@ -77,6 +77,9 @@ pub fn encode(request: &Request, settings: &ModelSettings) -> Result<Bytes, Prov
     if let Some(limit) = request.max_output_tokens {
         body.put_unless(declared, "max_output_tokens", &limit.max(MIN_OUTPUT_TOKENS))?;
     }
+    if let Some(key) = request.cache_key.as_ref().filter(|_| settings.takes_cache_key) {
+        body.put_unless(declared, "prompt_cache_key", key)?;
+    }
     Ok(body.finish())
 }
 

@@ -351,3 +351,18 @@ fn a_whole_conversation() {
     request.max_output_tokens = Some(100);
     insta::assert_snapshot!(serde_json::to_string_pretty(&body(&request, &settings())).unwrap());
 }
+
+#[test]
+fn a_cache_key_goes_to_servers_that_take_one_and_gives_way_to_a_configured_one() {
+    let request =
+        Request { messages: vec![user("hi")], cache_key: Some("session".to_owned()), ..Request::default() };
+    let sent = |settings: &ModelSettings| {
+        let body: Value = serde_json::from_slice(&encode(&request, settings).unwrap()).unwrap();
+        body["prompt_cache_key"].clone()
+    };
+    assert_eq!(sent(&settings()), Value::Null);
+    let mut taking = ModelSettings { takes_cache_key: true, ..settings() };
+    assert_eq!(sent(&taking), "session");
+    taking.body.insert("prompt_cache_key".to_owned(), "mine".into());
+    assert_eq!(sent(&taking), "mine");
+}
