@@ -23,6 +23,10 @@ soak-hour minutes="60":
 faults rounds="2000":
     LONGHAUL_FAULT_ROUNDS={{rounds}} cargo test -p longhaul-cli --test it faults:: -- --nocapture
 
+# Bytes that the embedded store writes for short messages and for 200 slow streams, beside the bytes of their events.
+writes folder="target":
+    cargo run -p longhaul --example writes -- {{folder}}
+
 # Benchmarks; report ratios.
 bench:
     cargo bench -p longhaul-core
