@@ -7,7 +7,7 @@ use longhaul_store::{Chunk, MemoKey, SessionCounts, SessionRecord, StoreError, d
 use sqlx::SqlitePool;
 
 use crate::error::store_error;
-use crate::key::{count_from_db, from_db, limit_to_db};
+use crate::key::{count_from_db, from_db, last_event_id, limit_to_db};
 use crate::writer::memo::keys_to_db;
 
 pub(crate) mod log;
@@ -47,7 +47,9 @@ impl Reader {
         let row = sqlx::query_as!(
             RecordRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
-                      (SELECT count(*) FROM inbox WHERE session_no = no AND state = 0) AS "queued!: i64"
+                      (SELECT count(*) FROM inbox
+                       WHERE inbox.id > no << 32 | settled_messages AND inbox.id <= no << 32 | 4294967295
+                         AND state = 0) AS "queued!: i64"
                FROM session WHERE id = ?"#,
             name
         )
@@ -62,8 +64,10 @@ impl Reader {
         let rows = sqlx::query_as!(
             RecordRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
-                      (SELECT count(*) FROM inbox WHERE session_no = no AND state = 0) AS "queued!: i64"
-               FROM session ORDER BY updated_ms DESC, no DESC LIMIT ?"#,
+                      (SELECT count(*) FROM inbox
+                       WHERE inbox.id > no << 32 | settled_messages AND inbox.id <= no << 32 | 4294967295
+                         AND state = 0) AS "queued!: i64"
+               FROM session ORDER BY changed_hour DESC, updated_ms DESC, no DESC LIMIT ?"#,
             limit
         )
         .fetch_all(&self.pool)
@@ -75,7 +79,9 @@ impl Reader {
     pub(crate) async fn counts(&self) -> Result<SessionCounts, StoreError> {
         let row = sqlx::query!(
             r#"SELECT count(*) AS "sessions!: i64", count(*) FILTER (WHERE parked) AS "parked!: i64",
-                      (SELECT count(*) FROM inbox WHERE state = 0) AS "queued!: i64"
+                      (SELECT count(*) FROM session AS waited JOIN inbox
+                         ON inbox.id > waited.no << 32 | waited.settled_messages
+                        AND inbox.id <= waited.no << 32 | 4294967295 AND inbox.state = 0) AS "queued!: i64"
                FROM session"#
         )
         .fetch_one(&self.pool)
@@ -96,10 +102,13 @@ impl Reader {
 
     pub(crate) async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
         let no = self.session_no(id).await?;
+        let last = last_event_id(no);
         let rows = sqlx::query!(
             r#"SELECT queue_id, queued_ms, body FROM inbox
-               WHERE session_no = ? AND state = 0 ORDER BY inbox.id"#,
-            no
+               WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2
+                 AND state = 0 ORDER BY id"#,
+            no,
+            last
         )
         .fetch_all(&self.pool)
         .await
@@ -117,6 +126,7 @@ impl Reader {
         let no = self.session_no(id).await?;
         let rows = sqlx::query!(
             r#"SELECT step, idx, body FROM chunk WHERE session_no = ?1
+                 AND step NOT IN (SELECT step FROM chunk WHERE session_no = ?1 AND idx = -1)
                ORDER BY (SELECT first.id FROM chunk AS first
                          WHERE first.session_no = ?1 AND first.step = chunk.step AND first.idx = 0), idx"#,
             no

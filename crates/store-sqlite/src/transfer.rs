@@ -113,9 +113,11 @@ async fn events(
 }
 
 async fn inbox(db: &mut SqliteConnection, no: i64) -> Result<Vec<InboxCopy>, sqlx::Error> {
+    let (first, last) = (event_id(no, 0), last_event_id(no));
     let rows = sqlx::query!(
-        "SELECT queue_id, client_key, queued_ms, body, state FROM inbox WHERE session_no = ? ORDER BY inbox.id",
-        no
+        "SELECT queue_id, client_key, queued_ms, body, state FROM inbox WHERE id BETWEEN ? AND ? ORDER BY id",
+        first,
+        last
     )
     .fetch_all(db)
     .await?;
@@ -149,6 +151,7 @@ async fn requests(db: &mut SqliteConnection, no: i64) -> Result<Vec<RequestCopy>
 async fn chunks(db: &mut SqliteConnection, no: i64) -> Result<Vec<Chunk>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT step, idx, body FROM chunk WHERE session_no = ?1
+                 AND step NOT IN (SELECT step FROM chunk WHERE session_no = ?1 AND idx = -1)
          ORDER BY (SELECT first.id FROM chunk AS first
                    WHERE first.session_no = ?1 AND first.step = chunk.step AND first.idx = 0), idx",
         no

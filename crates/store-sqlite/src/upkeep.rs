@@ -29,9 +29,10 @@ impl Upkeep for SqliteStore {
         let (before, limit) = (to_db(before), limit_to_db(limit));
         let ids = sqlx::query_scalar!(
             "SELECT id FROM session
-             WHERE updated_ms < ? AND running = 0 AND parked = 0 AND owner IS NULL
-               AND NOT EXISTS (SELECT 1 FROM inbox WHERE session_no = session.no AND state = 0)
-             ORDER BY updated_ms, no LIMIT ?",
+             WHERE changed_hour <= ?1 / 3600000 AND updated_ms < ?1 AND running = 0 AND parked = 0 AND owner IS NULL
+               AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.id > no << 32 | settled_messages
+                                   AND inbox.id <= no << 32 | 4294967295 AND state = 0)
+             ORDER BY changed_hour, updated_ms, no LIMIT ?2",
             before,
             limit
         )

@@ -187,7 +187,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::QueueFull`] if `queue_limit` messages wait already;
-    /// [`StoreError::Conflict`] if another message of the session has the same id.
+    /// [`StoreError::Conflict`] if another waiting message of the session has the same id. No id may be given twice;
+    /// whether a store notices that one was given to a message that waits no more is its own affair.
     async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError>;
 
     /// The waiting messages, oldest first.

@@ -82,7 +82,9 @@ async fn old_sessions_go_where_the_agent_file_says_so() {
     let hundred_days = DAY.as_millis() as i64 * 100;
     let mut db =
         SqliteConnectOptions::new().filename(bench.data().join("longhaul.db")).connect().await.unwrap();
-    let sql = format!("UPDATE session SET updated_ms = updated_ms - {hundred_days} WHERE no = 1");
+    let sql = format!(
+        "UPDATE session SET updated_ms = updated_ms - {hundred_days}, changed_hour = changed_hour - 2400 WHERE no = 1"
+    );
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut db).await.unwrap();
     sqlx::Connection::close(db).await.unwrap();
     let titles = |address: &str| {

@@ -8,6 +8,7 @@ use longhaul_core::ids::{Millis, Seq, SessionId};
 use longhaul_store::{Lease, RecordChange, StoreError, Watchers, event_checksum};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
+use super::chunk::Steps;
 use crate::error::Failure;
 use crate::key::{event_id, to_db};
 
@@ -179,6 +180,7 @@ fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -
         })
         .collect();
     let rows = parameter(serde_json::to_string(&rows))?;
+    let numbers = parameter(serde_json::to_string(&grown.keys().collect::<Vec<_>>()))?;
     query.push(
         "UPDATE session
          SET last_seq = change.value ->> 1,
@@ -188,6 +190,11 @@ fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -
          FROM json_each(",
     );
     query.push_bind(rows).push(") AS change WHERE no = change.value ->> 0;");
+    // By itself, so that the index is left alone while the hour is the same.
+    query.push(
+        "UPDATE session SET changed_hour = updated_ms / 3600000 WHERE no IN (SELECT value FROM json_each(",
+    );
+    query.push_bind(numbers).push(")) AND changed_hour <> updated_ms / 3600000;");
     Ok(())
 }
 
@@ -216,8 +223,8 @@ fn parameter(rows: serde_json::Result<String>) -> Result<String, sqlx::Error> {
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     held: HashMap<SessionId, Held>,
-    /// Of sessions with an answer that streams: the step, and the index of its next piece.
-    streams: HashMap<i64, (String, i64)>,
+    /// The answers that stream.
+    pub(super) steps: Steps,
     /// What the entries that this transaction changed were before, in order.
     before: Vec<(SessionId, Option<Held>)>,
 }
@@ -245,27 +252,11 @@ impl Leases {
         held.copied().ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
     }
 
-    /// The index of a step's next piece, if it is known.
-    pub(crate) fn next_piece(&self, no: i64, step: &str) -> Option<i64> {
-        self.streams.get(&no).filter(|(known, _)| known == step).map(|(_, next)| *next)
-    }
-
-    /// Of a session's newest step the next piece is this; `None` if it is not known any more.
-    pub(crate) fn set_next_piece(&mut self, no: i64, next: Option<(&str, i64)>) {
-        match next {
-            Some((step, next)) => self.streams.insert(no, (step.to_owned(), next)),
-            None => self.streams.remove(&no),
-        };
-    }
-
     pub(crate) fn set(&mut self, id: &SessionId, held: Option<Held>) {
         let before = match held {
             Some(held) => self.held.insert(id.clone(), held),
             None => self.held.remove(id),
         };
-        if let (None, Some(before)) = (held, before) {
-            self.streams.remove(&before.no);
-        }
         self.before.push((id.clone(), before));
     }
 
@@ -276,7 +267,7 @@ impl Leases {
 
     /// The transaction failed: everything is as it was before.
     pub(crate) fn undo(&mut self) {
-        self.streams.clear();
+        self.steps.forget();
         for (id, before) in self.before.drain(..).rev() {
             match before {
                 Some(held) => self.held.insert(id, held),

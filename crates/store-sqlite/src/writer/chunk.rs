@@ -1,12 +1,83 @@
 //! Pieces of streaming answers.
+//!
+//! The table is a log without an index: pieces of all sessions lie in the order in which they came, so that one commit
+//! writes a few full pages. What an index would tell, [`Steps`] knows. A settled step gets a marker; its pieces are
+//! deleted later with those of others, so that a page is rewritten once and not for each step that has a piece in it.
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use longhaul_store::{Chunk, Lease, StoreError};
+use sqlx::SqliteConnection;
 
 use super::Write;
 use super::batch::Batch;
 use crate::error::Failure;
 use crate::key::to_db;
+
+/// The index of the marker that settles a step.
+const SETTLED: i64 = -1;
+
+/// Rows of settled steps that may stay. As many as those of live steps may stay too.
+const MAX_SETTLED_ROWS: i64 = 256;
+
+/// What the table of pieces holds, without their text.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    /// Whether the other fields are known. They are read again after a failed transaction.
+    known: bool,
+    /// The number of pieces of each step that is not settled, by session and step.
+    live: BTreeMap<(i64, String), i64>,
+    live_rows: i64,
+    settled_rows: i64,
+}
+
+impl Steps {
+    /// Forgets everything; the table is read when it is needed next.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    async fn read(db: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
+        let rows = sqlx::query!(
+            r#"SELECT session_no AS "session_no!", step AS "step!", count(*) AS "rows!: i64", min(idx) AS "first!: i64"
+               FROM chunk GROUP BY session_no, step"#
+        )
+        .fetch_all(db)
+        .await?;
+        let mut steps = Self { known: true, ..Self::default() };
+        for row in rows {
+            if row.first == SETTLED {
+                steps.settled_rows += row.rows;
+            } else {
+                steps.live_rows += row.rows;
+                steps.live.insert((row.session_no, row.step), row.rows);
+            }
+        }
+        Ok(steps)
+    }
+
+    fn next_piece(&self, no: i64, step: &str) -> i64 {
+        self.live.get(&(no, step.to_owned())).copied().unwrap_or(0)
+    }
+
+    fn add_piece(&mut self, no: i64, step: &str) {
+        *self.live.entry((no, step.to_owned())).or_default() += 1;
+        self.live_rows += 1;
+    }
+
+    /// Settles a step; returns whether it had pieces.
+    fn settle(&mut self, no: i64, step: &str) -> bool {
+        let Some(rows) = self.live.remove(&(no, step.to_owned())) else { return false };
+        self.live_rows -= rows;
+        self.settled_rows += rows + 1;
+        true
+    }
+
+    fn is_sweep_due(&self) -> bool {
+        self.settled_rows > self.live_rows.max(MAX_SETTLED_ROWS)
+    }
+}
 
 /// [`Store::put_chunk`](longhaul_store::Store::put_chunk).
 pub(crate) struct Put {
@@ -22,15 +93,12 @@ impl Write for Put {
         let no = batch.leases.check(&self.lease)?.no;
         let Chunk { step, index, body } = &self.chunk;
         let index = to_db(*index);
-        let next = match batch.leases.next_piece(no, step) {
-            Some(next) => next,
-            None => stored_pieces(batch, no, step).await?,
-        };
-        if index != next {
+        know_steps(batch).await?;
+        if index != batch.leases.steps.next_piece(no, step) {
             return Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into());
         }
         batch.stage_piece(no, step, index, body);
-        batch.leases.set_next_piece(no, Some((step, next + 1)));
+        batch.leases.steps.add_piece(no, step);
         Ok(())
     }
 
@@ -39,24 +107,62 @@ impl Write for Put {
     }
 }
 
-/// The index of the first piece that is not stored.
-async fn stored_pieces(batch: &mut Batch<'_>, no: i64, step: &str) -> Result<i64, sqlx::Error> {
-    batch.flush().await?;
-    sqlx::query_scalar!(
-        r#"SELECT coalesce(max(idx) + 1, 0) AS "next!: i64" FROM chunk WHERE session_no = ? AND step = ?"#,
-        no,
-        step
-    )
-    .fetch_one(batch.db().await?)
-    .await
+/// Reads which steps there are, unless that is known.
+async fn know_steps(batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
+    if !batch.leases.steps.known {
+        batch.flush().await?;
+        batch.leases.steps = Steps::read(batch.db().await?).await?;
+    }
+    Ok(())
 }
 
 /// Drops the pieces of a step that is settled.
 pub(super) async fn drop_step(batch: &mut Batch<'_>, no: i64, step: &str) -> Result<(), sqlx::Error> {
-    batch.flush().await?;
-    batch.leases.set_next_piece(no, None);
-    sqlx::query!("DELETE FROM chunk WHERE session_no = ? AND step = ?", no, step)
-        .execute(batch.db().await?)
-        .await?;
+    know_steps(batch).await?;
+    if batch.leases.steps.settle(no, step) {
+        batch.stage_piece(no, step, SETTLED, "");
+    }
+    if batch.leases.steps.is_sweep_due() {
+        sweep(batch).await?;
+    }
     Ok(())
+}
+
+/// Deletes the rows of all settled steps.
+async fn sweep(batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
+    batch.flush().await?;
+    sqlx::query!(
+        "DELETE FROM chunk WHERE (session_no, step) IN (SELECT session_no, step FROM chunk WHERE idx = -1)"
+    )
+    .execute(batch.db().await?)
+    .await?;
+    batch.leases.steps.settled_rows = 0;
+    Ok(())
+}
+
+/// Deletes all pieces of a session.
+pub(super) async fn drop_session(batch: &mut Batch<'_>, no: i64) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM chunk WHERE session_no = ?", no).execute(batch.db().await?).await?;
+    batch.leases.steps.forget();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SETTLED_ROWS, Steps};
+
+    #[test]
+    fn settled_rows_are_swept_once_they_are_more_than_the_live_ones() {
+        let mut steps = Steps { known: true, ..Steps::default() };
+        for _ in 0..MAX_SETTLED_ROWS {
+            steps.add_piece(1, "a");
+        }
+        for _ in 0..1_000 {
+            steps.add_piece(2, "b");
+        }
+        assert!(steps.settle(1, "a") && !steps.settle(1, "a"));
+        assert!(!steps.is_sweep_due(), "{steps:?}");
+        assert!(steps.settle(2, "b"));
+        assert!(steps.is_sweep_due(), "{steps:?}");
+    }
 }

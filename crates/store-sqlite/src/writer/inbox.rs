@@ -10,7 +10,11 @@ use sqlx::SqliteConnection;
 use super::Write;
 use super::batch::Batch;
 use crate::error::Failure;
-use crate::key::{count_from_db, to_db};
+use crate::key::{count_from_db, last_event_id, to_db};
+
+/// The states of messages that wait no more.
+const TAKEN: i64 = 1;
+const REMOVED: i64 = 2;
 
 /// [`Store::enqueue`](longhaul_store::Store::enqueue).
 pub(crate) struct Enqueue {
@@ -39,9 +43,9 @@ impl Enqueue {
         let Some(key) = &self.client_key else { return Ok(None) };
         let first = sqlx::query!(
             r#"SELECT queue_id, (SELECT count(*) FROM inbox AS waiting
-                   WHERE waiting.session_no = ?1 AND waiting.state = 0
-                     AND inbox.state = 0 AND waiting.id <= inbox.id) AS "position!: i64"
-               FROM inbox WHERE session_no = ?1 AND client_key = ?2"#,
+                   WHERE waiting.id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1)
+                     AND waiting.id <= inbox.id AND waiting.state = 0 AND inbox.state = 0) AS "position!: i64"
+               FROM inbox WHERE client_key = ?2 AND id >> 32 = ?1"#,
             no,
             key
         )
@@ -54,12 +58,18 @@ impl Enqueue {
         }))
     }
 
+    /// Queues it behind the others.
     async fn insert(&self, db: &mut SqliteConnection, no: i64) -> Result<(), Failure> {
-        let (id, at) = (self.id.as_str(), to_db(self.at));
+        let (id, at, last) = (self.id.as_str(), to_db(self.at), last_event_id(no));
         let inserted = sqlx::query!(
-            "INSERT INTO inbox (session_no, queue_id, client_key, queued_ms, body) VALUES (?, ?, ?, ?, ?)
-             ON CONFLICT (session_no, queue_id) DO NOTHING",
+            "INSERT INTO inbox (id, queue_id, client_key, queued_ms, body)
+             SELECT coalesce((SELECT max(id) FROM inbox WHERE id BETWEEN ?1 << 32 AND ?2), ?1 << 32) + 1,
+                    ?3, ?4, ?5, ?6
+             WHERE NOT EXISTS (SELECT 1 FROM inbox
+                 WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2
+                   AND queue_id = ?3)",
             no,
+            last,
             id,
             self.client_key,
             at,
@@ -97,9 +107,12 @@ impl Write for Enqueue {
 }
 
 async fn count_waiting(db: &mut SqliteConnection, no: i64) -> Result<usize, sqlx::Error> {
+    let last = last_event_id(no);
     let count = sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!: i64" FROM inbox WHERE session_no = ? AND state = 0"#,
-        no
+        r#"SELECT count(*) AS "count!: i64" FROM inbox
+           WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2 AND state = 0"#,
+        no,
+        last
     )
     .fetch_one(db)
     .await?;
@@ -130,11 +143,14 @@ impl Write for Edit {
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
         let no = batch.session_no(&self.id).await?;
-        let entry = self.entry.as_str();
+        let (entry, last) = (self.entry.as_str(), last_event_id(no));
         let edited = sqlx::query!(
-            "UPDATE inbox SET body = ? WHERE session_no = ? AND queue_id = ? AND state = 0",
-            self.body,
+            "UPDATE inbox SET body = ?3
+             WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2 AND state = 0
+               AND queue_id = ?4",
             no,
+            last,
+            self.body,
             entry
         )
         .execute(batch.db().await?)
@@ -160,14 +176,9 @@ impl Write for Remove {
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
         let no = batch.session_no(&self.id).await?;
         let entry = self.entry.as_str();
-        let removed = sqlx::query!(
-            "UPDATE inbox SET state = 2, body = '[]' WHERE session_no = ? AND queue_id = ? AND state = 0",
-            no,
-            entry
-        )
-        .execute(batch.db().await?)
-        .await?;
-        found(removed.rows_affected(), entry)
+        let ids = id_list(std::slice::from_ref(&self.entry))?;
+        let removed = settle(batch.db().await?, no, &ids, REMOVED).await?;
+        found(removed, entry)
     }
 }
 
@@ -182,16 +193,19 @@ impl Write for Clear {
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<Vec<QueueId>, Failure> {
         let no = batch.session_no(&self.id).await?;
+        let last = last_event_id(no);
         let ids = sqlx::query_scalar!(
-            "SELECT queue_id FROM inbox WHERE session_no = ? AND state = 0 ORDER BY inbox.id",
-            no
+            "SELECT queue_id FROM inbox
+             WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2 AND state = 0
+             ORDER BY id",
+            no,
+            last
         )
         .fetch_all(batch.db().await?)
         .await?;
-        sqlx::query!("UPDATE inbox SET state = 2, body = '[]' WHERE session_no = ? AND state = 0", no)
-            .execute(batch.db().await?)
-            .await?;
-        Ok(ids.into_iter().map(QueueId::from).collect())
+        let ids: Vec<QueueId> = ids.into_iter().map(QueueId::from).collect();
+        settle(batch.db().await?, no, &id_list(&ids)?, REMOVED).await?;
+        Ok(ids)
     }
 }
 
@@ -200,10 +214,13 @@ impl Write for Clear {
 /// # Errors
 /// [`StoreError::Conflict`] if one of them does not wait, or is listed twice.
 pub(super) async fn take(db: &mut SqliteConnection, no: i64, ids: &str, count: usize) -> Result<(), Failure> {
+    let last = last_event_id(no);
     let waiting = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!: i64" FROM inbox
-           WHERE session_no = ? AND state = 0 AND queue_id IN (SELECT value FROM json_each(?))"#,
+           WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2 AND state = 0
+             AND queue_id IN (SELECT value FROM json_each(?3))"#,
         no,
+        last,
         ids
     )
     .fetch_one(&mut *db)
@@ -211,15 +228,35 @@ pub(super) async fn take(db: &mut SqliteConnection, no: i64, ids: &str, count: u
     if count_from_db(waiting) != count {
         return Err(StoreError::Conflict(format!("not all of the queued messages {ids} wait")).into());
     }
-    sqlx::query!(
-        "UPDATE inbox SET state = 1, body = '[]'
-         WHERE session_no = ? AND state = 0 AND queue_id IN (SELECT value FROM json_each(?))",
+    settle(db, no, ids, TAKEN).await?;
+    Ok(())
+}
+
+/// Gives those of `ids` that wait another state. Returns how many waited.
+async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Result<u64, sqlx::Error> {
+    let last = last_event_id(no);
+    let settled = sqlx::query!(
+        "UPDATE inbox SET state = ?4, body = '[]'
+         WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2 AND state = 0
+           AND queue_id IN (SELECT value FROM json_each(?3))",
         no,
-        ids
+        last,
+        ids,
+        state
+    )
+    .execute(&mut *db)
+    .await?;
+    sqlx::query!(
+        "UPDATE session SET settled_messages = coalesce(
+             (SELECT min(id) - 1 FROM inbox WHERE id > ?1 << 32 | settled_messages AND id <= ?2 AND state = 0),
+             (SELECT max(id) FROM inbox WHERE id BETWEEN ?1 << 32 AND ?2), 0) & 4294967295
+         WHERE no = ?1",
+        no,
+        last
     )
     .execute(db)
     .await?;
-    Ok(())
+    Ok(settled.rows_affected())
 }
 
 /// Ids as [`take`] wants them.

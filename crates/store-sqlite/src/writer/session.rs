@@ -60,8 +60,8 @@ impl Write for Create {
         let (running, parked) = (i64::from(self.running()), i64::from(self.parked()));
         let last_seq = to_db(advance(0, self.events.bodies.len())?);
         let no = sqlx::query_scalar!(
-            r#"INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running, parked)
-               VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)
+            r#"INSERT INTO session (id, title, created_ms, updated_ms, changed_hour, last_seq, running, parked)
+               VALUES (?1, ?2, ?3, ?3, ?3 / 3600000, ?4, ?5, ?6)
                ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
             id,
             self.title,
@@ -107,6 +107,10 @@ async fn remove(batch: &mut Batch<'_>, id: &SessionId, no: i64) -> Result<(), Fa
     sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
         .execute(batch.db().await?)
         .await?;
+    sqlx::query!("DELETE FROM inbox WHERE id BETWEEN ? AND ?", first, last)
+        .execute(batch.db().await?)
+        .await?;
+    super::chunk::drop_session(batch, no).await?;
     sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(batch.db().await?).await?;
     batch.news.deleted.push(id.clone());
     Ok(())
@@ -131,7 +135,8 @@ impl Write for DeleteAtRest {
         let resting = sqlx::query_scalar!(
             r#"SELECT no AS "no!" FROM session
                WHERE id = ? AND updated_ms < ? AND running = 0 AND parked = 0
-                 AND NOT EXISTS (SELECT 1 FROM inbox WHERE session_no = session.no AND state = 0)"#,
+                 AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.id > no << 32 | settled_messages
+                                   AND inbox.id <= no << 32 | 4294967295 AND state = 0)"#,
             id,
             before
         )

@@ -25,8 +25,8 @@ impl Write for Import {
         let last_seq = to_db(advance(0, copy.events.len())?);
         let (running, parked, epoch) = (i64::from(copy.running), i64::from(copy.parked), to_db(copy.epoch));
         let no = sqlx::query_scalar!(
-            r#"INSERT INTO session (id, title, created_ms, updated_ms, last_seq, running, parked, epoch)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
+            r#"INSERT INTO session (id, title, created_ms, updated_ms, changed_hour, last_seq, running, parked, epoch)
+               VALUES (?1, ?2, ?3, ?4, ?4 / 3600000, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING RETURNING no AS "no!""#,
             id,
             copy.title,
             created,
@@ -43,6 +43,7 @@ impl Write for Import {
         self.inbox(batch.db().await?, no).await?;
         self.requests(batch.db().await?, no).await?;
         self.chunks(batch.db().await?, no).await?;
+        batch.leases.steps.forget();
         self.blobs(batch.db().await?, no).await?;
         Ok(())
     }
@@ -74,13 +75,12 @@ impl Import {
     }
 
     async fn inbox(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
-        for entry in &self.copy.inbox {
-            let (id, at, state) = (entry.id.as_str(), to_db(entry.at), entry.state.number());
+        for (id, entry) in (event_id(no, 1)..).zip(&self.copy.inbox) {
+            let (queue_id, at, state) = (entry.id.as_str(), to_db(entry.at), entry.state.number());
             sqlx::query!(
-                "INSERT INTO inbox (session_no, queue_id, client_key, queued_ms, body, state)
-                 VALUES (?, ?, ?, ?, ?, ?)",
-                no,
+                "INSERT INTO inbox (id, queue_id, client_key, queued_ms, body, state) VALUES (?, ?, ?, ?, ?, ?)",
                 id,
+                queue_id,
                 entry.client_key,
                 at,
                 entry.body,

@@ -11,6 +11,7 @@ mod read_only;
 mod refusals;
 mod upgrade;
 mod upkeep;
+mod write_volume;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,11 +10,12 @@ use tempfile::TempDir;
 
 use crate::{note, open};
 
-const FIXTURES: [(i64, &str); 4] = [
+const FIXTURES: [(i64, &str); 5] = [
     (1, include_str!("../fixtures/schema-0001.sql")),
     (2, include_str!("../fixtures/schema-0002.sql")),
     (3, include_str!("../fixtures/schema-0003.sql")),
     (4, include_str!("../fixtures/schema-0004.sql")),
+    (5, include_str!("../fixtures/schema-0005.sql")),
 ];
 
 async fn folder_of(sql: &'static str) -> TempDir {

@@ -1,9 +1,11 @@
 //! Any store and the store in memory give the same answers, whatever is asked of them: what can be asked, and what is
 //! compared. Which questions come is the tests' own choice.
 
+use std::collections::HashMap;
 use std::mem::Discriminant;
 
 use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::{QueueId, SessionId};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::Queued;
@@ -54,6 +56,8 @@ fn event(kind: u8) -> EventBody {
 pub struct Subject<'s> {
     store: &'s dyn Store,
     leases: Vec<Lease>,
+    /// How often each number of a session's queue entries was accepted and settled: ids are never given again.
+    generations: HashMap<(SessionId, u8), (u32, bool)>,
 }
 
 /// An answer without what may differ: the epochs of leases, the wording of errors.
@@ -62,7 +66,7 @@ pub type Answer = Result<String, Discriminant<StoreError>>;
 impl<'s> Subject<'s> {
     /// A store that has given none.
     pub fn new(store: &'s dyn Store) -> Self {
-        Self { store, leases: Vec::new() }
+        Self { store, leases: Vec::new(), generations: HashMap::new() }
     }
 
     /// What it answers when it is asked `op` at the time `at`.
@@ -73,6 +77,23 @@ impl<'s> Subject<'s> {
     /// The newest leases are the likeliest to be used.
     fn lease(&self, number: u8) -> Option<&Lease> {
         self.leases.iter().rev().nth(number.into())
+    }
+
+    fn entry_id(&self, session: &SessionId, number: u8) -> QueueId {
+        let generation =
+            self.generations.get(&(session.clone(), number)).map_or(0, |(generation, _)| *generation);
+        format!("entry {number}.{generation}").into()
+    }
+
+    /// The id of an entry to queue: another one if the last of that number was accepted and waits no more.
+    async fn next_entry_id(&mut self, session: &SessionId, number: u8) -> QueueId {
+        let last = self.entry_id(session, number);
+        let waiting = self.store.queue(session).await.unwrap_or_default();
+        let (generation, accepted) = self.generations.entry((session.clone(), number)).or_default();
+        if *accepted && waiting.iter().all(|entry| entry.id != last) {
+            (*generation, *accepted) = (*generation + 1, false);
+        }
+        self.entry_id(session, number)
     }
 
     async fn try_act(&mut self, op: &Op, at: u64) -> Result<String, StoreError> {
@@ -86,19 +107,24 @@ impl<'s> Subject<'s> {
             }
             Op::Release(_) | Op::Append { .. } | Op::PutChunk { .. } => self.act_with_lease(op, at).await?,
             Op::Enqueue { session, id, key, limit } => {
-                let new = queued(*id, *key, *limit, at);
-                format!("{:?}", store.enqueue(&session_id(*session).into(), new).await?)
+                let session = session_id(*session).into();
+                let entry = self.next_entry_id(&session, *id).await;
+                let accepted = store.enqueue(&session, queued(entry, *key, *limit, at)).await?;
+                if !accepted.repeated {
+                    self.generations.entry((session, *id)).or_default().1 = true;
+                }
+                format!("{accepted:?}")
             }
             Op::Edit { session, id } => {
                 let parts = vec![Part::text(format!("edited at {at}"))];
-                let entry = entry_id(*id).into();
+                let entry = self.entry_id(&session_id(*session).into(), *id);
                 format!(
                     "{:?}",
                     store.edit_queued(&session_id(*session).into(), &entry, parts, metadata_at(at)).await?
                 )
             }
             Op::Remove { session, id } => {
-                let entry = entry_id(*id).into();
+                let entry = self.entry_id(&session_id(*session).into(), *id);
                 format!("{:?}", store.remove_queued(&session_id(*session).into(), &entry).await?)
             }
             Op::Clear(session) => format!("{:?}", store.clear_queue(&session_id(*session).into()).await?),
@@ -116,7 +142,7 @@ impl<'s> Subject<'s> {
                 let append = Append {
                     at,
                     events: events.iter().map(|kind| event(*kind)).collect(),
-                    takes: takes.iter().map(|id| entry_id(*id).into()).collect(),
+                    takes: takes.iter().map(|id| self.entry_id(&lease.session_id, *id)).collect(),
                     settles: settles.iter().map(u8::to_string).collect(),
                 };
                 format!("{:?}", self.store.append(lease, append).await?)
@@ -135,22 +161,18 @@ fn new_session(session: u8, at: u64) -> NewSession {
     NewSession { id: session_id(session).into(), title: None, at, events: vec![(at, started())] }
 }
 
-fn queued(id: u8, key: Option<u8>, queue_limit: usize, at: u64) -> NewQueued {
+fn queued(id: QueueId, key: Option<u8>, queue_limit: usize, at: u64) -> NewQueued {
     let parts = vec![Part::text(format!("queued at {at}"))];
     NewQueued {
         client_key: key.map(|key| key.to_string()),
         metadata: metadata_at(at),
-        ..NewQueued::new(entry_id(id), at, parts, queue_limit)
+        ..NewQueued::new(id, at, parts, queue_limit)
     }
 }
 
 /// Every second message has metadata.
 fn metadata_at(at: u64) -> Option<MessageMetadata> {
     (at % 2 == 1).then(|| super::metadata(&at.to_string()))
-}
-
-fn entry_id(id: u8) -> String {
-    format!("entry {id}")
 }
 
 /// Everything a store knows.
