@@ -7,6 +7,7 @@
 mod command;
 mod compact;
 mod count;
+mod deferred;
 mod doubt;
 mod limits;
 mod media;
@@ -42,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::command::PendingCancel;
 pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
+use self::deferred::{DeferredAppend, FoldedEvent};
 pub(crate) use self::media::Pictures;
 pub(crate) use self::orders::OrderChange;
 pub(crate) use self::seat::Seat;
@@ -100,6 +102,8 @@ pub(crate) struct Driver {
     lease: Lease,
     messages: mpsc::UnboundedReceiver<Message>,
     work: VecDeque<Effect>,
+    /// An answer that is written with what follows from it.
+    deferred: Option<DeferredAppend>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
     /// The summary that is written ahead: its task, and how it is stopped.
@@ -158,6 +162,7 @@ impl Driver {
             lease,
             messages,
             work: VecDeque::new(),
+            deferred: None,
             tasks: JoinSet::new(),
             model_stop: CancellationToken::new(),
             ahead: None,
@@ -323,9 +328,12 @@ impl Driver {
     async fn feed(&mut self, input: Input) -> Result<(), StoreError> {
         self.tell_run(input);
         while let Some(effect) = self.work.pop_front() {
+            if !deferred::may_precede(&effect) {
+                self.write_deferred().await?;
+            }
             self.perform(effect).await?;
         }
-        Ok(())
+        self.write_deferred().await
     }
 
     /// One function per effect. What is over at once is answered at once.
@@ -387,21 +395,14 @@ impl Driver {
         self.work.extend(effects);
     }
 
-    async fn append(&mut self, id: AppendId, append: Append) -> Result<(), StoreError> {
-        match self.shared.store.append(&self.lease, append).await {
-            Ok(events) => {
-                let choices = events.iter().filter(|event| is_choice(&event.body)).count();
-                self.committed(id, events);
-                self.take_seats(choices).await?;
-            }
-            Err(StoreError::Conflict(_)) => self.tell_run(Input::QueueChanged { id }),
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
     /// Folds what is durable, then announces it.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
+        let folded = self.fold(id, events);
+        self.announce(folded);
+    }
+
+    /// Folds events, and makes the announcements that follow once they are durable.
+    fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
         let mut open = self.run.history().open_run().cloned();
         let before = events.iter().any(is_compaction).then(|| Before::of(&self.run));
         self.tell_run(Input::Appended { id, events: events.clone() });
@@ -410,8 +411,22 @@ impl Driver {
             let newest = (edit.edit.id.clone(), survival.clone());
             *self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest);
         }
-        for event in &events {
-            self.log.log_event(event);
+        let mut folded = Vec::with_capacity(events.len());
+        for event in events {
+            open = run_around(open, &event, self.run.history());
+            let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
+            let announcements = of_event(&self.shared.session_id, &event, &around);
+            if let EventBody::RunFinished { .. } = event.body {
+                open = None;
+            }
+            folded.push(FoldedEvent { event, announcements });
+        }
+        folded
+    }
+
+    fn announce(&mut self, folded: Vec<FoldedEvent>) {
+        for FoldedEvent { event, announcements } in folded {
+            self.log.log_event(&event);
             self.log_estimate(&event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {
                 self.tell_of_unreliable_usage();
@@ -419,14 +434,8 @@ impl Driver {
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.last_end = Settled { end: Some(*reason), error: error.clone() };
             }
-            open = run_around(open, event, self.run.history());
-            let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
-            let announcements = of_event(&self.shared.session_id, event, &around);
             self.shared.feed.tell_event(event.seq, announcements, settles(&event.body));
             self.tell_of_unsupported(&event.body);
-            if let EventBody::RunFinished { .. } = event.body {
-                open = None;
-            }
         }
     }
 

@@ -1,0 +1,106 @@
+//! An answer and what follows from it are written in one transaction.
+//!
+//! Each transaction is flushed to the disk and writes every page that it touches as a whole. What follows from an answer
+//! (the end of the run, the start of a tool) is known as soon as the queue has been read, so the answer waits for it. The
+//! loop goes on from the answer as if it were stored; nothing is announced and nothing is done before it is.
+
+use longhaul_core::event::{Event, EventBody, FORMAT};
+use longhaul_core::ids::Seq;
+use longhaul_core::run::{AppendId, Effect, Input};
+use longhaul_store::{Append, StoreError};
+
+use super::{Driver, is_choice};
+use crate::announce::Announcement;
+
+/// An event that the loop knows, with what watchers will hear of it.
+pub(super) struct FoldedEvent {
+    pub(super) event: Event,
+    pub(super) announcements: Vec<Announcement>,
+}
+
+/// An append that the loop knows and the store does not.
+pub(super) struct DeferredAppend {
+    append: Append,
+    folded: Vec<FoldedEvent>,
+}
+
+/// Returns whether an effect may come before a deferred append is written: it changes nothing outside the session.
+pub(super) fn may_precede(effect: &Effect) -> bool {
+    matches!(effect, Effect::Append { .. } | Effect::ReadQueue | Effect::StopTimer { .. })
+}
+
+/// Returns whether an append is an answer, and nothing else.
+fn is_answer(append: &Append) -> bool {
+    let is_answer = |event: &EventBody| {
+        matches!(event, EventBody::AssistantAdded { .. } | EventBody::StepFinished { .. })
+    };
+    append.takes.is_empty() && !append.events.is_empty() && append.events.iter().all(is_answer)
+}
+
+impl Driver {
+    pub(super) async fn append(&mut self, id: AppendId, append: Append) -> Result<(), StoreError> {
+        // Whether queued messages can be taken only the store knows, and the answer must not fail with them.
+        if !append.takes.is_empty() {
+            self.write_deferred().await?;
+        }
+        match self.deferred.take() {
+            None if is_answer(&append) => {
+                self.defer(id, append);
+                Ok(())
+            }
+            None => self.write(id, append).await,
+            Some(deferred) => self.write_both(deferred, id, append).await,
+        }
+    }
+
+    /// Writes what waits, if anything does, and announces it.
+    pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
+        if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
+            self.shared.store.append(&self.lease, append).await?;
+            self.announce(folded);
+        }
+        Ok(())
+    }
+
+    /// Folds an answer as the store will number it.
+    fn defer(&mut self, id: AppendId, append: Append) {
+        let first: Seq = self.run.history().last_seq() + 1;
+        let events = (first..).zip(&append.events);
+        let events =
+            events.map(|(seq, body)| Event { seq, at: append.at, format: FORMAT, body: body.clone() });
+        let folded = self.fold(id, events.collect());
+        self.deferred = Some(DeferredAppend { append, folded });
+    }
+
+    async fn write(&mut self, id: AppendId, append: Append) -> Result<(), StoreError> {
+        match self.shared.store.append(&self.lease, append).await {
+            Ok(events) => {
+                let choices = events.iter().filter(|event| is_choice(&event.body)).count();
+                self.committed(id, events);
+                self.take_seats(choices).await?;
+            }
+            Err(StoreError::Conflict(_)) => self.tell_run(Input::QueueChanged { id }),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Writes a deferred append with the one that follows from it: both or none.
+    async fn write_both(
+        &mut self,
+        deferred: DeferredAppend,
+        id: AppendId,
+        next: Append,
+    ) -> Result<(), StoreError> {
+        let DeferredAppend { append: mut both, folded } = deferred;
+        let answer_events = both.events.len();
+        both.events.extend(next.events);
+        both.settles.extend(next.settles);
+        let mut events = self.shared.store.append(&self.lease, both).await?;
+        let next_events = events.split_off(answer_events.min(events.len()));
+        self.announce(folded);
+        let choices = next_events.iter().filter(|event| is_choice(&event.body)).count();
+        self.committed(id, next_events);
+        self.take_seats(choices).await
+    }
+}
