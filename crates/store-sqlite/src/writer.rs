@@ -37,6 +37,9 @@ const BATCH_BYTES: usize = 8 << 20;
 /// Requests that wait before whoever sends another one has to wait for room.
 const WAITING_REQUESTS: usize = 1024;
 
+/// What a probe writes, in bytes.
+const PROBE_BYTES: usize = 16 << 10;
+
 /// Something to write.
 #[async_trait]
 pub(crate) trait Write: Send + Sync + 'static {
@@ -83,8 +86,12 @@ impl Write for Probe {
     type Answer = ();
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
-        // The first page is written whatever the number was.
-        sqlx::query("PRAGMA user_version = 0").execute(batch.db().await?).await?;
+        // More than the last block of a file may have left on a full disk. It is deleted with the settled pieces.
+        sqlx::query("DELETE FROM chunk WHERE session_no = 0").execute(batch.db().await?).await?;
+        sqlx::query("INSERT INTO chunk (session_no, step, idx, body) VALUES (0, '', -1, ?)")
+            .bind(" ".repeat(PROBE_BYTES))
+            .execute(batch.db().await?)
+            .await?;
         Ok(())
     }
 }

@@ -117,7 +117,7 @@ async fn a_torn_wal_loses_only_its_end_and_leaves_no_gap() {
         store.append(&lease, three).await.unwrap();
     }
     let mut newest = Seq::MAX;
-    for torn_bytes in [0, 1, 24, 4096, 8216, 30_000, 100_000] {
+    for torn_bytes in [0, 1, 24, 1048, 4096, 8216, 30_000] {
         let copy = tempfile::tempdir().unwrap();
         crash_copy(folder.path(), copy.path());
         tear(&copy.path().join("longhaul.db-wal"), torn_bytes);
