@@ -1,5 +1,5 @@
 -- Each commit writes every page that it touches as a whole, so that tables with fewer b-trees write less
--- (docs/decisions/0050-fewer-pages-per-commit.md).
+-- (docs/decisions/0051-fewer-pages-per-commit.md).
 
 -- Accepted messages. `id` is `session.no << 32 | number`: those of one session lie together, in order of acceptance.
 -- Those that wait no more keep their row (without `body`) for the sake of `client_key`.

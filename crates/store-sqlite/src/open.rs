@@ -21,7 +21,7 @@ const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
 /// Each transaction writes every page that it touches as a whole, though it adds a few hundred bytes. With 1 KiB a short
 /// message writes half of what it writes with 2 KiB; reading 50 MB takes 65 ms instead of 35, a small part of decoding them
-/// (docs/decisions/0050). A database keeps the size it was made with.
+/// (docs/decisions/0051). A database keeps the size it was made with.
 const PAGE_BYTES: u32 = 1024;
 
 /// Pages in the WAL after which it is moved into the file: 2 MiB.
