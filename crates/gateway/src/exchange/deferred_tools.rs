@@ -10,11 +10,15 @@ use longhaul_core::truncate::Limit;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{Ability, Limits, ToolChoice};
 
+use super::recall::NO_ANSWER;
 use super::{Exchange, Report, UpstreamAttempt};
 use crate::gateway::DeferTools;
 use crate::upstream::Target;
 use longhaul_wire::edit::deferral::{CallUnwrapper, ToolDeferral};
 use longhaul_wire::edit::{Answered, Dialect, PartialToolCall};
+
+/// What the client is told in the place of an answer of a model that only searched among its tools.
+const NO_CALL: &str = "(No answer: the model only searched for tools.)";
 
 /// Lists of tools that are remembered, with what was decided of them.
 const MAX_LISTS: usize = 256;
@@ -122,6 +126,14 @@ impl UpstreamAttempt {
             hidden.extend([SEARCH, CALL]);
         }
         hidden
+    }
+
+    /// Returns what the client is told in the place of an answer that only looked something up.
+    pub(super) fn no_answer(&self) -> &'static str {
+        match self.exchange.deferral.is_some() && !self.may_recall() {
+            true => NO_CALL,
+            false => NO_ANSWER,
+        }
     }
 
     /// Returns a filter that gives an upstream's stream the client's own calls, if some of its tools are deferred.

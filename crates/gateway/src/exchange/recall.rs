@@ -396,7 +396,8 @@ impl UpstreamAttempt {
     /// A whole answer that ends with our word that there is none, and calls nothing.
     fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
-        let text = if said.is_empty() { NO_ANSWER.to_owned() } else { format!("{said}\n\n{NO_ANSWER}") };
+        let no_answer = self.no_answer();
+        let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
         let finish = seen.finish.filter(|finish| *finish != Finish::ToolCalls).unwrap_or(Finish::Stop);
         let parts = vec![Part::text(text)];
         let answer = Answer { parts, finish, usage: seen.usage.clone(), envelope: None };
