@@ -379,6 +379,36 @@ async fn a_count_is_one_of_what_goes_out() {
     assert!(deferred < 7_000 && whole > 28_000, "{deferred} {whole}");
 }
 
+#[tokio::test]
+async fn a_client_that_goes_on_from_an_answer_by_name_has_its_own_calls_in_it() {
+    let dialect = Dialect::Responses;
+    for stream in [true, false] {
+        let server = model(move |number, _| match number {
+            0 => {
+                let arguments = through(NAME, json!({ "field_90_1": "x" }));
+                step(dialect, "resp_a", "", &[("c1", "tool_call", arguments)], (5_000, 20))
+            }
+            _ => step(dialect, "resp_b", "Done.", &[], (5_500, 5)),
+        })
+        .await;
+        let gateway = before(&server, dialect);
+        let first =
+            had(dialect, gateway.answer(request(dialect, &[user("Go.")], stream)).await, stream).await;
+        assert_eq!(first.calls, [format!("c1 {NAME} {{\"field_90_1\":\"x\"}}")]);
+        let result = json!({ "type": "function_call_output", "call_id": "c1", "output": "the record" });
+        let next = asked(dialect, &[result], stream, |body| body["previous_response_id"] = json!("resp_a"));
+        let second = had(dialect, gateway.answer(next).await, stream).await;
+        assert_eq!(second.text, "Done.", "{}", second.all);
+        let sent = sent(&server);
+        assert_eq!(sent[1]["tools"], sent[0]["tools"]);
+        assert_eq!(
+            calls(dialect, &sent[1]),
+            [("tool_call".to_owned(), through(NAME, json!({ "field_90_1": "x" })))],
+            "{stream}"
+        );
+    }
+}
+
 /// A slow stream whose call is held back must not be taken for a dead one.
 #[tokio::test]
 async fn a_call_whose_arguments_come_slowly_is_waited_for() {

@@ -16,6 +16,9 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEv
 /// The most that is read ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
 
+/// The most that a call has which is held back until it is whole, in bytes.
+const MAX_CALL_BYTES: usize = 16 << 20;
+
 /// An upstream's body as it comes.
 pub(in crate::exchange) struct Body {
     stream: Pin<Box<dyn Stream<Item = Result<Bytes, GatewayError>> + Send>>,
@@ -101,6 +104,10 @@ impl Body {
             };
             if !passed.is_empty() {
                 return Ok(Some(passed));
+            }
+            if self.calls.as_ref().is_some_and(|calls| calls.held_bytes() > MAX_CALL_BYTES) {
+                let message = format!("a call of the upstream's has more than {MAX_CALL_BYTES} bytes");
+                return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
             }
         }
     }

@@ -21,6 +21,8 @@ pub struct CallUnwrapper {
     deferral: Arc<ToolDeferral>,
     events: SseReader,
     calls: Calls,
+    /// Bytes of events that are held back.
+    held_bytes: usize,
 }
 
 enum Calls {
@@ -33,7 +35,7 @@ enum Calls {
 enum Passed {
     /// It passes as it came.
     AsItIs,
-    /// These take its place: each with its name, if it has one.
+    /// These take its place; none if it is held back.
     Replaced(Vec<Value>),
 }
 
@@ -45,7 +47,7 @@ impl CallUnwrapper {
             Dialect::Responses => Calls::Responses(ResponsesCalls::default()),
             Dialect::Messages => Calls::Messages(MessagesCalls::default()),
         };
-        Self { deferral, events: SseReader::default(), calls }
+        Self { deferral, events: SseReader::default(), calls, held_bytes: 0 }
     }
 
     /// Takes more of the stream. Returns what passes of it, in whole events.
@@ -56,6 +58,11 @@ impl CallUnwrapper {
             self.pass(&raw, &mut out);
         }
         out.freeze()
+    }
+
+    /// Returns the number of bytes that are held back, events without an end among them. Whoever reads a stream bounds it.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes + self.events.begun_bytes()
     }
 
     /// Returns what is left when the stream is over: an event without its empty line.
@@ -75,7 +82,10 @@ impl CallUnwrapper {
         };
         match passed {
             Passed::AsItIs => out.extend_from_slice(raw),
-            Passed::Replaced(events) => events.iter().for_each(|event| write_event(event, out)),
+            Passed::Replaced(events) => {
+                self.held_bytes = if events.is_empty() { self.held_bytes + raw.len() } else { 0 };
+                events.iter().for_each(|event| write_event(event, out));
+            }
         }
     }
 }

@@ -344,6 +344,50 @@ fn a_chunk_without_a_reason_to_end_lets_the_call_out_before_the_stream_is_over()
 }
 
 #[test]
+fn a_stream_that_makes_no_sense_passes() {
+    let odd = [
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":5},"x",{"index":0,"function":{"name":"tool_call"}}]}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":"tool_call"}]},"finish_reason":"tool_calls"}]}"#,
+        r#"{"choices":[{"delta":7}],"x":"\"tool_calls\""}"#,
+        r#"{"choices":7,"x":"\"tool_calls\""}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":"tool_call"}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"tool_call","input":[]}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":["tool_call"]}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"response.output_item.added","item":"tool_call"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"function_call","name":"tool_call"}}"#,
+        r#"{"type":"response.function_call_arguments.done","arguments":{"a":"tool_call"}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"tool_call","arguments":5}}"#,
+        r#"{"type":"response.completed","response":{"output":["tool_call",{"type":"function_call","name":"tool_call"}]}}"#,
+        "tool_call",
+        "[\"tool_call\"]",
+        "\"tool_calls\"",
+        "",
+    ];
+    for dialect in ALL {
+        for (from, to) in (0..odd.len()).flat_map(|from| (from..=odd.len()).map(move |to| (from, to))) {
+            let came: String = odd[from..to].iter().map(|data| format!("data: {data}\n\n")).collect();
+            passed(dialect, &came, 40);
+        }
+    }
+}
+
+#[test]
+fn what_is_held_back_is_known() {
+    let mut unwrapper = CallUnwrapper::new(deferral(Dialect::Messages));
+    let begun = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"tool_call","input":{}}}"#;
+    let more =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"x"}}"#;
+    for data in [begun, more, more] {
+        assert!(unwrapper.take(Bytes::from(format!("data: {data}\n\n"))).is_empty());
+    }
+    assert!(unwrapper.held_bytes() > begun.len() + 2 * more.len());
+    let stop = r#"{"type":"content_block_stop","index":0}"#;
+    assert!(!unwrapper.take(Bytes::from(format!("data: {stop}\n\ndata: half"))).is_empty());
+    assert_eq!(unwrapper.held_bytes(), "data: half".len());
+}
+
+#[test]
 fn a_whole_answer_calls_the_clients_own_tool() {
     let item = |name: &str, arguments: &str| json!({ "type": "function_call", "call_id": "c", "name": name, "arguments": arguments });
     let call = |name: &str, arguments: &str| json!({ "id": "c", "type": "function", "function": { "name": name, "arguments": arguments } });

@@ -108,8 +108,10 @@ impl ChatCalls {
                 self.calls.len() - 1
             }
         };
-        if let Some(call) = self.calls.get_mut(at) {
-            call.take(piece, shown);
+        match self.calls.get_mut(at) {
+            // What is no piece of a call is the client's to judge.
+            Some(call) if piece["function"].is_object() => call.take(piece, shown),
+            _ => shown.push(piece),
         }
     }
 
