@@ -16,7 +16,7 @@ pub(super) struct ResponsesCalls(BTreeMap<Option<u64>, HeldItem>);
 #[derive(Default)]
 struct HeldItem {
     added: Value,
-    delta: Option<Value>,
+    deltas: Vec<Value>,
     done: Option<Value>,
 }
 
@@ -38,8 +38,7 @@ impl ResponsesCalls {
                 let Some(held) = self.0.get_mut(&index) else { return Passed::AsItIs };
                 match kind.ends_with(".done") {
                     true => held.done = Some(event),
-                    // The first of them has the number with which all come.
-                    false => _ = held.delta.get_or_insert(event),
+                    false => held.deltas.push(event),
                 }
                 Passed::Replaced(Vec::new())
             }
@@ -71,28 +70,26 @@ fn called(deferral: &ToolDeferral, item: &Value) -> Option<Value> {
 impl HeldItem {
     /// The events before the one that ends the item.
     fn events(self, item: &Value) -> Vec<Value> {
-        let Self { mut added, delta, done } = self;
+        let Self { mut added, deltas, done } = self;
         for name in ["name", "namespace"] {
             if let Some(value) = item.get(name) {
                 added["item"][name] = value.clone();
             }
         }
         added["item"]["arguments"] = "".into();
-        let with_arguments = |event: Option<Value>, name: &str| {
-            event.map(|mut event| {
-                event[name] = item["arguments"].clone();
-                event
-            })
-        };
-        let mut events = vec![added];
-        events.extend(with_arguments(delta, "delta"));
-        // Some servers name the tool here as well.
-        events.extend(with_arguments(done, "arguments").map(|mut done| {
+        // As many events as came: the server has numbered them, and the numbers have no gaps.
+        let deltas = deltas.into_iter().enumerate().map(|(at, mut delta)| {
+            delta["delta"] = if at == 0 { item["arguments"].clone() } else { "".into() };
+            delta
+        });
+        let done = done.map(|mut done| {
+            done["arguments"] = item["arguments"].clone();
+            // Some servers name the tool here as well.
             if done.get("name").is_some() {
                 done["name"] = item["name"].clone();
             }
             done
-        }));
-        events
+        });
+        [added].into_iter().chain(deltas).chain(done).collect()
     }
 }
