@@ -170,8 +170,15 @@ fn tells(telemetry: &TelemetryConfig) -> Option<String> {
 
 /// To whom the gateway of a file passes conversations and keys.
 fn passes_on(place: &Place, gateway: &GatewayConfig, own: Option<&UserFile>) -> Option<String> {
-    let GatewayConfig { upstreams, midstream: _, notices_in_text: _, recall: _, auth: _, credentials } =
-        gateway;
+    let GatewayConfig {
+        upstreams,
+        midstream: _,
+        notices_in_text: _,
+        recall: _,
+        defer_tools: _,
+        auth: _,
+        credentials,
+    } = gateway;
     let is_own =
         |upstream: &UpstreamConfig| own.is_some_and(|own| own.config.gateway.upstreams.contains(upstream));
     let names_servers =

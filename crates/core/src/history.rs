@@ -103,6 +103,8 @@ pub struct History {
     now: Millis,
     model: Option<Origin>,
     choice: ModelChoice,
+    /// The hash of the tools of the newest step; `None` before the first of an agent or model that was chosen.
+    tools_hash: Option<String>,
     /// Whether no step was begun since the model was switched.
     switched: bool,
     recoveries: u32,
@@ -405,6 +407,7 @@ impl History {
             }
             EventBody::ModelSwitched { to, choice } => {
                 if let Some(choice) = choice {
+                    self.tools_hash = None;
                     self.choice.clone_from(choice);
                 }
                 self.switch(to);
@@ -530,6 +533,7 @@ impl History {
     fn begin_step(&mut self, start: &StepStart) {
         self.model = Some(start.model.clone());
         self.switched = false;
+        self.tools_hash = (!start.tools_hash.is_empty()).then(|| start.tools_hash.clone());
         self.window = start.window_tokens.or(self.window);
         self.answered = None;
         let is_sent = |view: &CountedView| {

@@ -11,6 +11,7 @@
 
 pub mod attempt;
 pub mod budget;
+pub mod deferral;
 pub mod error;
 pub mod estimate;
 pub mod event;

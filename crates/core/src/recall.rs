@@ -78,6 +78,8 @@ pub struct Index {
     lengths: Vec<u64>,
     /// Whether each text asks something.
     questions: Vec<bool>,
+    /// Whether a text says nothing about those beside it.
+    is_of_separate_texts: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +111,11 @@ pub struct Hit {
 }
 
 impl Index {
+    /// Returns an empty index of texts that are no conversation: none counts for the words of its neighbours.
+    pub fn of_separate_texts() -> Self {
+        Self { is_of_separate_texts: true, ..Self::default() }
+    }
+
     /// Takes one more text; its number is how many there were.
     pub fn add(&mut self, text: &str) -> usize {
         let at = self.lengths.len();

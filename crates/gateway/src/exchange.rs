@@ -20,6 +20,7 @@ use crate::headers::{self, Overrides};
 use crate::response_store::ResponseStore;
 use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
+use longhaul_wire::edit::deferral::ToolDeferral;
 use longhaul_wire::edit::{Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
 
 mod answer_tail;
@@ -29,6 +30,7 @@ mod cache;
 mod client_tools;
 mod compact;
 mod conversation;
+mod deferred_tools;
 mod fallback_summary;
 mod flow;
 mod in_context;
@@ -60,6 +62,7 @@ mod work_limiter;
 use background_summary::Tasks;
 use cache::Cache;
 use conversation::Conversation;
+use deferred_tools::Deferrals;
 use json_support::JsonSupport;
 use parse_cache::ParseCache;
 use pre_compact::HookAnswers;
@@ -88,6 +91,8 @@ pub(crate) struct GatewayState {
     pub(crate) omitted: omitted::OmissionMemory,
     /// Calls that clients were not shown.
     pub(crate) withheld: HiddenToolCalls,
+    /// What was decided of clients' lists of tools.
+    deferrals: Deferrals,
     /// What clients go on from by name.
     pub(crate) answers: ResponseStore,
     /// What the settings make of what is configured.
@@ -119,6 +124,7 @@ impl GatewayState {
             tasks: Tasks::default(),
             omitted: omitted::OmissionMemory::default(),
             withheld: HiddenToolCalls::default(),
+            deferrals: Deferrals::default(),
             follows: OnceLock::new(),
         })
     }
@@ -134,6 +140,7 @@ impl GatewayState {
 }
 
 /// One request on its way.
+#[derive(Clone)]
 pub(crate) struct Exchange {
     inner: Arc<GatewayState>,
     wire: &'static dyn Wire,
@@ -150,6 +157,8 @@ pub(crate) struct Exchange {
     keeps: Option<previous_response::Keeps>,
     /// When the request came.
     came_at: Instant,
+    /// The client's tools, where some are deferred: then the envelope is that of the shorter request.
+    deferral: Option<Arc<ToolDeferral>>,
 }
 
 /// The same at one upstream.
@@ -256,6 +265,7 @@ impl Exchange {
             overrides,
             keeps: None,
             came_at: Instant::now(),
+            deferral: None,
             inner,
         })
     }
@@ -295,7 +305,8 @@ impl Exchange {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = exchange.targets.first().cloned().ok_or_else(no_target)?;
-        let mut route = UpstreamAttempt::find(Arc::clone(&exchange), target).await;
+        let exchange = exchange.with_tools_deferred(&target).await;
+        let mut route = UpstreamAttempt::find(exchange, target).await;
         let (tokens, is_shortened) = route.count().await?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -353,7 +364,8 @@ impl Exchange {
         target: &Arc<Target>,
         totals: &Arc<UsageTotals>,
     ) -> Result<Disposition, GatewayError> {
-        let find = || UpstreamAttempt::find(Arc::clone(self), Arc::clone(target));
+        let exchange = self.with_tools_deferred(target).await;
+        let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target));
         let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
         let route = with_totals(find().await);
         if route.crosses() {
@@ -506,6 +518,10 @@ impl UpstreamAttempt {
         headers::say(headers, "x-longhaul-window", &self.window_said());
         if let Some(recall) = self.recall_said(report) {
             headers::say(headers, "x-longhaul-recall", &recall);
+        }
+        if let Some(deferral) = &self.exchange.deferral {
+            let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
+            headers::say(headers, "x-longhaul-deferred-tools", &said);
         }
         if report.before > 0 {
             headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());

@@ -53,6 +53,8 @@ pub struct Config {
     pub notices_in_text: bool,
     /// Whether models can look up what was left out.
     pub recall: Recall,
+    /// Whether a client's tools are deferred that take much of the window.
+    pub defer_tools: DeferTools,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
     /// Conversations that are kept ready, at most.
@@ -78,6 +80,7 @@ impl Config {
             midstream: Midstream::Exact,
             notices_in_text: false,
             recall: Recall::Off,
+            defer_tools: DeferTools::Auto,
             max_body_bytes: 128 << 20,
             max_conversations: 512,
             max_conversation_bytes: 256 << 20,
@@ -120,6 +123,17 @@ pub enum Recall {
     /// The tool `recall` is added to the client's once something is left out. It is answered here, and the client is not
     /// shown that.
     Inject,
+}
+
+/// What is done about a client's tools that take much of the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeferTools {
+    /// Those that take more than a quarter of it are deferred: the model gets as many of them as there is room for, and
+    /// finds the others. The client is not shown that it searches, and sees its calls as calls of its own tools.
+    #[default]
+    Auto,
+    /// Nothing: they go out as they are.
+    Off,
 }
 
 /// What a gateway is given to work with.

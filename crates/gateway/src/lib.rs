@@ -18,8 +18,8 @@ mod upstream;
 mod window;
 
 pub use gateway::{
-    BrokenOff, ClientRequest, Config, Credentials, Dependencies, Gateway, ListedModel, Midstream, Recall,
-    Reply, ReplyBody, ReplyStream, Request, SetupError, Shortening, refusal_in,
+    BrokenOff, ClientRequest, Config, Credentials, DeferTools, Dependencies, Gateway, ListedModel, Midstream,
+    Recall, Reply, ReplyBody, ReplyStream, Request, SetupError, Shortening, refusal_in,
 };
 pub use hook::PreCompactHook;
 pub use relay::RelayedResponse;

@@ -1,6 +1,7 @@
 //! An agent: a model, its instructions, its tools, and the limits it works under.
 
 mod builder;
+mod deferral;
 mod window;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::attempt::RetryPolicy;
+use longhaul_core::deferral::DeferredTools;
 use longhaul_core::estimate::Counter;
 use longhaul_core::history::History;
 use longhaul_core::message::ToolSpec;
@@ -19,6 +21,7 @@ use longhaul_core::run::{
 use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
 
 pub use self::builder::{AgentBuilder, BuildError};
+pub(crate) use self::deferral::Deferral;
 use crate::calibration::Calibrations;
 use crate::clock::now_ms;
 use crate::context::{FixedShare, ToolShare};
@@ -120,6 +123,9 @@ pub struct Rules {
     pub max_output_chars: BTreeMap<String, u64>,
     /// The same for all other tools.
     pub default_max_output_chars: u64,
+    /// The share of the window above which foreign tools ([`Tool::is_foreign`](crate::tools::Tool::is_foreign)) are
+    /// deferred: where all tools together take more, the model finds and calls them through two others.
+    pub defer_above: f64,
     /// What one session may keep in blobs.
     pub session_quota_bytes: u64,
     /// How often streamed text is persisted.
@@ -143,6 +149,7 @@ impl Rules {
             approval_timeout: Some(Duration::from_secs(600)),
             max_output_chars: BTreeMap::from([("bash".to_owned(), 30_000)]),
             default_max_output_chars: 120_000,
+            defer_above: 0.1,
             session_quota_bytes: 2 << 30,
             persist_every: Duration::from_millis(100),
         }
@@ -201,8 +208,12 @@ impl Agent {
     }
 
     /// What the model is told of its tools once `recall`, the last of them, is offered; nothing if it takes no tools.
-    /// Windows below [`SMALL_WINDOW_TOKENS`] are told less.
+    /// Windows below [`SMALL_WINDOW_TOKENS`] are told less, and deferred tools are told of through two others.
     pub fn specs(&self) -> Vec<ToolSpec> {
+        self.specs_with(self.deferred().as_deref())
+    }
+
+    fn specs_with(&self, deferred: Option<&DeferredTools>) -> Vec<ToolSpec> {
         if !self.takes_tools() {
             return Vec::new();
         }
@@ -210,6 +221,10 @@ impl Agent {
             true => self.tools.brief_specs(),
             false => self.tools.specs(),
         };
+        if let Some(deferred) = deferred {
+            specs.retain(|spec| deferred.get(&spec.name).is_none());
+            specs.extend(deferred.stand_ins(!self.has_small_window()));
+        }
         specs.extend(self.offers_pin().then(pin::spec));
         specs.extend(self.tools.has_recall().then(recall::spec));
         specs
@@ -283,9 +298,12 @@ impl Agent {
 
     /// The values the loop decides by.
     pub(crate) fn settings(&self) -> Settings {
-        let specs = self.specs();
+        let deferred = self.deferred();
+        let specs = self.specs_with(deferred.as_deref());
         let early: Vec<ToolSpec> = specs.iter().filter(|spec| spec.name != recall::NAME).cloned().collect();
+        let stand_ins = deferred.as_ref().map(|deferred| deferred.stand_ins(false));
         let known = self.tools.specs().into_iter().chain(self.tools.has_recall().then(recall::spec));
+        let known = known.chain(stand_ins.into_iter().flatten());
         let rules = &self.rules;
         Settings {
             max_steps: rules.max_steps,
@@ -313,6 +331,7 @@ impl Agent {
                     tools_hash: tools_hash(&early),
                     tokens: self.fixed_tokens(&early),
                 }),
+                deferred,
             },
             // A tool that is not offered can be called by its name nevertheless.
             tools: known.map(|spec| (spec.name.clone(), self.rule(&spec))).collect(),

@@ -28,8 +28,8 @@ pub use agents::AgentSource;
 pub use closures::{Narrowed, UserFile};
 pub use error::{ConfigError, Problem, ProblemKind};
 pub use gateway::{
-    GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,
-    UpstreamConfig, UpstreamHeaders, UpstreamModel,
+    GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDeferTools, GatewayDialect, GatewayMidstream,
+    GatewayRecall, UpstreamConfig, UpstreamHeaders, UpstreamModel,
 };
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpToolFilter, McpTransport};

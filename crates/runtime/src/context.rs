@@ -126,7 +126,8 @@ pub(crate) fn of(run: &Run, agent: &Agent) -> ContextReport {
         (None, Some(_)) => "the newest call",
         (None, None) => "assumed",
     };
-    report(run, &agent.fixed_share_for(run.history()), source)
+    let deferred_tools = run.settings().fixed.deferred.as_ref().map_or(0, |tools| tools.len() as u64);
+    ContextReport { deferred_tools, ..report(run, &agent.fixed_share_for(run.history()), source) }
 }
 
 /// Reads the display from a session's loop. Parts add up to `total`.

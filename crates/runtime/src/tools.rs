@@ -32,6 +32,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub use self::function::{FunctionTool, IntoToolOutput, tool_fn, tool_fn_with_schema};
+use crate::agent::Deferral;
 use crate::sandbox::Sandbox;
 use crate::workspace::{Workspace, WorkspaceError};
 
@@ -65,6 +66,13 @@ pub trait Tool: Send + Sync {
     /// changes something, and [`Approval::Allow`] for one that only reads.
     fn approval(&self) -> Option<Approval> {
         None
+    }
+
+    /// Returns whether the tool comes from somebody else's program, an MCP server as a rule. Where the tools of an agent
+    /// take much of the window, the model is not told of foreign ones: it finds them
+    /// ([`deferral`](longhaul_core::deferral)).
+    fn is_foreign(&self) -> bool {
+        false
     }
 
     /// Ends in good order what it keeps running between calls. Dropping the tool ends it, too, at once.
@@ -248,6 +256,8 @@ pub struct ToolSet {
     enabled: Vec<String>,
     /// `recall` was turned off.
     without_recall: bool,
+    /// Whether the model is told of foreign tools.
+    pub(crate) deferral: Deferral,
 }
 
 /// Two tools have one name.
@@ -318,6 +328,17 @@ impl ToolSet {
     /// What the model is told, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+    }
+
+    /// Returns whether there are foreign tools.
+    pub(crate) fn has_foreign(&self) -> bool {
+        self.tools.iter().any(|(_, tool)| tool.is_foreign())
+    }
+
+    /// Returns what the model could be told of foreign tools, in order.
+    pub(crate) fn foreign_specs(&self) -> Vec<ToolSpec> {
+        let foreign = self.tools.iter().filter(|(_, tool)| tool.is_foreign());
+        foreign.map(|(spec, _)| spec.clone()).collect()
     }
 
     /// What a model with a small window is told, in order: the built-in tools in few words, without those that `bash`

@@ -13,6 +13,7 @@ use longhaul_core::message::{Finish, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
 pub mod canonical;
+pub mod deferral;
 pub mod envelope;
 pub mod ephemeral;
 pub mod hidden;
@@ -396,7 +397,7 @@ pub trait StreamMerger: Send {
     /// not.
     fn notice(&mut self, text: &str, out: &mut Vec<u8>);
 
-    /// From now on calls of this tool are neither shown nor seen.
+    /// From now on calls of this tool, too, are neither shown nor seen.
     fn hide(&mut self, tool: &'static str);
 
     /// Returns whether the present stream has begun a call that is not shown.

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use longhaul::agent::Agent;
 use longhaul::calibration::Calibrations;
 use longhaul::config::{
-    Config, FirstByteTimeout, GatewayCredentials, GatewayDialect, GatewayMidstream, GatewayRecall,
-    ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
+    Config, FirstByteTimeout, GatewayCredentials, GatewayDeferTools, GatewayDialect, GatewayMidstream,
+    GatewayRecall, ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
 };
 use longhaul::hooks::{HookEvent, Hooks, PreCompactRequest};
 use longhaul_core::message::Origin;
@@ -15,7 +15,8 @@ use longhaul_core::meter::Calibration;
 use longhaul_core::plan::Policy;
 use longhaul_core::run::{PreCompact, PreCompactAnswer};
 use longhaul_gateway::{
-    Credentials, Dependencies, Gateway, LearnedWindows, Midstream, Model, PreCompactHook, Recall, Upstream,
+    Credentials, DeferTools, Dependencies, Gateway, LearnedWindows, Midstream, Model, PreCompactHook, Recall,
+    Upstream,
 };
 use longhaul_providers::Declared;
 use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
@@ -61,6 +62,10 @@ pub(crate) async fn gateway(
             GatewayMidstream::Off => Midstream::Off,
         },
         notices_in_text: config.gateway.notices_in_text,
+        defer_tools: match config.gateway.defer_tools {
+            GatewayDeferTools::Auto => DeferTools::Auto,
+            GatewayDeferTools::Off => DeferTools::Off,
+        },
         recall: match config.gateway.recall {
             GatewayRecall::Off => Recall::Off,
             GatewayRecall::Inject => Recall::Inject,

@@ -47,6 +47,7 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
     rules.approval_timeout = config.approvals.timeout;
     rules.max_output_chars.clone_from(&config.tools.output_limits);
     rules.default_max_output_chars = config.tools.max_output_chars as u64;
+    rules.defer_above = config.tools.defer_above;
     rules.session_quota_bytes = config.blobs.session_quota_bytes;
     rules
 }

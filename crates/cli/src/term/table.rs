@@ -162,6 +162,9 @@ impl Table {
     }
 
     fn history(&mut self, report: &ContextReport) {
+        if report.deferred_tools > 0 {
+            self.fact("found by search", &count(report.deferred_tools, "tool"));
+        }
         if report.pruned > 0 {
             self.fact("cleared", &count(report.pruned, "old tool result"));
         }
@@ -208,7 +211,7 @@ mod tests {
             },
             pruned: 3,
             compacted: 41,
-            deferred_tools: 0,
+            deferred_tools: 120,
             output_reserve: 4_096,
             free_space: 143_804,
             thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 194_735 }],
@@ -247,6 +250,7 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
   last call reported  51,000 in, 200 out
   estimated since     ~900
   last estimate was   -0.6 % off
+  found by search     120 tools
   cleared             3 old tool results
   compacted           41 messages in 2 compactions
     why               `/compactions` in a chat, `longhaul compactions`

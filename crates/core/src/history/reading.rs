@@ -247,6 +247,12 @@ impl History {
         &self.choice
     }
 
+    /// Returns the hash of the tools that the newest step was sent; `None` if there were none, or since another agent or
+    /// model was chosen.
+    pub fn newest_tools_hash(&self) -> Option<&str> {
+        self.tools_hash.as_deref()
+    }
+
     /// Returns whether the next step is the first since the model was switched.
     pub fn is_switched(&self) -> bool {
         self.switched

@@ -80,7 +80,7 @@ impl Index {
             }
             scores.own[*at] += worth;
             // Function words stand in every other text: what they lend says nothing.
-            if term.is_function_word {
+            if term.is_function_word || self.is_of_separate_texts {
                 continue;
             }
             let lending = (LENDING_WORDS / length.max(1.0)).min(1.0) * weight(*at).min(1.0);

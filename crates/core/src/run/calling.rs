@@ -3,6 +3,7 @@
 use super::ahead::Stage;
 use super::{Effect, Failure, Next, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
 use crate::attempt::MAX_LENGTH_RETRIES;
+use crate::deferral::{CALL, SEARCH};
 use crate::error::ErrorCode;
 use crate::event::{Cut, ErrorInfo, EventBody, StepKind, StepStart};
 use crate::ids::{CallId, StepId};
@@ -143,6 +144,16 @@ impl Run {
                 Part::ToolCall(call) => {
                     let may_be_cut = finish == Finish::Length && Some(at) == last_call;
                     if !may_be_cut || crate::history::is_object(&call.arguments) {
+                        let call = match &self.settings.fixed.deferred {
+                            Some(deferred) => {
+                                let is_told = |name: &str| {
+                                    name != CALL && name != SEARCH && self.settings.tools.contains_key(name)
+                                };
+                                deferred
+                                    .unwrap_call(call, |name| deferred.get(name).is_none() && is_told(name))
+                            }
+                            None => call,
+                        };
                         let call_id = CallId::new(format!("c-{step}-{at}"));
                         let provider_id = call.provider_id.or_else(|| {
                             let given = call.call_id.as_str();

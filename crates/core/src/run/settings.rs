@@ -1,8 +1,10 @@
 //! What the user chose and what is known of the model, as values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::attempt::RetryPolicy;
+use crate::deferral::DeferredTools;
 use crate::history::History;
 use crate::message::Origin;
 use crate::plan::{FixedTokens, Policy};
@@ -87,6 +89,8 @@ pub struct Fixed {
     pub tool_tokens: BTreeMap<String, u64>,
     /// The same for requests before `recall` is offered; `None` if the tools never change.
     pub before_recall: Option<BeforeRecall>,
+    /// Tools that the model finds and calls through two others; `None` if it is told of all.
+    pub deferred: Option<Arc<DeferredTools>>,
 }
 
 /// What every request starts with before `recall` is among its tools.

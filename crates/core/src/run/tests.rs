@@ -184,6 +184,7 @@ fn settings() -> Settings {
             tokens: 50,
             tool_tokens: BTreeMap::from([("mcp__x__y".to_owned(), 30)]),
             before_recall: None,
+            deferred: None,
         },
         tools: BTreeMap::from([
             ("read".to_owned(), rule(true, false, Approval::Allow)),

@@ -157,6 +157,7 @@ pub(crate) fn settings(window: u64, fixed: u64, policy: Policy) -> Settings {
             tokens: fixed,
             tool_tokens: BTreeMap::new(),
             before_recall: None,
+            deferred: None,
         },
         tools: BTreeMap::from([("read".to_owned(), rule.clone()), ("edit".to_owned(), rule)]),
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use longhaul_core::message::Finish;
-use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{Instrument, Span};
@@ -142,15 +141,14 @@ impl Flow {
             .then(|| Pause::new(route.window.tokens, prepared.input, route.asked_output()));
         let notes = route.notes(&prepared);
         // What was done is said in the end of the answer.
-        let recalls = route.recalls(&prepared.report);
+        let hidden = route.hidden_tools(&prepared.report);
+        let hides = !hidden.is_empty();
         let has_totals = prepared.report.has_acted() || route.totals.has_calls();
         let may_join = pause.is_some() || route.may_reconnect();
-        let reader = match may_join || notes || has_totals || recalls || collects {
+        let reader = match may_join || notes || has_totals || hides || collects {
             true => {
                 let mut splice = wire.stream_merger();
-                if recalls {
-                    splice.hide(tool::NAME);
-                }
+                hidden.into_iter().for_each(|tool| splice.hide(tool));
                 Reader::Joins(splice)
             }
             false => Reader::Watches(wire.stream_parser()),
@@ -176,7 +174,7 @@ impl Flow {
             is_spent: false,
             left_tokens: 0,
             counted_tokens: 0,
-            step: recalls.then(StepSoFar::default),
+            step: hides.then(StepSoFar::default),
             is_between: false,
             within: StreamPosition::Nothing,
             division: Division::default(),

@@ -234,7 +234,7 @@ fn chosen<'s>(refusal: &Refusal, suspects: &[&'s Suspect], attempt: u32) -> Vec<
         Some(RefusedPart::Media(number)) => media().nth(*number).into_iter().collect(),
         Some(RefusedPart::Tool(name)) => of_kind(PartKind::Tool).filter(|tool| tool.name == *name).collect(),
         Some(RefusedPart::ToolResult(call)) => {
-            of_kind(PartKind::ToolResult).filter(|result| result.name == *call).last().into_iter().collect()
+            of_kind(PartKind::ToolResult).rfind(|result| result.name == *call).into_iter().collect()
         }
         Some(RefusedPart::Reasoning(item)) => {
             of_kind(PartKind::Reasoning).filter(|part| part.json.contains(item.as_str())).collect()

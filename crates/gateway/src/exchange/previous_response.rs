@@ -16,6 +16,7 @@ use longhaul_wire::responses::edit as responses;
 const PREVIOUS: &str = "previous_response_id";
 
 /// What is kept of a request and its answer.
+#[derive(Clone)]
 pub(super) struct Keeps {
     before: Option<Arc<Turn>>,
     /// The input of the request as it was written.

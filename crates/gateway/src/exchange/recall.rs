@@ -46,8 +46,8 @@ const MOST_TOKENS: u64 = 10_000;
 /// With less room nothing is recalled, in tokens.
 const LEAST_TOKENS: u64 = 64;
 
-/// What a model is told that has asked too often.
-const NO_MORE: &str = "recall: no more can be recalled for this answer. Go on with what you have.";
+/// What a model is told that has asked too often. The name of the tool precedes it.
+const NO_MORE: &str = "no more can be recalled for this answer. Go on with what you have.";
 
 /// What the client is told in the model's place, which had no words of its own.
 pub(super) const NO_ANSWER: &str =
@@ -57,8 +57,8 @@ pub(super) const NO_ANSWER: &str =
 const UNREADABLE: &str = "recall: the arguments of this call are no JSON object and could not be read. Nothing was \
     looked up; the call stands here with `{}`.";
 
-/// What a model is told where the window is full.
-const NO_ROOM: &str = "recall: there is no room for what this would return. Go on with what you have.";
+/// What a model is told where the window is full. The name of the tool precedes it.
+const NO_ROOM: &str = "there is no room for what this would return. Go on with what you have.";
 
 /// Steps of an answer that the client is not shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -205,14 +205,16 @@ impl UpstreamAttempt {
         (text, calls): (&str, &[PartialToolCall]),
         output_tokens: u64,
     ) -> Division {
+        let tools = self.hidden_tools(&prepared.report);
+        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
         let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
-            calls.iter().cloned().partition(|call| call.name == NAME);
+            calls.iter().cloned().partition(is_hidden);
         let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
         let ours = self.named_apart(prepared, ours, &taken);
         let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
         let (mut hidden, mut before) = (Vec::new(), 0);
         for call in calls {
-            match call.name == NAME {
+            match is_hidden(call) {
                 true => hidden.extend(answered.next().map(|answered| (before, answered))),
                 false => before += 1,
             }
@@ -284,7 +286,7 @@ impl UpstreamAttempt {
         output_tokens: u64,
     ) -> OutboundRequest {
         let step = self.mended(&old, step);
-        let refused = |call: &PartialToolCall| refused(call, NO_ROOM);
+        let refused = |call: &PartialToolCall| refused(call, &said_of(call, NO_ROOM));
         let answered: Vec<Answered> = step.calls.iter().map(refused).collect();
         self.with_round(old, step, &answered, output_tokens)
     }
@@ -319,20 +321,30 @@ impl UpstreamAttempt {
             return Vec::new();
         }
         if !prepared.rounds.may_look_up() {
-            return calls.iter().map(|call| refused(call, NO_MORE)).collect();
+            return calls.iter().map(|call| refused(call, &said_of(call, NO_MORE))).collect();
         }
         // Half of what is kept for an answer: it may go on in a shortened view, and what is looked up serves it.
         let used = prepared.bound + output_tokens + self.budget().reserve / 2;
         let room = (self.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
         let room = room / calls.len() as u64;
         if room < LEAST_TOKENS {
-            return calls.iter().map(|call| refused(call, NO_ROOM)).collect();
+            return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
+        }
+        let limit = Limit { max_chars: u64::from(u32::MAX), max_tokens: room };
+        let about_tools = calls.iter().map(|call| self.answer_about_tools(call, &limit));
+        let about_tools: Vec<Option<Answered>> = about_tools.collect();
+        if about_tools.iter().all(Option::is_some) {
+            return about_tools.into_iter().flatten().collect();
         }
         self.totals.recalled();
-        let limit = Limit { max_chars: u64::from(u32::MAX), max_tokens: room };
-        let look_up = || match self.originals(prepared) {
-            Ok(originals) => calls.iter().map(|call| originals.answer(call, &limit)).collect(),
-            Err(fault) => calls.iter().map(|call| refused(call, &fault.message)).collect(),
+        let look_up = || {
+            let originals = self.originals(prepared);
+            let recalled = |call: &PartialToolCall| match &originals {
+                Ok(originals) => originals.answer(call, &limit),
+                Err(fault) => refused(call, &fault.message),
+            };
+            let answers = about_tools.into_iter().zip(calls);
+            answers.map(|(answer, call)| answer.unwrap_or_else(|| recalled(call))).collect()
         };
         self.work(look_up).await
     }
@@ -346,10 +358,15 @@ impl UpstreamAttempt {
     ) -> AfterWhole {
         let wire = self.exchange.wire;
         let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
-        let without = || wire.without_calls(answer, NAME).unwrap_or_else(|| answer.clone());
-        let has_theirs = seen.calls.iter().any(|call| call.name != NAME);
+        let tools = self.hidden_tools(&prepared.report);
+        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
+        let without = || {
+            let without = |answer: Bytes, tool: &&str| wire.without_calls(&answer, tool).unwrap_or(answer);
+            tools.iter().fold(answer.clone(), without)
+        };
+        let has_theirs = seen.calls.iter().any(|call| !is_hidden(call));
         let is_silent = !has_theirs && seen.text.trim().is_empty();
-        let asks = self.recalls(&prepared.report) && seen.calls.iter().any(|call| call.name == NAME);
+        let asks = seen.calls.iter().any(is_hidden);
         let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
             if prepared.rounds.answered > 0 && is_silent {
                 return AfterWhole::without(self.concluded(prepared, seen));
@@ -379,7 +396,8 @@ impl UpstreamAttempt {
     /// A whole answer that ends with our word that there is none, and calls nothing.
     fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
-        let text = if said.is_empty() { NO_ANSWER.to_owned() } else { format!("{said}\n\n{NO_ANSWER}") };
+        let no_answer = self.no_answer();
+        let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
         let finish = seen.finish.filter(|finish| *finish != Finish::ToolCalls).unwrap_or(Finish::Stop);
         let parts = vec![Part::text(text)];
         let answer = Answer { parts, finish, usage: seen.usage.clone(), envelope: None };
@@ -457,6 +475,11 @@ fn keeps(steps: &[RenderOp], item: usize) -> bool {
         RenderOp::Rewrite { item: rewritten, .. } => *rewritten == item,
         RenderOp::Change { .. } | RenderOp::Say(_) => false,
     })
+}
+
+/// Why a call is not answered, for the model.
+fn said_of(call: &PartialToolCall, why: &str) -> String {
+    format!("{}: {why}", call.name)
 }
 
 fn refused(call: &PartialToolCall, why: &str) -> Answered {

@@ -104,6 +104,7 @@ impl UpstreamAttempt {
             headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
         }
         if is_unnamed || status.is_success() && kind == Kind::SseReader {
+            body.unwrap_calls(self.call_unwrapper());
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let may_repeat = self.exchange.inner.config.retry.stream_attempts > 0;
             let hold = match may_be_too_long || may_repeat || self.exchange.targets.len() > 1 {
@@ -122,6 +123,7 @@ impl UpstreamAttempt {
             };
         }
         let bytes = whole(*body).await.inspect_err(lost).map_err(FailedAttempt::of_body)?;
+        let bytes = self.with_own_calls(bytes);
         let seen = self.read(status, &bytes).await;
         // Some servers repeat a key that they refuse.
         let bytes = if seen.is_none() { self.target.server.hide_secrets(bytes) } else { bytes };
@@ -252,7 +254,7 @@ impl UpstreamAttempt {
         let line = self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger));
         let may_outgrow = |most: u64| prepared.bound.saturating_add(most) > self.window.tokens / 10 * 9;
         let is_long = prepared.input > line / 2 || self.exchange.envelope.max_output.is_some_and(may_outgrow);
-        let has_more = self.notes(prepared) || self.recalls(&prepared.report);
+        let has_more = self.notes(prepared) || !self.hidden_tools(&prepared.report).is_empty();
         !self.exchange.envelope.stream && (self.may_continue() && is_long || has_more)
     }
 

@@ -26,7 +26,7 @@ use super::omitted;
 use super::prepare::{NeutralConversation, OutboundRequest};
 use super::retries::{AttemptFailure, RetryState};
 use super::usage_totals::{Partial, UsageTotals};
-use super::{Disposition, UpstreamAttempt};
+use super::{Disposition, Exchange, UpstreamAttempt};
 use crate::headers;
 use longhaul_wire::chat::edit as chat;
 use longhaul_wire::edit::media::{self, Found};
@@ -330,12 +330,7 @@ impl UpstreamAttempt {
     }
 
     pub(super) fn tool_choice(&self) -> Result<ToolChoice, GatewayError> {
-        let envelope = &self.exchange.envelope;
-        Ok(match self.exchange.wire.dialect() {
-            Dialect::Chat => chat::tool_choice(envelope)?,
-            Dialect::Messages => messages::tool_choice(envelope)?,
-            Dialect::Responses => responses::tool_choice(envelope)?,
-        })
+        Ok(tool_choice(&self.exchange)?)
     }
 
     /// The answer in the caller's dialect.
@@ -425,7 +420,22 @@ impl UpstreamAttempt {
     /// A stream of the model's in the caller's dialect.
     fn written(&self, stream: ModelStream, prepared: &OutboundRequest) -> Body {
         let encoder = response_writer::stream(self.exchange.wire.dialect(), self.head(prepared));
-        Body::written(written(stream, encoder, self.reckoner(prepared)))
+        let mut body = Body::written(written(stream, encoder, self.reckoner(prepared)));
+        body.unwrap_calls(self.call_unwrapper());
+        body
+    }
+}
+
+/// Returns whether the model may, must or must not call a tool, as the request says.
+///
+/// # Errors
+/// [`ParseError`] if it says that in a way that other dialects do not have.
+pub(super) fn tool_choice(exchange: &Exchange) -> Result<ToolChoice, ParseError> {
+    let envelope = &exchange.envelope;
+    match exchange.wire.dialect() {
+        Dialect::Chat => chat::tool_choice(envelope),
+        Dialect::Messages => messages::tool_choice(envelope),
+        Dialect::Responses => responses::tool_choice(envelope),
     }
 }
 

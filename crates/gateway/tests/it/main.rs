@@ -11,6 +11,7 @@ mod cached;
 mod client_tools;
 mod crossing;
 mod cuts;
+mod deferring;
 mod gone_back;
 mod large;
 mod long_answers;

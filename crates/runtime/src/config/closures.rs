@@ -180,6 +180,7 @@ impl Closures<'_> {
         let ToolsConfig {
             enabled,
             mut disabled,
+            defer_above,
             max_output_chars,
             mut output_limits,
             bash_timeout,
@@ -215,6 +216,7 @@ impl Closures<'_> {
         ToolsConfig {
             enabled,
             disabled,
+            defer_above,
             max_output_chars: self.at_most("tools.maxOutputChars", user.max_output_chars, max_output_chars),
             output_limits,
             bash_timeout: self.at_most("tools.bash.timeoutMs", user.bash_timeout, bash_timeout),
@@ -273,12 +275,14 @@ impl Closures<'_> {
     fn gateway(&mut self, folder: GatewayConfig) -> GatewayConfig {
         let user = &self.user.config.gateway;
         // Upstreams with an address or a key of their own are asked about.
-        let GatewayConfig { upstreams, midstream, notices_in_text, recall, auth, credentials } = folder;
+        let GatewayConfig { upstreams, midstream, notices_in_text, recall, defer_tools, auth, credentials } =
+            folder;
         GatewayConfig {
             upstreams,
             midstream,
             notices_in_text,
             recall,
+            defer_tools,
             auth: self.closed("gateway.auth", user.auth, auth, GatewayAuth::Token),
             credentials: self.closed(
                 "gateway.credentials",

@@ -48,6 +48,16 @@ choices!(
 );
 
 choices!(
+    /// What is done about a client's tools that take much of the window.
+    GatewayDeferTools {
+        /// Those that take more than a quarter of the window are deferred: the model finds and calls them through two others.
+        Auto = "auto",
+        /// Nothing.
+        Off = "off",
+    }
+);
+
+choices!(
     /// How clients speak.
     GatewayDialect {
         /// Chat Completions.
@@ -115,6 +125,8 @@ pub struct GatewayConfig {
     pub notices_in_text: bool,
     /// Whether models can look up what was left out.
     pub recall: GatewayRecall,
+    /// Whether a client's tools are deferred that take much of the window.
+    pub defer_tools: GatewayDeferTools,
     /// Who may use it.
     pub auth: GatewayAuth,
     /// Whose key an upstream is shown.

@@ -1,6 +1,6 @@
 //! Every key of the agent file: kind, default, meaning. The one list behind checks, defaults and reference.
 
-use super::gateway::{GatewayAuth, GatewayCredentials, GatewayMidstream, GatewayRecall};
+use super::gateway::{GatewayAuth, GatewayCredentials, GatewayDeferTools, GatewayMidstream, GatewayRecall};
 use super::model::StrategyKind::{
     self, Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow,
     Summarization, Truncation,
@@ -388,6 +388,12 @@ pub(super) const KEYS: &[Key] = &[
         "Built-in tools that the model does not have; recall, too, can be named: what leaves the view is then out of its reach.",
     ),
     key(
+        "tools.deferAbove",
+        Kind::Share,
+        "0.1",
+        "Above which share of the window the tools of MCP servers are deferred: where all tools together take more, the model finds them with tool_search and calls them with tool_call. Decided once for a session.",
+    ),
+    key(
         "tools.maxOutputChars",
         up_to(LENGTH),
         "120000",
@@ -507,6 +513,12 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Choice { now: GatewayRecall::NAMES, later: &[] },
         "off",
         "What a model can do about what it is no longer shown: off, nothing, the tools are the client's; inject, it gets the tool `recall` once something is left out, and the client is not shown that it asks.",
+    ),
+    key(
+        "gateway.deferTools",
+        Kind::Choice { now: GatewayDeferTools::NAMES, later: &[] },
+        "auto",
+        "The client's tools where they take more than a quarter of the window: auto, the model gets as many of them as an eighth has room for, finds the others with tool_search (which the client is not shown) and calls them with tool_call (which the client sees as a call of its own tool); off, they go out as they are.",
     ),
     key(
         "gateway.midstream",

@@ -356,12 +356,14 @@ pub struct StrategyOptions {
 }
 
 /// Which tools there are, and the limits of their output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolsConfig {
     /// The built-in tools that the model has; `None`: all.
     pub enabled: Option<Vec<String>>,
     /// Built-in tools that it does not have.
     pub disabled: Vec<String>,
+    /// The share of the window above which the tools of MCP servers are deferred.
+    pub defer_above: f64,
     /// The longest output of any tool, in characters.
     pub max_output_chars: usize,
     /// The longest output in characters, by the tool's name, of tools that have a limit of their own.

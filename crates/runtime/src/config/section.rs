@@ -1,7 +1,9 @@
 //! The file's sections, read one after another.
 
 use super::Config;
-use super::gateway::{GatewayAuth, GatewayConfig, GatewayCredentials, GatewayMidstream, GatewayRecall};
+use super::gateway::{
+    GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDeferTools, GatewayMidstream, GatewayRecall,
+};
 use super::hooks::HooksConfig;
 use super::model::{
     ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
@@ -61,6 +63,11 @@ fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
         upstreams: reader.upstreams("gateway.upstreams"),
         notices_in_text: reader.flag("gateway.noticesInText"),
         recall: reader.choice("gateway.recall", GatewayRecall::from_name, GatewayRecall::Off),
+        defer_tools: reader.choice(
+            "gateway.deferTools",
+            GatewayDeferTools::from_name,
+            GatewayDeferTools::Auto,
+        ),
         midstream: reader.choice("gateway.midstream", GatewayMidstream::from_name, exact),
         auth: reader.choice("gateway.auth", GatewayAuth::from_name, open),
         credentials: reader.choice("gateway.credentials", GatewayCredentials::from_name, own),
@@ -171,6 +178,7 @@ fn tools(reader: &mut Reader<'_>) -> ToolsConfig {
     ToolsConfig {
         enabled: reader.builtin_tools("tools.enabled"),
         disabled: reader.builtin_tools("tools.disabled").unwrap_or_default(),
+        defer_above: reader.share("tools.deferAbove"),
         max_output_chars: reader.count("tools.maxOutputChars"),
         output_limits: reader.output_limits(),
         bash_timeout: std::time::Duration::from_millis(reader.count("tools.bash.timeoutMs")),

@@ -20,13 +20,13 @@ context:
   autoRecall: false
   pruningAgent: __same__
 hooks: { preCompact: none, preToolUse: none, postToolUse: none, userPromptSubmit: none }
-tools: { maxOutputChars: 120000, bash: { maxOutputChars: 30000, timeoutMs: 120000 }, read: { maxLines: 2000, maxLineLength: 2000 }, grep: { maxMatches: 1000 } }
+tools: { maxOutputChars: 120000, bash: { maxOutputChars: 30000, timeoutMs: 120000 }, read: { maxLines: 2000, maxLineLength: 2000 }, grep: { maxMatches: 1000 }, deferAbove: 0.1 }
 blobs: { maxBytes: 67108864, sessionQuotaBytes: 2147483648, store: local }
 approvals: { rules: [], timeout: 10m }
 mcpServers: {}
 retry: { patience: 30m, maxDelay: 60s, streamAttempts: 5 }
 models: {}
-gateway: { noticesInText: false, recall: off, midstream: exact, auth: open-on-loopback, credentials: own, upstreams: [] }
+gateway: { noticesInText: false, recall: off, midstream: exact, auth: open-on-loopback, credentials: own, deferTools: auto, upstreams: [] }
 server: { addr: "127.0.0.1:4400", db: sqlite, tokenFile: none, allowedHosts: [], allowedOrigins: [], maxBodyBytes: 33554432, rateLimit: none, keepSessions: none }
 telemetry: { otlp: none, content: false }
 agents: {}
@@ -476,7 +476,7 @@ tools:
     longhaul.yml:5:31: `tools.git__log.maxOutputChars` must be a whole number from 1 to 1000000000, not `many`
     longhaul.yml:5:37: unknown key `maxLines` in `tools.git__log`: did you mean `tools.read.maxLines`?
     longhaul.yml:6:18: `tools.mcp__git__log` must be { maxOutputChars: NUMBER }, not 5
-    longhaul.yml:7:3: unknown key `mcp__` in `tools`: the keys here are enabled, disabled, maxOutputChars, bash, read, grep, edit, write, glob, ls, recall
+    longhaul.yml:7:3: unknown key `mcp__` in `tools`: the keys here are enabled, disabled, deferAbove, maxOutputChars, bash, read, grep, edit, write, glob, ls, recall
     ");
 }
 

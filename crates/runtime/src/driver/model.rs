@@ -1,13 +1,15 @@
 //! The effects that call the model: a step, or a summary.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use longhaul_core::deferral::{CALL, wrap_calls};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::request_messages;
 use longhaul_core::ids::{Millis, StepId};
-use longhaul_core::message::{Answer, Part, Reasoning, Text};
+use longhaul_core::message::{Answer, Message, Part, Reasoning, Text, ToolSpec};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::refusal::{Refusal, RefusedPart};
 use longhaul_core::run::{Failure, Input};
@@ -43,17 +45,22 @@ impl Driver {
         self.shared.feed.begin(&step, paused);
         let ratios = *history.calibration().ratios();
         let pause = pause_at_tokens.map(|at| Pause::new(at, history.counter().clone(), ratios));
-        let stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every, pause);
+        let mut stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every, pause);
+        stream.defers_tools = self.run.settings().fixed.deferred.is_some();
         self.spawn_call(|call| async move { call.step(request, stream).await });
     }
 
     /// One that is written ahead has its own stop: work goes on meanwhile.
     pub(super) fn summarise(&mut self, task: u64, ahead: bool, asked: SummaryRequest) {
         let riding = asked.form == SummaryForm::Riding;
+        let (tools, messages) = match riding {
+            true => self.with_listed_calls(asked.messages),
+            false => (Vec::new(), asked.messages),
+        };
         let request = Request {
             system: if riding { self.agent.system.clone() } else { String::new() },
-            messages: asked.messages,
-            tools: if riding { self.agent.specs_for(self.run.history()) } else { Vec::new() },
+            messages,
+            tools,
             max_output_tokens: Some(asked.max_output_tokens),
             cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
             ..Request::default()
@@ -75,16 +82,26 @@ impl Driver {
 
     /// What the session's view makes.
     pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> Request {
-        let tools = self.agent.specs_for(self.run.history());
+        let (tools, messages) = self.with_listed_calls(request_messages(self.run.history().view()));
         Request {
             system: self.agent.system.clone(),
-            messages: request_messages(self.run.history().view()),
+            messages,
             tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
             tools,
             max_output_tokens: Some(max_output_tokens),
             cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
             ..Request::default()
         }
+    }
+
+    /// Returns the tools that a request lists, and the messages with calls of those tools: a deferred tool was called
+    /// through another.
+    fn with_listed_calls(&self, mut messages: Vec<Message>) -> (Vec<ToolSpec>, Vec<Message>) {
+        let tools = self.agent.specs_for(self.run.history());
+        if let Some(deferred) = &self.run.settings().fixed.deferred {
+            wrap_calls(&mut messages, |name| deferred.get(name).is_none());
+        }
+        (tools, messages)
     }
 
     /// Makes a call that can be stopped; its outcome is the loop's next input.
@@ -247,6 +264,10 @@ struct Streaming {
     chunks: u64,
     /// Where it is to stop, if it may.
     pause: Option<Pause>,
+    /// Whether calls of `tool_call` are calls of deferred tools.
+    defers_tools: bool,
+    /// The calls of `tool_call`.
+    wrapped: BTreeSet<usize>,
 }
 
 impl Streaming {
@@ -265,6 +286,8 @@ impl Streaming {
             flush_at: None,
             chunks: 0,
             pause,
+            defers_tools: false,
+            wrapped: BTreeSet::new(),
         }
     }
 
@@ -293,6 +316,13 @@ impl Streaming {
                 return Err(AnswerTooLarge::ToolCalls);
             }
             ModelEvent::ToolInput { index, name, delta } => {
+                if self.defers_tools && name.as_deref() == Some(CALL) {
+                    self.wrapped.insert(index);
+                }
+                // Which tool is meant is known when the call is whole.
+                if self.wrapped.contains(&index) {
+                    return Ok(end.is_some());
+                }
                 let payload =
                     json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
                 shared.feed.tell(Announcement::passing("llm:tool-input", &shared.session_id, payload));

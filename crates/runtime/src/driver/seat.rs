@@ -91,7 +91,7 @@ impl Driver {
     pub(super) async fn take_seats(&mut self, switches: usize) -> Result<(), StoreError> {
         let taken = switches.min(self.coming.len());
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
-        let agent = agent.calibrated();
+        let agent = agent.calibrated().with_deferral_decided();
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
         let (history, is_same) = (agent.new_history(), agent.reads_as(self.run.history()));
         self.asked_at = None;

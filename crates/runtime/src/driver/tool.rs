@@ -5,6 +5,7 @@ mod hooks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_core::deferral::{self, DeferredTools};
 use longhaul_core::legible;
 use longhaul_core::message::{Media, Part, RawJson, ToolCall, ToolResult, ToolStatus, Truncation};
 use longhaul_core::orders::tool::{self as pin, PinRequest};
@@ -36,6 +37,8 @@ impl Driver {
         let is_recall = call.name == recall::NAME && self.agent.tools.has_recall();
         let source = is_recall.then(|| Source::with(self.run.history(), self.searched.clone()));
         let is_pin = call.name == pin::NAME && self.agent.offers_pin();
+        let is_stand_in = [deferral::SEARCH, deferral::CALL].contains(&call.name.as_str());
+        let deferred = self.run.settings().fixed.deferred.clone().filter(|_| is_stand_in);
         let job = Job {
             agent: Arc::clone(&self.agent),
             shared: Arc::clone(&self.shared),
@@ -43,6 +46,7 @@ impl Driver {
             limit,
             source,
             is_pin,
+            deferred,
             stored_bytes: self.stored_bytes(),
         };
         let scope = self.trace.tool_scope(&call.call_id);
@@ -73,6 +77,8 @@ struct Job {
     source: Option<Source>,
     /// Whether it is a call of our own `pin`, which the loop decides.
     is_pin: bool,
+    /// For `tool_search` and `tool_call` only.
+    deferred: Option<Arc<DeferredTools>>,
     stored_bytes: u64,
 }
 
@@ -99,6 +105,9 @@ impl Job {
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolOutput {
+        if let Some(deferred) = &self.deferred {
+            return self.find_tools(deferred, call);
+        }
         match &self.source {
             Some(source) => {
                 match recall::recall(&call.arguments, source, &self.shared.blobs, &self.limit).await {
@@ -111,6 +120,20 @@ impl Job {
                 Err(error) => ToolOutput::error(format!("The arguments are not valid JSON: {error}")),
             },
         }
+    }
+
+    /// Answers a search for tools. A call that is still one of `tool_call` could not be resolved; it is told why.
+    fn find_tools(&self, deferred: &DeferredTools, call: &ToolCall) -> ToolOutput {
+        let answer = match call.name.as_str() {
+            deferral::SEARCH => deferred.search(&call.arguments, &self.limit),
+            _ => deferred.resolve(&call.arguments).and_then(|found| {
+                Err(format!(
+                    "Error: the call was not made. Call `{}` through `{}` again.",
+                    found.name, call.name
+                ))
+            }),
+        };
+        answer.map_or_else(ToolOutput::error, ToolOutput::text)
     }
 
     /// A tool that is told to stop ends by itself within its grace; one that does not is dropped, which kills

@@ -141,6 +141,10 @@ impl Tool for McpTool {
         false
     }
 
+    fn is_foreign(&self) -> bool {
+        true
+    }
+
     async fn close(&self) {
         self.server.close().await;
     }

@@ -379,6 +379,7 @@ impl House {
         {
             return Arc::clone(agent);
         }
+        let now = now.with_deferral_decided();
         *shared = Some((usual, Arc::clone(&now)));
         now
     }
@@ -433,7 +434,8 @@ impl House {
         id: &SessionId,
         lease: Lease,
     ) -> Result<(Session, Box<Driver>), SessionError> {
-        let Opened { log, seat, history } = self.read(id).await?;
+        let Opened { log, mut seat, history } = self.read(id).await?;
+        seat.agent = seat.agent.with_deferral_of(&history);
         let partial = self.partial(id).await?;
         let since = left_since(&log, &history, &seat.agent);
         let (inbox, messages) = mpsc::unbounded_channel();

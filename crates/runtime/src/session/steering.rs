@@ -251,7 +251,7 @@ impl House {
             return Seat { agent: self.usual_agent(), missing: None };
         };
         match self.chosen(choice).await {
-            Ok(agent) => Seat { agent: Arc::new(agent).calibrated(), missing: None },
+            Ok(agent) => Seat { agent: Arc::new(agent).calibrated().with_deferral_decided(), missing: None },
             Err(error) => {
                 let mut agent = Agent::clone(&self.steering.usual().0);
                 agent.rules.recovery = Recovery::Rest;

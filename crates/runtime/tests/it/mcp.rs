@@ -1,5 +1,6 @@
 //! MCP servers: real programs, and a real HTTP server on loopback.
 
+mod deferred;
 mod fake;
 mod http;
 mod stdio;

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use longhaul_core::message::{RawJson, ToolSpec};
 
 pub use self::namespaces::{NamespacedTool, namespaced_tools};
+pub(crate) use self::namespaces::{flat_name, members as namespace_members};
 use crate::edit::canonical::{Node, settle_content};
 use crate::edit::envelope::Names;
 use crate::edit::{

@@ -97,6 +97,7 @@ pub(crate) fn fixed(tokens: u64) -> Fixed {
         tokens,
         tool_tokens: BTreeMap::new(),
         before_recall: Some(before),
+        deferred: None,
     }
 }
 

@@ -10,10 +10,14 @@ use longhaul_providers::http::Coding;
 use tokio::time::{Instant, timeout_at};
 
 use super::ended_early;
+use longhaul_wire::edit::deferral::CallUnwrapper;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, Wire};
 
 /// The most that is read ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
+
+/// The most that a call has which is held back until it is whole, in bytes.
+const MAX_CALL_BYTES: usize = 16 << 20;
 
 /// An upstream's body as it comes.
 pub(in crate::exchange) struct Body {
@@ -24,6 +28,9 @@ pub(in crate::exchange) struct Body {
     /// How long it may be silent; `None` where somebody else sees to that.
     idle: Option<Duration>,
     heard_at: Instant,
+    /// Gives the client's tools their calls, where some are deferred.
+    calls: Option<CallUnwrapper>,
+    is_over: bool,
 }
 
 impl Body {
@@ -53,7 +60,21 @@ impl Body {
             held: VecDeque::new(),
             idle: None,
             heard_at: Instant::now(),
+            calls: None,
+            is_over: false,
         }
+    }
+
+    /// Filters the stream from here on, what was read ahead of it included.
+    pub(in crate::exchange) fn unwrap_calls(&mut self, calls: Option<CallUnwrapper>) {
+        let Some(mut calls) = calls else { return };
+        for held in std::mem::take(&mut self.held) {
+            match held {
+                Ok(Some(chunk)) => self.held.push_back(Ok(Some(calls.take(chunk)))),
+                ended => self.held.extend([Ok(Some(calls.rest())), ended]),
+            }
+        }
+        self.calls = Some(calls);
     }
 
     /// The next piece; `None` at the end.
@@ -65,11 +86,28 @@ impl Body {
             return held;
         }
         loop {
-            let Some(chunk) = self.next_piece().await? else { return Ok(None) };
-            let Some(coding) = &mut self.coding else { return Ok(Some(chunk)) };
-            let plain = coding.decode(&chunk)?;
-            if !plain.is_empty() {
-                return Ok(Some(plain));
+            if self.is_over {
+                return Ok(None);
+            }
+            let Some(chunk) = self.next_piece().await? else {
+                self.is_over = true;
+                let rest = self.calls.as_mut().map(CallUnwrapper::rest);
+                return Ok(rest.filter(|rest| !rest.is_empty()));
+            };
+            let plain = match &mut self.coding {
+                Some(coding) => coding.decode(&chunk)?,
+                None => chunk,
+            };
+            let passed = match &mut self.calls {
+                Some(calls) => calls.take(plain),
+                None => plain,
+            };
+            if !passed.is_empty() {
+                return Ok(Some(passed));
+            }
+            if self.calls.as_ref().is_some_and(|calls| calls.held_bytes() > MAX_CALL_BYTES) {
+                let message = format!("a call of the upstream's has more than {MAX_CALL_BYTES} bytes");
+                return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
             }
         }
     }

@@ -314,6 +314,7 @@ pub(super) async fn go_on(
         return Err(route.refusal(response).await);
     }
     let mut body = Body::new(response, route.target.server.timeouts().idle)?;
+    body.unwrap_calls(route.call_unwrapper());
     let begun = body.beginning(route.exchange.wire, Duration::ZERO).await.seen;
     let error = begun.error.filter(|_| text.is_empty());
     match error.and_then(|error| overflow::recognise(Some(200), &error)) {

@@ -94,9 +94,10 @@ impl Flow {
 
     /// Ends the answer in our own words: a client cannot go on from nothing.
     pub(super) fn conclude(&mut self) {
+        let no_answer = self.route.as_ref().map_or(NO_ANSWER, UpstreamAttempt::no_answer);
         if let Reader::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
-            splice.conclude(NO_ANSWER, &mut out);
+            splice.conclude(no_answer, &mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
         }
     }

@@ -399,6 +399,7 @@ fn settings(options: &ReadingOptions) -> Settings {
             tokens: options.fixed_tokens,
             tool_tokens: BTreeMap::new(),
             before_recall: None,
+            deferred: None,
         },
         tools: BTreeMap::from([("read".to_owned(), rule)]),
     }

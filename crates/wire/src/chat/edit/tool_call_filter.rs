@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// Leaves the calls of one tool out of chunks, and gives the others the numbers that they have without them.
+/// Leaves the calls of some tools out of chunks, and gives the others the numbers that they have without them.
 #[derive(Debug, Default)]
 pub(super) struct ToolCallFilter {
-    tool: Option<&'static str>,
+    tools: Vec<&'static str>,
     /// The stream's calls.
     calls: Vec<Sifted>,
     newest_id: String,
@@ -25,12 +25,12 @@ struct Sifted {
 
 impl ToolCallFilter {
     pub(super) fn hide(&mut self, tool: &'static str) {
-        self.tool = Some(tool);
+        self.tools.push(tool);
     }
 
     /// Another stream begins.
     pub(super) fn next_stream(&mut self) {
-        *self = Self { tool: self.tool, ..Self::default() };
+        *self = Self { tools: std::mem::take(&mut self.tools), ..Self::default() };
     }
 
     pub(super) fn has_hidden(&self) -> bool {
@@ -44,7 +44,9 @@ impl ToolCallFilter {
     /// The chunk without what is not shown; `None` if it stays as it is.
     pub(super) fn pass(&mut self, data: &str) -> Option<Map<String, Value>> {
         let had_held = self.has_held();
-        let tool = self.tool.filter(|_| had_held || data.contains("\"tool_calls\""))?;
+        if self.tools.is_empty() || !had_held && !data.contains("\"tool_calls\"") {
+            return None;
+        }
         let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return None };
         let choice = chunk.get_mut("choices")?.get_mut(0)?.as_object_mut()?;
         let is_end = choice.get("finish_reason").is_some_and(Value::is_string);
@@ -52,7 +54,7 @@ impl ToolCallFilter {
         let pieces = delta.get_mut("tool_calls").and_then(Value::as_array_mut).map(std::mem::take);
         let mut shown = Vec::new();
         for piece in pieces.into_iter().flatten() {
-            self.piece(piece, tool, &mut shown);
+            self.piece(piece, &mut shown);
         }
         if is_end {
             self.release(&mut shown);
@@ -64,7 +66,7 @@ impl ToolCallFilter {
         (had_held || self.has_held() || self.has_hidden()).then_some(chunk)
     }
 
-    fn piece(&mut self, piece: Value, tool: &str, shown: &mut Vec<Value>) {
+    fn piece(&mut self, piece: Value, shown: &mut Vec<Value>) {
         let id = piece["id"].as_str().unwrap_or_default().to_owned();
         // Some servers give no number: a new id is a new call.
         let newest = self.calls.last().map(|call| call.index);
@@ -90,12 +92,14 @@ impl ToolCallFilter {
         if call.is_shown.is_none() {
             call.name.push_str(piece["function"]["name"].as_str().unwrap_or_default());
             let has_arguments = piece["function"]["arguments"].as_str().is_some_and(|said| !said.is_empty());
-            let may_go_on = !has_arguments && call.name != tool && tool.starts_with(call.name.as_str());
+            let is_hidden = self.tools.contains(&call.name.as_str());
+            let begins_one = self.tools.iter().any(|tool| tool.starts_with(call.name.as_str()));
+            let may_go_on = !has_arguments && !is_hidden && begins_one;
             call.held.push(piece);
             if may_go_on {
                 return;
             }
-            call.is_shown = Some(call.name != tool);
+            call.is_shown = Some(!is_hidden);
             return self.let_out(at, shown);
         }
         call.held.push(piece);

@@ -26,8 +26,8 @@ pub(super) struct MessagesStreamMerger {
     /// The end of a text block, and the end of the answer, until it is known whether they are.
     held: Vec<Vec<u8>>,
     echo: RepetitionFilter,
-    /// The tool whose calls are not shown, and the present stream's numbers of those.
-    unseen: Option<&'static str>,
+    /// The tools whose calls are not shown, and the present stream's numbers of those calls.
+    unseen: Vec<&'static str>,
     hidden: BTreeSet<u64>,
 }
 
@@ -84,7 +84,7 @@ impl StreamMerger for MessagesStreamMerger {
     }
 
     fn hide(&mut self, tool: &'static str) {
-        self.unseen = Some(tool);
+        self.unseen.push(tool);
     }
 
     fn has_hidden(&self) -> bool {
@@ -161,9 +161,9 @@ impl StreamMerger for MessagesStreamMerger {
 impl MessagesStreamMerger {
     /// Returns whether an event is about a call that is not shown.
     fn is_hidden(&mut self, payload: &Payload<'_>) -> bool {
-        let (Some(tool), Some(index)) = (self.unseen, payload.block()) else { return false };
+        let Some(index) = payload.block().filter(|_| !self.unseen.is_empty()) else { return false };
         let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
-        if begun.and_then(|block| block.name.as_deref()) == Some(tool) {
+        if begun.and_then(|block| block.name.as_deref()).is_some_and(|name| self.unseen.contains(&name)) {
             self.hidden.insert(index);
         }
         self.hidden.contains(&index)

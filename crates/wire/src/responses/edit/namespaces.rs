@@ -24,7 +24,7 @@ pub struct NamespacedTool {
 }
 
 /// Returns the name that a tool in a namespace has for the model.
-pub(super) fn flat_name(namespace: &str, name: &str) -> String {
+pub(crate) fn flat_name(namespace: &str, name: &str) -> String {
     let gap = if namespace.ends_with('_') { "" } else { "__" };
     let flat = format!("{namespace}{gap}{name}");
     if flat.chars().count() <= MAX_NAME_CHARS {
@@ -36,7 +36,7 @@ pub(super) fn flat_name(namespace: &str, name: &str) -> String {
 }
 
 /// Returns the namespace of a tool and the tools in it; `None` if it is no namespace.
-pub(super) fn members(tool: &str) -> Option<(String, Vec<&str>)> {
+pub(crate) fn members(tool: &str) -> Option<(String, Vec<&str>)> {
     let fields = fields(tool)?;
     let text = |name| field(&fields, name).and_then(string);
     (text("type")? == "namespace").then_some(())?;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::item::Item;
 use super::stream_parser::Payload;
 
-/// Tells the events that are about calls of one tool.
+/// Tells the events that are about calls of some tools.
 #[derive(Debug, Default)]
 pub(super) struct Unseen {
-    tool: Option<&'static str>,
+    tools: Vec<&'static str>,
     /// The server's numbers of the calls.
     hidden: BTreeSet<u64>,
     /// Whether the newest item is one: llama.cpp gives items no numbers.
@@ -18,12 +18,12 @@ pub(super) struct Unseen {
 
 impl Unseen {
     pub(super) fn hide(&mut self, tool: &'static str) {
-        self.tool = Some(tool);
+        self.tools.push(tool);
     }
 
     /// Another stream begins.
     pub(super) fn next_stream(&mut self) {
-        *self = Self { tool: self.tool, ..Self::default() };
+        *self = Self { tools: std::mem::take(&mut self.tools), ..Self::default() };
     }
 
     pub(super) fn has_hidden(&self) -> bool {
@@ -32,12 +32,15 @@ impl Unseen {
 
     /// Returns whether an event is about such a call.
     pub(super) fn hides(&mut self, payload: &Payload<'_>) -> bool {
-        let Some(tool) = self.tool else { return false };
+        if self.tools.is_empty() {
+            return false;
+        }
         let kind = payload.r#type.as_ref();
         let is_call = || {
             let item = payload.item.and_then(|raw| Item::read(raw.get(), 0).ok());
             item.is_some_and(|item| {
-                item.kind == "function_call" && item.text("name").as_deref() == Some(tool)
+                let name = item.text("name").unwrap_or_default();
+                item.kind == "function_call" && self.tools.contains(&name.as_str())
             })
         };
         if kind == "response.output_item.added" {

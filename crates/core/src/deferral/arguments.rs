@@ -1,0 +1,89 @@
+//! The arguments of the two tools, as models write them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{CALL, SEARCH};
+use crate::message::given_arguments;
+
+/// Keys under which models write the name of the tool that they call; the first is the schema's.
+const NAME_KEYS: [&str; 3] = ["name", "tool_name", "tool"];
+
+/// Keys under which they write its arguments; the first is the schema's.
+const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "parameters", "input"];
+
+/// A call of a deferred tool as it was written.
+#[derive(Debug)]
+pub(super) struct WrittenCall {
+    pub(super) name: String,
+    /// One JSON object, byte for byte.
+    pub(super) arguments: String,
+}
+
+impl WrittenCall {
+    /// # Errors
+    /// A sentence for the model.
+    pub(super) fn read(written: &str) -> Result<Self, String> {
+        let shape = || format!("Error: `{CALL}` takes {{\"name\": TOOL, \"arguments\": {{…}}}}");
+        let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(given_arguments(written))
+            .map_err(|error| format!("{}: {error}", shape()))?;
+        let name = NAME_KEYS.iter().find_map(|key| fields.remove(*key));
+        let name = name.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()).ok_or_else(shape)?;
+        let given = ARGUMENT_KEYS.iter().find_map(|key| fields.remove(*key));
+        let arguments = match given {
+            Some(raw) => object_of(raw.get()).ok_or_else(shape)?,
+            // Some models write the arguments beside the name.
+            None => flat(&fields),
+        };
+        Ok(Self { name, arguments })
+    }
+}
+
+/// Returns an object as it was written, also one that was written as a string.
+fn object_of(raw: &str) -> Option<String> {
+    let inner = serde_json::from_str::<String>(raw).ok();
+    let written = given_arguments(inner.as_deref().unwrap_or(raw)).trim();
+    let is_object = matches!(serde_json::from_str::<Value>(written), Ok(Value::Object(_)));
+    is_object.then(|| written.to_owned())
+}
+
+fn flat(fields: &BTreeMap<String, &RawValue>) -> String {
+    let fields = fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// Returns the arguments of [`CALL`] that call a tool. What the model wrote as arguments and is no JSON goes as a string.
+pub fn wrapped_arguments(name: &str, arguments: &str) -> String {
+    let arguments = given_arguments(arguments);
+    let written = match serde_json::from_str::<&RawValue>(arguments) {
+        Ok(_) => arguments.to_owned(),
+        Err(_) => Value::from(arguments).to_string(),
+    };
+    format!("{{\"name\":{},\"arguments\":{written}}}", Value::from(name))
+}
+
+/// Returns the query of a search and how many tools are wanted.
+///
+/// # Errors
+/// A sentence for the model.
+pub(super) fn read_query(arguments: &str) -> Result<(String, Option<usize>), String> {
+    let nothing = || format!("Error: `{SEARCH}` takes {{\"query\": WORDS}}");
+    let (query, limit) = match serde_json::from_str(given_arguments(arguments)) {
+        Ok(Value::Object(fields)) => {
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let query = fields.get("query").or_else(|| fields.values().find(|value| value.is_string()));
+            let limit =
+                fields.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+            (query.and_then(text), limit)
+        }
+        Ok(Value::String(query)) => (Some(query), None),
+        Ok(_) => (None, None),
+        Err(_) => (Some(arguments.to_owned()), None),
+    };
+    match query.filter(|query| !query.trim().is_empty()) {
+        Some(query) => Ok((query, limit)),
+        None => Err(nothing()),
+    }
+}

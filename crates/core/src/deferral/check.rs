@@ -1,0 +1,164 @@
+//! Arguments against the schema of their tool: what a model gets wrong, in words that it can act on.
+//!
+//! The keywords are those that say what a call needs: `type`, `required`, `properties`, `additionalProperties`, `items`,
+//! `enum`, `const` and unions. Everything else is left to the tool's owner, who checks the call as well.
+
+use serde_json::{Map, Value};
+
+/// Levels of a schema that are looked at.
+const MAX_DEPTH: usize = 24;
+
+/// Characters of a list of allowed values that are quoted.
+const MAX_QUOTED_CHARS: usize = 200;
+
+/// Checks arguments against a schema. A schema that cannot be read allows everything.
+///
+/// # Errors
+/// What is wrong: the first mistake, with its place.
+///
+/// ```
+/// use longhaul_core::deferral::check_arguments;
+/// let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+/// assert_eq!(check_arguments(schema, r#"{"n":3}"#), Ok(()));
+/// assert_eq!(check_arguments(schema, r#"{"n":"x"}"#), Err("`n` must be an integer, not a text".to_owned()));
+/// assert_eq!(check_arguments(schema, "{}"), Err("`n` is missing".to_owned()));
+/// ```
+pub fn check_arguments(schema: &str, arguments: &str) -> Result<(), String> {
+    let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(()) };
+    let arguments = serde_json::from_str::<Value>(arguments).map_err(|error| format!("no JSON: {error}"))?;
+    check(&schema, &arguments, "", 0)
+}
+
+fn check(schema: &Value, value: &Value, place: &str, depth: usize) -> Result<(), String> {
+    let Value::Object(schema) = schema else { return Ok(()) };
+    if depth > MAX_DEPTH || schema.contains_key("$ref") {
+        return Ok(());
+    }
+    check_type(schema, value, place)?;
+    check_choice(schema, value, place)?;
+    check_unions(schema, value, place, depth)?;
+    match value {
+        Value::Object(fields) => check_fields(schema, fields, place, depth),
+        Value::Array(items) => match schema.get("items") {
+            Some(each) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(at, item)| check(each, item, &format!("{place}[{at}]"), depth + 1)),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn check_type(schema: &Map<String, Value>, value: &Value, place: &str) -> Result<(), String> {
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let is_nullable = schema.get("nullable") == Some(&Value::Bool(true)) && value.is_null();
+    if is_nullable || types.is_empty() || types.iter().any(|name| is_of(value, name)) {
+        return Ok(());
+    }
+    let wanted: Vec<&str> = types.iter().map(|name| in_words(name)).collect();
+    Err(format!("{} must be {}, not {}", at(place), wanted.join(" or "), kind_of(value)))
+}
+
+fn check_choice(schema: &Map<String, Value>, value: &Value, place: &str) -> Result<(), String> {
+    let quote = |allowed: &Value| allowed.to_string().chars().take(MAX_QUOTED_CHARS).collect::<String>();
+    match (schema.get("enum"), schema.get("const")) {
+        (Some(Value::Array(allowed)), _) if !allowed.contains(value) => {
+            Err(format!("{} must be one of {}", at(place), quote(&Value::from(allowed.clone()))))
+        }
+        (_, Some(only)) if only != value => Err(format!("{} must be {}", at(place), quote(only))),
+        _ => Ok(()),
+    }
+}
+
+fn check_unions(schema: &Map<String, Value>, value: &Value, place: &str, depth: usize) -> Result<(), String> {
+    if let Some(Value::Array(all)) = schema.get("allOf") {
+        all.iter().try_for_each(|one| check(one, value, place, depth + 1))?;
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        let Some(Value::Array(choices)) = schema.get(keyword) else { continue };
+        let mut tried = choices.iter().map(|one| check(one, value, place, depth + 1));
+        let Some(first) = tried.next() else { continue };
+        // Of `oneOf` only that one fits is asked: whether a second does the owner may say.
+        if first.is_err() && !tried.any(|result| result.is_ok()) {
+            return first;
+        }
+    }
+    Ok(())
+}
+
+fn check_fields(
+    schema: &Map<String, Value>,
+    fields: &Map<String, Value>,
+    place: &str,
+    depth: usize,
+) -> Result<(), String> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let missing = required.into_iter().flatten().filter_map(Value::as_str);
+    if let Some(name) = missing.into_iter().find(|name| !fields.contains_key(*name)) {
+        return Err(format!("`{}` is missing", joined(place, name)));
+    }
+    let known = schema.get("properties").and_then(Value::as_object);
+    let has_patterns = schema.contains_key("patternProperties");
+    for (name, value) in fields {
+        let place = joined(place, name);
+        match (known.and_then(|known| known.get(name)), schema.get("additionalProperties")) {
+            (Some(schema), _) => check(schema, value, &place, depth + 1)?,
+            (None, Some(Value::Bool(false))) if !has_patterns => {
+                return Err(format!("`{place}` is no argument"));
+            }
+            (None, Some(others)) if !has_patterns => check(others, value, &place, depth + 1)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn joined(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") }
+}
+
+fn at(place: &str) -> String {
+    if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") }
+}
+
+fn is_of(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        // A type that nobody knows says nothing.
+        _ => true,
+    }
+}
+
+fn in_words(name: &str) -> &str {
+    match name {
+        "boolean" => "true or false",
+        "integer" => "an integer",
+        "number" => "a number",
+        "string" => "a text",
+        "array" => "a list",
+        "object" => "an object",
+        other => other,
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

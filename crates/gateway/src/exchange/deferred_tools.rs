@@ -1,0 +1,163 @@
+//! A client's tools that take too much of a window: which requests have them deferred, and what the model's searches among
+//! them are answered. How lists, calls and answers are rewritten is the wire's business ([`ToolDeferral`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use longhaul_core::deferral::{CALL, SEARCH};
+use longhaul_core::truncate::Limit;
+use longhaul_providers::connect::Kind;
+use longhaul_providers::{Ability, Limits, ToolChoice};
+
+use super::recall::NO_ANSWER;
+use super::{Exchange, Report, UpstreamAttempt};
+use crate::gateway::DeferTools;
+use crate::upstream::Target;
+use longhaul_wire::edit::deferral::{CallUnwrapper, ToolDeferral};
+use longhaul_wire::edit::{Answered, Dialect, PartialToolCall};
+
+/// What the client is told in the place of an answer of a model that only searched among its tools.
+const NO_CALL: &str = "(No answer: the model only searched for tools.)";
+
+/// Lists of tools that are remembered, with what was decided of them.
+const MAX_LISTS: usize = 256;
+
+/// Names a list of tools, the window and what the request says of calls.
+type Key = [u8; 32];
+
+/// What was decided of lists of tools: they are the same in every request of a client.
+#[derive(Default)]
+pub(super) struct Deferrals(Mutex<HashMap<Key, Option<Arc<ToolDeferral>>>>);
+
+impl Deferrals {
+    fn decide(
+        &self,
+        dialect: Dialect,
+        tools: &str,
+        forced: Option<&str>,
+        window: u64,
+    ) -> Option<Arc<ToolDeferral>> {
+        let key = key(dialect, tools, forced, window);
+        let known = |lists: &HashMap<Key, _>| lists.get(&key).cloned();
+        if let Some(decided) = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return decided;
+        }
+        let decided = ToolDeferral::decide(dialect, tools, forced, window).map(Arc::new);
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lists.len() >= MAX_LISTS {
+            lists.clear();
+        }
+        lists.insert(key, decided.clone());
+        decided
+    }
+}
+
+fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(dialect.as_str().as_bytes());
+    hasher.update(&window.to_le_bytes());
+    hasher.update(forced.unwrap_or_default().as_bytes());
+    hasher.update(&[0]);
+    hasher.update(tools.as_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+impl Exchange {
+    /// Returns the request as an upstream gets it: with tools deferred if they take too much of its window.
+    pub(super) async fn with_tools_deferred(self: &Arc<Self>, target: &Arc<Target>) -> Arc<Self> {
+        if self.inner.config.defer_tools == DeferTools::Off || self.deferral.is_some() {
+            return Arc::clone(self);
+        }
+        let Some(tools_at) = self.envelope.tools_at.clone() else { return Arc::clone(self) };
+        let limits = target.limits().await;
+        let window = target.window(&limits).tokens;
+        // A token is a byte at least: most lists need no count.
+        let is_short = (tools_at.len() as u64) <= window / 4;
+        let Some(choice) = self.deferring_choice(target, &limits).filter(|_| !is_short) else {
+            return Arc::clone(self);
+        };
+        let forced = match &choice {
+            ToolChoice::Named(name) => Some(name.as_str()),
+            _ => None,
+        };
+        let defer = || {
+            let (dialect, tools) = (self.wire.dialect(), self.envelope.text(&tools_at));
+            let deferral = self.inner.deferrals.decide(dialect, tools, forced, window)?;
+            let shorter = deferral.shorten_request(&self.envelope);
+            let envelope = self.inner.readings.read(self.wire, &self.caller, shorter).ok()?;
+            Some((deferral, envelope))
+        };
+        let Some((deferral, envelope)) = self.inner.desk.work(self.envelope.bytes.len(), defer).await else {
+            return Arc::clone(self);
+        };
+        tracing::debug!(
+            deferred = deferral.deferred().len(),
+            of = deferral.total(),
+            window,
+            "tools of the client are deferred"
+        );
+        Arc::new(Self { envelope, deferral: Some(deferral), ..Self::clone(self) })
+    }
+
+    /// Returns what the request says of calls; `None` where a search could not be answered here.
+    fn deferring_choice(&self, target: &Target, limits: &Limits) -> Option<ToolChoice> {
+        let says = |name: &str| self.envelope.other(name).filter(|raw| *raw != "null");
+        let is_at_maker = self.wire.dialect() == Dialect::Responses
+            && target.server.upstream.kind == Kind::OpenAi
+            && says("store") != Some("false");
+        let cannot = is_at_maker
+            || limits.tools == Ability::No
+            || says("n").is_some_and(|n| n != "1")
+            || says("background") == Some("true");
+        // A choice that cannot be read may name tools.
+        if cannot { None } else { super::translate::tool_choice(self).ok() }
+    }
+}
+
+impl UpstreamAttempt {
+    /// Returns the tools whose calls the client is not shown in the answer to this request.
+    pub(super) fn hidden_tools(&self, report: &Report) -> Vec<&'static str> {
+        let mut hidden = Vec::new();
+        if self.recalls(report) {
+            hidden.push(longhaul_core::recall::tool::NAME);
+        }
+        if self.exchange.deferral.is_some() {
+            hidden.extend([SEARCH, CALL]);
+        }
+        hidden
+    }
+
+    /// Returns what the client is told in the place of an answer that only looked something up.
+    pub(super) fn no_answer(&self) -> &'static str {
+        match self.exchange.deferral.is_some() && !self.may_recall() {
+            true => NO_CALL,
+            false => NO_ANSWER,
+        }
+    }
+
+    /// Returns a filter that gives an upstream's stream the client's own calls, if some of its tools are deferred.
+    pub(super) fn call_unwrapper(&self) -> Option<CallUnwrapper> {
+        self.exchange.deferral.clone().map(CallUnwrapper::new)
+    }
+
+    /// Returns a whole answer with the client's own calls.
+    pub(super) fn with_own_calls(&self, answer: Bytes) -> Bytes {
+        let unwrapped = self.exchange.deferral.as_ref().and_then(|deferral| deferral.unwrap_answer(&answer));
+        unwrapped.unwrap_or(answer)
+    }
+
+    /// Returns what a search for tools, or a call that makes none of the client's, is answered; `None` for any other call.
+    pub(super) fn answer_about_tools(&self, call: &PartialToolCall, limit: &Limit) -> Option<Answered> {
+        let deferral = self.exchange.deferral.as_ref()?;
+        let answer = match call.name.as_str() {
+            SEARCH => deferral.deferred().search(&call.arguments, limit),
+            CALL => deferral.resolve(&call.arguments).and_then(|made| {
+                Err(format!("Error: the call was not made. Call `{}` through `{CALL}` again.", made.name))
+            }),
+            _ => return None,
+        };
+        let failed = answer.is_err();
+        Some(Answered { call: call.clone(), result: answer.unwrap_or_else(|why| why), failed })
+    }
+}

@@ -1,0 +1,125 @@
+//! Which tools of an agent are deferred. That is decided once for a session: the list of tools stands at the start of every
+//! request, and another list would cost the provider's cache.
+
+use std::sync::Arc;
+
+use longhaul_core::budget::ASSUMED_WINDOW;
+use longhaul_core::deferral::{CALL, DeferredTools, SEARCH, is_worth_deferring};
+use longhaul_core::history::History;
+use longhaul_core::message::ToolSpec;
+
+use super::{Agent, tools_hash};
+use crate::recall;
+
+/// Told tools that take more of a window than this share leave too little of it: they are deferred although the session
+/// was told of them.
+const MAX_TOLD_SHARE: f64 = 0.5;
+
+/// What was decided of an agent's foreign tools.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Deferral {
+    /// Nothing yet: as it would be decided now.
+    #[default]
+    Undecided,
+    /// The model is told of all of them.
+    Told,
+    /// The model finds them.
+    Deferred(Arc<DeferredTools>),
+}
+
+impl Agent {
+    /// Returns the tools that the model finds and calls through two others; `None` if it is told of all.
+    pub fn deferred(&self) -> Option<Arc<DeferredTools>> {
+        if !self.takes_tools() {
+            return None;
+        }
+        match &self.tools.deferral {
+            Deferral::Undecided => self.decide_deferral(),
+            Deferral::Told => None,
+            Deferral::Deferred(tools) => Some(Arc::clone(tools)),
+        }
+    }
+
+    /// Returns the agent with its foreign tools told or deferred for good, as the window is now.
+    pub(crate) fn with_deferral_decided(self: Arc<Self>) -> Arc<Self> {
+        let is_decided = !matches!(self.tools.deferral, Deferral::Undecided);
+        if is_decided || !self.takes_tools() || !self.tools.has_foreign() {
+            return self;
+        }
+        let deferred = self.decide_deferral();
+        if let Some(deferred) = &deferred {
+            tracing::info!(
+                tools = deferred.len(),
+                "the tools of MCP servers take more than tools.deferAbove of the window: the model finds them with \
+                 `{SEARCH}`"
+            );
+        }
+        Arc::new(self.with_deferral(deferred))
+    }
+
+    /// Returns the agent as a session with that history knows it. The tools of its newest step say what was decided, also
+    /// before a restart; where they are neither list, the agent has other tools now.
+    pub(crate) fn with_deferral_of(self: Arc<Self>, history: &History) -> Arc<Self> {
+        let decided = self.with_deferral_decided();
+        let Some(sent) = history.newest_tools_hash() else { return decided };
+        if !decided.takes_tools() || !decided.tools.has_foreign() || decided.sends(sent, decided.deferred()) {
+            return decided;
+        }
+        let other = match decided.deferred() {
+            // They were told of in a larger window, and do not fit this one.
+            Some(_) if decided.exceeds(MAX_TOLD_SHARE) => return decided,
+            Some(_) => None,
+            None => decided.foreign_tools(),
+        };
+        match decided.sends(sent, other.clone()) {
+            true => Arc::new(decided.with_deferral(other)),
+            false => decided,
+        }
+    }
+
+    /// Returns whether all tools, told one by one, would take more than the share of the window.
+    fn exceeds(&self, share: f64) -> bool {
+        self.tokens_of(&self.specs_with(None)) as f64 > self.window_tokens() as f64 * share
+    }
+
+    fn tokens_of(&self, specs: &[ToolSpec]) -> u64 {
+        specs.iter().map(|spec| self.counter.tool(spec)).sum()
+    }
+
+    fn window_tokens(&self) -> u64 {
+        self.window().map_or(ASSUMED_WINDOW, |(tokens, _)| tokens)
+    }
+
+    fn with_deferral(&self, deferred: Option<Arc<DeferredTools>>) -> Self {
+        let mut agent = self.clone();
+        agent.tools.deferral = deferred.map_or(Deferral::Told, Deferral::Deferred);
+        agent
+    }
+
+    /// Returns whether requests with these tools deferred have the list with that hash, with or without `recall`.
+    fn sends(&self, sent: &str, deferred: Option<Arc<DeferredTools>>) -> bool {
+        // Behind the hash stand the tools that a server has refused.
+        let sent = sent.split(' ').next().unwrap_or_default();
+        let mut specs = self.specs_with(deferred.as_deref());
+        if tools_hash(&specs) == sent {
+            return true;
+        }
+        specs.retain(|spec| spec.name != recall::NAME);
+        tools_hash(&specs) == sent
+    }
+
+    fn decide_deferral(&self) -> Option<Arc<DeferredTools>> {
+        let foreign = self.foreign_tools()?;
+        let all = self.tokens_of(&self.specs_with(None));
+        let with_stand_ins = self.tokens_of(&self.specs_with(Some(&foreign)));
+        let is_worth = is_worth_deferring(all, with_stand_ins, self.window_tokens(), self.rules.defer_above);
+        is_worth.then_some(foreign)
+    }
+
+    /// Returns the tools that may be deferred. There are none where a tool of the agent has the name of a stand-in.
+    fn foreign_tools(&self) -> Option<Arc<DeferredTools>> {
+        let is_taken = [SEARCH, CALL].iter().any(|name| self.tools.get(name).is_some());
+        let foreign = self.tools.foreign_specs();
+        (!is_taken && !foreign.is_empty()).then(|| Arc::new(DeferredTools::new(foreign)))
+    }
+}

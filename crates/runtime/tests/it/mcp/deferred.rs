@@ -1,0 +1,360 @@
+//! Many tools of a server in a window that has no room for them: the model finds and calls them through two others, and
+//! a user sees the tools themselves.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use longhaul::agent::Agent;
+use longhaul::hooks::{ApprovalDecision, ApprovalRequest};
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, Folder};
+use longhaul_core::estimate::tool_tokens;
+use longhaul_core::event::{EventBody, RunEnd};
+use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::run::Approval;
+use longhaul_providers::Request;
+use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use serde_json::{Value, json};
+
+use super::{Place, Running, python, script};
+
+const TOOLS: usize = 120;
+
+/// A window that the tools alone would fill.
+const WINDOW: u64 = 32_000;
+
+const CALL: &str = r#"{"name":"t__invoice_create","arguments":{"customer":"ACME","lines":3}}"#;
+
+/// A list of 120 tools that takes about 33,000 tokens, one of which creates invoices.
+fn many_tools() -> String {
+    let field = |at: usize| {
+        let text = format!("Field number {at} of the record, as the back office wants it, in plain words.");
+        json!({ "type": "string", "description": text })
+    };
+    let tool = |at: usize| {
+        let fields: serde_json::Map<String, Value> =
+            (0..9).map(|field_at| (format!("field_{at}_{field_at}"), field(field_at))).collect();
+        let description =
+            format!("Works on record {at} of the archive. It reads what is there and writes it anew.");
+        json!({
+            "name": format!("record_{at:03}"), "description": description,
+            "inputSchema": { "type": "object", "properties": fields },
+        })
+    };
+    let mut tools: Vec<Value> = (1..TOOLS).map(tool).collect();
+    tools.push(json!({
+        "name": "invoice_create", "description": "Creates an invoice for a customer.",
+        "inputSchema": {
+            "type": "object",
+            "properties": { "customer": { "type": "string" }, "lines": { "type": "integer" } },
+            "required": ["customer"],
+        },
+    }));
+    Value::Array(tools).to_string()
+}
+
+struct World {
+    runtime: Runtime,
+    model: Arc<Scripted>,
+    store: SharedStore,
+    running: Running,
+    _folder: Folder,
+    _place: Place,
+}
+
+impl World {
+    async fn new(
+        test: &str,
+        answers: Vec<ScriptedAnswer>,
+        window: u64,
+        change: impl FnOnce(&mut Agent),
+    ) -> Option<Self> {
+        Self::of(test, Scripted::new(Script::turns(answers)).window(window), change).await
+    }
+
+    async fn of(test: &str, model: Scripted, change: impl FnOnce(&mut Agent)) -> Option<Self> {
+        let python = python(test)?;
+        let place = Place::new();
+        fs::write(place.path("ws/tools.json"), many_tools()).unwrap();
+        let running = place.start(script(python, &["listed", "tools.json"])).await.unwrap();
+        let (folder, store) = (Folder::new().unwrap(), Arc::new(MemoryStore::new()));
+        let (runtime, model) = served(&running, &folder, store.clone(), model, change).await;
+        Some(Self { runtime, model, store, running, _folder: folder, _place: place })
+    }
+
+    /// The same sessions after a restart, of an agent with that window.
+    async fn restarted(self, answers: Vec<ScriptedAnswer>, window: u64) -> Self {
+        let store = Arc::clone(&self.store);
+        drop(self.runtime);
+        let model = Scripted::new(Script::turns(answers)).window(window);
+        let (runtime, model) = served(&self.running, &self._folder, store, model, |_| {}).await;
+        Self { runtime, model, ..self }
+    }
+
+    async fn session(&self) -> Session {
+        self.runtime.create(None).await.unwrap()
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.model.log().into_iter().filter_map(|record| record.request).collect()
+    }
+
+    async fn events(&self, session: &Session) -> Vec<EventBody> {
+        let log = self.runtime.log(session.id()).await.unwrap();
+        log.into_iter().map(|event| event.body).collect()
+    }
+
+    async fn results(&self, session: &Session) -> Vec<ToolResult> {
+        let finished = |event| match event {
+            EventBody::ToolFinished { result } => Some(result),
+            _ => None,
+        };
+        self.events(session).await.into_iter().filter_map(finished).collect()
+    }
+}
+
+async fn served(
+    running: &Running,
+    folder: &Folder,
+    store: SharedStore,
+    model: Scripted,
+    change: impl FnOnce(&mut Agent),
+) -> (Runtime, Arc<Scripted>) {
+    let model = Arc::new(model.keep_requests());
+    let mut agent = testing::agent(model.clone(), folder).await.unwrap();
+    for tool in running.servers.tools() {
+        agent.tools.add(tool).unwrap();
+    }
+    change(&mut agent);
+    (Runtime::new(agent, store, Blobs::in_memory(64 << 20)), model)
+}
+
+fn says(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::text(text)
+}
+
+fn calls(arguments: &str) -> ScriptedAnswer {
+    says("Calling.").call("tool_call", arguments)
+}
+
+fn names(request: &Request) -> Vec<&str> {
+    request.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+fn sent_calls(request: &Request) -> Vec<(&str, &str)> {
+    let calls = request.messages.iter().flat_map(|message| message.tool_calls());
+    calls.map(|call| (call.name.as_str(), call.arguments.as_str())).collect()
+}
+
+fn made_calls(events: &[EventBody]) -> Vec<ToolCall> {
+    let messages = events.iter().filter_map(|event| match event {
+        EventBody::AssistantAdded { message, .. } => Some(message),
+        _ => None,
+    });
+    messages.flat_map(|message| message.tool_calls().cloned().collect::<Vec<_>>()).collect()
+}
+
+fn text(result: &ToolResult) -> String {
+    result.content.iter().filter_map(Part::as_text).collect()
+}
+
+#[tokio::test]
+async fn a_hundred_and_twenty_tools_work_in_a_window_of_32k() {
+    let answers = vec![
+        says("Which tool?").call("tool_search", r#"{"query":"create an invoice"}"#),
+        calls(CALL),
+        says("The invoice is there."),
+    ];
+    let test = "a_hundred_and_twenty_tools_work_in_a_window_of_32k";
+    let Some(world) = World::new(test, answers, WINDOW, |_| {}).await else { return };
+    let all: u64 = world.running.servers.tools().iter().map(|tool| tool_tokens(&tool.spec())).sum();
+    assert!((31_000..36_000).contains(&all), "{all} tokens of foreign tools");
+    let session = world.session().await;
+    assert_eq!(session.ask("Bill ACME.").await.unwrap().end, Some(RunEnd::Stop));
+    assert_eq!(world.model.invalid_requests(), 0);
+
+    let requests = world.requests();
+    let told: u64 = requests[0].tools.iter().map(tool_tokens).sum();
+    assert!(told < WINDOW / 10, "{told} tokens of {:?}", names(&requests[0]));
+    assert!(names(&requests[0]).ends_with(&["tool_search", "tool_call", "pin"]), "{:?}", names(&requests[0]));
+    assert!(requests.iter().all(|request| request.tools == requests[0].tools), "the prefix stays cached");
+
+    let results = world.results(&session).await;
+    assert!(text(&results[0]).contains(r#""name":"t__invoice_create""#), "{}", text(&results[0]));
+    assert!(text(&results[0]).contains(r#""required":["customer"]"#), "{}", text(&results[0]));
+    // The server was called by its own name with the model's bytes.
+    assert!(
+        text(&results[1]).contains(r#""arguments":{"customer":"ACME","lines":3}"#),
+        "{}",
+        text(&results[1])
+    );
+
+    let made = made_calls(&world.events(&session).await);
+    assert_eq!(made[1].name, "t__invoice_create", "history has the tool itself");
+    assert_eq!(made[1].arguments, r#"{"customer":"ACME","lines":3}"#);
+    assert_eq!(sent_calls(&requests[2])[1], ("tool_call", CALL), "a request calls what it lists");
+
+    let context = session.context().await.unwrap();
+    assert_eq!(context.deferred_tools, TOOLS as u64);
+    assert!(context.tools.iter().all(|share| share.source == "builtin"), "{:?}", context.tools);
+}
+
+#[tokio::test]
+async fn a_person_is_asked_about_the_tool_itself() {
+    let test = "a_person_is_asked_about_the_tool_itself";
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let handler = move |request: ApprovalRequest| {
+        seen.lock().unwrap().push((request.tool_name, request.arguments));
+        async { ApprovalDecision::deny("not on Sundays") }
+    };
+    let search = says("Which?").call("tool_search", r#"{"query":"invoice"}"#);
+    let answers = vec![search, calls(CALL), says("I may not.")];
+    let ask = |agent: &mut Agent| {
+        agent.rules.default_approval = Approval::Ask;
+        agent.hooks = agent.hooks.clone().with_approval_handler(Arc::new(handler));
+    };
+    let Some(world) = World::new(test, answers, WINDOW, ask).await else { return };
+    let session = world.session().await;
+    session.ask("Bill ACME.").await.unwrap();
+    let asked = asked.lock().unwrap().clone();
+    assert_eq!(asked, [("t__invoice_create".to_owned(), json!({ "customer": "ACME", "lines": 3 }))]);
+    let results = world.results(&session).await;
+    assert!(text(&results[1]).contains("not on Sundays"), "{results:?}");
+}
+
+#[tokio::test]
+async fn rules_and_limits_are_those_of_the_tool_itself() {
+    let test = "rules_and_limits_are_those_of_the_tool_itself";
+    let record = |at: usize| {
+        format!(r#"{{"name":"t__record_{at:03}","arguments":{{"field_{at}_0":"{}"}}}}"#, "x".repeat(400))
+    };
+    let answers = vec![calls(&record(1)), calls(&record(2)), says("Done.")];
+    let change = |agent: &mut Agent| {
+        agent.rules.approvals.insert("t__record_001".to_owned(), Approval::Deny("by rule".to_owned()));
+        agent.rules.max_output_chars.insert("t__record_002".to_owned(), 300);
+    };
+    let Some(world) = World::new(test, answers, WINDOW, change).await else { return };
+    let session = world.session().await;
+    session.ask("Go.").await.unwrap();
+    let results = world.results(&session).await;
+    assert!(text(&results[0]).contains("by rule"), "{results:?}");
+    assert!(results[1].truncated.is_some(), "{results:?}");
+}
+
+#[tokio::test]
+async fn the_same_call_again_and_again_is_a_loop_of_the_tool_itself() {
+    let test = "the_same_call_again_and_again_is_a_loop_of_the_tool_itself";
+    let Some(world) = World::new(test, vec![calls(r#"{"name":"t__record_001"}"#); 12], WINDOW, |_| {}).await
+    else {
+        return;
+    };
+    let session = world.session().await;
+    // What the server answers names the call's number, so that results differ; the loop is one of arguments and result.
+    let end = session.ask("Go.").await.unwrap().end;
+    let made = made_calls(&world.events(&session).await);
+    assert!(made.iter().all(|call| call.name == "t__record_001"), "{made:?}");
+    assert!(matches!(end, Some(RunEnd::LoopDetected | RunEnd::Error)), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_the_schema_does_not_allow_is_not_made_and_nobody_is_asked() {
+    let test = "a_call_that_the_schema_does_not_allow_is_not_made_and_nobody_is_asked";
+    let answers = vec![
+        calls(r#"{"name":"t__invoice_create","arguments":{"lines":"three"}}"#),
+        calls(r#"{"name":"invoices","arguments":{}}"#),
+        calls(CALL),
+        says("Now it is there."),
+    ];
+    let change = |agent: &mut Agent| {
+        agent.rules.default_approval = Approval::Deny("nobody is there".to_owned());
+        agent.rules.approvals.insert("t__invoice_create".to_owned(), Approval::Allow);
+    };
+    let Some(world) = World::new(test, answers, WINDOW, change).await else { return };
+    let session = world.session().await;
+    assert_eq!(session.ask("Bill ACME.").await.unwrap().end, Some(RunEnd::Stop));
+    let results = world.results(&session).await;
+    assert!(text(&results[0]).contains("`customer` is missing"), "{}", text(&results[0]));
+    assert!(text(&results[0]).contains(r#""lines":{"type":"integer"}"#), "the schema: {}", text(&results[0]));
+    assert!(text(&results[1]).contains("no tool named `invoices`"), "{}", text(&results[1]));
+    assert!(text(&results[1]).contains("t__invoice_create"), "{}", text(&results[1]));
+    assert_eq!(
+        results.iter().map(|result| result.status).collect::<Vec<_>>(),
+        [ToolStatus::Error, ToolStatus::Error, ToolStatus::Completed]
+    );
+}
+
+#[tokio::test]
+async fn what_was_decided_holds_after_a_restart_in_another_window() {
+    let test = "what_was_decided_holds_after_a_restart_in_another_window";
+    let Some(world) = World::new(test, vec![says("Hello.")], WINDOW, |_| {}).await else { return };
+    let session = world.session().await;
+    session.ask("Hello?").await.unwrap();
+    let before = world.requests()[0].tools.clone();
+    let id = session.id().clone();
+    drop(session);
+    let world = world.restarted(vec![calls(CALL), says("Done."), says("Hi.")], 1_000_000).await;
+    let again = world.runtime.open(&id).await.unwrap();
+    again.ask("Bill ACME.").await.unwrap();
+    assert_eq!(world.requests()[0].tools, before, "the prefix of the session stays");
+    assert!(text(&world.results(&again).await[0]).contains("ACME"));
+    world.session().await.ask("Hi?").await.unwrap();
+    let new = world.requests().pop().unwrap();
+    assert!(names(&new).contains(&"t__invoice_create"), "a new session has room for all of them");
+}
+
+#[tokio::test]
+async fn a_session_that_was_told_of_all_tools_is_told_of_them_while_they_fit() {
+    let test = "a_session_that_was_told_of_all_tools_is_told_of_them_while_they_fit";
+    let Some(world) = World::new(test, vec![says("Hello.")], 1_000_000, |_| {}).await else { return };
+    let session = world.session().await;
+    session.ask("Hello?").await.unwrap();
+    let before = world.requests()[0].tools.clone();
+    assert!(before.len() > TOOLS);
+    assert_eq!(session.context().await.unwrap().deferred_tools, 0);
+    let id = session.id().clone();
+    drop(session);
+    let world = world.restarted(vec![says("Still here.")], 200_000).await;
+    world.runtime.open(&id).await.unwrap().ask("And now?").await.unwrap();
+    assert_eq!(world.requests()[0].tools, before);
+    let world = world.restarted(vec![says("Here too.")], WINDOW).await;
+    let again = world.runtime.open(&id).await.unwrap();
+    assert_eq!(again.ask("And now?").await.unwrap().end, Some(RunEnd::Stop));
+    assert!(names(&world.requests()[0]).contains(&"tool_search"), "they do not fit any more");
+}
+
+#[tokio::test]
+async fn small_windows_and_models_without_tools_work() {
+    let test = "small_windows_and_models_without_tools_work";
+    let answers = vec![
+        says("Which?").call("tool_search", r#"{"query":"invoice","limit":1}"#),
+        calls(CALL),
+        says("Done."),
+    ];
+    let Some(world) = World::new(test, answers, 12_000, |_| {}).await else { return };
+    let session = world.session().await;
+    assert_eq!(session.ask("Bill ACME.").await.unwrap().end, Some(RunEnd::Stop));
+    let told: u64 = world.requests()[0].tools.iter().map(tool_tokens).sum();
+    assert!(told < 900, "{told} tokens of tools");
+    assert!(text(&world.results(&session).await[1]).contains("ACME"));
+
+    let without = Scripted::new(Script::always("Hello.")).window(WINDOW).without_tools();
+    let Some(world) = World::of(test, without, |_| {}).await else { return };
+    let session = world.session().await;
+    session.ask("Hello?").await.unwrap();
+    assert_eq!(world.requests()[0].tools, []);
+    assert_eq!(session.context().await.unwrap().deferred_tools, 0);
+}
+
+#[tokio::test]
+async fn tools_below_their_share_are_told_of() {
+    let test = "tools_below_their_share_are_told_of";
+    let above = |agent: &mut Agent| agent.rules.defer_above = 0.2;
+    let Some(world) = World::new(test, vec![says("Hello.")], 200_000, above).await else { return };
+    world.session().await.ask("Hello?").await.unwrap();
+    assert!(world.requests()[0].tools.len() > TOOLS);
+    let Some(world) = World::new(test, vec![says("Hello.")], 200_000, |_| {}).await else { return };
+    world.session().await.ask("Hello?").await.unwrap();
+    assert!(names(&world.requests()[0]).contains(&"tool_call"), "a tenth by default");
+}

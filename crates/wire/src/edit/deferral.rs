@@ -1,0 +1,168 @@
+//! Tools of a client that are deferred towards the model's server: its requests list two tools in their place, its answers
+//! call the client's own again.
+//!
+//! Which tools are deferred depends on the client's list and the window alone, and on a tool that the request forces. So
+//! the list stays the same from request to request, and the upstream's cache stays warm. Tools are kept in the client's
+//! order as far as there is room; those that look like an MCP server's come after the others.
+
+mod answer;
+mod item;
+mod list;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use longhaul_core::deferral::{CALL, DeferredTools, ResolvedCall, SEARCH, is_worth_deferring, read_call};
+use longhaul_core::message::ToolSpec;
+
+use super::patch::Patch;
+use super::{Dialect, Envelope};
+use list::{ListedTool, stand_in};
+pub use stream::CallUnwrapper;
+
+/// The share of the window above which a client's tools are deferred.
+const DEFER_ABOVE: f64 = 0.25;
+
+/// The share of the window that the tools which are kept may take, as a divisor.
+const KEPT_DIVISOR: u64 = 8;
+
+/// The least window whose model is told the names of deferred tools, in tokens.
+const NAMING_WINDOW_TOKENS: u64 = 16_000;
+
+/// A client's tools, some of them deferred.
+#[derive(Debug)]
+pub struct ToolDeferral {
+    dialect: Dialect,
+    /// The list as it goes out.
+    list: String,
+    /// The names in it, as calls name them.
+    listed: BTreeSet<String>,
+    deferred: DeferredTools,
+    /// The deferred tools of a namespace, by their names for the model.
+    namespaced: BTreeMap<String, Namespaced>,
+    /// How many tools the client has.
+    total: usize,
+}
+
+/// The client's name of a tool in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Namespaced {
+    namespace: String,
+    name: String,
+}
+
+impl ToolDeferral {
+    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced` is the
+    /// tool that the request says is called.
+    pub fn decide(dialect: Dialect, tools: &str, forced: Option<&str>, window_tokens: u64) -> Option<Self> {
+        let tools = list::read(dialect, tools)?;
+        let is_taken = |name: &str| name == SEARCH || name == CALL;
+        let finds_by_itself = tools.iter().any(|tool| tool.is_deferred_by_client);
+        if finds_by_itself || tools.iter().flat_map(|tool| &tool.specs).any(|spec| is_taken(&spec.name)) {
+            return None;
+        }
+        let all_tokens: u64 = tools.iter().map(|tool| tool.tokens).sum();
+        let kept = kept_tools(&tools, forced, window_tokens / KEPT_DIVISOR);
+        let deferred = || tools.iter().enumerate().filter(|(at, _)| !kept.contains(at)).map(|(_, tool)| tool);
+        let specs: Vec<ToolSpec> = deferred().flat_map(|tool| tool.specs.iter().cloned()).collect();
+        if specs.is_empty() {
+            return None;
+        }
+        let found = DeferredTools::new(specs);
+        let stand_ins = found.stand_ins(window_tokens >= NAMING_WINDOW_TOKENS);
+        let kept_tokens: u64 = kept.iter().map(|at| tools[*at].tokens).sum();
+        let in_place: u64 = stand_ins.iter().map(longhaul_core::estimate::tool_tokens).sum();
+        if !is_worth_deferring(all_tokens, kept_tokens + in_place, window_tokens, DEFER_ABOVE) {
+            return None;
+        }
+        let kept_tools = || kept.iter().map(|at| &tools[*at]);
+        let mark = deferred().filter_map(|tool| tool.cache_mark.clone()).next_back();
+        let [search, call] = &stand_ins;
+        let list: Vec<String> = kept_tools()
+            .map(|tool| tool.raw.clone())
+            .chain([stand_in(dialect, search, None), stand_in(dialect, call, mark.as_deref())])
+            .collect();
+        let listed = kept_tools().flat_map(|tool| tool.specs.iter().map(|spec| spec.name.clone()));
+        Some(Self {
+            dialect,
+            list: format!("[{}]", list.join(",")),
+            listed: listed.chain([SEARCH, CALL].map(str::to_owned)).collect(),
+            namespaced: deferred().flat_map(|tool| tool.namespaced.clone()).collect(),
+            total: tools.iter().map(|tool| tool.specs.len()).sum(),
+            deferred: found,
+        })
+    }
+
+    /// Returns the tools that the model finds.
+    pub fn deferred(&self) -> &DeferredTools {
+        &self.deferred
+    }
+
+    /// Returns how many tools the client has, those included that are not deferred.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Returns the request with the shorter list of tools, and calls of deferred tools in it as calls through
+    /// `tool_call`. Everything else keeps the client's bytes.
+    pub fn shorten_request(&self, envelope: &Envelope) -> Bytes {
+        let Some(tools_at) = &envelope.tools_at else { return envelope.bytes.clone() };
+        let mut patch = Patch::default();
+        patch.replace(tools_at.clone(), self.list.clone());
+        for at in &envelope.items {
+            if let Some(item) = item::wrapped(self, envelope.text(at)) {
+                patch.replace(at.clone(), item);
+            }
+        }
+        patch.apply(&envelope.bytes)
+    }
+
+    /// Returns a whole answer with the calls that the client knows; `None` if it has no other.
+    pub fn unwrap_answer(&self, answer: &[u8]) -> Option<Bytes> {
+        answer::unwrapped(self, std::str::from_utf8(answer).ok()?).map(Bytes::from)
+    }
+
+    /// Returns the call that a call of `tool_call` makes.
+    ///
+    /// # Errors
+    /// What the model is answered, if it makes none.
+    pub fn resolve(&self, arguments: &str) -> Result<ResolvedCall, String> {
+        match read_call(arguments) {
+            // Models call through it what they could call by itself.
+            Ok(call) if self.is_listed(&call.name) && call.name != SEARCH && call.name != CALL => Ok(call),
+            _ => self.deferred.resolve(arguments),
+        }
+    }
+
+    fn is_listed(&self, name: &str) -> bool {
+        self.listed.contains(name)
+    }
+
+    fn namespaced(&self, name: &str) -> Option<&Namespaced> {
+        self.namespaced.get(name)
+    }
+}
+
+/// Returns the places of the tools that are kept, in order: those that cannot be deferred, the forced one, and of the others
+/// as many as there is room for.
+fn kept_tools(tools: &[ListedTool], forced: Option<&str>, room_tokens: u64) -> BTreeSet<usize> {
+    let is_forced = |tool: &ListedTool| tool.specs.iter().any(|spec| Some(spec.name.as_str()) == forced);
+    let must_stay = |tool: &ListedTool| tool.specs.is_empty() || is_forced(tool);
+    let mut kept: BTreeSet<usize> =
+        tools.iter().enumerate().filter(|(_, tool)| tool.specs.is_empty()).map(|(at, _)| at).collect();
+    let mut used: u64 = kept.iter().map(|at| tools[*at].tokens).sum();
+    let mut others: Vec<usize> = (0..tools.len()).filter(|at| !tools[*at].specs.is_empty()).collect();
+    others.sort_by_key(|at| (tools[*at].is_foreign, *at));
+    for at in others {
+        // A forced tool takes no room from the others: the list would be another one.
+        if used + tools[at].tokens <= room_tokens {
+            used += tools[at].tokens;
+            kept.insert(at);
+        }
+    }
+    kept.extend(tools.iter().enumerate().filter(|(_, tool)| must_stay(tool)).map(|(at, _)| at));
+    kept
+}

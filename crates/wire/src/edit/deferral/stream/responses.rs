@@ -1,0 +1,95 @@
+//! Items of OpenAI's Responses.
+
+use std::collections::BTreeMap;
+
+use longhaul_core::deferral::CALL;
+use serde_json::Value;
+
+use super::Passed;
+use crate::edit::deferral::ToolDeferral;
+use crate::edit::deferral::answer::{responses_call, unwrapped};
+
+/// Calls of `tool_call` whose end has not come, by the number of their item; llama.cpp gives items no numbers.
+#[derive(Default)]
+pub(super) struct ResponsesCalls(BTreeMap<Option<u64>, HeldItem>);
+
+#[derive(Default)]
+struct HeldItem {
+    added: Value,
+    deltas: Vec<Value>,
+    done: Option<Value>,
+}
+
+impl ResponsesCalls {
+    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> Passed {
+        if self.0.is_empty() && !data.contains(CALL) {
+            return Passed::AsItIs;
+        }
+        let Ok(mut event) = serde_json::from_str::<Value>(data) else { return Passed::AsItIs };
+        let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        let index = event["output_index"].as_u64();
+        let is_call = event["item"]["type"] == "function_call" && event["item"]["name"] == CALL;
+        match kind.as_str() {
+            "response.output_item.added" if is_call => {
+                self.0.insert(index, HeldItem { added: event, ..HeldItem::default() });
+                Passed::Replaced(Vec::new())
+            }
+            "response.function_call_arguments.delta" | "response.function_call_arguments.done" => {
+                let Some(held) = self.0.get_mut(&index) else { return Passed::AsItIs };
+                match kind.ends_with(".done") {
+                    true => held.done = Some(event),
+                    false => held.deltas.push(event),
+                }
+                Passed::Replaced(Vec::new())
+            }
+            "response.output_item.done" if is_call => {
+                if let Some(item) = called(deferral, &event["item"]) {
+                    event["item"] = item;
+                }
+                let held = self.0.remove(&index).map(|held| held.events(&event["item"]));
+                Passed::Replaced(held.into_iter().flatten().chain([event]).collect())
+            }
+            _ if event["response"]["output"].is_array() => {
+                match unwrapped(deferral, &event["response"].to_string()) {
+                    Some(response) => {
+                        event["response"] = serde_json::from_str(&response).unwrap_or_default();
+                        Passed::Replaced(vec![event])
+                    }
+                    None => Passed::AsItIs,
+                }
+            }
+            _ => Passed::AsItIs,
+        }
+    }
+}
+
+fn called(deferral: &ToolDeferral, item: &Value) -> Option<Value> {
+    serde_json::from_str(&responses_call(deferral, &item.to_string())?).ok()
+}
+
+impl HeldItem {
+    /// The events before the one that ends the item.
+    fn events(self, item: &Value) -> Vec<Value> {
+        let Self { mut added, deltas, done } = self;
+        for name in ["name", "namespace"] {
+            if let Some(value) = item.get(name) {
+                added["item"][name] = value.clone();
+            }
+        }
+        added["item"]["arguments"] = "".into();
+        // As many events as came: the server has numbered them, and the numbers have no gaps.
+        let deltas = deltas.into_iter().enumerate().map(|(at, mut delta)| {
+            delta["delta"] = if at == 0 { item["arguments"].clone() } else { "".into() };
+            delta
+        });
+        let done = done.map(|mut done| {
+            done["arguments"] = item["arguments"].clone();
+            // Some servers name the tool here as well.
+            if done.get("name").is_some() {
+                done["name"] = item["name"].clone();
+            }
+            done
+        });
+        [added].into_iter().chain(deltas).chain(done).collect()
+    }
+}
