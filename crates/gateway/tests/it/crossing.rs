@@ -64,6 +64,36 @@ async fn a_client_of_messages_is_answered_by_chat_completions() {
 }
 
 #[tokio::test]
+async fn search_results_and_readable_compaction_blocks_cross_as_text() {
+    let server = Server::start(|_, _| Does::Events(streamed("a", "fine", None), Duration::ZERO)).await;
+    let gateway = server.gateway(8_000);
+    let found = json!({ "type": "search_result", "source": "https://x.test", "title": "Rain",
+        "content": [{ "type": "text", "text": "9 mm" }] });
+    let mut asked = json!({ "model": "m", "max_tokens": 100, "messages": [
+        user("hi"),
+        { "role": "assistant", "content": [
+            { "type": "compaction", "content": "So far: the port is 4711." },
+            { "type": "tool_use", "id": "t1", "name": "search", "input": {} }] },
+        { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": [found] }] },
+    ] });
+    for stream in [false, true] {
+        asked["stream"] = json!(stream);
+        let reply = gateway.answer(messages_call(&asked)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-ignored")), (StatusCode::OK, ""));
+        body(reply).await;
+        let sent = server.sent().last().unwrap().messages();
+        assert_eq!(sent[1]["content"], "So far: the port is 4711.");
+        assert_eq!(sent[2]["content"], "Rain\nhttps://x.test\n9 mm");
+    }
+    // What only Anthropic can read is still refused by name.
+    asked["messages"][1]["content"][0] = json!({ "type": "compaction", "encrypted_content": "QQ==" });
+    let reply = gateway.answer(messages_call(&asked)).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    let refusal = body_json(reply).await;
+    assert!(refusal["error"]["message"].as_str().unwrap().contains("`compaction`"), "{refusal}");
+}
+
+#[tokio::test]
 async fn it_is_shortened_too() {
     let server = Server::start(|_, body| match is_summary_request(body) {
         true => pruned(),

@@ -176,8 +176,33 @@ fn part(block: &Block<'_>, by_model: bool, place: &str) -> Result<Option<Part>, 
             }))
         }
         "image" | "document" => Some(sourced(block, place)?),
+        kind @ ("search_result" | "compaction") => {
+            let readable = if by_model { compaction_summary(block) } else { search_result_text(block) };
+            Some(match readable {
+                Some(text) => Part::text(text),
+                None => Part::Opaque(Opaque { kind: kind.to_owned(), native: native() }),
+            })
+        }
         kind => Some(Part::Opaque(Opaque { kind: kind.to_owned(), native: native() })),
     })
+}
+
+/// Returns the summary in a `compaction` block. `None` for other blocks, and where only Anthropic can read it.
+/// Source: `BetaCompactionBlockParam` of Anthropic's SDK for Python.
+fn compaction_summary(block: &Block<'_>) -> Option<String> {
+    let summary = (block.kind == "compaction").then(|| block.text("content")).flatten()?;
+    (!summary.trim().is_empty()).then_some(summary)
+}
+
+/// Returns title, source and texts of a `search_result` block, a line each. `None` for other blocks, and where no text
+/// can be read.
+/// Source: `SearchResultBlockParam` of Anthropic's SDK for Python.
+fn search_result_text(block: &Block<'_>) -> Option<String> {
+    let content = (block.kind == "search_result").then(|| field(&block.fields, "content")).flatten()?;
+    let texts = elements(content)?.into_iter().map(|raw| Block::read(raw)?.text("text"));
+    let texts = texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())?;
+    let heading = ["title", "source"].into_iter().filter_map(|name| block.text(name));
+    Some(heading.chain(texts).collect::<Vec<_>>().join("\n"))
 }
 
 /// A picture or a file: its bytes, a text, or where it is.

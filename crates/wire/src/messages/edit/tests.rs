@@ -64,6 +64,67 @@ fn a_message_is_what_its_blocks_are() {
 }
 
 #[test]
+fn a_search_result_in_a_tool_result_is_text() {
+    let found = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[
+        {"type":"search_result","source":"https://x.test","title":"Rain","citations":{"enabled":true},
+         "content":[{"type":"text","text":"9 mm"},{"type":"text","text":"on Monday"}]}]}]}"#;
+    let content = text("Rain\nhttps://x.test\n9 mm\non Monday");
+    assert_eq!(segments(found), [Segment::Result { call: "a".into(), failed: false, content }]);
+}
+
+#[test]
+fn a_readable_compaction_block_is_text() {
+    let block =
+        r#"{"role":"assistant","content":[{"type":"compaction","content":"So far: the port is 4711."}]}"#;
+    assert_eq!(segments(block), [Segment::Assistant(text("So far: the port is 4711."))]);
+}
+
+/// Neither is guessed at: the upstream's own server may read it.
+#[test]
+fn blocks_without_readable_text_stay_opaque() {
+    let opaque = |role: &str, block: &str| {
+        let item = format!(r#"{{"role":"{role}","content":[{block}]}}"#);
+        let found = segments(&item);
+        let [Segment::Assistant(parts) | Segment::Typed(parts)] = &found[..] else { panic!("{found:?}") };
+        matches!(&parts[..], [Part::Opaque(own)] if own.native.as_str() == block)
+    };
+    for block in [
+        r#"{"type":"compaction","content":null,"encrypted_content":"QQ=="}"#,
+        r#"{"type":"compaction","content":" "}"#,
+        r#"{"type":"compaction","content":[7]}"#,
+        r#"{"type":"compaction"}"#,
+    ] {
+        assert!(opaque("assistant", block), "{block}");
+    }
+    for block in [
+        r#"{"type":"search_result","source":"s","title":"t"}"#,
+        r#"{"type":"search_result","source":"s","title":"t","content":[]}"#,
+        r#"{"type":"search_result","source":"s","title":"t","content":"no list"}"#,
+        r#"{"type":"search_result","source":"s","title":"t","content":[{"type":"image"}]}"#,
+        r#"{"type":"compaction","content":"A client's word is no model's."}"#,
+    ] {
+        assert!(opaque("user", block), "{block}");
+    }
+}
+
+proptest! {
+    /// Whatever a client puts into these blocks is read or left alone.
+    #[test]
+    fn no_block_content_panics(
+        kind in prop_oneof![Just("search_result"), Just("compaction")],
+        role in prop_oneof![Just("user"), Just("assistant")],
+        content in prop_oneof![
+            Just("null".to_owned()), Just("{}".to_owned()), Just("[[]]".to_owned()), Just("[null]".to_owned()),
+            ".*".prop_map(|text| crate::raw_json::quote(&text)),
+            ".*".prop_map(|text| format!(r#"[{{"type":"text","text":{}}}]"#, crate::raw_json::quote(&text))),
+        ],
+    ) {
+        let item = format!(r#"{{"role":"{role}","content":[{{"type":"{kind}","content":{content}}}]}}"#);
+        prop_assert!(Messages.segments(&[&item], 0).is_ok());
+    }
+}
+
+#[test]
 fn a_message_that_is_none_is_named() {
     for (item, param) in [
         ("1", "messages[3]"),
