@@ -21,7 +21,7 @@ use crate::response_store::ResponseStore;
 use crate::upstream::{Speaks, Target, Targets};
 use crate::window::Window;
 use longhaul_wire::edit::deferral::ToolDeferral;
-use longhaul_wire::edit::{Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
+use longhaul_wire::edit::{Dialect, Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
 
 mod answer_tail;
 mod attempts;
@@ -157,6 +157,8 @@ pub(crate) struct Exchange {
     keeps: Option<previous_response::Keeps>,
     /// When the request came.
     came_at: Instant,
+    /// The name of the conversation, once somebody needs it.
+    conversation_key: OnceLock<[u8; 32]>,
     /// The client's tools, where some are deferred: then the envelope is that of the shorter request.
     deferral: Option<Arc<ToolDeferral>>,
 }
@@ -265,6 +267,7 @@ impl Exchange {
             overrides,
             keeps: None,
             came_at: Instant::now(),
+            conversation_key: OnceLock::new(),
             deferral: None,
             inner,
         })
@@ -304,7 +307,7 @@ impl Exchange {
     pub(crate) async fn count(self) -> Result<Reply, GatewayError> {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
-        let target = exchange.targets.first().cloned().ok_or_else(no_target)?;
+        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
         let exchange = exchange.with_tools_deferred(&target).await;
         let mut route = UpstreamAttempt::find(exchange, target).await;
         let (tokens, is_shortened) = route.count().await?;
@@ -323,7 +326,7 @@ impl Exchange {
     pub(crate) async fn compact(self) -> Result<Reply, GatewayError> {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
-        let target = exchange.targets.first().cloned().ok_or_else(no_target)?;
+        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
         Ok(reply(UpstreamAttempt::find(exchange, target).await.compact().await?))
     }
 
@@ -494,7 +497,7 @@ impl UpstreamAttempt {
         let is_other = self.target.model != self.exchange.envelope.model;
         RequestEdit {
             model: is_other.then(|| self.target.model.clone()),
-            cache_key: self.cache_key(),
+            cache_key: self.cache_key().filter(|_| self.exchange.wire.dialect() != Dialect::Messages),
             ..RequestEdit::default()
         }
     }

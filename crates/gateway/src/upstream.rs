@@ -508,6 +508,16 @@ fn own_headers(upstream: &Upstream) -> Result<HeaderMap, String> {
 }
 
 impl Target {
+    /// Returns whether either upstream may answer in place of the other: both list this model, with the same name and
+    /// limits, at servers of one kind, both near or both far. Of an upstream without a list nobody knows what it has.
+    pub(crate) fn is_replica_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let (one, other_one) = (&self.server.upstream, &other.server.upstream);
+        let are_listed = !one.models.is_empty() && !other_one.models.is_empty();
+        let is_same_model = self.model == other.model && self.declared == other.declared;
+        let is_same_kind = one.kind == other_one.kind && self.is_local() == other.is_local();
+        Arc::ptr_eq(self, other) || are_listed && is_same_model && is_same_kind
+    }
+
     fn new(server: Arc<Server>, model: &str, declared: Declared) -> Result<Self, SetupError> {
         let mut endpoint = server.upstream.endpoint.clone();
         endpoint.model = model.to_owned();

@@ -87,7 +87,7 @@ impl ProviderKind {
     /// Returns whether the server at `base_url` takes a `prompt_cache_key`: OpenAI's API and its own address do. Other
     /// servers may refuse a field that they do not know.
     pub fn takes_cache_key(self, base_url: &str) -> bool {
-        let is_own = || Self::OpenAi.key_variables(base_url).first().is_some();
+        let is_own = || !Self::OpenAi.key_variables(base_url).is_empty();
         self == Self::OpenAi || self == Self::OpenAiCompatible && is_own()
     }
 

@@ -1,7 +1,7 @@
 //! The order in which the upstreams of a model are asked: each conversation has its replica, whose prompt cache has its
 //! beginning.
 //!
-//! Replicas are upstreams of one kind that list the model and call it by one name. They are ordered by rendezvous hashing of the
+//! Replicas are upstreams of one kind that list the model, call it by one name and declare the same of it. They are ordered by rendezvous hashing of the
 //! conversation (Thaler and Ravishankar 1998): a replica that is added takes its share of conversations from all others,
 //! and one that goes away gives its own to all others. A replica with more requests than its share is passed over
 //! (bounded loads, Mirrokni et al. 2016). Upstreams that are no replicas of each other keep the order of the file.
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::conversation::Names;
 use super::{Exchange, UpstreamAttempt};
 use crate::upstream::Target;
-use longhaul_wire::edit::{Dialect, ParseError};
+use longhaul_wire::edit::ParseError;
 
 /// Items before the first message of a user that are looked at: system prompts and the like.
 const MAX_LEADING_ITEMS: usize = 4;
@@ -22,6 +22,9 @@ const CACHE_KEY_CHARS: usize = 32;
 
 /// The share of the average load that a replica may have, in percent.
 const MAX_LOAD_PERCENT: usize = 125;
+
+/// So many requests are no reason to leave a replica: the cache of a conversation is worth more than a short wait.
+const MIN_LOAD: usize = 4;
 
 /// One request on its way to an upstream.
 pub(crate) struct LoadGuard(Arc<AtomicUsize>);
@@ -59,20 +62,16 @@ impl Exchange {
         if all.len() < 2 {
             return all.clone();
         }
-        // A request that cannot be read fails at each of them.
-        let conversation = self.conversation_key().unwrap_or_default();
         let group_of = |target: &Arc<Target>| {
-            let is_replica = |other: &Arc<Target>| {
-                let (one, other_one) = (&target.server.upstream, &other.server.upstream);
-                // Of an upstream without a list nobody knows that it has this model.
-                let are_listed = !one.models.is_empty() && !other_one.models.is_empty();
-                Arc::ptr_eq(target, other)
-                    || are_listed && one.kind == other_one.kind && target.model == other.model
-            };
-            all.iter().position(is_replica).unwrap_or_default()
+            all.iter().position(|other| target.is_replica_of(other)).unwrap_or_default()
         };
-        let candidates = all.iter().map(|target| Candidate {
-            group: group_of(target),
+        let groups: Vec<usize> = all.iter().map(group_of).collect();
+        let has_replicas = groups.iter().enumerate().any(|(at, group)| at != *group);
+        // A request that cannot be read fails at each of them.
+        let conversation =
+            has_replicas.then(|| self.conversation_key()).and_then(Result::ok).unwrap_or_default();
+        let candidates = all.iter().zip(groups).map(|(target, group)| Candidate {
+            group,
             score: score(&conversation, &target.server.upstream.name),
             in_flight: target.server.in_flight.load(Ordering::Relaxed),
             is_away: target.server.is_away(),
@@ -82,7 +81,10 @@ impl Exchange {
     }
 
     /// Names the conversation by its beginning, up to the first message of its user: the same for all its requests.
-    pub(super) fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
+    fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
+        if let Some(known) = self.conversation_key.get() {
+            return Ok(*known);
+        }
         let mut names = Names::new(self.wire, &self.envelope);
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
         hasher.update(&self.caller);
@@ -93,18 +95,19 @@ impl Exchange {
                 break;
             }
         }
-        Ok(*hasher.finalize().as_bytes())
+        Ok(*self.conversation_key.get_or_init(|| *hasher.finalize().as_bytes()))
     }
 }
 
 impl UpstreamAttempt {
-    /// The `prompt_cache_key` of the conversation, where the upstream takes one and the client has set none.
+    /// The `prompt_cache_key` of the conversation, where the upstream takes one and the client has set none. The wire
+    /// of Messages has no such field.
     pub(super) fn cache_key(&self) -> Option<String> {
         let upstream = &self.target.server.upstream;
-        let is_taken = upstream.kind.takes_cache_key(&upstream.endpoint.base_url)
-            && self.exchange.wire.dialect() != Dialect::Messages
-            && self.exchange.envelope.other("prompt_cache_key").is_none();
-        let conversation = is_taken.then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
+        let is_taken = upstream.kind.takes_cache_key(&upstream.endpoint.base_url);
+        let is_set = self.exchange.envelope.other("prompt_cache_key").is_some();
+        let conversation =
+            (is_taken && !is_set).then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
         Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
     }
 }
@@ -122,7 +125,8 @@ fn order(candidates: &[Candidate]) -> Vec<usize> {
     let mut ordered = Vec::with_capacity(all.len());
     for group in all.chunk_by(|(_, a), (_, b)| (a.is_away, a.group) == (b.is_away, b.group)) {
         let in_flight: usize = group.iter().map(|(_, one)| one.in_flight).sum();
-        let most = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
+        let share = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
+        let most = share.max(MIN_LOAD);
         let has_room = |(_, one): &(usize, Candidate)| one.in_flight < most;
         let first = group.iter().position(has_room).unwrap_or_default();
         let others = group.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, one)| one);
@@ -181,10 +185,12 @@ mod tests {
         let key = conversation(7);
         let mut all = replicas(&["a", "b", "c"], &key);
         let usual = order(&all);
-        all[usual[0]].in_flight = 4;
+        all[usual[0]].in_flight = 3;
+        assert_eq!(order(&all), usual, "a few requests move nobody");
+        all[usual[0]].in_flight = 8;
         assert_eq!(order(&all)[0], usual[1]);
-        all[usual[1]].in_flight = 4;
-        all[usual[2]].in_flight = 4;
+        all[usual[1]].in_flight = 8;
+        all[usual[2]].in_flight = 8;
         assert_eq!(order(&all), usual, "all are as busy");
     }
 

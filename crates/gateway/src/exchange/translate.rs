@@ -222,11 +222,7 @@ impl UpstreamAttempt {
             max_output_tokens,
             media: contents,
             links,
-            cache_key: self
-                .exchange
-                .conversation_key()
-                .ok()
-                .map(|key| blake3::Hash::from_bytes(key).to_hex()[..32].to_owned()),
+            cache_key: self.cache_key(),
             fields,
         };
         Ok((request, ToldRequest { ignored, changed, names }))
