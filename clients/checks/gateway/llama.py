@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import socket
 import statistics
@@ -150,6 +151,11 @@ def reported(entry):
 def goes_on(body):
     """Whether a request ends with the beginning of an answer that was stopped."""
     return (body.get("messages") or body.get("input"))[-1].get("role") == "assistant"
+
+
+def is_too_long_to_go_on(entry):
+    """Whether the server refused for its length to go on with an answer."""
+    return entry["status"] == 400 and b"exceed_context_size" in entry["got"] and goes_on(json.loads(entry["raw"]))
 
 
 def judge_upstream(server, asked, faults):
@@ -300,11 +306,12 @@ def answers(binary, server, count):
             faults += [f"answer {number} ({kind}): {what}" for what in [*shape, *([error] if error else [])]]
             # Random words are other tokens when they are read again: an answer that fills the window may be too long to go on.
             last = [below for below in asked if not is_summary(below)][-1]
-            is_full = last["status"] == 400 and b"exceed_context_size" in last["got"] and goes_on(json.loads(last["raw"]))
+            is_full = is_too_long_to_go_on(last)
             if is_full and not any(end in entry["got"].replace(b" ", b"") for end in ENDS_FOR_LENGTH):
                 faults.append(f"answer {number} ({kind}): it was refused to go on, and has another end than its length")
             refused += is_full
-            judge_upstream(server, [below for below in asked if not (is_full and below is last)], faults)
+            # Such a request is made smaller until the server takes it.
+            judge_upstream(server, [below for below in asked if not is_too_long_to_go_on(below)], faults)
             faults += [f"answer {number} ({kind}): {what}" for what in joined(mains, text, is_full)]
             longest = max([longest, *(below.get("counted", 0) for below in asked)])
             stops.append(len(mains) - 1)
@@ -331,8 +338,20 @@ def item(message):
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": message["content"]}]}
 
 
+def left_out(body):
+    """How many characters of the answer that a request goes on with are left out of it, as its note says."""
+    for message in body.get("messages") or body.get("input"):
+        content = message.get("content") or ""
+        content = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+        found = re.search(r"than there is room for\. Its first (\d+) characters", content)
+        if found:
+            return int(found.group(1))
+    return 0
+
+
 def joined(mains, text, is_cut):
-    """Each further request ends with what the client has been sent, without the blanks at its end; these come once.
+    """Each further request ends with what the client has been sent, or with its end behind a note that says how much is
+    left out; without the blanks at its end, which come once.
     `is_cut`: the last of these streams was left, and no other came after it."""
     whole = set()
     for at, entry in enumerate(mains):
@@ -345,6 +364,7 @@ def joined(mains, text, is_cut):
             if last.get("role") != "assistant":
                 yield f"request {at} does not go on: it ends with {last.get('role')}"
                 return
+            content = text[: left_out(body)] + content
             if not text.startswith(content):
                 yield f"request {at} goes on with something that the client has not got"
             whole = {before for before in whole if before.startswith(content)}

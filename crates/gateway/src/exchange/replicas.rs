@@ -105,7 +105,10 @@ impl UpstreamAttempt {
     pub(super) fn cache_key(&self) -> Option<String> {
         let upstream = &self.target.server.upstream;
         let is_taken = upstream.kind.takes_cache_key(&upstream.endpoint.base_url);
-        let is_set = self.exchange.envelope.other("prompt_cache_key").is_some();
+        // Of a conversation that OpenAI keeps, the request has the newest items only: they name another beginning each time.
+        let own = ["prompt_cache_key", "previous_response_id", "conversation"];
+        let is_set =
+            own.iter().any(|name| self.exchange.envelope.other(name).is_some_and(|raw| raw != "null"));
         let conversation =
             (is_taken && !is_set).then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
         Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())

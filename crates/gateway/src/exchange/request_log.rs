@@ -35,7 +35,15 @@ impl Exchange {
     /// Logs a request that got an error in place of an answer.
     pub(super) fn log_failure(&self, fault: &GatewayError) {
         let (status, duration_ms) = (fault.status.as_u16(), self.duration_ms());
-        tracing::warn!(status, kind = ?fault.kind, duration_ms, "a request failed: {}", fault.message);
+        match fault.status.is_server_error() {
+            true => {
+                tracing::warn!(status, kind = ?fault.kind, duration_ms, "a request failed: {}", fault.message)
+            }
+            // A client's own mistake is its own to mend.
+            false => {
+                tracing::info!(status, kind = ?fault.kind, duration_ms, "a request failed: {}", fault.message)
+            }
+        }
     }
 
     fn duration_ms(&self) -> u64 {

@@ -1,5 +1,7 @@
 //! The log of a session for operators, at `info`: what came, what was decided and why, and what it cost.
 //!
+//! Nothing is a warning here: whoever runs the session is told of failures by its events.
+//!
 //! A line has names and figures, never the words of a conversation: logs are kept in other places than sessions, and
 //! for other eyes. The span around a session's driver names the session.
 
@@ -44,7 +46,7 @@ impl SessionLog {
                 self.log_answer(step_id.as_str(), usage.as_ref(), event.at);
             }
             EventBody::StepFailed { step_id, code, message, used_tokens, limit_tokens, .. } => {
-                tracing::warn!(
+                tracing::info!(
                     step = step_id.as_str(),
                     code = code.as_str(),
                     used_tokens,
@@ -75,10 +77,10 @@ impl SessionLog {
             }
             EventBody::PartsOmitted { edit_id, parts, reason } => {
                 let (edit, parts) = (edit_id.as_str(), parts.len());
-                tracing::warn!(edit, parts, "parts that the server refuses were left out: {reason}");
+                tracing::info!(edit, parts, "parts that the server refuses were left out: {reason}");
             }
             EventBody::CompactionFailed { strategy, code, reason, .. } => {
-                tracing::warn!(strategy, code = code.as_str(), "a compaction failed: {reason}");
+                tracing::info!(strategy, code = code.as_str(), "a compaction failed: {reason}");
             }
             EventBody::ModelSwitched { to, .. } => {
                 tracing::info!(provider = to.provider, model = to.model, "the session has another model");
@@ -95,9 +97,9 @@ impl SessionLog {
                 "a run ended"
             ),
             EventBody::Recovered { cause, attempts } => {
-                tracing::warn!(attempts, "the session was taken over after a crash: {cause}");
+                tracing::info!(attempts, "the session was taken over after a crash: {cause}");
             }
-            EventBody::Parked { reason } => tracing::warn!("the session waits for a person: {reason}"),
+            EventBody::Parked { reason } => tracing::info!("the session waits for a person: {reason}"),
             _ => {}
         }
     }
