@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit};
-use longhaul_core::history::{EntryKind, History, ItemKind};
+use longhaul_core::history::{EntryKind, History, ItemKind, ViewItem};
 use longhaul_core::ids::{EditId, Seq};
 use longhaul_core::message::Message;
 use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
@@ -114,11 +114,12 @@ impl Shown {
     /// What it is shown now.
     pub fn of(history: &History) -> Self {
         let messages = history.view().iter().map(|item| Arc::clone(&item.message)).collect();
+        // Long views have few summaries: looking for them again at each entry made this quadratic.
+        let is_summary = |item: &&ViewItem| matches!(item.kind, ItemKind::Summary(_));
+        let summaries: Vec<&ViewItem> = history.view().iter().filter(is_summary).collect();
         let is_behind = |seq: Seq| {
-            let mut summaries =
-                history.view().iter().filter(|item| matches!(item.kind, ItemKind::Summary(_)));
-            summaries
-                .any(|item| item.range.contains(seq) || item.covers.iter().any(|range| range.contains(seq)))
+            let mut ranges = summaries.iter().flat_map(|item| [&item.range].into_iter().chain(&item.covers));
+            ranges.any(|range| range.contains(seq))
         };
         let said = history.entries().iter().filter(|entry| {
             matches!(entry.kind, EntryKind::Typed | EntryKind::Assistant(_)) && is_behind(entry.seq)

@@ -404,7 +404,7 @@ impl Driver {
     /// Folds events, and makes the announcements that follow once they are durable.
     fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
         let mut open = self.run.history().open_run().cloned();
-        let before = events.iter().any(is_compaction).then(|| Before::of(&self.run));
+        let before = events.iter().any(is_compaction).then(|| compute_in_place(&self.run, Before::of));
         self.tell_run(Input::Appended { id, events: events.clone() });
         let survival = before.map(|before| compute_in_place(&self.run, |run| before.survival(run)));
         if let (Some(survival), Some(edit)) = (&survival, self.run.history().edits().last()) {
