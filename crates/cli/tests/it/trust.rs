@@ -90,10 +90,11 @@ fn a_found_file_asks_no_hook_until_it_was_named() {
     let refused = bench.run_with(&fake, &["run", "hi"]).exits(2);
     assert!(refused.err.contains("asks http://127.0.0.1:9 as the hook `preToolUse`"), "{}", refused.err);
     assert!(!refused.err.contains("s3cret"), "{}", refused.err);
-    let file = "hooks: { userPromptSubmit: { command: 'touch was-here; grep -q bad && exit 2; true' } }\n";
+    // The word has letters that no id in the hook's input has: ids are hexadecimal.
+    let file = "hooks: { userPromptSubmit: { command: 'touch was-here; grep -q ugly && exit 2; true' } }\n";
     let path = bench.write("longhaul.yml", file);
     let refused = bench.run_with(&fake, &["run", "hi"]).exits(2);
-    let why = "runs the command `touch was-here; grep -q bad && exit 2; true` as the hook `userPromptSubmit`";
+    let why = "runs the command `touch was-here; grep -q ugly && exit 2; true` as the hook `userPromptSubmit`";
     assert!(refused.err.contains(why), "{}", refused.err);
     assert!(!bench.work().join("was-here").exists());
     // Nothing hides in what a person reads before trusting it.
@@ -104,7 +105,7 @@ fn a_found_file_asks_no_hook_until_it_was_named() {
     bench.run_with(&fake, &["--config", path.to_str().unwrap(), "run", "hi"]).exits(0);
     assert!(bench.work().join("was-here").exists());
     // Trusted now, and heard.
-    let blocked = bench.run_with(&fake, &["run", "something bad"]).exits(1);
+    let blocked = bench.run_with(&fake, &["run", "something ugly"]).exits(1);
     assert!(blocked.err.contains("refused by the userPromptSubmit hook"), "{}", blocked.err);
     bench.run_with(&fake, &["run", "hi"]).exits(0);
 }

@@ -99,7 +99,8 @@ fn every_strategy_makes_a_long_conversation_fit() {
 
 #[test]
 fn an_extract_stands_for_what_is_left_out() {
-    let mut messages = conversation(60);
+    // More turns than have room without the outputs of their tools.
+    let mut messages = conversation(200);
     messages[0] = user(0, "Never touch the file `secrets.env`.");
     let fitted = fit(&messages, &Window::tokens(8_000)).unwrap();
     assert!(fitted.left_out.contains(&0));
