@@ -94,7 +94,8 @@ fn a_found_file_asks_no_hook_until_it_was_named() {
     let file = "hooks: { userPromptSubmit: { command: 'touch was-here; grep -q ugly && exit 2; true' } }\n";
     let path = bench.write("longhaul.yml", file);
     let refused = bench.run_with(&fake, &["run", "hi"]).exits(2);
-    let why = "runs the command `touch was-here; grep -q ugly && exit 2; true` as the hook `userPromptSubmit`";
+    let why =
+        "runs the command `touch was-here; grep -q ugly && exit 2; true` as the hook `userPromptSubmit`";
     assert!(refused.err.contains(why), "{}", refused.err);
     assert!(!bench.work().join("was-here").exists());
     // Nothing hides in what a person reads before trusting it.
