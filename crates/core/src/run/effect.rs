@@ -119,7 +119,7 @@ pub enum Timer {
     RecoveryStep,
     /// The wait before the next attempt.
     Retry,
-    /// The end of [`Retry::patience_ms`](super::Retry::patience_ms).
+    /// The end of [`RetryPolicy::patience_ms`](crate::attempt::RetryPolicy::patience_ms).
     Patience,
     /// The wait for a summary.
     Summary,
