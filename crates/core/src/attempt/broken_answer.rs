@@ -1,9 +1,9 @@
-//! What becomes of an answer that broke off.
+//! The next step after an answer broke off.
 
 /// An answer that broke off, as far as the next attempt depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenAnswer {
-    /// How often this answer broke off before.
+    /// The number of times that this answer broke off before.
     pub broke_before: u32,
     /// Whether the answer ends in visible text, with no tool call.
     pub ends_in_text: bool,
@@ -13,7 +13,7 @@ pub struct BrokenAnswer {
     pub can_take_back: bool,
 }
 
-/// How an answer goes on that broke off.
+/// The way in which a broken answer goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterBreak {
     /// The next attempt continues the text that has come, and repeats nothing.

@@ -8,7 +8,7 @@ pub struct RetryPolicy {
     pub patience_ms: Option<u64>,
     /// The longest wait between two attempts, in milliseconds, unless the server asks for more.
     pub max_delay_ms: u64,
-    /// How often one answer is asked for again after it broke off.
+    /// The number of times that one answer is asked for again after it broke off.
     pub stream_attempts: u32,
 }
 

@@ -8,9 +8,9 @@ const MAX_QUOTED_CHARS: usize = 80;
 /// The end of an answer that a request carries in place of all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerTail {
-    /// Where the end begins in the text of the answer's step, in bytes.
+    /// The place where the end begins in the text of the answer's step, in bytes.
     pub(super) from: usize,
-    /// What stands before it, for the model.
+    /// The note that stands before the end, for the model.
     pub(super) note: String,
 }
 

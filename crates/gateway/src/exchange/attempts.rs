@@ -17,7 +17,7 @@ use super::translate::{ToldRequest, TranslatedStart, fault_of};
 use super::upstream_response::{RefusedResponse, RelayDecision, UpstreamResponse};
 use super::{Disposition, UpstreamAttempt};
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(super) enum Received {
     /// A response of the client's wire, and the request's bytes.
     Native(UpstreamResponse, Bytes),
@@ -48,7 +48,7 @@ impl FailedAttempt {
     }
 }
 
-/// What has come of a request that was too long, in case it cannot be made shorter.
+/// The outcome of a request that was too long, in case it cannot be made shorter.
 struct Alternative {
     /// Whether it can be passed on to the client.
     is_for_client: bool,
@@ -58,15 +58,15 @@ struct Alternative {
     said: Option<String>,
 }
 
-/// What earlier attempts have shown.
+/// The state that earlier attempts leave for the next one.
 struct AttemptState {
-    /// How often the request was made smaller because the upstream refused it for its length.
+    /// The number of times that the request was made smaller because the upstream refused it for its length.
     length_retries: u32,
     /// Whether an answer may still be taken for one to a request that was cut silently.
     may_suspect: bool,
     /// Whether the newest attempt was made because the one before seemed to be cut silently.
     is_after_cut: bool,
-    /// How often an answer broke off.
+    /// The number of answers that broke off.
     broken_answers: u32,
 }
 
@@ -272,7 +272,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What the client gets if nothing can be left out.
+    /// Returns the outcome that the client gets if nothing can be left out.
     fn alternative_to(&self, received: &Received) -> Alternative {
         Alternative {
             is_for_client: received.is_for_client(),
@@ -281,7 +281,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What the upstream said in place of an answer.
+    /// Returns the upstream's words in place of an answer.
     fn words_of(&self, received: &Received) -> Option<String> {
         match received {
             Received::Native(response, _) => self.said_in(response),

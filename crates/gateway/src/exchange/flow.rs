@@ -72,11 +72,11 @@ pub(super) struct Flow {
     note: Option<String>,
     pause: Option<Pause>,
     restarts: u32,
-    /// How often of these only the answer's own beginning was left out.
+    /// The number of restarts that left out only the answer's own beginning.
     continuations: u32,
-    /// How often a stream of the answer broke off.
+    /// The number of streams of the answer that broke off.
     broken_streams: u32,
-    /// How the newest of them did.
+    /// The failure of the newest broken stream.
     broke_by: Option<GatewayError>,
     /// Whether no more room can be made.
     is_spent: bool,

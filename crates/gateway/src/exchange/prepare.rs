@@ -67,12 +67,12 @@ pub(super) struct OutboundRequest {
 }
 
 impl OutboundRequest {
-    /// The same with so many tokens of its answer behind it.
+    /// Returns the request with so many tokens of its answer behind it.
     pub(super) fn with_more_input(self, tokens: u64) -> Self {
         Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
     }
 
-    /// What of an answer's step the request ends with.
+    /// Returns the part of an answer's step that the request ends with.
     pub(super) fn shown_of<'t>(&self, text: &'t str) -> &'t str {
         let from = self.tail.as_ref().map_or(0, |tail| tail.from);
         text.get(from..).unwrap_or(text)

@@ -473,7 +473,7 @@ impl TranslatedStart {
     }
 }
 
-/// Why a call has brought nothing.
+/// The failure of a call that has no answer.
 enum CallFailure {
     /// There is no answer.
     Refused(ProviderError),

@@ -62,7 +62,7 @@ struct Spent {
     is_spent: bool,
 }
 
-/// What all calls for one answer have cost.
+/// The cost of all calls for one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerCost {
     /// Calls, those for summaries too.
@@ -71,7 +71,7 @@ pub(super) struct AnswerCost {
     pub(super) output_tokens: u64,
     /// Whether some of the tokens are our count.
     pub(super) is_estimated: bool,
-    /// How often the answer was stopped to make room.
+    /// The number of times that the answer was stopped to make room.
     pub(super) restarts: u64,
 }
 

@@ -23,7 +23,7 @@ impl Flow {
         }
     }
 
-    /// How the answer goes on if its stream breaks off here.
+    /// Returns how the answer goes on if its stream breaks off here.
     fn after_break(&self) -> AfterBreak {
         let (Some(route), Reader::Joins(_)) = (&self.route, &self.reader) else { return AfterBreak::GiveUp };
         let seen = self.reader.seen();

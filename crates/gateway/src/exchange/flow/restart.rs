@@ -17,10 +17,10 @@ use super::{Body, Flow, Phase, Reader, pause};
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
-/// How often the conversation before one answer is shortened at most.
+/// The most times that the conversation before one answer is shortened.
 const MAX_RESTARTS: u32 = 3;
 
-/// How often an answer goes on from its own end at most. That costs no summary, and a model that never comes to an end
+/// The most times that an answer goes on from its own end. That costs no summary, and a model that never comes to an end
 /// has to be stopped somewhere.
 const MAX_CONTINUATIONS: u32 = 12;
 
