@@ -18,6 +18,7 @@ use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::StandingOrders;
 use crate::retention::user_text::UserTextCache;
+use crate::stop_flag::StopFlag;
 use crate::usage::Usage;
 
 mod omissions;
@@ -114,6 +115,7 @@ pub struct History {
     last_end: Option<RunEnd>,
     ledgers: LedgerCache,
     user_texts: UserTextCache,
+    stop_flag: StopFlag,
 }
 
 /// A run that was begun and not finished.

@@ -20,6 +20,11 @@ impl<T> PartialEq for Memo<T> {
 }
 
 impl<T> Memo<T> {
+    /// Returns the value if it was computed before.
+    pub(crate) fn known(&self) -> Option<&T> {
+        self.0.get()
+    }
+
     /// Returns the value, which `compute` makes the first time.
     pub(crate) fn get(&self, compute: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(compute)

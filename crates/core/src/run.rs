@@ -230,7 +230,7 @@ impl Run {
         let mut effects = Vec::new();
         // It was measured by the other.
         self.drop_candidate(&mut effects);
-        self.history = history;
+        self.history = history.with_stop_flag(self.history.stop_flag().clone());
         effects
     }
 

@@ -7,10 +7,14 @@
 pub mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::memo::Memo;
 use crate::message::{Message, Part};
+use crate::stop_flag::StopFlag;
+use crate::text_table::TextTable;
 use facts::Facts;
 
 /// How the facts of each class fared.
@@ -71,42 +75,95 @@ pub fn survey(before: &[&Message], after_text: &str, handles_visible: bool) -> S
 /// [`survey`] of messages among which are summaries: what `folded`, the originals behind them, say counts as far as it
 /// stands in them.
 pub fn survey_folded(before: &[&Message], folded: &[&Message], after_text: &str) -> Survival {
+    let sentences: Vec<SentenceFacts> = folded.iter().map(|message| SentenceFacts::of(message)).collect();
+    let sentences: Vec<&SentenceFacts> = sentences.iter().collect();
+    survey_sentences(before, &sentences, after_text, &StopFlag::default()).unwrap_or_default()
+}
+
+/// [`survey_folded`] with the sentences of the originals as they were found before; `None` once `stop_flag` is raised.
+pub fn survey_sentences(
+    before: &[&Message],
+    folded: &[&SentenceFacts],
+    after_text: &str,
+    stop_flag: &StopFlag,
+) -> Option<Survival> {
     let mut facts = Facts::default();
-    folded.iter().for_each(|message| facts.read_sentences(message));
-    let shown: String =
-        before.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
-    let single_spaced = facts::single_spaced(&shown);
-    let shown = After::read(&shown, &single_spaced);
-    facts.sentences.values_mut().for_each(|items| items.retain(|item| shown.has_sentence(item)));
-    facts.sentences.retain(|_, items| !items.is_empty());
-    tallied(before, facts, after_text, Reach::Model)
+    if folded.iter().any(|message| !message.0.is_empty()) {
+        let shown: String =
+            before.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
+        let single_spaced = facts::single_spaced(&shown);
+        let shown = After::of_sentences(&single_spaced);
+        let sentences = folded.iter().flat_map(|message| &message.0);
+        for (class, sentence) in sentences.filter(|(_, sentence)| shown.has_sentence(sentence)) {
+            facts.add_found(class, sentence);
+        }
+    }
+    tallied(before, facts, after_text, Reach::Model, stop_flag)
 }
 
 /// [`survey`] for a history that is not a session's: who can reach what left the view is given.
 pub fn survey_within(before: &[&Message], after_text: &str, reach: Reach) -> Survival {
-    tallied(before, Facts::default(), after_text, reach)
+    tallied(before, Facts::default(), after_text, reach, &StopFlag::default()).unwrap_or_default()
 }
 
-fn tallied(before: &[&Message], mut facts: Facts, after_text: &str, reach: Reach) -> Survival {
+fn tallied(
+    before: &[&Message],
+    mut facts: Facts,
+    after_text: &str,
+    reach: Reach,
+    stop_flag: &StopFlag,
+) -> Option<Survival> {
     for message in before {
+        if stop_flag.is_raised() {
+            return None;
+        }
         facts.read(message);
     }
     let single_spaced = facts::single_spaced(after_text);
     let after = After::read(after_text, &single_spaced);
     let mut report = Survival::default();
     for (class, items) in facts.sentences {
-        report.add(class, &items, reach, |item| after.has_sentence(item));
+        let verbatim = items.iter().filter(|item| after.has_sentence(item)).count();
+        report.add(class, items.len(), verbatim, reach);
     }
     for (class, items) in facts.words {
-        report.add(class, &items, reach, |item| after.words.contains(item));
+        // The new view is short, and what it replaces may have millions of words.
+        let verbatim = after.words.iter().filter(|word| items.contains(word.as_str())).count();
+        report.add(class, items.len(), verbatim, reach);
     }
-    report
+    Some(report)
+}
+
+/// The facts of one message that are sentences or lines, with their classes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SentenceFacts(Box<[(&'static str, Box<str>)]>);
+
+impl SentenceFacts {
+    /// Reads a message.
+    pub fn of(message: &Message) -> Self {
+        let mut facts = Facts::default();
+        facts.read_sentences(message);
+        let classes = facts.sentences.into_iter();
+        Self(classes.flat_map(|(class, items)| items.into_iter().map(move |item| (class, item))).collect())
+    }
+}
+
+/// The [`SentenceFacts`] of a stored message, found when they are first asked for. Clones share them, so that a session's
+/// next report reads only what was said since the last one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SharedSentences(Arc<Memo<SentenceFacts>>);
+
+impl SharedSentences {
+    /// Returns the sentences of the message that they belong to.
+    pub(crate) fn get(&self, message: &Message) -> &SentenceFacts {
+        self.0.get(|| SentenceFacts::of(message))
+    }
 }
 
 impl Survival {
-    fn add(&mut self, class: &str, items: &BTreeSet<String>, reach: Reach, is_there: impl Fn(&str) -> bool) {
-        let verbatim = items.iter().filter(|item| is_there(item)).count() as u64;
-        let gone = items.len() as u64 - verbatim;
+    /// Adds a class of `total` facts, of which `verbatim` stand in the new view.
+    fn add(&mut self, class: &str, total: usize, verbatim: usize, reach: Reach) {
+        let (verbatim, gone) = (verbatim as u64, (total - verbatim) as u64);
         let mut tally = Tally { verbatim, ..Tally::default() };
         match reach {
             Reach::Model => tally.recoverable_by_model = gone,
@@ -125,19 +182,24 @@ struct After<'a> {
     words: BTreeSet<String>,
     text: &'a str,
     /// Where each pair of words begins.
-    places: BTreeMap<(&'a str, &'a str), Vec<usize>>,
+    places: TextTable<(&'a str, &'a str), Vec<usize>>,
 }
 
 impl<'a> After<'a> {
-    fn read(text: &str, single_spaced: &'a str) -> Self {
-        let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    /// Makes a text ready for looking for sentences only.
+    fn of_sentences(single_spaced: &'a str) -> Self {
+        let mut places: TextTable<_, Vec<usize>> = TextTable::default();
         for (at, pair) in facts::word_pairs(single_spaced) {
             let known = places.entry(pair).or_default();
             if known.len() < MAX_PLACES {
                 known.push(at);
             }
         }
-        Self { words: facts::all_words(text), text: single_spaced, places }
+        Self { words: BTreeSet::new(), text: single_spaced, places }
+    }
+
+    fn read(text: &str, single_spaced: &'a str) -> Self {
+        Self { words: facts::all_words(text), ..Self::of_sentences(single_spaced) }
     }
 
     fn has_sentence(&self, sentence: &str) -> bool {

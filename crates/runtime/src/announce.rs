@@ -122,8 +122,8 @@ impl Before {
         Self(Shown::of(run.history()))
     }
 
-    /// What the edit left of it.
-    pub(crate) fn survival(&self, run: &Run) -> Survival {
+    /// What the edit left of it; `None` if a cancel came meanwhile.
+    pub(crate) fn survival(&self, run: &Run) -> Option<Survival> {
         self.0.survival_in(run.history())
     }
 }
@@ -210,7 +210,7 @@ impl Replay {
         let open = self.run.history().open_run().cloned();
         let before = is_compaction(event).then(|| Before::of(&self.run));
         self.pass(event)?;
-        let survival = before.map(|before| before.survival(&self.run));
+        let survival = before.and_then(|before| before.survival(&self.run));
         let open = run_around(open, event, self.run.history());
         let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
         Ok(of_event(&self.session_id, event, &around))

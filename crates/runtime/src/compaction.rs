@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit};
-use longhaul_core::history::{EntryKind, History, ItemKind, ViewItem};
+use longhaul_core::history::{Entry, EntryKind, History, ItemKind, ViewItem};
 use longhaul_core::ids::{EditId, Seq};
 use longhaul_core::message::Message;
 use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
 use longhaul_core::run::Run;
 use longhaul_core::strategy::{self, Strategy};
-use longhaul_core::survival::{self, Survival};
+use longhaul_core::survival::{self, SentenceFacts, Survival};
 
 use crate::session::SessionError;
 
@@ -54,6 +54,7 @@ impl Preview {
             let after = run.history().with(EventBody::ViewEdited(Box::new(edit)));
             Shown::of(run.history()).survival_in(&after)
         });
+        let survival = survival.flatten();
         Self { plan, survival, without_summary }
     }
 }
@@ -97,7 +98,7 @@ pub fn survival(log: &[Event], edit_id: &EditId) -> Option<Survival> {
     let mut history = History::fold(&log[..at]).ok()?;
     let before = Shown::of(&history);
     history.apply(&log[at]).ok()?;
-    Some(before.survival_in(&history))
+    before.survival_in(&history)
 }
 
 /// What the model is shown at one time.
@@ -105,7 +106,7 @@ pub fn survival(log: &[Event], edit_id: &EditId) -> Option<Survival> {
 pub struct Shown {
     messages: Vec<Arc<Message>>,
     /// What was typed and answered behind the summaries among them.
-    folded: Vec<Arc<Message>>,
+    folded: Vec<Entry>,
     /// What was said up to this position.
     until: Seq,
 }
@@ -124,18 +125,20 @@ impl Shown {
         let said = history.entries().iter().filter(|entry| {
             matches!(entry.kind, EntryKind::Typed | EntryKind::Assistant(_)) && is_behind(entry.seq)
         });
-        let folded = said.map(|entry| Arc::clone(&entry.message)).collect();
+        let folded = said.cloned().collect();
         Self { messages, folded, until: history.last_seq() }
     }
 
     /// How its facts have fared in a later view of the same session; what was said since then does not count. In a
-    /// session the model can recall everything.
-    pub fn survival_in(&self, after: &History) -> Survival {
+    /// session the model can recall everything. `None` once the flag of that history is raised.
+    pub fn survival_in(&self, history: &History) -> Option<Survival> {
         let before: Vec<&Message> = self.messages.iter().map(AsRef::as_ref).collect();
-        let view = after.view().iter().filter(|item| item.range.from <= self.until);
+        let view = history.view().iter().filter(|item| item.range.from <= self.until);
         let after: String = view.map(|item| crate::recall::plain_text(&item.message) + "\n").collect();
-        let folded: Vec<&Message> = self.folded.iter().map(AsRef::as_ref).collect();
-        survival::survey_folded(&before, &folded, &after)
+        let stop_flag = history.stop_flag();
+        let running = self.folded.iter().take_while(|_| !stop_flag.is_raised());
+        let folded: Vec<&SentenceFacts> = running.filter_map(Entry::sentences).collect();
+        survival::survey_sentences(&before, &folded, &after, stop_flag)
     }
 }
 

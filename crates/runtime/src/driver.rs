@@ -32,6 +32,7 @@ use longhaul_core::message::ToolCall;
 use longhaul_core::run::{
     AppendId, CompactionOutcome, Effect, Failure, Input, Notice, Run, ServerWait, Settings, Status, Timer,
 };
+use longhaul_core::stop_flag::StopFlag;
 use longhaul_core::survival::Survival;
 use longhaul_providers::{LimitSource, Limits};
 use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
@@ -91,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) next_attempt_at: AtomicU64,
     /// The pictures that were checked before they were sent.
     pub(crate) pictures: Pictures,
+    /// Ends the computations of the driver early once a cancel is on its way.
+    pub(crate) stop_flag: StopFlag,
     /// The retention report of the newest compaction that this driver committed, by its edit.
     pub(crate) survival: Mutex<Option<(EditId, Survival)>>,
 }
@@ -406,7 +409,7 @@ impl Driver {
         let mut open = self.run.history().open_run().cloned();
         let before = events.iter().any(is_compaction).then(|| compute_in_place(&self.run, Before::of));
         self.tell_run(Input::Appended { id, events: events.clone() });
-        let survival = before.map(|before| compute_in_place(&self.run, |run| before.survival(run)));
+        let survival = before.and_then(|before| compute_in_place(&self.run, |run| before.survival(run)));
         if let (Some(survival), Some(edit)) = (&survival, self.run.history().edits().last()) {
             let newest = (edit.edit.id.clone(), survival.clone());
             *self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest);

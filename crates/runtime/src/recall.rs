@@ -33,6 +33,9 @@ pub struct Source {
 #[derive(Clone, Debug, Default)]
 pub struct SharedIndex(Arc<Mutex<Index>>);
 
+/// The most messages that a search takes into its index before it lets other tasks go on, and may be cancelled.
+const SLICE_MESSAGES: usize = 64;
+
 impl SharedIndex {
     fn lock(&self) -> MutexGuard<'_, Index> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -40,15 +43,25 @@ impl SharedIndex {
 
     /// Takes the entries that came since the last search. What cannot be read is not found.
     async fn extend(&self, entries: &[Entry], blobs: &Blobs) {
-        let known = self.lock().len();
-        let mut texts = Vec::new();
-        for entry in entries.iter().skip(known) {
-            texts.push(original(entry, blobs).await.unwrap_or_default());
+        loop {
+            let known = self.lock().len();
+            let new = entries.iter().skip(known).take(SLICE_MESSAGES);
+            let mut texts = Vec::new();
+            for entry in new {
+                texts.push(original(entry, blobs).await.unwrap_or_default());
+            }
+            if texts.is_empty() {
+                return;
+            }
+            {
+                let mut index = self.lock();
+                // Another search may have taken some meanwhile.
+                let taken = index.len() - known;
+                texts.iter().skip(taken).for_each(|text| _ = index.add(text));
+            }
+            // A cancelled search ends here, and other tasks of this thread get their turn.
+            tokio::task::yield_now().await;
         }
-        let mut index = self.lock();
-        // Another search may have taken some meanwhile.
-        let taken = index.len() - known;
-        texts.iter().skip(taken).for_each(|text| _ = index.add(text));
     }
 }
 

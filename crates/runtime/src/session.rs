@@ -230,6 +230,8 @@ impl Session {
         if clear_queue {
             self.clear_queue().await?;
         }
+        // What the driver computes ends before it can read the command.
+        self.shared.stop_flag.raise();
         self.request(|reply| Command::Cancel { reply }).await
     }
 
@@ -340,21 +342,21 @@ impl Session {
     /// What [`Session::compact_by`] would do, and what that would leave.
     ///
     /// # Errors
-    /// [`SessionError::Stopped`].
+    /// [`SessionError::Busy`] if a cancel came meanwhile; [`SessionError::Stopped`].
     pub async fn preview_by(
         &self,
         strategy: Option<SharedStrategy>,
         instructions: Option<String>,
     ) -> Result<Preview, SessionError> {
-        self.look(|run| Preview::of(run, strategy, instructions)).await
+        self.look(|run| unless_stopped(run, Preview::of(run, strategy, instructions))).await?
     }
 
     /// What [`Session::compact`] would do.
     ///
     /// # Errors
-    /// [`SessionError::Stopped`].
+    /// [`SessionError::Busy`] if a cancel came meanwhile; [`SessionError::Stopped`].
     pub async fn preview(&self) -> Result<Plan, SessionError> {
-        self.look(|run| run.preview(None)).await
+        self.look(|run| unless_stopped(run, run.preview(None))).await?
     }
 
     /// Undoes a compaction or a prune.
@@ -471,6 +473,7 @@ impl Session {
     }
 
     async fn close(&self) {
+        self.shared.stop_flag.raise();
         let _ = self.request(|reply| Command::Close { reply }).await;
     }
 
@@ -478,4 +481,9 @@ impl Session {
     async fn close_at_rest(&self) -> bool {
         self.request(|reply| Command::CloseAtRest { reply }).await.is_ok() || self.is_closed()
     }
+}
+
+/// Returns what was computed, unless a cancel has ended the computation early.
+fn unless_stopped<T>(run: &Run, computed: T) -> Result<T, SessionError> {
+    if run.history().stop_flag().is_raised() { Err(SessionError::Busy) } else { Ok(computed) }
 }

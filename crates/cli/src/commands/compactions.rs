@@ -103,7 +103,7 @@ fn survivals(events: &[Event]) -> BTreeMap<String, Survival> {
         if history.apply(event).is_err() {
             break;
         }
-        left.extend(edit.map(|(id, before)| (id, before.survival_in(&history))));
+        left.extend(edit.and_then(|(id, before)| Some((id, before.survival_in(&history)?))));
     }
     left
 }

@@ -15,6 +15,7 @@ use crate::message::{Message, Origin, Role};
 use crate::meter::{Anchor, Apportionment, Calibration};
 use crate::orders::{StandingOrder, StandingOrders};
 use crate::retention::user_text::UserText;
+use crate::stop_flag::StopFlag;
 use crate::usage::Usage;
 
 /// Tokens of framing that an exact count may miss: this many, and one part in `UNEXPLAINED_SHARE` of the report.
@@ -102,12 +103,23 @@ impl History {
     /// Returns the ledger of all messages in some ranges of the log, given in ascending order.
     pub(crate) fn ledger_of(&self, ranges: impl IntoIterator<Item = LogRange>) -> Arc<Ledger> {
         let spans = ranges.into_iter().map(|range| view::span(&self.entries, range));
-        self.ledgers.ledger(&self.entries, spans, self.has_recall())
+        self.ledgers.ledger(&self.entries, spans, self.has_recall(), &self.stop_flag)
     }
 
     /// Returns what the user typed in everything that `handles` lead to, in ranked pieces.
     pub(crate) fn user_text_of(&self, handles: &[Handle]) -> Arc<UserText> {
         self.user_texts.text(self, handles)
+    }
+
+    /// Returns the flag that ends computations over this history early.
+    pub fn stop_flag(&self) -> &StopFlag {
+        &self.stop_flag
+    }
+
+    /// Takes another history's flag.
+    #[must_use]
+    pub(crate) fn with_stop_flag(self, stop_flag: StopFlag) -> Self {
+        Self { stop_flag, ..self }
     }
 
     /// The edits of the view, oldest first.

@@ -12,6 +12,7 @@ use crate::event::{Cut, ViewOp};
 use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
 use crate::memo::Memo;
 use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus};
+use crate::survival::{SentenceFacts, SharedSentences};
 use crate::truncate::{self, MARKER};
 
 /// A message of the log.
@@ -37,6 +38,8 @@ pub struct Entry {
     placeholder: Groups,
     /// The placeholder that a plan would show for a result, with its lines that stay.
     cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
+    /// The sentences of it that a retention report looks for, if a person or the model said it.
+    sentences: Option<SharedSentences>,
 }
 
 /// The placeholder of a tool result, with the lines of the result that stay visible.
@@ -134,7 +137,26 @@ impl Entry {
             EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
         };
         let cleared_form = matches!(kind, EntryKind::Result { .. }).then(Arc::default);
-        Self { seq, message, kind, begins, pauses, shown, omission: None, groups, placeholder, cleared_form }
+        let is_said = matches!(kind, EntryKind::Typed | EntryKind::Assistant(_));
+        Self {
+            seq,
+            message,
+            kind,
+            begins,
+            pauses,
+            shown,
+            omission: None,
+            groups,
+            placeholder,
+            cleared_form,
+            sentences: is_said.then(SharedSentences::default),
+        }
+    }
+
+    /// Returns the sentences of the message that a retention report looks for; `None` if neither a person nor the model
+    /// said it.
+    pub fn sentences(&self) -> Option<&SentenceFacts> {
+        self.sentences.as_ref().map(|sentences| sentences.get(&self.message))
     }
 
     /// The message as the model sees it when no edit has touched it; `None` if it does not.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Ledger;
 use crate::history::Entry;
 use crate::memo::Cache;
+use crate::stop_flag::StopFlag;
 
 /// The most ledgers kept. A plan asks for the part that its strategy drops, and sometimes for that of the last resort;
 /// each has a beginning that the newest typed message ends.
@@ -27,12 +28,14 @@ struct CachedLedger {
 }
 
 impl LedgerCache {
-    /// Returns the ledger of the messages at the `wanted` indices, given as ascending ranges.
+    /// Returns the ledger of the messages at the `wanted` indices, given as ascending ranges. It lacks the newest of them
+    /// if `stop_flag` is raised meanwhile.
     pub(crate) fn ledger(
         &self,
         entries: &[Entry],
         wanted: impl IntoIterator<Item = Range<usize>>,
         has_recall: bool,
+        stop_flag: &StopFlag,
     ) -> Arc<Ledger> {
         let wanted = joined(wanted);
         let mut ledgers = self.0.lock();
@@ -45,10 +48,10 @@ impl LedgerCache {
         let first = wanted.get(..1).unwrap_or_default();
         if wanted.len() > 1 && known.read != *first && is_beginning(&known.read, first) {
             // The gap closes when its message may go: then this is where the reading goes on.
-            known.extend(entries, first);
+            known.extend(entries, first, stop_flag);
             ledgers.push(known.clone());
         }
-        known.extend(entries, &wanted);
+        known.extend(entries, &wanted, stop_flag);
         let ledger = Arc::clone(&known.ledger);
         ledgers.push(known);
         let excess = ledgers.len().saturating_sub(MAX_LEDGERS);
@@ -58,8 +61,8 @@ impl LedgerCache {
 }
 
 impl CachedLedger {
-    /// Reads the rest of `wanted`, of which it has read a beginning.
-    fn extend(&mut self, entries: &[Entry], wanted: &[Range<usize>]) {
+    /// Reads the rest of `wanted`, of which it has read a beginning, until `stop_flag` is raised.
+    fn extend(&mut self, entries: &[Entry], wanted: &[Range<usize>], stop_flag: &StopFlag) {
         let end = self.read.last().map_or(0, |range| range.end);
         let rest =
             wanted.iter().map(|range| range.start.max(end)..range.end).filter(|range| !range.is_empty());
@@ -68,8 +71,12 @@ impl CachedLedger {
             return;
         }
         let ledger = Arc::make_mut(&mut self.ledger);
-        for entry in rest.flat_map(|range| entries.get(range).unwrap_or_default()) {
-            ledger.extend(entry);
+        for at in rest.flatten() {
+            if stop_flag.is_raised() {
+                self.read = beginning(wanted, at);
+                return;
+            }
+            entries.get(at).into_iter().for_each(|entry| ledger.extend(entry));
         }
         self.read = wanted.to_vec();
     }
@@ -85,6 +92,12 @@ fn joined(ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
         }
     }
     joined
+}
+
+/// Returns the part of some ascending ranges that comes before `end`.
+fn beginning(ranges: &[Range<usize>], end: usize) -> Vec<Range<usize>> {
+    let cut = ranges.iter().map(|range| range.start..range.end.min(end));
+    cut.filter(|range| !range.is_empty()).collect()
 }
 
 /// Returns whether `whole` begins with all of `part`.
@@ -133,7 +146,7 @@ mod tests {
             vec![0..40],
             vec![],
         ] {
-            let cached = cache.ledger(history.entries(), wanted.clone(), true);
+            let cached = cache.ledger(history.entries(), wanted.clone(), true, &StopFlag::default());
             let read = Ledger::read(wanted.iter().flat_map(|range| &history.entries()[range.clone()]));
             assert_eq!(*cached, read, "{wanted:?}");
         }
@@ -143,11 +156,11 @@ mod tests {
     fn only_what_is_new_is_read() {
         let history = history(40);
         let cache = LedgerCache::default();
-        cache.ledger(history.entries(), [0..20, 21..30], true);
+        cache.ledger(history.entries(), [0..20, 21..30], true, &StopFlag::default());
         let ends = |ranges: &[Range<usize>]| ranges.last().map_or(0, |range| range.end);
         let read: Vec<usize> = cache.0.lock().iter().map(|known| ends(&known.read)).collect();
         assert_eq!(read, [20, 30]);
-        cache.ledger(history.entries(), [0..35], true);
+        cache.ledger(history.entries(), [0..35], true, &StopFlag::default());
         let read: Vec<Vec<Range<usize>>> = cache.0.lock().iter().map(|known| known.read.clone()).collect();
         assert_eq!(read, [vec![0..20, 21..30], vec![0..35]], "the gap was closed from the shorter one");
     }
@@ -156,13 +169,52 @@ mod tests {
     fn a_copy_of_a_session_goes_its_own_way() {
         let mut one = history(10);
         let cache = LedgerCache::default();
-        cache.ledger(one.entries(), [0..10], true);
+        cache.ledger(one.entries(), [0..10], true, &StopFlag::default());
         let copied = cache.clone();
         let message = Message::user("m11", vec![Part::text("- [ ] only in one of them")]);
         let body = EventBody::message_taken(message);
         one.apply(&Event { seq: 11, at: 11, format: FORMAT, body }).unwrap();
-        assert_eq!(cache.ledger(one.entries(), [0..11], true).open_todos().count(), 1);
+        assert_eq!(cache.ledger(one.entries(), [0..11], true, &StopFlag::default()).open_todos().count(), 1);
         let other = history(11);
-        assert_eq!(copied.ledger(other.entries(), [0..11], true).open_todos().count(), 0);
+        assert_eq!(
+            copied.ledger(other.entries(), [0..11], true, &StopFlag::default()).open_todos().count(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_stopped_ledger_goes_on_where_it_was_stopped() {
+        let history = history(40);
+        let (cache, stop_flag) = (LedgerCache::default(), StopFlag::default());
+        cache.ledger(history.entries(), [0..12, 13..20], true, &stop_flag);
+        stop_flag.raise();
+        let stopped = cache.ledger(history.entries(), [0..12, 13..40], true, &stop_flag);
+        let entries = history.entries();
+        assert_eq!(*stopped, Ledger::read(entries[0..12].iter().chain(&entries[13..20])));
+        assert_eq!(cache.0.lock().last().map(|known| known.read.clone()), Some(vec![0..12, 13..20]));
+        stop_flag.heed();
+        let whole = cache.ledger(history.entries(), [0..12, 13..40], true, &stop_flag);
+        assert_eq!(*whole, Ledger::read(entries[0..12].iter().chain(&entries[13..40])));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn cached_and_stopped_ledgers_are_those_of_a_single_reading(
+            asked in proptest::collection::vec((0..30_usize, 0..4_usize, 0..30_usize, proptest::bool::ANY), 1..12),
+        ) {
+            let history = history(30);
+            let cache = LedgerCache::default();
+            for (end, gap, more, is_stopped) in asked {
+                let from = (end + gap).min(30);
+                let wanted = vec![0..end, from..(from + more).min(30)];
+                let stop_flag = StopFlag::default();
+                if is_stopped {
+                    stop_flag.raise();
+                }
+                let cached = cache.ledger(history.entries(), wanted.clone(), true, &stop_flag);
+                let read = Ledger::read(wanted.iter().flat_map(|range| &history.entries()[range.clone()]));
+                proptest::prop_assert!(is_stopped || *cached == read, "{wanted:?}");
+            }
+        }
     }
 }

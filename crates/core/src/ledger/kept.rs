@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::text_table::TextTable;
+
 /// Facts by key in the order in which they were last put; of more than `most`, the oldest go.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Kept<V> {
     most: usize,
     next: u64,
-    facts: BTreeMap<Arc<str>, (u64, V)>,
+    facts: TextTable<Arc<str>, (u64, V)>,
     order: BTreeMap<u64, Arc<str>>,
     evicted: u64,
 }
 
 impl<V> Kept<V> {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, next: 0, facts: BTreeMap::new(), order: BTreeMap::new(), evicted: 0 }
+        Self { most, next: 0, facts: TextTable::default(), order: BTreeMap::new(), evicted: 0 }
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&V> {

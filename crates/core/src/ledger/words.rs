@@ -1,10 +1,9 @@
 //! The names that the work revolves around: those that many messages hold, whoever wrote them.
 
-use std::collections::BTreeMap;
-
 use crate::ids::Seq;
 use crate::message::Message;
 use crate::survival::facts::for_each_name;
+use crate::text_table::TextTable;
 
 /// Names kept at most; then those that came once, and long ago, make way.
 const MOST_WORDS: usize = 16_384;
@@ -17,7 +16,7 @@ const HALF_LIFE: u64 = 400;
 
 /// Paths and identifiers, with the number of messages that hold them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Words(BTreeMap<String, Seen>);
+pub(super) struct Words(TextTable<Box<str>, Seen>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Seen {
@@ -36,7 +35,7 @@ impl Words {
                 Some(seen) if seen.last == at => {}
                 Some(seen) => *seen = Seen { messages: seen.messages + 1, last: at },
                 None => {
-                    self.0.insert(word.to_owned(), Seen { messages: 1, last: at });
+                    self.0.insert(word.into(), Seen { messages: 1, last: at });
                 }
             }
         });
@@ -68,7 +67,7 @@ impl Words {
             .0
             .iter()
             .filter(|(_, seen)| seen.messages > 1)
-            .map(|(word, seen)| (weight(seen), word.as_str()))
+            .map(|(word, seen)| (weight(seen), &**word))
             .collect();
         words.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(right.1)));
         words.into_iter().map(|(_, word)| word).collect()

@@ -127,6 +127,8 @@ impl Scene<'_> {
         static NOTHING: LazyLock<ClearedForm> = LazyLock::new(ClearedForm::default);
         let item = &self.history.view()[at];
         match &item.cleared_form {
+            // The plan will be dropped: what it weighs need not be right.
+            Some(form) if self.history.stop_flag().is_raised() => form.known().map_or(&NOTHING, |form| form),
             Some(form) => form.get(|| Box::new(cleared_form(self.history, item))),
             // Only results are cleared.
             None => &NOTHING,

@@ -1,10 +1,13 @@
 //! Messages word for word, as many as fit: what was said before what tools put out, the newest first.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{extract, role_name};
 use crate::estimate::Counter;
 use crate::history::{ItemKind, ViewItem};
+use crate::message::{Message, Part};
+use crate::text_table::{TextSet, TextTable};
 
 /// A message in fewer tokens says nothing.
 const LEAST_TOKENS: u64 = 24;
@@ -15,37 +18,35 @@ const SHARES: usize = 4;
 /// The newest of `items` in at most `room` tokens, oldest first. Long ones are shortened in their middle. Of messages
 /// that say the same only the newest is there, and short ones that were said several times are not.
 pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &Counter) -> String {
-    let lines: Vec<String> = items.iter().map(|item| line(item)).collect();
-    let mut told: Vec<usize> = (0..items.len()).filter(|at| is_told(&items[*at].kind)).collect();
-    // Agents acknowledge each step in the same words: that would take the room of what was said.
-    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    told.iter().for_each(|at| places.entry(&lines[*at]).or_default().push(*at));
-    told.retain(|at| match places[lines[*at].as_str()].as_slice() {
-        [_] => true,
-        [.., newest] => newest == at && counter.text(&lines[*at]) >= LEAST_TOKENS,
-        [] => false,
-    });
-    let shares = (told.len().min(SHARES) as u64).min(room / LEAST_TOKENS).max(1);
+    let mut said = NewestLines::of(items, false);
+    let mut put_out = NewestLines::of(items, true);
+    let told = said.count_up_to(SHARES, counter);
+    let told = told + put_out.count_up_to(SHARES - told, counter);
+    let shares = (told as u64).min(room / LEAST_TOKENS).max(1);
     let most = room / shares;
     let mut left = room;
     // With the tokens of each, and whether it is all of the message.
     let mut taken: BTreeMap<usize, (String, u64, bool)> = BTreeMap::new();
-    for is_result in [false, true] {
-        for at in told.iter().rev().filter(|at| is_output(&items[**at].kind) == is_result) {
-            if left < LEAST_TOKENS {
-                break;
-            }
-            let text = &lines[*at];
+    let mut lines: BTreeMap<usize, String> = BTreeMap::new();
+    for lines_of_kind in [&mut said, &mut put_out] {
+        let mut nth = 0;
+        while left >= LEAST_TOKENS
+            && let Some((at, text)) = lines_of_kind.get(nth, counter)
+        {
+            nth += 1;
             let Some(line) = shortened(text, most.min(left), &|text| counter.text(text)) else { continue };
             let tokens = counter.text(&line);
             left = left.saturating_sub(tokens);
             let is_whole = line == *text;
-            taken.insert(*at, (line, tokens, is_whole));
+            if !is_whole {
+                lines.insert(at, text.to_owned());
+            }
+            taken.insert(at, (line, tokens, is_whole));
         }
     }
     // What others have left is for those that were shortened.
     for (at, (text, tokens, _)) in taken.iter_mut().rev().filter(|(_, (_, _, is_whole))| !is_whole) {
-        let longer = shortened(&lines[*at], *tokens + left, &|text| counter.text(text));
+        let longer = shortened(&lines[at], *tokens + left, &|text| counter.text(text));
         if let Some(longer) = longer.filter(|longer| longer.len() > text.len()) {
             let now = counter.text(&longer);
             left = (left + *tokens).saturating_sub(now);
@@ -53,6 +54,98 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &Counter) -> Strin
         }
     }
     taken.into_values().map(|(text, ..)| text).collect()
+}
+
+/// Longer lines are not looked up in the table of repeated lines. In bytes.
+const MAX_REPEATED_BYTES: usize = 4_096;
+
+/// The lines of messages of one kind, the newest first. A long session has many more than there is room for, so each line
+/// is made when it is asked for.
+struct NewestLines<'a> {
+    items: &'a [&'a ViewItem],
+    /// All messages of the kind, as indices, oldest first.
+    all: Vec<usize>,
+    /// How many of them were not looked at yet.
+    left: usize,
+    found: Vec<(usize, String)>,
+    seen: TextSet,
+    /// How often each short line stands in all messages, once that was asked for.
+    counts: Option<TextTable<Box<str>, usize>>,
+}
+
+impl<'a> NewestLines<'a> {
+    fn of(items: &'a [&'a ViewItem], is_result: bool) -> Self {
+        let is_one = |at: &usize| is_told(&items[*at].kind) && is_output(&items[*at].kind) == is_result;
+        let all: Vec<usize> = (0..items.len()).filter(is_one).collect();
+        let (left, found, seen) = (all.len(), Vec::new(), TextSet::default());
+        Self { items, all, left, found, seen, counts: None }
+    }
+
+    /// Returns the number of lines, or `most` if there are more.
+    fn count_up_to(&mut self, most: usize, counter: &Counter) -> usize {
+        while self.found.len() < most && self.find(counter) {}
+        self.found.len().min(most)
+    }
+
+    /// Returns the line with that many newer ones, and the index of its message.
+    fn get(&mut self, nth: usize, counter: &Counter) -> Option<(usize, &str)> {
+        while self.found.len() <= nth && self.find(counter) {}
+        self.found.get(nth).map(|(at, line)| (*at, line.as_str()))
+    }
+
+    /// Finds one more line: `false` if there is none.
+    fn find(&mut self, counter: &Counter) -> bool {
+        while let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            let at = self.all[left];
+            let line = line(self.items[at]);
+            // Agents acknowledge each step in the same words: that would take the room of what was said.
+            let is_new = self.seen.insert(line.as_str().into());
+            if !is_new || self.is_repeated(&line) && counter.text(&line) < LEAST_TOKENS {
+                continue;
+            }
+            self.found.push((at, line));
+            return true;
+        }
+        false
+    }
+
+    /// Returns whether an older message, too, has a line that no newer one has.
+    fn is_repeated(&mut self, line: &str) -> bool {
+        let (items, all) = (self.items, &self.all);
+        if line.len() > MAX_REPEATED_BYTES {
+            return all[..self.left].iter().any(|at| is_line_of(line, items[*at]));
+        }
+        let counts = self.counts.get_or_insert_with(|| {
+            let mut counts = TextTable::default();
+            for at in all {
+                if said(&items[*at].message).trim().len() <= MAX_REPEATED_BYTES {
+                    *counts.entry(self::line(items[*at]).into()).or_default() += 1;
+                }
+            }
+            counts
+        });
+        counts.get(line).is_some_and(|count| *count > 1)
+    }
+}
+
+/// Returns whether that is the line of a message, without making it.
+fn is_line_of(line: &str, item: &ViewItem) -> bool {
+    let start = [role_name(item.message.role), ": "].concat();
+    let text = line.strip_prefix(start.as_str()).and_then(|rest| rest.strip_suffix('\n'));
+    text.is_some_and(|text| text == said(&item.message).trim())
+}
+
+/// The text of a message; of the usual forms without a copy.
+fn said(message: &Message) -> Cow<'_, str> {
+    match message.parts.as_slice() {
+        [Part::Text(text)] => Cow::Borrowed(&text.text),
+        [Part::ToolResult(result)] => match result.content.as_slice() {
+            [Part::Text(text)] => Cow::Borrowed(&text.text),
+            _ => Cow::Owned(extract::plain_text(message)),
+        },
+        _ => Cow::Owned(extract::plain_text(message)),
+    }
 }
 
 /// Summaries and notes on what was removed are not what was said; nor is a result that is there no more.
@@ -65,7 +158,7 @@ fn is_output(kind: &ItemKind) -> bool {
 }
 
 fn line(item: &ViewItem) -> String {
-    format!("{}: {}\n", role_name(item.message.role), extract::plain_text(&item.message).trim())
+    format!("{}: {}\n", role_name(item.message.role), said(&item.message).trim())
 }
 
 /// A text in at most `most` tokens, as `count` has them: whole, or its beginning and its end; `None` if that says nothing.
@@ -95,6 +188,8 @@ pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Event, EventBody, FORMAT};
+    use crate::history::History;
 
     fn words(text: &str) -> u64 {
         text.split_whitespace().count() as u64
@@ -110,5 +205,39 @@ mod tests {
         }
         assert_eq!(shortened(&text, 1_000, &words).as_deref(), Some(text.as_str()));
         assert_eq!(shortened(&text, 23, &words), None);
+    }
+
+    /// All lines made at once, and the repeated ones dropped: what the newest lines are found without.
+    fn kept_lines(items: &[&ViewItem], counter: &Counter) -> Vec<String> {
+        let lines: Vec<String> = items.iter().map(|item| line(item)).collect();
+        let is_kept = |at: &usize| {
+            let same: Vec<usize> = (0..lines.len()).filter(|other| lines[*other] == lines[*at]).collect();
+            same == [*at] || same.last() == Some(at) && counter.text(&lines[*at]) >= LEAST_TOKENS
+        };
+        (0..lines.len()).rev().filter(is_kept).map(|at| lines[at].clone()).collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_newest_lines_are_those_that_nobody_repeats(
+            texts in proptest::collection::vec((0..4_usize, 0..3_usize), 0..24),
+        ) {
+            let texts = texts.into_iter().map(|(text, blanks)| {
+                let long = "a sentence that is said again ".repeat(8);
+                let huge = "x".repeat(MAX_REPEATED_BYTES + 1);
+                let text = ["Done.", "Go on.", long.as_str(), huge.as_str()][text].to_owned();
+                [" ".repeat(blanks), text].concat()
+            });
+            let events: Vec<Event> = (1..).zip(texts).map(|(seq, text)| {
+                let message = Message::user(format!("m{seq}"), vec![Part::text(text)]);
+                Event { seq, at: seq, format: FORMAT, body: EventBody::message_taken(message) }
+            }).collect();
+            let history = History::fold(&events).unwrap();
+            let items: Vec<&ViewItem> = history.view().iter().collect();
+            let counter = Counter::default();
+            let mut lines = NewestLines::of(&items, false);
+            let found: Vec<String> = (0..).map_while(|nth| lines.get(nth, &counter).map(|(_, line)| line.to_owned())).collect();
+            proptest::prop_assert_eq!(found, kept_lines(&items, &counter));
+        }
     }
 }

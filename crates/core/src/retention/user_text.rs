@@ -136,6 +136,9 @@ impl UserText {
         };
         let repeated = repeated_lines(&texts);
         for (message, lines) in texts.iter().enumerate() {
+            if history.stop_flag().is_raised() {
+                return text;
+            }
             text.add_message(message, lines, &repeated);
         }
         text.mark_replaced();
@@ -383,8 +386,10 @@ impl UserTextCache {
             return Arc::clone(text);
         }
         let text = Arc::new(UserText::of(history, handles));
-        // What a handle leads to may still grow beyond the end of the log.
-        if handles.iter().all(|Handle(range)| range.to <= history.last_seq()) {
+        // What a handle leads to may still grow beyond the end of the log; what was stopped is not whole.
+        if !history.stop_flag().is_raised()
+            && handles.iter().all(|Handle(range)| range.to <= history.last_seq())
+        {
             let excess = (texts.len() + 1).saturating_sub(MAX_TEXTS);
             texts.drain(..excess);
             texts.push((handles.to_vec(), Arc::clone(&text)));

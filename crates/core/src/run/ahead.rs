@@ -62,6 +62,10 @@ impl Run {
         let Some(draft) = plan::ahead(&self.history, fixed, &budget, &settings.policy) else {
             return;
         };
+        if self.history.stop_flag().is_raised() {
+            // The draft may lack something.
+            return;
+        }
         let task = self.new_task();
         let stage = Stage::Asking;
         self.candidate = Some(Candidate { task, draft, stage, problem: None, stand_in: None });
@@ -99,6 +103,10 @@ impl Run {
                 candidate.draft.make_ledgers(&self.history);
                 candidate.stage = if candidate.draft.is_written() { Stage::Ready } else { Stage::Void };
                 out.push(Effect::StopTimer { timer: Timer::Ahead });
+                if self.history.stop_flag().is_raised() {
+                    // Its ledgers may lack something.
+                    self.drop_candidate(out);
+                }
             }
         }
     }
@@ -154,6 +162,10 @@ impl Run {
         let (settings, budget) = (&self.settings, self.budget());
         let (fixed, policy) = (settings.fixed.tokens, &settings.policy);
         let edit = plan::swap(&self.history, fixed, &budget, policy, &candidate.draft, stand_in);
+        if self.history.stop_flag().is_raised() {
+            // The edit may lack something. The plan that follows ends the run.
+            return false;
+        }
         let Some(mut edit) = edit else {
             self.drop_candidate(out);
             return false;

@@ -1,6 +1,6 @@
 //! Planning before a step, and the compactions that follow from it.
 
-use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Then, Timer, hook};
+use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Stop, Then, Timer, hook};
 use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
@@ -40,7 +40,11 @@ impl Run {
             return;
         }
         let occasion = if is_paused { Occasion::Pause } else { Occasion::Routine };
-        match self.plan(&occasion) {
+        let plan = self.plan(&occasion);
+        if self.stop_if_flagged(out) {
+            return;
+        }
+        match plan {
             Plan::Fits => self.start_step(out),
             Plan::Summarise(_) | Plan::Edit(_) if !is_paused && self.can_go_on_without() => {
                 self.start_step(out);
@@ -49,13 +53,32 @@ impl Run {
         }
     }
 
+    /// Ends what goes on if a cancel is on its way: what was computed meanwhile may lack something and must not be used.
+    fn stop_if_flagged(&mut self, out: &mut Vec<Effect>) -> bool {
+        let is_flagged = self.history.stop_flag().is_raised();
+        if is_flagged {
+            self.history.stop_flag().heed();
+            self.woken = false;
+            self.stop = Some(Stop::Cancelled);
+            self.phase = Phase::Storing;
+            self.boundary_or_idle(out);
+        }
+        is_flagged
+    }
+
     pub(super) fn act_on(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
+        if self.stop_if_flagged(out) {
+            return;
+        }
         if let Some(plan) = self.ask_hook(plan, &occasion, out) {
             self.carry_out(plan, occasion, out);
         }
     }
 
     pub(super) fn carry_out(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
+        if self.stop_if_flagged(out) {
+            return;
+        }
         match plan {
             Plan::Fits => self.nothing_to_do(&occasion, out),
             Plan::Edit(edit) if self.became(&edit) && self.ready().is_none() => {
@@ -145,6 +168,9 @@ impl Run {
         occasion: &Occasion,
         out: &mut Vec<Effect>,
     ) {
+        if self.stop_if_flagged(out) {
+            return;
+        }
         // What was written ahead is in the edit, or is void now.
         let is_ready = self.ready().is_some();
         let is_requested = matches!(occasion, Occasion::Requested { .. });
@@ -281,6 +307,9 @@ impl Run {
             Ok(edit) => Plan::Edit(Box::new(ViewEdit { usage: None, ..edit })),
             Err(_) => self.plan_without_summary(occasion),
         };
+        if self.stop_if_flagged(out) {
+            return;
+        }
         self.unstored.extend(draft.usage().cloned());
         match problem {
             None => self.carry_out(plan, occasion.clone(), out),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::{Message, Part, Role};
 use crate::plan::MARK;
+use crate::text_table::TextSet;
 
 mod binding;
 mod code;
@@ -38,6 +39,9 @@ pub(crate) const DECISION_WORDS: &[&str] = &[
 /// What makes a line of a tool's output an error line.
 pub(crate) const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
+/// The first two letters of [`ERROR_WORDS`].
+const ERROR_STARTS: &[[u8; 2]] = &[*b"er", *b"pa", *b"ex", *b"tr", *b"fa"];
+
 const EXTENSIONS: &[&str] = &[
     "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs",
     "py", "rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
@@ -52,7 +56,7 @@ const UNITS: &[&str] = &[
 /// No unit is longer.
 const MAX_UNIT_BYTES: usize = 7;
 
-pub(crate) type Classes = BTreeMap<&'static str, BTreeSet<String>>;
+pub(crate) type Classes = BTreeMap<&'static str, TextSet>;
 
 /// The facts found so far.
 #[derive(Default)]
@@ -77,6 +81,11 @@ impl Facts {
         for part in &message.parts {
             self.read_part(message.role, part);
         }
+    }
+
+    /// Adds a sentence or line that was found before.
+    pub(crate) fn add_found(&mut self, class: &'static str, sentence: &str) {
+        add_text(&mut self.sentences, class, sentence);
     }
 
     fn read_part(&mut self, role: Role, part: &Part) {
@@ -121,7 +130,7 @@ impl Facts {
         let end = text.floor_char_boundary(MAX_FACT_BYTES);
         let text = text.get(..end).unwrap_or_default();
         if says_something(text) {
-            self.sentences.entry(class).or_default().insert(text.to_owned());
+            add_text(&mut self.sentences, class, text);
         }
     }
 }
@@ -256,7 +265,12 @@ fn ends_abbreviated(before: &str, letter: &str) -> bool {
 /// Returns whether one of `marks` stands in the sentence as words of its own.
 pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
     let padded = plain_words(sentence);
-    marks.iter().any(|mark| padded.match_indices(mark).any(|(at, _)| stands_alone(&padded, at, mark.len())))
+    // A mark can only begin where a word does: a search for each mark through the whole sentence is several times slower.
+    let mut words =
+        padded.bytes().enumerate().filter(|(_, byte)| *byte == b' ').map(|(at, _)| &padded[at + 1..]);
+    words.any(|rest| {
+        marks.iter().any(|mark| rest.strip_prefix(mark).is_some_and(|after| after.starts_with(' ')))
+    })
 }
 
 /// The words of a sentence in lower case (of ASCII), one blank before, between and after them.
@@ -278,12 +292,6 @@ fn plain_words(sentence: &str) -> String {
     }
     push(' ');
     padded
-}
-
-fn stands_alone(padded: &str, at: usize, len: usize) -> bool {
-    let bytes = padded.as_bytes();
-    let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
-    is_space(at.checked_sub(1)) && is_space(Some(at + len))
 }
 
 /// The text with each run of blanks as one space, none at its ends.
@@ -318,7 +326,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub(crate) fn all_words(text: &str) -> BTreeSet<String> {
     let mut classes = Classes::new();
     add_words(&mut classes, text);
-    classes.into_values().flatten().collect()
+    classes.into_values().flatten().map(String::from).collect()
 }
 
 /// The class of numbers with their units.
@@ -328,11 +336,15 @@ fn add_words(classes: &mut Classes, text: &str) {
     for_each_word(text, |class, fact| {
         let end = fact.floor_char_boundary(MAX_FACT_BYTES);
         let fact = fact.get(..end).unwrap_or_default();
-        let known = classes.entry(class).or_default();
-        if !known.contains(fact) {
-            known.insert(fact.to_owned());
-        }
+        add_text(classes, class, fact);
     });
+}
+
+fn add_text(classes: &mut Classes, class: &'static str, text: &str) {
+    let known = classes.entry(class).or_default();
+    if !known.contains(text) {
+        known.insert(text.into());
+    }
 }
 
 /// Calls `take` with the class of every word that is a fact, and the word.
@@ -441,10 +453,10 @@ pub fn is_error_line(line: &str) -> bool {
     let begins = |at: usize, word: &str| {
         bytes.get(at..at + word.len()).is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
     };
-    // A look at one letter spares most comparisons: this is asked of every line of every output.
-    bytes.iter().enumerate().any(|(at, byte)| {
-        matches!(byte.to_ascii_lowercase(), b'e' | b'p' | b't' | b'f')
-            && ERROR_WORDS.iter().any(|word| begins(at, word))
+    // A look at two letters spares most comparisons: this is asked of every line of every output.
+    bytes.windows(2).enumerate().any(|(at, pair)| {
+        let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
+        ERROR_STARTS.contains(&pair) && ERROR_WORDS.iter().any(|word| begins(at, word))
     })
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::message::{Part, Role, ToolCall, ToolResult, ToolStatus};
+use crate::text_table::TextSet;
 
 fn says(role: Role, text: &str) -> Message {
     Message { id: "m".into(), role, parts: vec![Part::text(text)], origin: None }
@@ -19,7 +20,9 @@ fn items(message: &Message) -> BTreeMap<&'static str, Vec<String>> {
     let mut facts = Facts::default();
     facts.read(message);
     let classes = facts.sentences.into_iter().chain(facts.words);
-    classes.map(|(class, items)| (class, items.into_iter().collect())).collect()
+    let sorted =
+        |items: TextSet| items.into_iter().map(String::from).collect::<BTreeSet<_>>().into_iter().collect();
+    classes.map(|(class, items)| (class, sorted(items))).collect()
 }
 
 #[test]
@@ -124,4 +127,74 @@ fn a_rule_that_a_summary_quotes_is_still_a_rule() {
     let gone = Tally { recoverable_by_model: 1, ..Tally::default() };
     assert_eq!(report.classes["userConstraints"], gone);
     assert!(!survey_folded(&[&summary], &[], "nothing").classes.contains_key("userConstraints"));
+}
+
+#[test]
+fn a_raised_flag_ends_a_report() {
+    let (rule, stop_flag) = (says(Role::User, "Never touch prod.db."), StopFlag::default());
+    let facts = SentenceFacts::of(&rule);
+    assert!(survey_sentences(&[&rule], &[&facts], "", &stop_flag).is_some());
+    stop_flag.raise();
+    assert_eq!(survey_sentences(&[&rule], &[&facts], "", &stop_flag), None);
+}
+
+fn any_message() -> impl proptest::strategy::Strategy<Value = Message> {
+    use proptest::prelude::*;
+    let word = prop_oneof![
+        Just("never"),
+        Just("must"),
+        Just("decided"),
+        Just("instead of"),
+        Just("error:"),
+        Just("Fatal"),
+        Just("src/a.rs"),
+        Just("my_value"),
+        Just("30 ms"),
+        Just("we"),
+        Just("the"),
+        Just("."),
+        Just("\n"),
+        Just("undecided"),
+        Just("errors"),
+        Just("pan icked"),
+    ];
+    let text = proptest::collection::vec(word, 0..24).prop_map(|words| words.join(" "));
+    (0..3_u8, text).prop_map(|(role, text)| match role {
+        0 => says(Role::User, &text),
+        1 => says(Role::Assistant, &text),
+        _ => output(&text),
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn sentences_that_were_found_before_give_the_same_report(
+        before in proptest::collection::vec(any_message(), 0..8),
+        folded in proptest::collection::vec(any_message(), 0..8),
+        after in any_message(),
+    ) {
+        let shared: Vec<SharedSentences> = folded.iter().map(|_| SharedSentences::default()).collect();
+        let messages: Vec<&Message> = before.iter().collect();
+        let read_anew = survey_folded(&messages, &folded.iter().collect::<Vec<_>>(), &after.text());
+        for _ in 0..2 {
+            let found: Vec<&SentenceFacts> = shared.iter().zip(&folded).map(|(facts, message)| facts.get(message)).collect();
+            let report = survey_sentences(&messages, &found, &after.text(), &StopFlag::default());
+            proptest::prop_assert_eq!(report.as_ref(), Some(&read_anew));
+        }
+    }
+
+    #[test]
+    fn words_are_found_as_a_plain_search_finds_them(message in any_message()) {
+        let text = if message.role == Role::Tool { "an ERROR".to_owned() } else { message.text() };
+        for line in text.lines() {
+            let lower = line.to_ascii_lowercase();
+            let has_word = facts::ERROR_WORDS.iter().any(|word| lower.contains(word));
+            proptest::prop_assert_eq!(facts::is_error_line(line), has_word, "{}", line);
+            let blank = |char: char| if char.is_alphanumeric() || char == '\'' { char.to_ascii_lowercase() } else { ' ' };
+            let plain: String = line.chars().map(blank).collect();
+            let plain = format!(" {} ", facts::single_spaced(&plain));
+            let has_mark = facts::DECISION_WORDS.iter().any(|mark| plain.contains(&format!(" {mark} ")));
+            proptest::prop_assert_eq!(facts::has_any(line, facts::DECISION_WORDS), has_mark, "{}", line);
+        }
+    }
 }

@@ -1,14 +1,22 @@
+use std::time::{Duration, Instant};
+
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::{Finish, Part, Role, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::run::CompactionOutcome;
 use longhaul_core::strategy::{Importance, NAMES, Truncation};
 use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, Summaries};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_store::{Blobs, MemoryStore, NewSession, SharedStore};
 
 use super::*;
-use crate::session::{Runtime, Session};
+use crate::session::{CancelledAt, Runtime, Session};
 use crate::testing::{self, Folder};
 
 /// A runtime whose model decides something in every answer, and whose summaries say nothing.
 async fn runtime(writer: Writer) -> (Runtime, Folder) {
+    runtime_on(Arc::new(MemoryStore::new()), writer).await
+}
+
+async fn runtime_on(store: SharedStore, writer: Writer) -> (Runtime, Folder) {
     let folder = Folder::new().unwrap();
     let says = |_: &longhaul_providers::Request, turn| {
         let filling: String = (0..250).map(|at| format!("word{} ", turn * 7_919 + at)).collect();
@@ -17,7 +25,7 @@ async fn runtime(writer: Writer) -> (Runtime, Folder) {
     let model = Scripted::new(Script::closure(says)).summaries(Summaries::Text("Work was done.".to_owned()));
     let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
     agent.rules.policy.writer = writer;
-    (Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20)), folder)
+    (Runtime::new(agent, store, Blobs::in_memory(1 << 20)), folder)
 }
 
 async fn talked(runtime: &Runtime) -> Session {
@@ -196,4 +204,69 @@ fn the_configured_strategy_keeps_its_options() {
     assert!(Arc::ptr_eq(&strategy(&policy, "truncation").unwrap(), &own));
     assert_eq!(strategy(&policy, "importance").unwrap().name(), Importance::default().name());
     assert!(strategy(&policy, "no-such").is_none());
+}
+
+/// A session of about so many bytes of tool output that was never compacted.
+async fn long_session(store: &SharedStore, bytes: usize) -> SessionId {
+    let mut events = vec![EventBody::SessionStarted { title: None, forked_from: None, imported_from: None }];
+    let line = |at: usize| {
+        format!("src/part_{}/mod_{at}.rs:{at}: error[E{at}]: cannot find value_{at} in scope\n", at % 97)
+    };
+    for at in 0..bytes / 10_000 {
+        let text = vec![Part::text(format!("Look at part {at} and never touch src/kept{at}.rs."))];
+        events.push(EventBody::message_taken(Message::user(format!("u{at}"), text)));
+        let call = ToolCall {
+            call_id: format!("c{at}").into(),
+            name: "read".to_owned(),
+            arguments: format!(r#"{{"path":"src/part_{at}.rs"}}"#),
+            provider_id: None,
+            native: None,
+        };
+        let message = Message {
+            id: format!("a{at}").into(),
+            role: Role::Assistant,
+            parts: vec![Part::ToolCall(call)],
+            origin: None,
+        };
+        events.push(EventBody::AssistantAdded {
+            step_id: format!("s{at}").as_str().into(),
+            message,
+            finish: Finish::ToolCalls,
+            cut: None,
+        });
+        let content = vec![Part::text((0..150).map(|row| line(at * 150 + row)).collect::<String>())];
+        let call_id = format!("c{at}").into();
+        let result = ToolResult { call_id, status: ToolStatus::Completed, content, truncated: None };
+        events.push(EventBody::ToolFinished { result });
+    }
+    let id = SessionId::new("long");
+    let events = events.into_iter().map(|event| (1, event)).collect();
+    let new = NewSession { id: id.clone(), title: None, at: 1, events };
+    store.create(new).await.unwrap();
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_ends_a_long_computation_within_a_second() {
+    let store: SharedStore = Arc::new(MemoryStore::new());
+    let (runtime, _folder) = runtime_on(Arc::clone(&store), Writer::Nobody).await;
+    let session = runtime.open(&long_session(&store, 20_000_000).await).await.unwrap();
+    let length = async || session.look(|run| run.history().last_seq()).await.unwrap();
+    let before = length().await;
+    let compacting = session.clone();
+    let compaction = tokio::spawn(async move { compacting.compact(None).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let begun = Instant::now();
+    assert_eq!(session.cancel(false).await.unwrap(), CancelledAt::BetweenCalls);
+    let taken = begun.elapsed();
+    assert!(taken < Duration::from_secs(1), "{taken:?}");
+    let outcome = compaction.await.unwrap().unwrap();
+    assert_eq!(outcome, CompactionOutcome::Refused("cancelled".to_owned()));
+    assert_eq!(length().await, before, "nothing was stored");
+    let begun = Instant::now();
+    let edit = compacted(&session, None).await;
+    assert!(begun.elapsed() > taken, "the cancel was faster than the computation");
+    let log = runtime.log(session.id()).await.unwrap();
+    let report = survival(&log, &edit.id).unwrap();
+    assert_eq!(session.newest_survival(&edit.id), Some(report), "what was stopped leaves no trace");
 }

@@ -16,7 +16,7 @@ use longhaul_core::strategy::{Choice, Line, Outlook, Protection, Strategy};
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
-use super::{Driver, OrderChange};
+use super::{Driver, OrderChange, compute_in_place};
 use crate::agent::{Agent, Summariser};
 use crate::announce::Announcement;
 use crate::context::{self, ContextReport};
@@ -155,7 +155,7 @@ impl Driver {
                 self.govern(*policy, summariser);
                 let _ = reply.send(());
             }
-            Command::Look { look } => look(&self.run),
+            Command::Look { look } => compute_in_place(&self.run, look),
             Command::Context { reply } => {
                 let _ = reply.send(context::of(&self.run, &self.agent));
             }
@@ -179,6 +179,7 @@ impl Driver {
                 }
             }
             Command::Close { reply } => {
+                self.shared.stop_flag.answer();
                 self.closing = Some(reply);
                 // A run that only waits for its model's server goes on with the next process, if the rules say so.
                 let goes_on = self.run.settings().recovery == Recovery::Continue;
@@ -249,6 +250,7 @@ impl Driver {
     }
 
     async fn cancel(&mut self, reply: oneshot::Sender<CancelledAt>) -> Result<(), StoreError> {
+        let has_ended_computation = self.shared.stop_flag.answer();
         let case = match self.run.status() {
             Status::Idle | Status::Parked => CancelledAt::Idle,
             Status::ExecutingTools | Status::WaitingApproval => CancelledAt::ToolsInProgress,
@@ -259,6 +261,11 @@ impl Driver {
             // News of what waits from here on may still be on its way.
             let queue = self.queue().await?;
             self.heard.get_or_insert_default().extend(ids(&queue));
+        }
+        if has_ended_computation {
+            // What the cancel was meant for ended before the command could be read.
+            let _ = reply.send(CancelledAt::BetweenCalls);
+            return Ok(());
         }
         match case {
             CancelledAt::Idle => drop(reply.send(case)),

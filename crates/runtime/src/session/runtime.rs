@@ -450,6 +450,7 @@ impl House {
             lost: CancellationToken::new(),
             next_attempt_at: AtomicU64::new(0),
             pictures: Pictures::default(),
+            stop_flag: history.stop_flag().clone(),
             survival: Mutex::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);

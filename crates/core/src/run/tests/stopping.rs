@@ -183,3 +183,41 @@ fn a_queue_that_changed_is_read_again() {
     assert!(calls_model(&stage.feed(Input::QueueChanged { id: *id })));
     assert_eq!(stage.typed(), ["two"]);
 }
+
+/// A session that a compaction on request would shorten.
+fn worked() -> Stage {
+    let mut stage = Stage::new(|_| ());
+    for turn in 0..5 {
+        stage.send(&format!("turn {turn}"));
+        let effects = stage.answer(vec![call("read")]);
+        stage.end_tool(&running(&effects)[0], &format!("{turn} ").repeat(250));
+        stage.answer(vec![Part::text("so it is")]);
+    }
+    stage
+}
+
+#[test]
+fn a_cancel_on_its_way_ends_a_compaction_that_is_being_planned() {
+    let mut stage = worked();
+    let (events, hash) = (stage.log.len(), stage.run.history().view_hash());
+    stage.run.history().stop_flag().raise();
+    let effects = stage.feed(Input::Compact { instructions: None });
+    let refused = CompactionOutcome::Refused("cancelled".to_owned());
+    assert_eq!(effects, [Effect::CompactionDone(refused)]);
+    assert!(stage.run.is_idle());
+    assert_eq!((stage.log.len(), stage.run.history().view_hash()), (events, hash));
+    assert!(stage.run.history().stop_flag().answer(), "the cancel has nothing left to end");
+    let stopped = stage.feed(Input::Compact { instructions: None });
+    let undisturbed = worked().feed(Input::Compact { instructions: None });
+    assert_eq!(stopped, undisturbed, "the next one is whole");
+}
+
+#[test]
+fn a_cancel_on_its_way_ends_a_run_that_is_being_planned() {
+    let mut stage = worked();
+    stage.run.history().stop_flag().raise();
+    assert_eq!(ended(&stage.send("go")), Some(RunEnd::Cancelled));
+    assert!(stage.run.is_idle());
+    assert!(stage.run.history().stop_flag().answer());
+    assert!(calls_model(&stage.send("again")), "the next run is as usual");
+}
