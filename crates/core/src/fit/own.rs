@@ -141,7 +141,7 @@ pub(super) fn fitted_messages<M: Clone>(
     fitted
 }
 
-/// Returns the items of a view by the messages that were given, in the order of their first items.
+/// Returns the items of a view by the messages that were given, in their order.
 fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<ShownMessage<'a>> {
     let mut given_at: BTreeMap<Seq, usize> = BTreeMap::new();
     for (at, place) in places.iter().enumerate() {
@@ -151,7 +151,10 @@ fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<Show
     }
     let mut shown: Vec<ShownMessage<'a>> = Vec::with_capacity(view.len());
     let mut shown_at: BTreeMap<usize, usize> = BTreeMap::new();
-    for item in view {
+    // A view has results in the order of their calls; they are given back in their own.
+    let mut items: Vec<&ViewItem> = view.iter().collect();
+    items.sort_by_key(|item| item.range.from);
+    for item in items {
         let first = given_at.get(&item.range.from).copied();
         let given = first.filter(|_| stands_for_itself(item));
         if let Some(place) = given.and_then(|at| shown_at.get(&at)) {

@@ -162,6 +162,20 @@ fn a_long_text_is_shown_beside_its_picture() {
 }
 
 #[test]
+fn results_keep_their_order_within_a_message() {
+    let call = |id| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+    let result = |id| json!({"type": "tool_result", "tool_use_id": id, "content": "done"});
+    let given = [
+        json!({"role": "user", "content": "Do both."}),
+        json!({"role": "assistant", "content": [call("one"), call("two")]}),
+        json!({"role": "user", "content": [result("two"), result("one")]}),
+    ];
+    let fitted = fit_anthropic(&given, &Window::tokens(8_000)).unwrap();
+    assert_eq!(fitted.messages, given);
+    assert_eq!(fitted.shortened, [0; 0]);
+}
+
+#[test]
 fn results_without_their_calls_are_left_out() {
     let lost = json!({"type": "tool_result", "tool_use_id": "lost", "content": "x"});
     let said = json!({"type": "text", "text": "Hi"});
