@@ -1,24 +1,33 @@
 //! The planner as one function of a list of messages: for programs that keep their conversations themselves.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::budget::{Budget, Trigger};
 use crate::estimate::Counter;
 use crate::event::{Event, EventBody, FORMAT, NoteReason, ViewEdit};
-use crate::history::{History, ItemKind, ViewItem};
+use crate::history::History;
 use crate::ids::{EditId, Seq, StepId};
 use crate::message::{Finish, Message, Part, Role};
 use crate::meter;
 use crate::plan::{self, MARK, Misfit, Occasion, Plan, Policy, Writer};
-use crate::strategy::{Adaptive, Strategy};
+use crate::strategy::Strategy;
+
+mod anthropic;
+mod blocks;
+mod call_names;
+mod filling;
+mod openai;
+mod own;
+
+use self::call_names::CallNames;
+use self::filling::Filling;
+pub use self::own::{FittableContent, FittableMessage};
+use self::own::{MessageFormat, fitted_messages};
 
 /// Edits that are tried at most. One is the rule; a second follows where the first is too little.
 const MAX_EDITS: usize = 8;
-
-/// The share of the usable window that fitted messages fill, at most. A session goes down to 0.4 because its next edit
-/// should be far away; whoever fits a list has asked for this window.
-const FILLED_SHARE: f64 = 0.9;
 
 /// The room that messages have to fit, and how they are counted.
 #[derive(Clone, Debug)]
@@ -58,13 +67,13 @@ impl Window {
     }
 }
 
-/// Messages that fit a window.
+/// Messages that fit a window, in the type in which they were given.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Fitted {
+pub struct Fitted<M = Message> {
     /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
     /// tool call has its result.
-    pub messages: Vec<Message>,
+    pub messages: Vec<M>,
     /// The messages that are left out, as indices into the list that was given, ascending.
     pub left_out: Vec<usize>,
     /// The messages that are shown in part: tool results as placeholders, and a newest message that is longer than the
@@ -74,13 +83,14 @@ pub struct Fitted {
     pub tokens: u64,
 }
 
-/// Fits messages into a window. Nothing changes while they fit; otherwise [`Adaptive`] chooses what goes, down to nine
-/// tenths of what the window has beside the answer, and an extract
-/// of it (rules, todos, files, errors, names, what the user typed) is made without a model. The newest typed message
-/// always stays. Equal inputs give equal outputs.
+/// Fits messages into a window. Nothing changes while they fit; otherwise [`Adaptive`](crate::strategy::Adaptive) chooses
+/// what goes, down to nine tenths of what the window has beside the answer, and an extract of it (rules, todos, files,
+/// errors, names, what the user typed) is made without a model. Old tool results make room first, the oldest first, and
+/// placeholders stand for them. The newest typed message always stays. Equal inputs give equal outputs.
 ///
 /// A result without its call is left out, because no provider takes it. The messages of an earlier call can be given
-/// again, with newer ones behind them.
+/// again, with newer ones behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests, and
+/// [`FittableMessage`] makes a type of the program's own fit.
 ///
 /// ```
 /// use longhaul_core::message::{Message, Part};
@@ -96,49 +106,141 @@ pub struct Fitted {
 ///
 /// # Errors
 /// [`Misfit`] if the newest typed message does not fit even by its beginning and its end, beside the fixed tokens.
-pub fn fit(messages: &[Message], window: &Window) -> Result<Fitted, Misfit> {
-    fit_with(messages, window, Arc::new(filling()))
-}
-
-/// The strategy of [`fit`]. An extract is shorter than a model's summary, so less room is reserved for it.
-fn filling() -> Adaptive {
-    Adaptive {
-        low_target: FILLED_SHARE,
-        ledger_tokens: 1_500,
-        max_summary_tokens: 500,
-        ..Adaptive::default()
-    }
+pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, Misfit> {
+    fit_with(messages, window, Arc::new(Filling::default()))
 }
 
 /// [`fit`] by a strategy that chooses what goes. A strategy that asks for a summary gets an extract.
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_with(
-    messages: &[Message],
+pub fn fit_with<M: FittableMessage>(
+    messages: &[M],
     window: &Window,
     strategy: Arc<dyn Strategy>,
-) -> Result<Fitted, Misfit> {
+) -> Result<Fitted<M>, Misfit> {
+    let format = MessageFormat { read: M::to_content, write: M::from_messages };
+    fit_as(messages, window, strategy, &format)
+}
+
+/// [`fit`] for the `messages` of a request in the format of OpenAI's Chat Completions. Messages that stay keep all their
+/// fields. `system` and `developer` messages always stay, and count as fixed tokens.
+///
+/// ```
+/// use longhaul_core::{Window, fit_openai};
+/// use serde_json::json;
+///
+/// let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
+/// for at in 0..100 {
+///     messages.push(json!({"role": "user", "content": format!("Question {at}? {}", "Why? ".repeat(300))}));
+///     messages.push(json!({"role": "assistant", "content": "Because."}));
+/// }
+/// messages.push(json!({"role": "user", "content": "And now?", "name": "ada"}));
+/// let fitted = fit_openai(&messages, &Window::tokens(16_000))?;
+/// assert_eq!(fitted.messages.first(), messages.first());
+/// assert_eq!(fitted.messages.last(), messages.last());
+/// assert!(!fitted.left_out.is_empty());
+/// # Ok::<(), longhaul_core::plan::Misfit>(())
+/// ```
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, Misfit> {
+    let format = MessageFormat { read: openai::read_message, write: openai::write_message };
+    fit_as(messages, window, Arc::new(Filling::default()), &format)
+}
+
+/// [`fit`] for the `messages` of a request in the format of Anthropic's Messages API. Messages that stay keep all their
+/// fields. A message of several tool results may stay in part. The request's `system` and `tools` stand beside the
+/// messages: [`Window::fixed_tokens`] takes their tokens.
+///
+/// ```
+/// use longhaul_core::{Window, fit_anthropic};
+/// use serde_json::json;
+///
+/// let output = "nothing that matters\n".repeat(500);
+/// let mut messages = vec![json!({"role": "user", "content": "Read the files."})];
+/// for at in 0..20 {
+///     let id = format!("toolu_{at}");
+///     messages.push(json!({"role": "assistant", "content": [
+///         {"type": "tool_use", "id": id, "name": "read", "input": {"path": at}},
+///     ]}));
+///     messages.push(json!({"role": "user", "content": [
+///         {"type": "tool_result", "tool_use_id": id, "content": output},
+///     ]}));
+/// }
+/// let fitted = fit_anthropic(&messages, &Window::tokens(16_000))?;
+/// assert!(fitted.tokens < 12_000 && !fitted.shortened.is_empty());
+/// assert_eq!(fitted.messages.last(), messages.last());
+/// # Ok::<(), longhaul_core::plan::Misfit>(())
+/// ```
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value>, Misfit> {
+    let format = MessageFormat { read: anthropic::read_message, write: anthropic::write_message };
+    fit_as(messages, window, Arc::new(Filling::default()), &format)
+}
+
+fn fit_as<M: Clone>(
+    messages: &[M],
+    window: &Window,
+    strategy: Arc<dyn Strategy>,
+    format: &MessageFormat<M>,
+) -> Result<Fitted<M>, Misfit> {
     let mut conversation = Conversation::new(window.counter.clone());
-    let positions: Vec<Option<Seq>> = messages.iter().map(|message| conversation.add(message)).collect();
-    let whole = conversation.history;
+    let mut fixed_tokens = window.fixed_tokens;
+    let mut places = Vec::with_capacity(messages.len());
+    for message in messages {
+        places.push(match (format.read)(message) {
+            FittableContent::Instructions(text) => {
+                let message = Message::user("", vec![Part::text(text)]);
+                fixed_tokens += window.counter.message(&message);
+                MessagePlace::Fixed
+            }
+            FittableContent::Messages(messages) => {
+                MessagePlace::Log(messages.iter().map(|message| conversation.add(message)).collect())
+            }
+        });
+    }
+    let Conversation { history: whole, names } = conversation;
+    let history = edited(&whole, fixed_tokens, window, strategy)?;
+    let tokens = meter::read(&history, fixed_tokens).total;
+    Ok(Fitted { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
+}
+
+/// Where the history has a message that was given.
+enum MessagePlace {
+    /// Nowhere: it is always sent.
+    Fixed,
+    /// At these positions; `None` is a result of no call.
+    Log(Vec<Option<Seq>>),
+}
+
+/// Returns the history with the edits after which it fits.
+fn edited(
+    whole: &History,
+    fixed_tokens: u64,
+    window: &Window,
+    strategy: Arc<dyn Strategy>,
+) -> Result<History, Misfit> {
     let mut history = whole.clone();
     let budget = Budget::new(window.tokens, window.max_output_tokens);
     let policy = Policy { trigger: Some(Trigger::Overflow), writer: Writer::Nobody, ..Policy::new(strategy) };
     for at in 0..MAX_EDITS {
-        let edit = match plan::plan(&history, window.fixed_tokens, &budget, &policy, &Occasion::Routine) {
+        let edit = match plan::plan(&history, fixed_tokens, &budget, &policy, &Occasion::Routine) {
             Plan::Fits => break,
             Plan::Edit(edit) => *edit,
             Plan::DoesNotFit(misfit) => return Err(misfit),
             Plan::Summarise(draft) => match draft.finish_extractive(&history) {
                 Ok(edit) => edit,
-                Err(_) => removal(&history, window.fixed_tokens, &budget, &policy)?,
+                Err(_) => removal(&history, fixed_tokens, &budget, &policy)?,
             },
         };
         let id = EditId::new(format!("fit-{at}"));
         history = history.with(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
     }
-    Ok(fitted(messages, &positions, (whole.view(), &history), window.fixed_tokens))
+    Ok(history)
 }
 
 /// Returns the edit that leaves messages out where an extract would not make the request small enough.
@@ -160,63 +262,18 @@ fn removal(
     }
 }
 
-fn fitted(
-    messages: &[Message],
-    positions: &[Option<Seq>],
-    (whole, history): (&[ViewItem], &History),
-    fixed_tokens: u64,
-) -> Fitted {
-    // A message is compared with how it was shown before, because a history gives some messages ids of its own.
-    let shown: BTreeMap<Seq, &Message> = whole.iter().map(|item| (item.range.from, &*item.message)).collect();
-    let given: BTreeMap<Seq, (usize, &Message)> = positions
-        .iter()
-        .enumerate()
-        .filter_map(|(at, position)| Some((position.as_ref()?, at)))
-        .filter_map(|(seq, at)| Some((*seq, (at, *shown.get(seq)?))))
-        .collect();
-    let mut fitted = Fitted {
-        messages: Vec::with_capacity(history.view().len()),
-        left_out: Vec::new(),
-        shortened: Vec::new(),
-        tokens: meter::read(history, fixed_tokens).total,
-    };
-    let mut is_shown = vec![false; messages.len()];
-    for item in history.view() {
-        let before = given.get(&item.range.from).filter(|_| stands_for_itself(item));
-        if let Some((at, _)) = before {
-            is_shown[*at] = true;
-        }
-        match before {
-            Some((at, whole)) if **whole == *item.message => fitted.messages.push(messages[*at].clone()),
-            Some((at, _)) => {
-                fitted.shortened.push(*at);
-                fitted
-                    .messages
-                    .push(Message { id: messages[*at].id.clone(), ..Message::clone(&item.message) });
-            }
-            None => fitted.messages.push(Message::clone(&item.message)),
-        }
-    }
-    fitted.left_out = (0..messages.len()).filter(|at| !is_shown[*at]).collect();
-    fitted.shortened.sort_unstable();
-    fitted
-}
-
-/// Returns whether an item shows a message of the log, whole or in part, and not a summary of several.
-fn stands_for_itself(item: &ViewItem) -> bool {
-    !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_))
-}
-
 /// A history that is made of messages alone.
 struct Conversation {
     history: History,
+    names: CallNames,
 }
 
 impl Conversation {
     /// `counter` counts the messages. There is no tool `recall`: what stands for messages that are left out names no
     /// handles.
     fn new(counter: Counter) -> Self {
-        let mut conversation = Self { history: History::new(counter).without_recall() };
+        let history = History::new(counter).without_recall();
+        let mut conversation = Self { history, names: CallNames::default() };
         conversation.append(EventBody::SessionStarted {
             title: None,
             forked_from: None,
@@ -244,7 +301,8 @@ impl Conversation {
     fn add_answer(&mut self, message: &Message) -> Seq {
         let step_id = StepId::new(format!("s{}", self.history.last_seq()));
         let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
-        self.append(EventBody::AssistantAdded { step_id, message: message.clone(), finish, cut: None })
+        let message = self.names.rename_calls(message.clone());
+        self.append(EventBody::AssistantAdded { step_id, message, finish, cut: None })
     }
 
     fn add_result(&mut self, message: &Message) -> Option<Seq> {
@@ -252,8 +310,9 @@ impl Conversation {
             Part::ToolResult(result) => Some(result),
             _ => None,
         })?;
+        let result = self.names.rename_result(result.clone())?;
         let is_open = self.history.open_calls().iter().any(|open| open.call.call_id == result.call_id);
-        is_open.then(|| self.append(EventBody::ToolFinished { result: result.clone() }))
+        is_open.then(|| self.append(EventBody::ToolFinished { result }))
     }
 
     /// Appends an event. What is made here always follows.

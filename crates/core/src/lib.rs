@@ -39,4 +39,6 @@ pub mod tool_schema;
 pub mod truncate;
 pub mod usage;
 
-pub use self::fit::{Fitted, Window, fit, fit_with};
+pub use self::fit::{
+    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+};

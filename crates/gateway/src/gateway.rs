@@ -93,6 +93,7 @@ impl Config {
 
 /// Whose key an upstream is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Credentials {
     /// The upstream's own, as configured; the caller's is not passed on.
     #[default]
@@ -103,6 +104,7 @@ pub enum Credentials {
 
 /// What is done about an answer that outgrows its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Midstream {
     /// It is stopped and goes on exactly, where the upstream can.
     #[default]
@@ -116,6 +118,7 @@ pub enum Midstream {
 
 /// What is done about what a model is no longer shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Recall {
     /// Nothing: the tools are the client's.
     #[default]
@@ -127,6 +130,7 @@ pub enum Recall {
 
 /// What is done about a client's tools that take much of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeferTools {
     /// Those that take more than a quarter of it are deferred: the model gets as many of them as there is room for, and
     /// finds the others. The client is not shown that it searches, and sees its calls as calls of its own tools.
@@ -200,6 +204,7 @@ pub struct ClientRequest {
 
 /// What the client gets.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
@@ -236,6 +241,7 @@ impl fmt::Debug for ReplyBody {
 
 /// A model that clients can ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedModel {
     /// Its name.
     pub name: String,
@@ -402,6 +408,7 @@ impl Request {
 /// Why a gateway cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("upstream `{upstream}`: {message}")]
+#[non_exhaustive]
 pub struct SetupError {
     /// Which.
     pub upstream: String,

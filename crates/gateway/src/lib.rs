@@ -22,6 +22,8 @@ pub use gateway::{
     Recall, Reply, ReplyBody, ReplyStream, Request, SetupError, Shortening, refusal_in,
 };
 pub use hook::PreCompactHook;
+pub use longhaul_providers::connect::Kind;
+pub use longhaul_wire::edit::Dialect;
 pub use relay::RelayedResponse;
 pub use upstream::{Model, Upstream};
 pub use window::{LearnedWindows, NoSharedWindows, Window};

@@ -22,6 +22,7 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// A path of OpenAI's API below the base URL that the gateway only passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RelayedResponse {
     /// `/embeddings`
     Embeddings,

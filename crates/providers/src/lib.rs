@@ -70,3 +70,20 @@ pub type SharedProvider = Arc<dyn Provider>;
 
 /// The events of one model call.
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ProviderError>> + Send>>;
+
+/// Returns the stream of an answer that is known already, for a provider that does not stream.
+///
+/// ```
+/// use longhaul_core::message::{Answer, Finish, Part};
+/// use longhaul_providers::{ModelEvent, stream_events};
+///
+/// let answer = Answer { parts: vec![Part::text("Hi")], finish: Finish::Stop, usage: None, envelope: None };
+/// let stream = stream_events([ModelEvent::Text("Hi".to_owned()), ModelEvent::Finished(answer)]);
+/// ```
+pub fn stream_events<I>(events: I) -> ModelStream
+where
+    I: IntoIterator<Item = ModelEvent>,
+    I::IntoIter: Send + 'static,
+{
+    Box::pin(futures_util::stream::iter(events.into_iter().map(Ok)))
+}

@@ -54,6 +54,7 @@ pub use self::command::CommandHook;
 pub use self::http::HttpHook;
 use self::pre_compact::PreCompactClosure;
 pub use self::pre_compact::PreCompactDecision;
+use crate::async_strategy::AsyncStrategy;
 
 /// How long a hook may take unless somebody says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -63,6 +64,7 @@ pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// When a hook is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum HookEvent {
     /// Before a compaction.
     PreCompact,
@@ -99,6 +101,7 @@ pub trait Hook: Send + Sync {
 
 /// Why a hook gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HookError {
     /// It could not be started or set up.
     #[error("it could not be started: {0}")]
@@ -139,6 +142,8 @@ pub struct Hooks {
     /// The program's own PreCompact hook, and its deadline.
     pre_compact: Option<(PreCompactClosure, Duration)>,
     approval_handler: Option<Arc<dyn ApprovalHandler>>,
+    /// The strategy that is asked for a text after the PreCompact hook, where it planned the compaction.
+    async_strategy: Option<Arc<dyn AsyncStrategy>>,
 }
 
 #[derive(Clone)]
@@ -204,15 +209,29 @@ impl Hooks {
         self.approval_handler.as_ref()
     }
 
+    /// Sets the strategy that writes its own replacement texts.
+    #[must_use]
+    pub fn with_async_strategy(mut self, strategy: Arc<dyn AsyncStrategy>) -> Self {
+        self.async_strategy = Some(strategy);
+        self
+    }
+
+    /// Returns the strategy of that name, if it writes its own replacement texts.
+    pub(crate) fn async_strategy(&self, name: &str) -> Option<Arc<dyn AsyncStrategy>> {
+        self.async_strategy.clone().filter(|strategy| strategy.name() == name)
+    }
+
     /// Returns whether anybody is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
         self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
     }
 
-    /// How long a PreCompact hook may take, if there is one.
+    /// How long a PreCompact hook may take, and a strategy that writes its own texts after it, if there is one of them.
     pub fn pre_compact_deadline(&self) -> Option<Duration> {
         let closure = self.pre_compact.as_ref().map(|(_, deadline)| *deadline);
-        closure.or_else(|| self.slots.get(&HookEvent::PreCompact).map(|slot| slot.deadline))
+        let hook = closure.or_else(|| self.slots.get(&HookEvent::PreCompact).map(|slot| slot.deadline));
+        let strategy = self.async_strategy.as_ref().map(|strategy| strategy.deadline());
+        hook.into_iter().chain(strategy).reduce(Duration::saturating_add)
     }
 
     /// Asks before a compaction. `None` without a hook or an answer.

@@ -34,6 +34,7 @@ pub const MAX_BYTES: usize = 512 << 20;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// Our own export ([`crate::export`]).
     Longhaul,
@@ -80,6 +81,7 @@ pub struct Import {
 
 /// One conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Imported {
     /// A title: the file's own, or made of the first user message.
     pub title: Option<String>,
@@ -139,6 +141,7 @@ impl fmt::Display for Place {
 
 /// Why a file cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
     /// The file is larger than [`MAX_BYTES`].
     #[error("the file has {0} bytes; at most {MAX_BYTES} can be imported")]

@@ -147,21 +147,28 @@
 //! The library prints nothing, reads no variable of the environment and no home folder; everything is handed in. The
 //! builder alone chooses a place itself: the system's folder for temporary files.
 
+// Modules that are hidden in the documentation are for the server and the command line.
 pub mod agent;
 pub mod agents;
 pub mod announce;
+pub mod async_strategy;
+#[doc(hidden)]
 pub mod calibration;
+#[doc(hidden)]
 pub mod clock;
+#[doc(hidden)]
 pub mod compaction;
 pub mod config;
 pub mod context;
 pub mod counter;
 mod driver;
 pub mod export;
+#[doc(hidden)]
 pub mod feed;
 pub mod hooks;
 pub mod import;
 pub mod mcp;
+#[doc(hidden)]
 pub mod picture;
 pub mod prelude;
 mod reach;
@@ -171,11 +178,17 @@ pub mod session;
 pub mod session_event;
 pub mod settings;
 pub mod telemetry;
+#[doc(hidden)]
 pub mod testing;
 pub mod tools;
 pub mod workspace;
 
+pub use async_trait::async_trait;
+pub use bytes::Bytes;
 pub use longhaul_core as core;
+pub use longhaul_core::{
+    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+};
 pub use longhaul_providers as providers;
 pub use longhaul_store as store;
 pub use schemars;

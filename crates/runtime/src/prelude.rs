@@ -11,6 +11,7 @@ pub use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
 pub use longhaul_store::{Blobs, MemoryStore, Store};
 
 pub use crate::agent::{Agent, AgentBuilder, BuildError};
+pub use crate::async_strategy::{AsyncStrategy, ReplacementError, ReplacementRequest};
 pub use crate::counter::counter_fn;
 pub use crate::hooks::{ApprovalDecision, ApprovalRequest, PreCompactDecision, PreCompactRequest};
 pub use crate::session::{Runtime, Session, SessionError, Turn, TurnError, TurnOutput};

@@ -123,6 +123,7 @@ pub struct SandboxStatus {
 
 /// How files and processes are guarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Confinement {
     /// By Landlock.
     Landlock {
@@ -161,6 +162,7 @@ impl std::fmt::Display for SandboxStatus {
 
 /// Why a child cannot be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SandboxError {
     /// The private folder could not be made.
     #[error("the private folder {path} could not be made: {source}")]

@@ -49,6 +49,7 @@ impl Drop for Folder {
 
 /// Why a test runtime could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TestingError {
     /// The folder.
     #[error(transparent)]

@@ -224,6 +224,7 @@ impl ToolOutput {
 
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ToolError {
     /// The arguments are not what the tool takes.
     #[error("{0}")]

@@ -35,6 +35,7 @@ pub enum Access {
 
 /// Why a path cannot be used, in words a model can act on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkspaceError {
     /// It leads out of the workspace.
     #[error("`{path}` is outside the workspace; only paths inside `{root}` can be used")]

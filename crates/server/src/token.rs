@@ -28,6 +28,7 @@ pub struct Token(blake3::Hash);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// The file cannot be read or written.
     #[error("the token file {} cannot be used: {source}", .path.display())]

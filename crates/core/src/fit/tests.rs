@@ -1,7 +1,7 @@
 use super::*;
 use crate::ids::CallId;
 use crate::message::{ToolCall, ToolResult, ToolStatus};
-use crate::strategy::{MiddleRemoval, Summarization, Truncation};
+use crate::strategy::{Adaptive, MiddleRemoval, Summarization, Truncation};
 
 fn user(at: usize, text: &str) -> Message {
     Message::user(format!("u{at}"), vec![Part::text(text)])
@@ -151,3 +151,34 @@ fn the_counter_of_the_window_counts() {
     let by = |counter| fit(&messages, &Window::tokens(32_000).counter(counter)).unwrap().tokens;
     assert_ne!(by(Counter::characters()), by(Counter::default()));
 }
+
+#[test]
+fn the_newest_results_stay_that_have_room() {
+    // 40 results of about 700 tokens: 28,000 tokens, of which the window has 12,000.
+    let messages = conversation(40);
+    let fitted = fit(&messages, &Window::tokens(16_000)).unwrap();
+    assert!((9_500..=10_800).contains(&fitted.tokens), "0.9 of 12,000 tokens are used: {}", fitted.tokens);
+    let results: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].role == Role::Tool).collect();
+    let whole: Vec<usize> = results
+        .iter()
+        .copied()
+        .filter(|at| !fitted.left_out.contains(at) && !fitted.shortened.contains(at))
+        .collect();
+    assert!(whole.len() > 5, "{whole:?}");
+    assert_eq!(whole, results[results.len() - whole.len()..], "the newest stay");
+}
+
+#[test]
+fn calls_may_have_the_same_id_in_each_turn() {
+    let turn = |at: usize| {
+        let output = format!("line {at}: nothing that matters\n").repeat(70);
+        [user(at, "Read it."), answer(at, vec![call("call_0")]), result("call_0", &output)]
+    };
+    let messages: Vec<Message> = (0..40).flat_map(turn).chain([user(40, "And now?")]).collect();
+    let fitted = fit(&messages, &Window::tokens(16_000)).unwrap();
+    let (calls, results) = calls_and_results(&fitted.messages);
+    assert_eq!(calls, results);
+    assert!(calls.len() > 5 && calls.iter().all(|id| id.as_str() == "call_0"), "{calls:?}");
+}
+
+mod json;

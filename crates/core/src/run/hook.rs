@@ -12,6 +12,8 @@ use crate::plan::{self, Occasion, Plan, SummaryDraft};
 /// What a PreCompact hook is told. Tokens throughout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreCompact {
+    /// The name of the strategy that planned the compaction.
+    pub strategy: String,
     /// Whether somebody asked for the compaction.
     pub manual: bool,
     /// What made it necessary.
@@ -28,6 +30,8 @@ pub struct PreCompact {
     pub what_goes: Vec<Handle>,
     /// What somebody asked the summary to mind.
     pub custom_instructions: Option<String>,
+    /// The most that the summary may have; 0 where none is written.
+    pub limit_tokens: u64,
     /// How long an answer is waited for.
     pub deadline_ms: u64,
 }
@@ -54,7 +58,13 @@ impl PreCompact {
             }
             Plan::Fits | Plan::DoesNotFit(_) => (EditReason::TokenLimit, 0, 0, Vec::new(), None),
         };
+        let (strategy, limit_tokens) = match plan {
+            Plan::Summarise(draft) => (draft.strategy().to_owned(), draft.limit_tokens()),
+            Plan::Edit(edit) => (edit.strategy.clone(), 0),
+            Plan::Fits | Plan::DoesNotFit(_) => (String::new(), 0),
+        };
         Self {
+            strategy,
             manual,
             reason,
             current_tokens,
@@ -63,6 +73,7 @@ impl PreCompact {
             messages_gone,
             what_goes: handles,
             custom_instructions: instructions,
+            limit_tokens,
             deadline_ms,
         }
     }
@@ -99,7 +110,7 @@ impl PreCompactAnswer {
                 true
             }
             Err(why) => {
-                draft.say(&format!("a hook's summary was not used: {why}"));
+                draft.say(&format!("the summary of a hook or strategy was not used: {why}"));
                 false
             }
         }

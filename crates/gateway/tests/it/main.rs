@@ -12,6 +12,7 @@ mod client_tools;
 mod crossing;
 mod cuts;
 mod deferring;
+mod examples;
 mod gone_back;
 mod large;
 mod long_answers;

@@ -18,6 +18,7 @@ use longhaul_wire::catalog;
 
 use super::window::DeclaredWindow;
 use super::{Agent, Rules};
+use crate::async_strategy::AsyncStrategy;
 use crate::calibration::Calibrations;
 use crate::hooks::{ApprovalHandler, DEADLINE, Hooks, PreCompactDecision, PreCompactRequest};
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
@@ -191,6 +192,14 @@ impl AgentBuilder {
     /// Sets how old messages make room: one of [`strategy`](longhaul_core::strategy), or the program's own.
     pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Self {
         self.strategy = Arc::new(strategy);
+        self
+    }
+
+    /// Sets a strategy that writes the replacement of old messages itself, and may take time for it.
+    pub fn async_strategy(mut self, strategy: impl AsyncStrategy + 'static) -> Self {
+        let strategy = Arc::new(strategy);
+        self.hooks = self.hooks.with_async_strategy(Arc::clone(&strategy) as Arc<dyn AsyncStrategy>);
+        self.strategy = strategy;
         self
     }
 

@@ -3,15 +3,24 @@
 use longhaul_core::run::{Input, PreCompact, PreCompactAnswer};
 
 use super::Driver;
+use crate::async_strategy::{ReplacementRequest, with_replacement};
 use crate::hooks::PreCompactRequest;
 
 impl Driver {
     pub(super) fn ask_pre_compact(&mut self, task: u64, ask: PreCompact) {
         let hooks = self.agent.hooks.clone();
         let inbox = self.shared.inbox.clone();
+        let writer = hooks.async_strategy(&ask.strategy).and_then(|strategy| {
+            let request = ReplacementRequest::new(&self.shared.session_id, &ask, self.run.history())?;
+            Some((strategy, request))
+        });
         let ask = PreCompactRequest::new(self.shared.session_id.clone(), ask);
         self.tasks.spawn(async move {
             let answer = hooks.pre_compact(ask).await.map(PreCompactAnswer::from);
+            let answer = match writer {
+                Some((strategy, request)) => with_replacement(&*strategy, request, answer).await,
+                None => answer,
+            };
             let _ = inbox.send(Input::PreCompactAnswered { task, answer }.into());
         });
     }

@@ -49,6 +49,7 @@ asks! {
 /// A compaction is about to begin. As JSON it also has `hook` and `deadlineMs`, the time for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PreCompactRequest {
     /// The session.
     pub session_id: SessionId,
@@ -99,6 +100,7 @@ impl From<PreCompactAnswer> for longhaul_core::run::PreCompactAnswer {
 /// Who wants a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum PreCompactTrigger {
     /// A person.
     Manual,
@@ -109,6 +111,7 @@ pub enum PreCompactTrigger {
 /// What a compaction takes away.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WhatGoes {
     /// How many messages.
     pub messages: u64,
@@ -133,6 +136,7 @@ pub struct PreCompactAnswer {
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PreToolUseAsk {
     /// The session.
     pub session_id: SessionId,
@@ -169,6 +173,7 @@ pub enum ToolDecision {
 /// A tool has run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PostToolUseAsk {
     /// The session.
     pub session_id: SessionId,

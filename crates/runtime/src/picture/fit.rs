@@ -53,6 +53,7 @@ pub struct Fitted {
 
 /// Why a picture cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unfit {
     /// The content is of no kind that servers take.
     #[error("its content is no PNG, JPEG, GIF, WebP or BMP picture")]

@@ -32,6 +32,7 @@ pub enum Switched {
 
 /// Why settings were not changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SettingsError {
     /// One of them is wrong.
     #[error(transparent)]

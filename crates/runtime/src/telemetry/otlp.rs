@@ -33,6 +33,7 @@ pub struct Service {
 
 /// Why telemetry cannot be sent there.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OtlpError {
     /// The address.
     #[error("{0} is no http:// or https:// address of a collector, or has more than a path")]

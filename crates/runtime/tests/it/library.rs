@@ -1,6 +1,7 @@
 //! The library as a program uses it: the builder, turns, function tools, approvals and typed hooks.
 
 mod approvals;
+mod async_strategy;
 mod events;
 mod examples;
 mod tools;

@@ -119,7 +119,7 @@ impl From<SettingsError> for Problem {
     fn from(error: SettingsError) -> Self {
         match error {
             SettingsError::Refused(refused) => Self::invalid(sentence(&refused.to_string())),
-            SettingsError::Io(error) => {
+            error => {
                 tracing::error!(%error, "settings");
                 let detail = "The settings cannot be kept; the server's log says why.";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Storage, detail)

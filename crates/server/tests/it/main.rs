@@ -10,6 +10,7 @@ mod damage;
 mod described;
 mod drain;
 mod events;
+mod examples;
 mod front_ends;
 mod intruders;
 mod llm;

@@ -56,3 +56,44 @@ fn fit() {
     let said = output("fit");
     assert!(said.starts_with("100 messages became ") && said.ends_with(" are left out\n"), "{said}");
 }
+
+#[test]
+fn fit_json() {
+    let said = output("fit_json");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    assert!(
+        lines[0].starts_with("OpenAI: 241 messages became ") && lines[0].ends_with("outputs are cleared"),
+        "{said}"
+    );
+    assert!(lines[1].starts_with("Anthropic: 121 messages became "), "{said}");
+    assert!(lines[2].ends_with("the first are by [\"longhaul\", \"ada\"]"), "{said}");
+}
+
+#[test]
+fn limits() {
+    let said = output("limits");
+    assert!(said.starts_with("held off at "), "{said}");
+    assert!(said.matches("tokens became").count() >= 3, "{said}");
+    let tokens = said.rsplit("the largest call had ").next().unwrap().split(' ').next().unwrap();
+    assert!(tokens.parse::<u64>().unwrap() < 8_000, "{said}");
+    assert!(said.ends_with("of 8000 tokens\n"), "{said}");
+}
+
+#[test]
+fn replay() {
+    let said = output("replay");
+    assert!(said.contains(": truncation, ") && said.contains(" events; the model is shown "), "{said}");
+}
+
+#[test]
+fn provider() {
+    assert_eq!(output("provider"), "Who is there? Who is there?\n");
+}
+
+#[test]
+fn async_strategy() {
+    let said = output("async_strategy");
+    assert!(said.starts_with("second-model: "), "{said}");
+    assert!(said.ends_with("The user asks for the value again and again.\n"), "{said}");
+}

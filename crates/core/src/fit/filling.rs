@@ -1,0 +1,71 @@
+//! The strategy of `fit`: as much stays as the window holds.
+
+use crate::budget::Trigger;
+use crate::plan::Scene;
+use crate::strategy::{Adaptive, Choice, Instead, Line, Outlook, Protection, Strategy};
+
+/// The share of the usable window that fitted messages fill, at most. A session goes down to 0.4 because its next edit
+/// should be far away; whoever fits a list has asked for this window.
+const FILLED_SHARE: f64 = 0.9;
+
+/// [`Adaptive`] down to [`FILLED_SHARE`], where no more old tool results are cleared than needed. A session clears all
+/// of them at once because each edit costs it the provider's cache; a list is fitted once.
+pub(super) struct Filling(Adaptive);
+
+impl Default for Filling {
+    /// An extract is shorter than a model's summary, so less room is reserved for it.
+    fn default() -> Self {
+        Self(Adaptive {
+            low_target: FILLED_SHARE,
+            ledger_tokens: 1_500,
+            max_summary_tokens: 500,
+            ..Adaptive::default()
+        })
+    }
+}
+
+impl Strategy for Filling {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn trigger(&self) -> Trigger {
+        self.0.trigger()
+    }
+
+    fn prunes_first(&self) -> bool {
+        self.0.prunes_first()
+    }
+
+    fn line(&self, outlook: &Outlook<'_>) -> Line {
+        self.0.line(outlook)
+    }
+
+    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+        let mut choice = self.0.choose(scene, protection)?;
+        let target = (scene.budget.usable as f64 * FILLED_SHARE) as u64;
+        let added = added_tokens(choice.instead);
+        let fits = |count: &usize| {
+            scene.after_choice(&choice.gone, &choice.cleared[..*count], added).bound() < target
+        };
+        // The request shrinks with each result that is cleared, so the fewest are found by halving.
+        let (mut low, mut high) = (0, choice.cleared.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if fits(&middle) { high = middle } else { low = middle + 1 }
+        }
+        choice.cleared.truncate(low);
+        Some(choice)
+    }
+}
+
+/// The tokens that stand in the place of what goes, at most.
+fn added_tokens(instead: Instead) -> u64 {
+    match instead {
+        Instead::Ledger { ledger_tokens, tokens } | Instead::Extract { ledger_tokens, tokens } => {
+            ledger_tokens + tokens
+        }
+        Instead::Summary { tokens } | Instead::Pruned { tokens } | Instead::Chapters { tokens, .. } => tokens,
+        Instead::Note => 0,
+    }
+}

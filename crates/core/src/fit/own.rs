@@ -1,0 +1,176 @@
+//! Messages of any type: read as messages of this crate, and given back as they were.
+
+use std::collections::BTreeMap;
+
+use super::{CallNames, Fitted, MessagePlace};
+use crate::history::{History, ItemKind, ViewItem};
+use crate::ids::Seq;
+use crate::message::Message;
+
+/// A type of message that [`fit`](super::fit) takes: [`Message`], or the program's own.
+///
+/// ```
+/// use longhaul_core::message::{Message, Part};
+/// use longhaul_core::{FittableContent, FittableMessage, Window, fit};
+///
+/// #[derive(Clone)]
+/// struct ChatLine {
+///     author: String,
+///     text: String,
+/// }
+///
+/// impl FittableMessage for ChatLine {
+///     fn to_content(&self) -> FittableContent {
+///         FittableContent::Messages(vec![Message::user("", vec![Part::text(&self.text)])])
+///     }
+///     fn from_messages(shown: &[Message], original: Option<&Self>) -> Self {
+///         let author = original.map_or_else(|| "system".to_owned(), |line| line.author.clone());
+///         Self { author, text: shown.iter().map(Message::text).collect() }
+///     }
+/// }
+///
+/// let line = |at| ChatLine { author: "ada".to_owned(), text: format!("{at} is a number. ").repeat(100) };
+/// let lines: Vec<_> = (0..100).map(line).collect();
+/// let fitted = fit(&lines, &Window::tokens(16_000))?;
+/// assert_eq!(fitted.messages[0].author, "system");
+/// assert_eq!(fitted.messages.last().unwrap().text, lines[99].text);
+/// # Ok::<(), longhaul_core::plan::Misfit>(())
+/// ```
+pub trait FittableMessage: Clone {
+    /// Returns what the planner reads of the message.
+    fn to_content(&self) -> FittableContent;
+
+    /// Returns the message that shows `shown` in the place of `original`, of which something is left out: a placeholder for
+    /// the output of a tool, the beginning and end of a text, or fewer messages than it has. Without an original it is
+    /// an extract, which the user says in the place of other messages. Call ids are those of
+    /// [`to_content`](Self::to_content).
+    fn from_messages(shown: &[Message], original: Option<&Self>) -> Self;
+}
+
+/// What the planner reads of a message.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FittableContent {
+    /// Instructions for the model, as a system prompt has them: always sent.
+    Instructions(String),
+    /// One message, or several that go together in one: each tool result is a message of its own, with
+    /// [`Role::Tool`](crate::message::Role::Tool) and one part. Ids may be empty.
+    Messages(Vec<Message>),
+}
+
+impl FittableMessage for Message {
+    fn to_content(&self) -> FittableContent {
+        FittableContent::Messages(vec![self.clone()])
+    }
+
+    fn from_messages(shown: &[Message], original: Option<&Self>) -> Self {
+        let empty = || Self::user("", Vec::new());
+        let shown = shown.first().cloned().unwrap_or_else(empty);
+        match original {
+            Some(original) => Self { id: original.id.clone(), ..shown },
+            None => shown,
+        }
+    }
+}
+
+/// How messages of a type are read and written.
+pub(super) struct MessageFormat<M> {
+    pub(super) read: fn(&M) -> FittableContent,
+    pub(super) write: fn(&[Message], Option<&M>) -> M,
+}
+
+/// What is sent at one place.
+struct ShownMessage<'a> {
+    /// The message that was given; `None` for an extract.
+    given: Option<usize>,
+    /// The first message that was given of those that this one shows or stands for.
+    first: usize,
+    messages: Vec<&'a Message>,
+}
+
+/// Returns the messages that a view shows, without their tokens.
+pub(super) fn fitted_messages<M: Clone>(
+    given: &[M],
+    places: &[MessagePlace],
+    (whole, history): (&History, &History),
+    names: &CallNames,
+    format: &MessageFormat<M>,
+) -> Fitted<M> {
+    let mut fitted = Fitted { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
+    // A message is compared with how it was shown before, because a history gives some messages ids of its own.
+    let before: BTreeMap<Seq, &Message> =
+        whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();
+    let is_whole = |at: usize, shown: &[&Message]| match &places[at] {
+        MessagePlace::Fixed => true,
+        MessagePlace::Log(seqs) => {
+            let all: Option<Vec<&Message>> =
+                seqs.iter().map(|seq| before.get(seq.as_ref()?).copied()).collect();
+            all.is_some_and(|all| all == shown)
+        }
+    };
+    let write = |shown: &[&Message], original: Option<&M>| {
+        let shown: Vec<Message> =
+            shown.iter().map(|message| names.restored(Message::clone(message))).collect();
+        (format.write)(&shown, original)
+    };
+    let shown = shown_messages(places, history.view());
+    let fixed = |from: usize, until: usize| {
+        (from..until).filter(|at| matches!(places[*at], MessagePlace::Fixed)).map(|at| given[at].clone())
+    };
+    let mut is_sent: Vec<bool> = places.iter().map(|place| matches!(place, MessagePlace::Fixed)).collect();
+    let mut next = 0;
+    for ShownMessage { given: at, first, messages } in shown {
+        // Instructions keep their place among the other messages.
+        fitted.messages.extend(fixed(next, first));
+        next = next.max(first);
+        let Some(at) = at else {
+            fitted.messages.push(write(&messages, None));
+            continue;
+        };
+        is_sent[at] = true;
+        if is_whole(at, &messages) {
+            fitted.messages.push(given[at].clone());
+        } else {
+            fitted.shortened.push(at);
+            fitted.messages.push(write(&messages, Some(&given[at])));
+        }
+    }
+    fitted.messages.extend(fixed(next, given.len()));
+    fitted.left_out = (0..given.len()).filter(|at| !is_sent[*at]).collect();
+    fitted.shortened.sort_unstable();
+    fitted
+}
+
+/// Returns the items of a view by the messages that were given, in their order.
+fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<ShownMessage<'a>> {
+    let mut given_at: BTreeMap<Seq, usize> = BTreeMap::new();
+    for (at, place) in places.iter().enumerate() {
+        if let MessagePlace::Log(seqs) = place {
+            given_at.extend(seqs.iter().flatten().map(|seq| (*seq, at)));
+        }
+    }
+    let mut shown: Vec<ShownMessage<'a>> = Vec::with_capacity(view.len());
+    let mut shown_at: BTreeMap<usize, usize> = BTreeMap::new();
+    // A view has results in the order of their calls; they are given back in their own.
+    let mut items: Vec<&ViewItem> = view.iter().collect();
+    items.sort_by_key(|item| item.range.from);
+    for item in items {
+        let first = given_at.get(&item.range.from).copied();
+        let given = first.filter(|_| stands_for_itself(item));
+        if let Some(place) = given.and_then(|at| shown_at.get(&at)) {
+            shown[*place].messages.push(&item.message);
+            continue;
+        }
+        if let Some(at) = given {
+            shown_at.insert(at, shown.len());
+        }
+        let first = first.unwrap_or_else(|| shown.last().map_or(0, |last| last.first));
+        shown.push(ShownMessage { given, first, messages: vec![&item.message] });
+    }
+    shown
+}
+
+/// Returns whether an item shows a message of the log, whole or in part, and not a summary of several.
+fn stands_for_itself(item: &ViewItem) -> bool {
+    !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_))
+}

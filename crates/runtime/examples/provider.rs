@@ -1,0 +1,41 @@
+//! A model of the program's own: whatever makes an answer from messages can be one. This one repeats what it is told.
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use longhaul::core::message::{Answer, Finish, Origin};
+use longhaul::prelude::*;
+use longhaul::providers::{Limits, ModelEvent, ModelStream, ProviderError, Request, stream_events};
+use longhaul::{Bytes, async_trait};
+
+struct Parrot;
+
+#[async_trait]
+impl Provider for Parrot {
+    fn origin(&self) -> Origin {
+        Origin { provider: "parrot".to_owned(), api: "none".to_owned(), model: "parrot-1".to_owned() }
+    }
+
+    async fn limits(&self) -> Limits {
+        Limits { window: Some(8_000), ..Limits::default() }
+    }
+
+    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+        Ok(format!("{:?}", request.messages).into())
+    }
+
+    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+        let said = request.messages.last().map(Message::text).unwrap_or_default();
+        let text = format!("{said} {said}");
+        let answer =
+            Answer { parts: vec![Part::text(&text)], finish: Finish::Stop, usage: None, envelope: None };
+        Ok(stream_events([ModelEvent::Text(text), ModelEvent::Finished(answer)]))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let agent = Agent::builder().provider(Parrot).build().await?;
+    let output = agent.session().await?.turn("Who is there?").await?.finish().await?;
+    println!("{}", output.text);
+    Ok(())
+}

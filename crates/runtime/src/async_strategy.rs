@@ -1,0 +1,124 @@
+//! Strategies that write the replacement of what goes themselves, and may take time for it.
+
+use std::error::Error;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use longhaul_core::history::History;
+use longhaul_core::ids::SessionId;
+use longhaul_core::message::Message;
+use longhaul_core::run::{PreCompact, PreCompactAnswer};
+use longhaul_core::strategy::Strategy;
+
+/// The time that a strategy has to write a replacement, unless it says otherwise.
+pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A strategy that writes the text which stands in the place of old messages. It may ask a model, a database or a service.
+///
+/// [`Strategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
+/// [`Instead::Summary`](longhaul_core::strategy::Instead::Summary). Then
+/// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it as
+/// it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
+///
+/// ```
+/// use longhaul::prelude::*;
+///
+/// /// Keeps the newest two turns, and counts the rest.
+/// struct Counted;
+///
+/// impl Strategy for Counted {
+///     fn name(&self) -> &str {
+///         "counted"
+///     }
+///     fn trigger(&self) -> Trigger {
+///         Trigger::Share(0.7)
+///     }
+///     fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+///         let cut = scene.turn_start(2);
+///         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Summary { tokens: 500 }))
+///     }
+/// }
+///
+/// #[longhaul::async_trait]
+/// impl AsyncStrategy for Counted {
+///     async fn write_replacement(&self, request: ReplacementRequest) -> Result<String, ReplacementError> {
+///         Ok(format!("{} messages went.", request.messages.len()))
+///     }
+/// }
+///
+/// let builder = Agent::builder().async_strategy(Counted);
+/// ```
+#[async_trait]
+pub trait AsyncStrategy: Strategy {
+    /// Writes the text that stands in the place of the messages. The model reads it as a summary.
+    ///
+    /// # Errors
+    /// Any error, and so a panic and a late text, is logged. The session's model writes the summary then. It also does
+    /// where the text is empty or too long for the request to fit.
+    async fn write_replacement(&self, request: ReplacementRequest) -> Result<String, ReplacementError>;
+
+    /// The time that [`write_replacement`](Self::write_replacement) has.
+    fn deadline(&self) -> Duration {
+        REPLACEMENT_DEADLINE
+    }
+}
+
+/// An error of [`AsyncStrategy::write_replacement`].
+pub type ReplacementError = Box<dyn Error + Send + Sync>;
+
+/// What a strategy is given to write a replacement.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ReplacementRequest {
+    /// The session.
+    pub session_id: SessionId,
+    /// The messages that go, as the model was shown them, in order.
+    pub messages: Vec<Message>,
+    /// The length that the text may have, in tokens. A longer text is used if the request fits all the same.
+    pub limit_tokens: u64,
+    /// What a person or a hook said about the summary.
+    pub instructions: Option<String>,
+}
+
+impl ReplacementRequest {
+    /// Returns the request for a compaction of a session; `None` for one that needs no text.
+    pub(crate) fn new(session_id: &SessionId, ask: &PreCompact, history: &History) -> Option<Self> {
+        let goes = |range| ask.what_goes.iter().any(|handle| handle.0.overlaps(range));
+        let gone = history.view().iter().filter(|item| goes(&item.range));
+        (ask.limit_tokens > 0).then(|| Self {
+            session_id: session_id.clone(),
+            messages: gone.map(|item| Message::clone(&item.message)).collect(),
+            limit_tokens: ask.limit_tokens,
+            instructions: ask.custom_instructions.clone(),
+        })
+    }
+}
+
+/// Returns a hook's answer with the strategy's text, unless the hook cancels or has written one.
+pub(crate) async fn with_replacement(
+    strategy: &dyn AsyncStrategy,
+    mut request: ReplacementRequest,
+    answer: Option<PreCompactAnswer>,
+) -> Option<PreCompactAnswer> {
+    let answer = answer.unwrap_or_default();
+    if answer.cancel || answer.custom_summary.is_some() {
+        return Some(answer);
+    }
+    if answer.custom_instructions.is_some() {
+        request.instructions.clone_from(&answer.custom_instructions);
+    }
+    let session_id = request.session_id.clone();
+    // A panic before the future exists is one of the strategy, too.
+    let writing = AssertUnwindSafe(async { strategy.write_replacement(request).await }).catch_unwind();
+    let error = match tokio::time::timeout(strategy.deadline(), writing).await {
+        Ok(Ok(Ok(text))) => return Some(PreCompactAnswer { custom_summary: Some(text), ..answer }),
+        Ok(Ok(Err(error))) => error.to_string(),
+        Ok(Err(_)) => "it panicked".to_owned(),
+        Err(_) => format!("it did not write within {} ms", strategy.deadline().as_millis()),
+    };
+    let (strategy, session) = (strategy.name(), session_id.as_str());
+    tracing::warn!(strategy, session, error, "a strategy wrote no replacement; the model writes the summary");
+    Some(answer)
+}
