@@ -51,7 +51,7 @@ async fn a_compaction_trigger_is_answered_with_one_item_that_is_opened_when_it_c
         all.contains("[SUMMARY]") && all.contains("go on") && !all.contains("longhaul-compaction"),
         "{all}"
     );
-    assert_eq!(sent.last().unwrap()["content"], "next");
+    assert_eq!(sent.last().unwrap()["content"], "go on\n\nnext");
 }
 
 #[tokio::test]
