@@ -29,6 +29,7 @@ mod background_summary;
 mod cache;
 mod client_tools;
 mod compact;
+mod compaction_item;
 mod conversation;
 mod deferred_tools;
 mod fallback_summary;
@@ -253,7 +254,10 @@ impl Exchange {
         let overrides = Overrides::read(&call.headers)
             .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
         let caller = headers::caller(&call.headers);
-        let envelope = inner.readings.read(wire, &caller, call.body)?;
+        let mut envelope = inner.readings.read(wire, &caller, call.body)?;
+        if let Some(opened) = compaction_item::with_sealed_opened(wire.dialect(), &envelope)? {
+            envelope = inner.readings.read(wire, &caller, opened)?;
+        }
         let targets = inner.targets.find(&envelope.model)?;
         let forward = inner.config.credentials == Credentials::Forward;
         let key = if forward { key_of(&call.headers) } else { None };
@@ -342,6 +346,9 @@ impl Exchange {
 
     /// Tries the upstreams that have the model, one after another as long as the next may do better.
     async fn go(self: Arc<Self>) -> Result<Disposition, GatewayError> {
+        if let Some(compaction) = self.triggered_compaction().await? {
+            return Ok(compaction);
+        }
         let mut newest = None;
         let totals = Arc::<UsageTotals>::default();
         let mut targets = self.ordered_targets().into_iter().peekable();

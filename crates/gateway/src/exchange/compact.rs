@@ -21,18 +21,7 @@ impl UpstreamAttempt {
         if self.target.server.upstream.kind == Kind::OpenAi {
             return self.pass_on().await;
         }
-        responses::check_whole(&self.exchange.envelope)?;
-        self.never_recalls();
-        let prepared = match self.compacted().await {
-            Ok(prepared) => prepared,
-            // Nothing can be left out: the items are what they were.
-            Err(fault)
-                if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) =>
-            {
-                OutboundRequest::default()
-            }
-            Err(fault) => return Err(fault),
-        };
+        let prepared = self.compacted_request().await?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.describe(&prepared.report, &mut headers);
@@ -40,18 +29,44 @@ impl UpstreamAttempt {
         Ok(Disposition::Whole(StatusCode::OK, headers, body.into()))
     }
 
-    fn body_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
+    /// The request made as short as it is to be.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be read or points to more than it says.
+    pub(super) async fn compacted_request(&mut self) -> Result<OutboundRequest, GatewayError> {
+        responses::check_whole(&self.exchange.envelope)?;
+        self.never_recalls();
+        match self.compacted().await {
+            // Nothing can be left out: the items are what they were.
+            Err(fault)
+                if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) =>
+            {
+                Ok(OutboundRequest::default())
+            }
+            prepared => prepared,
+        }
+    }
+
+    /// The items of a request that was made shorter, as a JSON list.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if it cannot be written.
+    pub(super) fn items_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
         let envelope = &self.exchange.envelope;
         let edited = RequestEdit { steps: prepared.steps.clone(), ..RequestEdit::default() };
         let rendered = self.exchange.wire.render(envelope, &edited)?;
         let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
         let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
-        let output = match items.starts_with('"') {
+        Ok(match items.starts_with('"') {
             true => format!(
                 r#"[{{"type":"message","role":"user","content":[{{"type":"input_text","text":{items}}}]}}]"#
             ),
             false => items.to_owned(),
-        };
+        })
+    }
+
+    fn body_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
+        let output = self.items_of(prepared)?;
         let parts = &self.exchange.inner.parts;
         let (id, created) = (quote(&format!("resp_{}", (parts.new_id)())), (parts.now)());
         let (before, after) = (prepared.report.before, prepared.report.after);

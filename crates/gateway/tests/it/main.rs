@@ -8,6 +8,7 @@ mod ahead;
 mod best_effort;
 mod broken;
 mod cached;
+mod client_compaction;
 mod client_tools;
 mod crossing;
 mod cuts;

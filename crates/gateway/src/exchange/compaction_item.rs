@@ -1,0 +1,171 @@
+//! Codex's compaction: a `compaction_trigger` that ends the input asks for one `compaction` item. The item is sealed
+//! here and opened when it comes back.
+
+use std::sync::{Arc, OnceLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_providers::connect::Kind;
+use longhaul_wire::edit::{Dialect, Envelope, GatewayError, GatewayErrorKind};
+use longhaul_wire::raw_json::{elements, field, fields, string};
+use memchr::memmem;
+use serde_json::{Value, json};
+
+use super::{Disposition, Exchange, UpstreamAttempt};
+
+/// The last item of a request for a compaction.
+const TRIGGER: &str = "compaction_trigger";
+
+/// The kinds of item that clients send a compaction back as.
+const KINDS: [&str; 2] = ["compaction", "compaction_summary"];
+
+/// The beginning of `encrypted_content` that was sealed here.
+const SEAL: &str = "longhaul-compaction-1.";
+
+/// The length of the checksum before the items.
+const CHECKSUM_BYTES: usize = 16;
+
+/// Returns `items`, a JSON list, as `encrypted_content`. The client has sent all of it itself: the seal protects
+/// against damage, not against reading, so that every node opens it, also after a restart.
+fn seal(items: &str) -> String {
+    let mut sealed = blake3::hash(items.as_bytes()).as_bytes()[..CHECKSUM_BYTES].to_vec();
+    sealed.extend_from_slice(items.as_bytes());
+    format!("{SEAL}{}", URL_SAFE_NO_PAD.encode(sealed))
+}
+
+/// Returns the JSON list in what follows [`SEAL`]; `None` if it is damaged.
+fn unseal(sealed: &str) -> Option<String> {
+    let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+    let (checksum, items) = bytes.split_at_checked(CHECKSUM_BYTES)?;
+    let is_whole = &blake3::hash(items).as_bytes()[..CHECKSUM_BYTES] == checksum;
+    let items = String::from_utf8(items.to_vec()).ok().filter(|_| is_whole)?;
+    elements(&items).is_some().then_some(items)
+}
+
+fn kind_of(item: &str) -> Option<String> {
+    field(&fields(item)?, "type").and_then(string)
+}
+
+/// Returns the request with `items` as its input, every other byte as it was.
+fn with_items(envelope: &Envelope, items: &[String]) -> Bytes {
+    let at = &envelope.items_at;
+    let (before, after) = (&envelope.bytes[..at.start], &envelope.bytes[at.end..]);
+    [before, b"[", items.join(",").as_bytes(), b"]", after].concat().into()
+}
+
+/// Returns the request with the items in place of each `compaction` that was sealed here; `None` if it has none.
+///
+/// # Errors
+/// [`GatewayError`] if a sealed item is damaged.
+pub(super) fn with_sealed_opened(
+    dialect: Dialect,
+    envelope: &Envelope,
+) -> Result<Option<Bytes>, GatewayError> {
+    if dialect != Dialect::Responses || memmem::find(&envelope.bytes, SEAL.as_bytes()).is_none() {
+        return Ok(None);
+    }
+    let (mut items, mut is_opened) = (Vec::new(), false);
+    for (index, at) in envelope.items.iter().enumerate() {
+        let item = envelope.text(at);
+        let content = kind_of(item).filter(|kind| KINDS.contains(&kind.as_str())).and_then(|_| {
+            let content = field(&fields(item)?, "encrypted_content").and_then(string)?;
+            content.strip_prefix(SEAL).map(ToOwned::to_owned)
+        });
+        let Some(content) = content else {
+            items.push(item.to_owned());
+            continue;
+        };
+        let opened = unseal(&content).ok_or_else(|| GatewayError {
+            param: Some(format!("input[{index}].encrypted_content")),
+            ..GatewayError::new(
+                GatewayErrorKind::Invalid,
+                "this `compaction` item is damaged; send it as it was returned",
+            )
+        })?;
+        items.extend(elements(&opened).unwrap_or_default().into_iter().map(ToOwned::to_owned));
+        is_opened = true;
+    }
+    Ok(is_opened.then(|| with_items(envelope, &items)))
+}
+
+/// Returns the request without the [`TRIGGER`] that ends it; `None` if it ends otherwise.
+fn without_trigger(envelope: &Envelope) -> Option<Bytes> {
+    let (last, others) = envelope.items.split_last()?;
+    (kind_of(envelope.text(last))? == TRIGGER).then(|| {
+        let items: Vec<String> = others.iter().map(|at| envelope.text(at).to_owned()).collect();
+        with_items(envelope, &items)
+    })
+}
+
+impl Exchange {
+    /// Answers a request that ends with a [`TRIGGER`]; `None` for others, and where OpenAI's own server is asked: it
+    /// compacts itself.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the request cannot be read or compacted.
+    pub(super) async fn triggered_compaction(&self) -> Result<Option<Disposition>, GatewayError> {
+        if self.wire.dialect() != Dialect::Responses {
+            return Ok(None);
+        }
+        let Some(target) = self.ordered_targets().into_iter().next() else { return Ok(None) };
+        if target.server.upstream.kind == Kind::OpenAi {
+            return Ok(None);
+        }
+        let Some(body) = without_trigger(&self.envelope) else { return Ok(None) };
+        let envelope = self.inner.readings.read(self.wire, &self.caller, body)?;
+        let exchange = Self { envelope, conversation_key: OnceLock::new(), ..self.clone() };
+        let attempt = UpstreamAttempt::find(Arc::new(exchange), target).await;
+        Ok(Some(attempt.compaction_item().await?))
+    }
+}
+
+impl UpstreamAttempt {
+    /// Returns an answer whose only item is a sealed `compaction`.
+    async fn compaction_item(mut self) -> Result<Disposition, GatewayError> {
+        let prepared = self.compacted_request().await?;
+        let items = self.items_of(&prepared)?;
+        let parts = &self.exchange.inner.parts;
+        let item = json!({
+            "id": format!("cmp_{}", (parts.new_id)()), "type": "compaction", "encrypted_content": seal(&items),
+        });
+        let (before, after) = (prepared.report.before, prepared.report.after);
+        let mut response = json!({
+            "id": format!("resp_{}", (parts.new_id)()), "object": "response", "created_at": (parts.now)(),
+            "status": "completed", "error": null, "incomplete_details": null, "model": self.exchange.envelope.model,
+            "output": [item],
+            "usage": {
+                "input_tokens": before, "input_tokens_details": { "cached_tokens": 0 },
+                "output_tokens": after, "output_tokens_details": { "reasoning_tokens": 0 },
+                "total_tokens": before.saturating_add(after),
+            },
+        });
+        let mut headers = HeaderMap::new();
+        self.describe(&prepared.report, &mut headers);
+        if !self.exchange.envelope.stream {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            return Ok(Disposition::Whole(StatusCode::OK, headers, response.to_string().into()));
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let completed = response.clone();
+        response["status"] = json!("in_progress");
+        response["output"] = json!([]);
+        response["usage"] = Value::Null;
+        let events = [
+            json!({ "type": "response.created", "response": response }),
+            json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
+            json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+            json!({ "type": "response.completed", "response": completed }),
+        ];
+        let mut said = String::new();
+        for (number, mut event) in events.into_iter().enumerate() {
+            event["sequence_number"] = json!(number);
+            let name = event["type"].as_str().unwrap_or_default();
+            said.push_str(&format!("event: {name}\ndata: {event}\n\n"));
+        }
+        let stream = Box::pin(futures_util::stream::iter([Ok(Bytes::from(said))]));
+        Ok(Disposition::Stream(StatusCode::OK, headers, stream))
+    }
+}
