@@ -125,7 +125,7 @@ fn own(target: &str) -> Vec<Vec<u8>> {
     let responses = r#"{"model":"m","instructions":"s","input":[{"role":"user","content":[{"type":"input_text","text":"ä"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}],"max_output_tokens":9}"#;
     let texts: Vec<String> = match target {
         "config" => vec![
-            longhaul::config::Config::reference(),
+            longhaul::config::AgentConfig::reference(),
             "model: { name: m, headers: { a: b }, body: { c: [1, 2.5, null, ~] } }\nmcpServers: { x: { command: y } }".into(),
             "a: &a [1]\nb: *a\n<<: { c: !!str 1 }\n? d\n: |\n  text\n".into(),
         ],

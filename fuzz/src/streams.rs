@@ -73,9 +73,9 @@ macro_rules! decoders {
 }
 
 decoders! {
-    anthropic: anthropic::Decoder;
-    openai_chat: openai_chat::stream::Decoder;
-    openai_responses: openai_responses::Decoder;
-    gemini: gemini::Decoder;
-    ollama: ollama::Decoder;
+    anthropic: anthropic::MessagesStreamDecoder;
+    openai_chat: openai_chat::stream::ChatStreamDecoder;
+    openai_responses: openai_responses::ResponsesStreamDecoder;
+    gemini: gemini::GeminiStreamDecoder;
+    ollama: ollama::OllamaStreamDecoder;
 }

@@ -3,24 +3,24 @@
 use std::sync::OnceLock;
 
 use futures_util::FutureExt as _;
-use longhaul::config::Config;
+use longhaul::config::AgentConfig;
 use longhaul::import;
-use longhaul::recall::{Source, recall};
+use longhaul::recall::{RecallSource, recall};
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::History;
-use longhaul_core::ids::Handle;
+use longhaul_core::ids::LogHandle;
 use longhaul_core::message::{Message, Part};
-use longhaul_core::run::{Approval, Matching, MatchingRule};
-use longhaul_core::truncate::Limit;
-use longhaul_store::Blobs;
+use longhaul_core::run::{ArgumentRule, ArgumentRules, ToolApproval};
+use longhaul_core::truncate::TextLimit;
+use longhaul_store::BlobStore;
 
 pub(crate) fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Err(error) = Config::parse(text, "longhaul.yml") {
+    if let Err(error) = AgentConfig::parse(text, "longhaul.yml") {
         assert!(!error.problems.is_empty(), "an error without a problem");
         let _ = error.to_string();
     }
-    let _ = (Config::parse_agent(text, "agent.yml").is_ok(), Config::written(text));
+    let _ = (AgentConfig::parse_agent(text, "agent.yml").is_ok(), AgentConfig::written(text));
 }
 
 /// What was imported must be a log.
@@ -40,7 +40,7 @@ pub(crate) fn import(data: &[u8]) {
 
 /// Text reaches nothing but the log that it is asked of.
 pub(crate) fn handle(data: &[u8]) {
-    static LOG: OnceLock<(Source, Blobs)> = OnceLock::new();
+    static LOG: OnceLock<(RecallSource, BlobStore)> = OnceLock::new();
     let (log, blobs) = LOG.get_or_init(|| {
         let bodies = [
             EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
@@ -51,10 +51,10 @@ pub(crate) fn handle(data: &[u8]) {
             .zip(1..)
             .map(|(body, seq)| Event { seq, at: 0, format: FORMAT, body })
             .collect();
-        (Source::of(&History::fold(&events).expect("a log")), Blobs::in_memory(1 << 20))
+        (RecallSource::of(&History::fold(&events).expect("a log")), BlobStore::in_memory(1 << 20))
     });
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(handle) = text.parse::<Handle>() {
+    if let Ok(handle) = text.parse::<LogHandle>() {
         assert_eq!(handle.to_string().parse(), Ok(handle));
         assert!(0 < handle.0.from && handle.0.from <= handle.0.to);
     }
@@ -65,7 +65,7 @@ pub(crate) fn handle(data: &[u8]) {
         serde_json::json!({ "handle": rest, "range": range }).to_string(),
         serde_json::json!({ "query": rest, "limit": range.len() }).to_string(),
     ];
-    let limit = Limit { max_chars: 10_000, max_tokens: 10_000 };
+    let limit = TextLimit { max_chars: 10_000, max_tokens: 10_000 };
     for arguments in asked {
         let answer = recall(&arguments, log, blobs, &limit).now_or_never();
         let answer = answer.expect("nothing is waited for");
@@ -78,13 +78,13 @@ pub(crate) fn approval(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (pattern, arguments) = text.split_once('\n').unwrap_or((text, ""));
     let patterns = [("command".to_owned(), pattern.to_owned())].into();
-    let rules = vec![MatchingRule { patterns, approval: Approval::Allow }];
-    let matching = Matching { rules, ..Matching::default() };
+    let rules = vec![ArgumentRule { patterns, approval: ToolApproval::Allow }];
+    let matching = ArgumentRules { rules, ..ArgumentRules::default() };
     matching.decide(arguments);
     let decided = matching.decide(&serde_json::json!({ "command": arguments }).to_string());
     let adds = |sign| arguments.contains(sign) && !pattern.contains(sign);
     assert!(
-        decided == Approval::Ask || !adds(';') && !adds('$') && !adds('|'),
+        decided == ToolApproval::Ask || !adds(';') && !adds('$') && !adds('|'),
         "more was allowed than is shown"
     );
 }

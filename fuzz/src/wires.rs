@@ -1,17 +1,17 @@
 //! What clients of the gateway send, and what passes through it.
 
 use bytes::Bytes;
-use longhaul_wire::chat::edit::Chat;
-use longhaul_wire::edit::{RenderOp, RequestEdit, Wire};
-use longhaul_wire::messages::edit::Messages;
-use longhaul_wire::responses::edit::Responses;
+use longhaul_wire::chat::edit::ChatCodec;
+use longhaul_wire::edit::{RenderOp, RequestEdit, WireCodec};
+use longhaul_wire::messages::edit::MessagesCodec;
+use longhaul_wire::responses::edit::ResponsesCodec;
 use longhaul_wire::sse::{SseEvent, SseReader};
 
-fn wire(sign: u8) -> &'static dyn Wire {
+fn wire(sign: u8) -> &'static dyn WireCodec {
     match sign % 3 {
-        0 => &Chat,
-        1 => &Messages,
-        _ => &Responses,
+        0 => &ChatCodec,
+        1 => &MessagesCodec,
+        _ => &ResponsesCodec,
     }
 }
 

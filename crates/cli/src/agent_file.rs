@@ -5,11 +5,11 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use longhaul::config::{
-    AgentSource, Config, ConfigError, ProviderKind, SystemPrompt, TriggerConfig, UserFile,
+    AgentConfig, AgentSource, ConfigError, ProviderKind, SystemPrompt, TriggerConfig, UserConfigFile,
 };
 
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
 use crate::trust;
 
@@ -18,9 +18,9 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The configuration, and where it comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct ResolvedConfig {
     /// The configuration, the command line's words in it.
-    pub(crate) config: Config,
+    pub(crate) config: AgentConfig,
     /// The file, if there is one.
     pub(crate) file: Option<PathBuf>,
     /// Whether somebody said where the model is.
@@ -35,15 +35,15 @@ pub(crate) struct Loaded {
 ///
 /// # Errors
 /// Usage: a named file that is not there, and everything the library finds wrong in it.
-pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
+pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     let file = find(place)?;
     let own = file.as_deref().map(|file| own_beside(place, file)).transpose()?.flatten();
     let mut config = match &file {
         Some(path) => {
-            let config = read(place, path, own.as_ref(), Config::parse)?;
+            let config = read(place, path, own.as_ref(), AgentConfig::parse)?;
             with_agents(place, path, own.as_ref(), config)?
         }
-        None => Config::default(),
+        None => AgentConfig::default(),
     };
     let mut held = Vec::new();
     if let Some(own) = &own {
@@ -53,7 +53,7 @@ pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
         tracing::info!(keys = %held.join(", "), "the user's own agent file holds over the folder's");
     }
     let overrides = &place.overrides;
-    let says_model = config.model != Config::default().model;
+    let says_model = config.model != AgentConfig::default().model;
     let names_a_server = says_model || overrides.base_url.is_some() || overrides.provider.is_some();
     let names_a_model = says_model || overrides.model.is_some();
     if let Some(name) = &overrides.provider {
@@ -70,38 +70,41 @@ pub(crate) fn load(place: &Place) -> Outcome<Loaded> {
     if let Some(url) = &overrides.base_url {
         config.model.base_url.clone_from(url);
     }
-    Ok(Loaded { config, file, names_a_server, names_a_model, held })
+    Ok(ResolvedConfig { config, file, names_a_server, names_a_model, held })
 }
 
-fn find(place: &Place) -> Outcome<Option<PathBuf>> {
+fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
     match &place.named_config {
         Some(named) if named.is_file() => Ok(Some(named.clone())),
-        Some(named) => Err(Failure::usage(format!("--config {}: there is no such file", named.display()))),
+        Some(named) => {
+            Err(CommandError::usage(format!("--config {}: there is no such file", named.display())))
+        }
         None => Ok(place.usual_configs.iter().find(|path| path.is_file()).cloned()),
     }
 }
 
 /// The person's own file, whose closures hold over one that was found in a folder. A file that is named on the command
 /// line stands alone.
-fn own_beside(place: &Place, file: &Path) -> Outcome<Option<UserFile>> {
+fn own_beside(place: &CliEnvironment, file: &Path) -> Outcome<Option<UserConfigFile>> {
     match place.named_config.is_none() && place.is_here(file) {
         true => own_file(place),
         false => Ok(None),
     }
 }
 
-fn own_file(place: &Place) -> Outcome<Option<UserFile>> {
+fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
     let Some(own) = place.own_config().filter(|own| own.is_file()) else { return Ok(None) };
     let shown = own.display().to_string();
-    let text = text_of(&own).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
-    UserFile::parse(&text, &shown).map(Some).map_err(|error| Failure::usage(error.to_string()))
+    let text =
+        text_of(&own).map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
+    UserConfigFile::parse(&text, &shown).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
 /// The agent files that are used from here: the one that is found or named, and those that it names for its agents.
-pub(crate) fn in_use(place: &Place) -> Vec<PathBuf> {
+pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let Ok(Some(main)) = find(place) else { return Vec::new() };
     let text = text_of(&main).unwrap_or_default();
-    let config = Config::parse(&text, &main.display().to_string()).unwrap_or_default();
+    let config = AgentConfig::parse(&text, &main.display().to_string()).unwrap_or_default();
     let folder = main.parent().unwrap_or(Path::new("."));
     let named = config.agents.values().filter_map(|agent| match agent {
         AgentSource::File(file) => Some(folder.join(file)),
@@ -113,7 +116,12 @@ pub(crate) fn in_use(place: &Place) -> Vec<PathBuf> {
 }
 
 /// The configuration with each of its agents read, wherever it is described.
-fn with_agents(place: &Place, path: &Path, own: Option<&UserFile>, mut config: Config) -> Outcome<Config> {
+fn with_agents(
+    place: &CliEnvironment,
+    path: &Path,
+    own: Option<&UserConfigFile>,
+    mut config: AgentConfig,
+) -> Outcome<AgentConfig> {
     let folder = path.parent().unwrap_or(Path::new("."));
     for (name, agent) in &mut config.agents {
         match agent {
@@ -123,12 +131,12 @@ fn with_agents(place: &Place, path: &Path, own: Option<&UserFile>, mut config: C
                     let text = text_of(path).unwrap_or_default();
                     let line =
                         line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
-                    return Err(Failure::usage(format!(
+                    return Err(CommandError::usage(format!(
                         "{}{line}: {file}, the file of `agents.{name}`, cannot be read: {error}",
                         path.display()
                     )));
                 }
-                let read = read(place, &its_own, own, Config::parse_agent)?;
+                let read = read(place, &its_own, own, AgentConfig::parse_agent)?;
                 *agent = AgentSource::Here(Box::new(read));
             }
             AgentSource::Here(inner) => {
@@ -140,12 +148,18 @@ fn with_agents(place: &Place, path: &Path, own: Option<&UserFile>, mut config: C
     Ok(config)
 }
 
-type Parse = fn(&str, &str) -> Result<Config, ConfigError>;
+type Parse = fn(&str, &str) -> Result<AgentConfig, ConfigError>;
 
-fn read(place: &Place, path: &Path, own: Option<&UserFile>, parse: Parse) -> Outcome<Config> {
+fn read(
+    place: &CliEnvironment,
+    path: &Path,
+    own: Option<&UserConfigFile>,
+    parse: Parse,
+) -> Outcome<AgentConfig> {
     let shown = path.display().to_string();
-    let text = text_of(path).map_err(|error| Failure::usage(format!("{shown} cannot be read: {error}")))?;
-    let mut config = parse(&text, &shown).map_err(|error| Failure::usage(error.to_string()))?;
+    let text =
+        text_of(path).map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
+    let mut config = parse(&text, &shown).map_err(|error| CommandError::usage(error.to_string()))?;
     if place.named_config.is_some() {
         // Where it is merely found it may be asked about because of the person's own file.
         let beside = own_file(place).unwrap_or_default();
@@ -158,13 +172,13 @@ fn read(place: &Place, path: &Path, own: Option<&UserFile>, parse: Parse) -> Out
 }
 
 /// The prompt of a configuration that stands in that file, with that text.
-fn prompt(config: &Config, path: &Path, text: &str) -> Outcome<SystemPrompt> {
+fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prompt = config.system_prompt.resolve(|file| {
         let unreadable = |error| {
             let line =
                 line_behind(text, "systemPrompt", file).map(|line| format!(":{line}")).unwrap_or_default();
-            Failure::usage(format!(
+            CommandError::usage(format!(
                 "{}{line}: {file}, the file of `systemPrompt`, cannot be read: {error}",
                 path.display()
             ))
@@ -176,7 +190,7 @@ fn prompt(config: &Config, path: &Path, text: &str) -> Outcome<SystemPrompt> {
 
 /// What is wrong with a trigger that no request can get under, if it is one: `fixed_tokens` of system prompt and tools
 /// are in all of them.
-pub(crate) fn misplaced_trigger(loaded: &Loaded, fixed_tokens: u64) -> Option<String> {
+pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> Option<String> {
     let Some(TriggerConfig::Tokens(tokens)) = loaded.config.context.compression.trigger else { return None };
     if tokens > fixed_tokens {
         return None;
@@ -212,6 +226,6 @@ fn text_of(path: &Path) -> io::Result<String> {
     }
 }
 
-fn unknown_provider(name: &str) -> Failure {
-    Failure::usage(format!("--provider {name}: the providers are {}", ProviderKind::NAMES.join(", ")))
+fn unknown_provider(name: &str) -> CommandError {
+    CommandError::usage(format!("--provider {name}: the providers are {}", ProviderKind::NAMES.join(", ")))
 }

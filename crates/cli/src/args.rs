@@ -20,21 +20,21 @@ Try it without a model:
 /// Agents whose conversations never run out of room and never lose anything.
 #[derive(Debug, Parser)]
 #[command(name = "longhaul", version, after_help = AFTER, max_term_width = 100)]
-pub(crate) struct Args {
+pub(crate) struct CliArgs {
     /// What holds for every command.
     #[command(flatten)]
-    pub(crate) globals: Globals,
+    pub(crate) globals: GlobalArgs,
     /// What holds without a command.
     #[command(flatten, next_help_heading = "Without a command")]
     pub(crate) bare: ServeArgs,
     /// The command; without one it serves, and opens the page.
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 /// What holds for every command.
 #[derive(Clone, Debug, Default, Group)]
-pub(crate) struct Globals {
+pub(crate) struct GlobalArgs {
     /// The agent file [default: ./longhaul.yml, then the one in your configuration folder]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
     pub(crate) config: Option<PathBuf>,
@@ -67,7 +67,7 @@ fn strategies() -> PossibleValuesParser {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Talk with the agent; type while it works, Ctrl-C cancels
     Chat(ChatArgs),
     /// Give the agent one task and print its answer

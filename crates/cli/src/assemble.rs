@@ -6,44 +6,46 @@ mod echo;
 mod gateway;
 mod hooks;
 mod keyless;
+mod missing_keys;
 mod policy;
 mod prompt;
 mod rules;
 mod servers;
 mod telemetry;
-mod unset;
 mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::config::{AgentSource, Config, FirstByteTimeout, ModelConfig, ModelLimits, ReasoningRetention};
+use longhaul::config::{
+    AgentConfig, AgentSource, FirstByteTimeout, ModelConfig, ModelLimits, ReasoningRetention,
+};
 use longhaul::sandbox::{Confinement, Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use longhaul_providers::connect::{Kind, connect};
-use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
-use longhaul_providers::{Declared, Endpoint, Limits, Retention, SharedProvider, known};
+use longhaul_providers::http::{HttpTimeouts, NetworkVariables, Secret};
+use longhaul_providers::{DeclaredLimits, Limits, ModelEndpoint, ReasoningScope, SharedProvider, catalogued};
 use reqwest::Url;
 
 use crate::agent_file;
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 use crate::term::out;
 
 pub(crate) use agents::agents;
 pub(crate) use gateway::{gateway, upstream_key};
+pub(crate) use missing_keys::unset_keys;
 pub(crate) use policy::{policy, rates};
-pub(crate) use servers::Missing;
+pub(crate) use servers::McpFailurePolicy;
 pub(crate) use telemetry::telemetry;
-pub(crate) use unset::unset_keys;
 
 /// What happens to a tool call that a person would be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum ToolApprovalMode {
     /// A person is asked.
     Person,
     /// Nobody is there: it is denied.
@@ -58,13 +60,13 @@ pub(crate) enum Asking {
 /// Usage, for a server or workspace that cannot be used. An MCP server that cannot be started, unless `missing`
 /// says otherwise.
 pub(crate) async fn agent(
-    place: &Place,
-    config: &Config,
-    asking: Asking,
-    missing: Missing,
+    place: &CliEnvironment,
+    config: &AgentConfig,
+    asking: ToolApprovalMode,
+    missing: McpFailurePolicy,
 ) -> Outcome<Agent> {
     let base = provider(place, &config.model, declared(config))?;
-    let provider = known::completed(base, &config.model.base_url);
+    let provider = catalogued::completed(base, &config.model.base_url);
     let limits = provider.limits().await;
     let counts = counting::counts(place, config, &provider.origin()).await?;
     let protected = protected(place);
@@ -100,8 +102,8 @@ pub(crate) async fn agent(
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
-pub(crate) async fn said(place: &Place, model: &ModelConfig) -> Outcome<(Origin, Limits)> {
-    let provider = provider(place, model, Declared::default())?;
+pub(crate) async fn said(place: &CliEnvironment, model: &ModelConfig) -> Outcome<(ModelOrigin, Limits)> {
+    let provider = provider(place, model, DeclaredLimits::default())?;
     Ok((provider.origin(), provider.limits().await))
 }
 
@@ -109,7 +111,7 @@ pub(crate) async fn said(place: &Place, model: &ModelConfig) -> Outcome<(Origin,
 ///
 /// # Errors
 /// The scratch folder cannot be made.
-pub(crate) fn sandbox(place: &Place, config: &Config) -> Outcome<Sandbox> {
+pub(crate) fn sandbox(place: &CliEnvironment, config: &AgentConfig) -> Outcome<Sandbox> {
     let mut policy = SandboxPolicy::new(&place.workspace, &place.scratch);
     policy.protected = protected(place);
     policy.agent_files = agent_file::in_use(place);
@@ -138,7 +140,7 @@ fn say(sandbox: &Sandbox) {
 }
 
 /// Says which agent files commands can change, if there are any: in a line each.
-pub(crate) fn say_exposed(place: &Place, sandbox: &Sandbox) {
+pub(crate) fn say_exposed(place: &CliEnvironment, sandbox: &Sandbox) {
     for file in &sandbox.report().agent_files {
         out::told(&format!(
             "note   commands can change the agent file {}, and that holds from the next start: keep it outside \
@@ -149,12 +151,12 @@ pub(crate) fn say_exposed(place: &Place, sandbox: &Sandbox) {
 }
 
 /// What tools never see: the sessions, and the person's own configuration, which may hold keys.
-fn protected(place: &Place) -> Vec<PathBuf> {
+fn protected(place: &CliEnvironment) -> Vec<PathBuf> {
     let own = place.config_dir.iter().filter(|folder| folder.exists());
     own.chain([&place.data_dir]).cloned().collect()
 }
 
-fn tool_limits(config: &Config) -> ToolLimits {
+fn tool_limits(config: &AgentConfig) -> ToolLimits {
     ToolLimits {
         read_max_lines: config.tools.read_max_lines,
         read_max_line_chars: config.tools.read_max_line_length,
@@ -170,9 +172,9 @@ fn tool_limits(config: &Config) -> ToolLimits {
 }
 
 /// What a person declared of the model: beside it, or in the list of models.
-pub(crate) fn declared(config: &Config) -> Declared {
+pub(crate) fn declared(config: &AgentConfig) -> DeclaredLimits {
     let listed = listed(config, &config.model.name);
-    Declared {
+    DeclaredLimits {
         window: config.model.context_window.or(listed.window),
         max_output: config.model.max_output_tokens.or(listed.max_output),
         ..listed
@@ -180,18 +182,18 @@ pub(crate) fn declared(config: &Config) -> Declared {
 }
 
 /// What the list of models declares of one.
-pub(crate) fn listed(config: &Config, model: &str) -> Declared {
+pub(crate) fn listed(config: &AgentConfig, model: &str) -> DeclaredLimits {
     of_limits(&config.models.get(model).copied().unwrap_or_default())
 }
 
 /// The same in the words of the providers.
-fn of_limits(listed: &ModelLimits) -> Declared {
+fn of_limits(listed: &ModelLimits) -> DeclaredLimits {
     let retention = |kept| match kept {
-        ReasoningRetention::Never => Retention::Never,
-        ReasoningRetention::Turn => Retention::Turn,
-        ReasoningRetention::Always => Retention::Always,
+        ReasoningRetention::Never => ReasoningScope::Never,
+        ReasoningRetention::Turn => ReasoningScope::Turn,
+        ReasoningRetention::Always => ReasoningScope::Always,
     };
-    Declared {
+    DeclaredLimits {
         window: listed.window,
         max_output: listed.max_output,
         tools: listed.tools,
@@ -203,20 +205,24 @@ fn of_limits(listed: &ModelLimits) -> Declared {
 }
 
 /// The waits of the server at `base_url`.
-fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> Timeouts {
-    let usual = Timeouts::of_server(base_url);
+fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
+    let usual = HttpTimeouts::of_server(base_url);
     match first_byte {
         FirstByteTimeout::Auto => usual,
-        FirstByteTimeout::Unlimited => Timeouts { first_byte: None, ..usual },
-        FirstByteTimeout::After(limit) => Timeouts { first_byte: Some(limit), ..usual },
+        FirstByteTimeout::Unlimited => HttpTimeouts { first_byte: None, ..usual },
+        FirstByteTimeout::After(limit) => HttpTimeouts { first_byte: Some(limit), ..usual },
     }
 }
 
-fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<SharedProvider> {
+fn provider(
+    place: &CliEnvironment,
+    model: &ModelConfig,
+    declared: DeclaredLimits,
+) -> Outcome<SharedProvider> {
     let Some(kind) = model.provider.kind() else {
         return Ok(Arc::new(echo::model(declared.window, declared.max_output)));
     };
-    let mut endpoint = Endpoint::new(kind.as_str(), &model.base_url, &model.name);
+    let mut endpoint = ModelEndpoint::new(kind.as_str(), &model.base_url, &model.name);
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.headers =
         model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
@@ -225,14 +231,15 @@ fn provider(place: &Place, model: &ModelConfig, declared: Declared) -> Outcome<S
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = declared;
     let connected = connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
-        Some(meant) => {
-            Failure::usage(format!("`{}` is no address of a server: did you mean {meant} ?", model.base_url))
-        }
-        None => Failure::usage(error.to_string()),
+        Some(meant) => CommandError::usage(format!(
+            "`{}` is no address of a server: did you mean {meant} ?",
+            model.base_url
+        )),
+        None => CommandError::usage(error.to_string()),
     })?;
     Ok(match check_key(place, model) {
         Ok(()) => connected,
-        Err(why) => Arc::new(keyless::Keyless::new(connected, declared, why.message().to_owned())),
+        Err(why) => Arc::new(keyless::KeylessProvider::new(connected, declared, why.message().to_owned())),
     })
 }
 
@@ -255,7 +262,7 @@ fn meant(base_url: &str, kind: Kind) -> Option<String> {
 
 /// The variable that the key is taken from, if it is set: the one that the configuration names, or a usual one of
 /// the provider for its own server.
-pub(crate) fn key_variable<'a>(place: &Place, model: &'a ModelConfig) -> Option<&'a str> {
+pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -> Option<&'a str> {
     let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
     let names = model.api_key_env.as_deref().into_iter().chain(usual.iter().copied());
     names.into_iter().find(|name| place.variable(name).is_some())
@@ -265,7 +272,7 @@ pub(crate) fn key_variable<'a>(place: &Place, model: &'a ModelConfig) -> Option<
 ///
 /// # Errors
 /// Usage, with the variable to set.
-pub(crate) fn check_key(place: &Place, model: &ModelConfig) -> Outcome<()> {
+pub(crate) fn check_key(place: &CliEnvironment, model: &ModelConfig) -> Outcome<()> {
     let Some(kind) = model.provider.kind() else { return Ok(()) };
     let usual = kind.key_variables(&model.base_url);
     let carries = |name: &str| model.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
@@ -276,7 +283,7 @@ pub(crate) fn check_key(place: &Place, model: &ModelConfig) -> Outcome<()> {
     }
     let provider = kind.as_str();
     let variable = model.api_key_env.as_deref().or(usual.first().copied()).unwrap_or_default();
-    Err(Failure::usage(format!(
+    Err(CommandError::usage(format!(
         "{provider} needs a key, and {variable} is not set: set it, or name another variable with model.api_key_env"
     )))
 }

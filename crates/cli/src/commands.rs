@@ -1,7 +1,6 @@
 //! One module for each command, and the one place that prints why a command ended early.
 
 pub(crate) mod acp;
-pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod compact;
 pub(crate) mod compactions;
@@ -18,6 +17,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
+pub(crate) mod transfer;
 pub(crate) mod undo;
 pub(crate) mod wrap;
 
@@ -30,15 +30,15 @@ use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::run::Run;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Args, Command, ServeArgs};
-use crate::assemble::{self, Asking, Missing};
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::args::{CliArgs, CliCommand, ServeArgs};
+use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
-use crate::term::log::Log;
-use crate::term::style::Style;
+use crate::term::log::LogLineWriter;
+use crate::term::style::TextPainter;
 use crate::term::{out, text};
-use crate::{agent_file, backend, data, hosted};
+use crate::{agent_file, data, hosted_providers, model_discovery};
 
 /// How long a read from the terminal that nobody waits for any more may hold up the end.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
@@ -58,8 +58,8 @@ pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
 /// Does what the command line says.
-pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
-    let done = Place::look_around(&args.globals).and_then(|mut place| {
+pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
+    let done = CliEnvironment::look_around(&args.globals).and_then(|mut place| {
         log_to_stderr(&place);
         if let Err(error) = hidden {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
@@ -78,11 +78,11 @@ pub(crate) fn start(args: Args, hidden: io::Result<()>) -> ExitCode {
 ///
 /// # Errors
 /// Usage: options of the server before a command.
-fn meant(command: Option<Command>, bare: ServeArgs) -> Outcome<Command> {
+fn meant(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliCommand> {
     match command {
-        None => Ok(Command::Serve(ServeArgs { open: true, ..bare })),
+        None => Ok(CliCommand::Serve(ServeArgs { open: true, ..bare })),
         Some(command) if bare == ServeArgs::default() => Ok(command),
-        Some(_) => Err(Failure::usage(
+        Some(_) => Err(CommandError::usage(
             "--addr, --token-file, --db, --advertise, --blobs, --yes and --open stand behind the command they belong to, \
              for example `longhaul serve --addr 127.0.0.1:4401`; --db, --advertise and --blobs are of `serve`",
         )),
@@ -90,45 +90,45 @@ fn meant(command: Option<Command>, bare: ServeArgs) -> Outcome<Command> {
 }
 
 /// How a command is called that could do its work in another data folder as well.
-fn name_of(command: &Command) -> &'static str {
+fn name_of(command: &CliCommand) -> &'static str {
     match command {
-        Command::Chat(_) => "chat",
-        Command::Run(_) => "run …",
-        Command::Demo(_) => "demo",
-        Command::Serve(_) => "serve",
+        CliCommand::Chat(_) => "chat",
+        CliCommand::Run(_) => "run …",
+        CliCommand::Demo(_) => "demo",
+        CliCommand::Serve(_) => "serve",
         _ => "",
     }
 }
 
-async fn dispatch(command: Command, place: &Place) -> Outcome {
+async fn dispatch(command: CliCommand, place: &CliEnvironment) -> Outcome {
     match command {
-        Command::Chat(args) => chat::run(args, place).await,
-        Command::Run(args) => run::run(args, place).await,
-        Command::Demo(args) => demo::run(args, place).await,
-        Command::Sessions(command) => sessions::run(command, place).await,
-        Command::Context(args) => context::run(args, place).await,
-        Command::Compact(args) => compact::run(args, place).await,
-        Command::Compactions(args) => compactions::run(args, place).await,
-        Command::Orders(args) => orders::run(args, place).await,
-        Command::Undo(args) => undo::run(args, place).await,
-        Command::Recall(args) => recall::run(args, place).await,
-        Command::Tokens(args) => tokens::run(&args, place).await,
-        Command::Models(args) => models::run(&args, place).await,
-        Command::Serve(args) => Box::pin(serve::run(args, place)).await,
-        Command::Acp(args) => acp::run(args, place).await,
-        Command::Mcp => mcp::run(place).await,
-        Command::Lab(command) => lab::run(command, place).await,
-        Command::Wrap(args) => wrap::run(&args, place).await,
-        Command::Migrate(args) => carry::migrate(args, place).await,
-        Command::Backup(args) => carry::backup(args, place).await,
-        Command::Restore(args) => carry::restore(args, place).await,
-        Command::Doctor => doctor::run(place).await,
+        CliCommand::Chat(args) => chat::run(args, place).await,
+        CliCommand::Run(args) => run::run(args, place).await,
+        CliCommand::Demo(args) => demo::run(args, place).await,
+        CliCommand::Sessions(command) => sessions::run(command, place).await,
+        CliCommand::Context(args) => context::run(args, place).await,
+        CliCommand::Compact(args) => compact::run(args, place).await,
+        CliCommand::Compactions(args) => compactions::run(args, place).await,
+        CliCommand::Orders(args) => orders::run(args, place).await,
+        CliCommand::Undo(args) => undo::run(args, place).await,
+        CliCommand::Recall(args) => recall::run(args, place).await,
+        CliCommand::Tokens(args) => tokens::run(&args, place).await,
+        CliCommand::Models(args) => models::run(&args, place).await,
+        CliCommand::Serve(args) => Box::pin(serve::run(args, place)).await,
+        CliCommand::Acp(args) => acp::run(args, place).await,
+        CliCommand::Mcp => mcp::run(place).await,
+        CliCommand::Lab(command) => lab::run(command, place).await,
+        CliCommand::Wrap(args) => wrap::run(&args, place).await,
+        CliCommand::Migrate(args) => transfer::migrate(args, place).await,
+        CliCommand::Backup(args) => transfer::backup(args, place).await,
+        CliCommand::Restore(args) => transfer::restore(args, place).await,
+        CliCommand::Doctor => doctor::run(place).await,
     }
 }
 
 /// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere). What rmcp warns of reaches
 /// people as errors of our own.
-fn log_to_stderr(place: &Place) {
+fn log_to_stderr(place: &CliEnvironment) {
     let asked =
         place.variable(LOG_VARIABLE).map(|text| EnvFilter::try_new(format!("{ALWAYS_QUIETLY},{text}")));
     let (filter, misread) = match asked {
@@ -138,7 +138,7 @@ fn log_to_stderr(place: &Place) {
     };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(Log::default)
+        .with_writer(LogLineWriter::default)
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)
         .without_time()
@@ -152,11 +152,11 @@ fn log_to_stderr(place: &Place) {
 }
 
 /// Returns whether somebody asked for log lines.
-fn wants_log(place: &Place) -> bool {
+fn wants_log(place: &CliEnvironment) -> bool {
     place.variable(LOG_VARIABLE).is_some()
 }
 
-fn explain(failure: &Failure) -> ExitCode {
+fn explain(failure: &CommandError) -> ExitCode {
     if !failure.message().is_empty() {
         out::complaint(&format!("longhaul: {}\n", failure.message()));
     }
@@ -165,29 +165,29 @@ fn explain(failure: &Failure) -> ExitCode {
 
 /// What a command needs the agent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
+enum AgentRequirement {
     /// To call the model: there must be one.
-    Model(Asking),
+    Model(ToolApprovalMode),
     /// To look at a session as the model would see it: a server that is not there is no obstacle.
     View,
 }
 
 /// Opens the data folder under the configured agent.
-async fn open(place: &Place, need: Need) -> Outcome<Runtime> {
+async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime> {
     let mut loaded = agent_file::load(place)?;
     let (asking, missing) = match need {
-        Need::Model(asking) => {
-            loaded = backend::complete(place, loaded).await?;
+        AgentRequirement::Model(asking) => {
+            loaded = model_discovery::complete(place, loaded).await?;
             assemble::check_key(place, &loaded.config.model)?;
-            hosted::tell(&loaded);
-            (asking, Missing::Refused)
+            hosted_providers::tell(&loaded);
+            (asking, McpFailurePolicy::Refused)
         }
-        Need::View => (Asking::Nobody, Missing::Told),
+        AgentRequirement::View => (ToolApprovalMode::Nobody, McpFailurePolicy::Told),
     };
     // The folder first: another process that has it is the more useful answer.
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;
     let mut agent = assemble::agent(place, &loaded.config, asking, missing).await?;
-    if let Need::Model(_) = need {
+    if let AgentRequirement::Model(_) = need {
         agent.telemetry = assemble::telemetry(&loaded.config)?;
         let fixed = agent.fixed_share();
         let fixed_tokens = fixed.system + fixed.tools.iter().map(|share| share.tokens).sum::<u64>();
@@ -213,12 +213,12 @@ async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<
 }
 
 /// Opens the session that is meant.
-async fn find(place: &Place, runtime: &Runtime, meant: &str) -> Outcome<Session> {
-    let record = crate::lookup::session(place, runtime.store(), meant).await?;
+async fn find(place: &CliEnvironment, runtime: &Runtime, meant: &str) -> Outcome<Session> {
+    let record = crate::session_lookup::session(place, runtime.store(), meant).await?;
     Ok(runtime.open(&record.id).await?)
 }
 
 /// The style of standard output.
-fn style(place: &Place) -> Style {
-    Style::new(place.terminal.colour_output())
+fn style(place: &CliEnvironment) -> TextPainter {
+    TextPainter::new(place.terminal.colour_output())
 }

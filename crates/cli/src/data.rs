@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_store::{
-    Blobs, Memo, MemoLimits, MemoryMemo, SharedNodes, SharedStore, SharedUpkeep, Store as _, StoreError,
+    BlobStore, MemoryPrefixCache, PrefixCache, PrefixCacheLimits, SharedNodes, SharedStore, SharedUpkeep,
+    Store as _, StoreError,
 };
-use longhaul_store_sqlite::{Hold, SqliteMemo, SqliteStore};
+use longhaul_store_sqlite::{DataFolderGuard, SqliteMemo, SqliteStore};
 use rustix::process::geteuid;
 
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
-use crate::serving::Serving;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
+use crate::server_address::ServerRecord;
 use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
@@ -30,13 +31,13 @@ const GRACE: Duration = ENDS_WITHIN.saturating_sub(DRAINING);
 const LOOKING: Duration = Duration::from_millis(100);
 
 /// Everything that is kept.
-pub(crate) struct Data {
+pub(crate) struct DataStores {
     /// The sessions.
     pub(crate) store: SharedStore,
     /// What the gateway remembers of conversations that are nobody's sessions.
-    pub(crate) memo: Arc<dyn Memo>,
+    pub(crate) memo: Arc<dyn PrefixCache>,
     /// Their images, files and long outputs.
-    pub(crate) blobs: Blobs,
+    pub(crate) blobs: BlobStore,
     /// The other processes on the store, if it is a shared one.
     pub(crate) nodes: Option<SharedNodes>,
     /// What may go, if somebody looks after that.
@@ -47,15 +48,15 @@ pub(crate) struct Data {
 ///
 /// # Errors
 /// The folder cannot be used, or another process has it.
-pub(crate) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
+pub(crate) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome<DataStores> {
     let folder = &place.data_dir;
     make_private(folder)?;
     let store = once_free(place, async || SqliteStore::open(folder).await).await?;
     opened(folder, store, max_blob_bytes).await
 }
 
-async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outcome<Data> {
-    let blobs = Blobs::local(&folder.join("blobs"), max_blob_bytes)?;
+async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outcome<DataStores> {
+    let blobs = BlobStore::local(&folder.join("blobs"), max_blob_bytes)?;
     // The store holds the lock on the folder: whoever wrote those files has ended.
     match blobs.sweep().await {
         Ok(0) => {}
@@ -63,8 +64,8 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
         Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
     }
     let store = Arc::new(store);
-    let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), MemoLimits::default()));
-    Ok(Data { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
+    let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), PrefixCacheLimits::default()));
+    Ok(DataStores { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
 }
 
 /// Opens the data folder, or on a disk that is full or cannot be written opens it for reading only: the sessions can be
@@ -72,7 +73,7 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
 ///
 /// # Errors
 /// As [`open`], if what is there cannot be read either.
-pub(crate) async fn open_or_read(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
+pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome<DataStores> {
     let folder = &place.data_dir;
     make_private(folder)?;
     let store = once_free(place, async || SqliteStore::open_or_read(folder).await).await?;
@@ -82,11 +83,11 @@ pub(crate) async fn open_or_read(place: &Place, max_blob_bytes: u64) -> Outcome<
             tracing::error!("nothing can be written: {error}");
             let below = folder.join("blobs");
             let blobs = match below.is_dir() {
-                true => Blobs::local_to_read(&below, max_blob_bytes)?,
-                false => Blobs::in_memory(max_blob_bytes),
+                true => BlobStore::local_to_read(&below, max_blob_bytes)?,
+                false => BlobStore::in_memory(max_blob_bytes),
             };
-            let memo = Arc::new(MemoryMemo::default());
-            Ok(Data { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
+            let memo = Arc::new(MemoryPrefixCache::default());
+            Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
         }
     }
 }
@@ -95,13 +96,13 @@ pub(crate) async fn open_or_read(place: &Place, max_blob_bytes: u64) -> Outcome<
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) async fn hold(place: &Place) -> Outcome<Hold> {
+pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     make_private(&place.data_dir)?;
     once_free(place, async || SqliteStore::hold(&place.data_dir).await).await
 }
 
 /// Takes the data folder. A server that is ending is waited for, as long as its runs may take to finish.
-async fn once_free<T>(place: &Place, take: impl AsyncFn() -> Result<T, StoreError>) -> Outcome<T> {
+async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, StoreError>) -> Outcome<T> {
     let folder = &place.data_dir;
     let mut waited_since = None;
     loop {
@@ -109,7 +110,7 @@ async fn once_free<T>(place: &Place, take: impl AsyncFn() -> Result<T, StoreErro
             Ok(taken) => return Ok(taken),
             Err(error) => error,
         };
-        let is_ending = || Serving::find(folder).is_some_and(|serving| serving.is_ending);
+        let is_ending = || ServerRecord::find(folder).is_some_and(|serving| serving.is_ending);
         // Where one was waited for, what it wrote down goes a moment before its hold on the folder.
         if !matches!(error, StoreError::Locked { .. }) || !(is_ending() || waited_since.is_some()) {
             return Err(refused(place, error));
@@ -123,7 +124,7 @@ async fn once_free<T>(place: &Place, take: impl AsyncFn() -> Result<T, StoreErro
         });
         if since.elapsed() > DRAINING + GRACE {
             let folder = place.shown(folder);
-            return Err(Failure::new(format!(
+            return Err(CommandError::new(format!(
                 "the longhaul that has the data folder {folder} is still ending: try again in a minute"
             )));
         }
@@ -131,36 +132,36 @@ async fn once_free<T>(place: &Place, take: impl AsyncFn() -> Result<T, StoreErro
     }
 }
 
-fn refused(place: &Place, error: StoreError) -> Failure {
+fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
     match error {
         StoreError::Locked { by, .. } => {
             let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
             let folder = place.shown(&place.data_dir);
-            if let Some(serving) = Serving::find(&place.data_dir) {
+            if let Some(serving) = ServerRecord::find(&place.data_dir) {
                 return taken_by_server(place, &folder, &by, &serving);
             }
             let other = match place.command_name {
                 "" => "name another folder with --data-dir".to_owned(),
                 _ => format!("give this one a folder of its own: {}", beside(place)),
             };
-            Failure::new(format!(
+            CommandError::new(format!(
                 "the data folder {folder} is in use by another longhaul{by}; end that one, or {other}"
             ))
         }
-        other => Failure::from(other),
+        other => CommandError::from(other),
     }
 }
 
 /// This command in a data folder of its own.
-fn beside(place: &Place) -> String {
+fn beside(place: &CliEnvironment) -> String {
     format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
 }
 
 /// Another server would be of no use: the conversations are behind the page of this one.
-fn taken_by_server(place: &Place, folder: &str, by: &str, serving: &Serving) -> Failure {
+fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &ServerRecord) -> CommandError {
     let other = match place.command_name {
         "" => {
-            return Failure::new(format!(
+            return CommandError::new(format!(
                 "the data folder {folder} is in use by another longhaul{by}, a server: do it on its page, {}, \
                  which may ask for the token in {}; or end it first",
                 serving.page,
@@ -170,7 +171,7 @@ fn taken_by_server(place: &Place, folder: &str, by: &str, serving: &Serving) -> 
         "serve" => ("a second server", "longhaul --data-dir DIR serve --addr HOST:PORT".to_owned()),
         _ => ("beside it", beside(place)),
     };
-    Failure::new(format!(
+    CommandError::new(format!(
         "the data folder {folder} is in use by another longhaul{by}, a server\n\
          \n  its page         {}\
          \n  it may ask for   the token in {}\
@@ -192,7 +193,7 @@ pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
 
 fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
     let cannot = |error: std::io::Error| {
-        Failure::new(format!("the data folder {} cannot be used: {error}", folder.display()))
+        CommandError::new(format!("the data folder {} cannot be used: {error}", folder.display()))
     };
     if !folder.exists() {
         return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot);
@@ -200,7 +201,7 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
     let known = std::fs::metadata(folder).map_err(cannot)?;
     // The superuser could do as it likes there, and leave files that their owner cannot use.
     if known.uid() != user {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "{} belongs to another user: run this as that user, or name a folder of its own with --data-dir",
             folder.display()
         )));
@@ -211,7 +212,7 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
     }
     let is_empty = std::fs::read_dir(folder).map_err(cannot)?.next().is_none();
     if !is_empty && !SqliteStore::is_at(folder) {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "{} is open to other users and holds other files: name a folder of its own with --data-dir",
             folder.display()
         )));

@@ -6,38 +6,38 @@
 //! asked for lines that it saw only before its first compaction, and finds them with `recall`: it knows nothing
 //! but what is in its request.
 
-mod brain;
 mod facts;
 mod files;
+mod replies;
 mod sample;
 mod screen;
+mod scripted_model;
 mod served;
-mod words;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::agent::{Agent, Rules};
-use longhaul::calibration::Calibrations;
-use longhaul::hooks::Hooks;
+use longhaul::agent::{Agent, AgentRules};
+use longhaul::calibration::CalibrationStore;
+use longhaul::hooks::HookSet;
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::{ToolLimits, ToolSet};
 use longhaul::workspace::Workspace;
-use longhaul_core::budget::Trigger;
-use longhaul_core::estimate::Counter;
-use longhaul_core::plan::Policy;
-use longhaul_core::run::{Approval, CompactionOutcome, Counting, Run};
+use longhaul_core::budget::StrategyTrigger;
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{CompactionOutcome, Run, ServerCountPolicy, ToolApproval};
 use longhaul_providers::Provider;
-use longhaul_providers::scripted::{Script, Scripted};
-use longhaul_store::{Blobs, SharedStore};
+use longhaul_providers::scripted::{ModelScript, ScriptedProvider};
+use longhaul_store::{BlobStore, SharedStore};
 
-use brain::Brain;
-use facts::Fact;
-use screen::Screen;
+use facts::DemoFact;
+use screen::DemoPrinter;
+use scripted_model::ScriptedDemoModel;
 
 pub(crate) use served::model as served_model;
 
@@ -58,7 +58,7 @@ const THIRD: &str = "Look at the last two files again.";
 
 /// What the demo works on.
 #[derive(Clone)]
-pub(crate) struct Stage {
+pub(crate) struct DemoOptions {
     /// The files' folder.
     pub(crate) folder: PathBuf,
     /// Whether a person has named it. Where there is too little to read in any other, the demo reads files of its own.
@@ -70,7 +70,7 @@ pub(crate) struct Stage {
     /// The window in tokens.
     pub(crate) window: u64,
     /// How the window is kept in bounds, as configured.
-    pub(crate) policy: Policy,
+    pub(crate) policy: CompactionPolicy,
     /// Whether to stream without pauses.
     pub(crate) fast: bool,
     /// Whether colours are fine.
@@ -81,7 +81,7 @@ pub(crate) struct Stage {
 
 /// How it went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct DemoOutcome {
     /// Prunes and compactions that happened by themselves.
     pub(crate) edits: u64,
     /// Facts asked for.
@@ -94,7 +94,7 @@ pub(crate) struct Outcome {
     pub(crate) largest: u64,
 }
 
-impl Outcome {
+impl DemoOutcome {
     /// Returns whether it shows what it promises.
     pub(crate) fn is_success(&self) -> bool {
         self.edits >= 3 && self.asked > 0 && self.right == self.asked && self.invalid == 0
@@ -125,7 +125,11 @@ pub(crate) enum DemoError {
 }
 
 /// Plays the demo and prints it.
-pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Result<Outcome, DemoError> {
+pub(crate) async fn play(
+    stage: &DemoOptions,
+    store: SharedStore,
+    blobs: BlobStore,
+) -> Result<DemoOutcome, DemoError> {
     if !stage.folder.is_dir() {
         return Err(DemoError::Place(format!("there is no folder {}", stage.folder.display())));
     }
@@ -137,21 +141,21 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
             return Err(DemoError::TooFewFiles { folder, found: files.len(), needed: files::FEWEST });
         }
         // It goes with the demo.
-        let folder =
-            sample::Folder::make(&stage.scratch).map_err(|error| DemoError::Place(error.to_string()))?;
+        let folder = sample::SampleFolder::make(&stage.scratch)
+            .map_err(|error| DemoError::Place(error.to_string()))?;
         files = files::choose(folder.path());
         own = Some(folder);
     }
     let stage = &match &own {
-        Some(own) => Stage { folder: own.path().to_owned(), ..stage.clone() },
+        Some(own) => DemoOptions { folder: own.path().to_owned(), ..stage.clone() },
         None => stage.clone(),
     };
     let pace = if stage.fast { Duration::ZERO } else { Duration::from_millis(16) };
-    let model = Arc::new(Brain::new(&files, pace).into_model(stage.window));
+    let model = Arc::new(ScriptedDemoModel::new(&files, pace).into_model(stage.window));
     let agent = agent(stage, Arc::clone(&model)).await?;
     let runtime = Runtime::new(agent, store, blobs);
     let session = runtime.create(Some("demo".to_owned())).await?;
-    let mut screen = Screen::new(&session, stage.colour);
+    let mut screen = DemoPrinter::new(&session, stage.colour);
     screen.opening(&stage.folder, stage.window, files.len());
     if own.is_some() {
         screen.note("There is too little to read here, so that it reads files of its own.");
@@ -166,7 +170,7 @@ pub(crate) async fn play(stage: &Stage, store: SharedStore, blobs: Blobs) -> Res
     Ok(outcome)
 }
 
-async fn perform(session: &Session, screen: &mut Screen) -> Result<Outcome, DemoError> {
+async fn perform(session: &Session, screen: &mut DemoPrinter) -> Result<DemoOutcome, DemoError> {
     screen.scene("1", "Work until the window has filled");
     screen.ask(session, FIRST).await?;
     screen.scene("2", "More work: it fills again");
@@ -175,7 +179,7 @@ async fn perform(session: &Session, screen: &mut Screen) -> Result<Outcome, Demo
     undo_and_redo(session, screen).await?;
     screen.scene("4", "Recall what was seen only before the first compaction");
     let edits = session.look(|run| run.history().edits().len() as u64).await?;
-    let mut outcome = Outcome { edits, ..Outcome::default() };
+    let mut outcome = DemoOutcome { edits, ..DemoOutcome::default() };
     for fact in session.look(facts::choose).await? {
         if outcome.asked == facts::QUESTIONS {
             break;
@@ -192,7 +196,7 @@ async fn perform(session: &Session, screen: &mut Screen) -> Result<Outcome, Demo
 }
 
 /// Compacts by hand, undoes that, and shows that the view is exactly what it was.
-async fn undo_and_redo(session: &Session, screen: &mut Screen) -> Result<(), DemoError> {
+async fn undo_and_redo(session: &Session, screen: &mut DemoPrinter) -> Result<(), DemoError> {
     screen.ask(session, THIRD).await?;
     let view = |run: &Run| (run.history().view_hash(), run.meter().total);
     let (before, tokens) = session.look(view).await?;
@@ -210,7 +214,7 @@ async fn undo_and_redo(session: &Session, screen: &mut Screen) -> Result<(), Dem
     Ok(())
 }
 
-async fn recall(session: &Session, screen: &mut Screen, fact: &Fact) -> Result<bool, DemoError> {
+async fn recall(session: &Session, screen: &mut DemoPrinter, fact: &DemoFact) -> Result<bool, DemoError> {
     let answer = screen.ask(session, &fact.question()).await?;
     let right = answer.contains(&fact.line);
     screen.verdict(right);
@@ -218,39 +222,39 @@ async fn recall(session: &Session, screen: &mut Screen, fact: &Fact) -> Result<b
 }
 
 /// Where no trigger is configured, the window is kept in bounds while there is room to undo it.
-pub(crate) fn act_early(policy: &mut Policy) {
-    policy.trigger.get_or_insert(Trigger::Share(0.5));
+pub(crate) fn act_early(policy: &mut CompactionPolicy) {
+    policy.trigger.get_or_insert(StrategyTrigger::Share(0.5));
 }
 
-async fn agent(stage: &Stage, model: Arc<Scripted>) -> Result<Agent, DemoError> {
+async fn agent(stage: &DemoOptions, model: Arc<ScriptedProvider>) -> Result<Agent, DemoError> {
     let place = |error: &dyn std::fmt::Display| DemoError::Place(error.to_string());
     let limits = model.limits().await;
     let mut sandbox = SandboxPolicy::new(&stage.folder, &stage.scratch);
     sandbox.protected.clone_from(&stage.protected);
-    let mut rules = Rules::new(stage.policy.clone());
+    let mut rules = AgentRules::new(stage.policy.clone());
     act_early(&mut rules.policy);
-    rules.approvals = BTreeMap::from([("bash".to_owned(), Approval::Allow)]);
-    rules.default_approval = Approval::Deny("the demo changes nothing".to_owned());
+    rules.approvals = BTreeMap::from([("bash".to_owned(), ToolApproval::Allow)]);
+    rules.default_approval = ToolApproval::Deny("the demo changes nothing".to_owned());
     Ok(Agent {
         system: SYSTEM.to_owned(),
         provider: model,
         limits,
-        counter: Counter::default(),
-        counting: Counting::Never,
-        calibrations: Arc::new(Calibrations::in_memory()),
+        counter: MessageTokenCounter::default(),
+        counting: ServerCountPolicy::Never,
+        calibrations: Arc::new(CalibrationStore::in_memory()),
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(&stage.folder, &stage.protected).map_err(|error| place(&error))?),
         sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),
         tool_limits: ToolLimits::default(),
         rules,
-        hooks: Hooks::default(),
+        hooks: HookSet::default(),
         telemetry: Telemetry::default(),
     })
 }
 
-impl Brain {
-    fn into_model(self, window: u64) -> Scripted {
-        Scripted::new(Script::closure(move |request, _| self.answer(request)))
+impl ScriptedDemoModel {
+    fn into_model(self, window: u64) -> ScriptedProvider {
+        ScriptedProvider::new(ModelScript::closure(move |request, _| self.answer(request)))
             .model("demo")
             .window(window)
             .recognise_summaries(|_| false)

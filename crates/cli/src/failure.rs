@@ -6,7 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 /// What a command gives.
-pub(crate) type Outcome<T = ExitCode> = Result<T, Failure>;
+pub(crate) type Outcome<T = ExitCode> = Result<T, CommandError>;
 
 /// Done, and done as asked.
 pub(crate) const DONE: ExitCode = ExitCode::SUCCESS;
@@ -16,13 +16,13 @@ pub(crate) const CANCELLED: u8 = 130;
 
 /// Why a command ended early.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandError {
     status: u8,
     message: String,
     is_untrusted: bool,
 }
 
-impl Failure {
+impl CommandError {
     /// Something failed: status 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { status: 1, message: message.into(), is_untrusted: false }
@@ -54,8 +54,8 @@ impl Failure {
     }
 }
 
-/// Any error of the library becomes its own words. (`Failure` is no `Error` itself: that is what allows this.)
-impl<E: Error + 'static> From<E> for Failure {
+/// Any error of the library becomes its own words. (`CommandError` is no `Error` itself: that is what allows this.)
+impl<E: Error + 'static> From<E> for CommandError {
     fn from(error: E) -> Self {
         let reader_left = (&error as &dyn Any)
             .downcast_ref::<io::Error>()

@@ -7,20 +7,20 @@ use std::path::PathBuf;
 use longhaul_core::ids::SessionId;
 use serde::{Deserialize, Serialize};
 
-use crate::place::Place;
+use crate::environment::CliEnvironment;
 
 /// The file in the data folder, one session a line. Lines are only added: several processes may do so at once.
 const FILE: &str = "folders.jsonl";
 
 #[derive(Serialize, Deserialize)]
-struct Begun {
+struct SessionOriginFolder {
     session: String,
     folder: PathBuf,
 }
 
 /// Notes that a session was begun in this workspace. What cannot be noted costs a warning later and nothing else.
-pub(crate) fn remember(place: &Place, session: &SessionId) {
-    let begun = Begun { session: session.as_str().to_owned(), folder: whole(&place.workspace) };
+pub(crate) fn remember(place: &CliEnvironment, session: &SessionId) {
+    let begun = SessionOriginFolder { session: session.as_str().to_owned(), folder: whole(&place.workspace) };
     let noted = serde_json::to_string(&begun).map_err(std::io::Error::from).and_then(|line| {
         let mut file = OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
         file.write_all(format!("{line}\n").as_bytes())
@@ -31,7 +31,7 @@ pub(crate) fn remember(place: &Place, session: &SessionId) {
 }
 
 /// Returns what to say of a session that was begun in another folder than the workspace, if it is known to be so.
-pub(crate) fn warning(place: &Place, session: &SessionId) -> Option<String> {
+pub(crate) fn warning(place: &CliEnvironment, session: &SessionId) -> Option<String> {
     let begun = begun_in(place, session)?;
     let here = whole(&place.workspace);
     if begun == here {
@@ -44,10 +44,10 @@ pub(crate) fn warning(place: &Place, session: &SessionId) -> Option<String> {
     ))
 }
 
-fn begun_in(place: &Place, session: &SessionId) -> Option<PathBuf> {
+fn begun_in(place: &CliEnvironment, session: &SessionId) -> Option<PathBuf> {
     let file = std::fs::File::open(place.data_dir.join(FILE)).ok()?;
     let lines = BufReader::new(file).lines().map_while(Result::ok);
-    let mut begun = lines.filter_map(|line| serde_json::from_str::<Begun>(&line).ok());
+    let mut begun = lines.filter_map(|line| serde_json::from_str::<SessionOriginFolder>(&line).ok());
     begun.find(|begun| begun.session == session.as_str()).map(|begun| begun.folder)
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::place::Place;
+use crate::environment::CliEnvironment;
 
-impl Place {
+impl CliEnvironment {
     /// `longhaul WORDS` under the data folder and the agent file that were named.
     pub(crate) fn command(&self, words: &str) -> String {
         line(&self.kept(), words)
@@ -49,17 +49,20 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Overrides;
+    use crate::environment::CommandLineOverrides;
 
     #[test]
     fn what_was_named_is_named_again() {
-        assert_eq!(Place::default().talking("chat -c"), "longhaul chat -c");
-        let place = Place {
+        assert_eq!(CliEnvironment::default().talking("chat -c"), "longhaul chat -c");
+        let place = CliEnvironment {
             named_config: Some("/tmp/own.yml".into()),
             named_data_dir: Some("/tmp/it's here".into()),
             named_workspace: Some("/work".into()),
-            overrides: Overrides { model: Some("qwen3:8b".into()), ..Overrides::default() },
-            ..Place::default()
+            overrides: CommandLineOverrides {
+                model: Some("qwen3:8b".into()),
+                ..CommandLineOverrides::default()
+            },
+            ..CliEnvironment::default()
         };
         let kept = r"longhaul --config /tmp/own.yml --data-dir '/tmp/it'\''s here' ";
         assert_eq!(place.command("undo s1 e1"), format!("{kept}undo s1 e1"));

@@ -6,26 +6,26 @@
 mod agent_file;
 mod args;
 mod assemble;
-mod backend;
 mod commands;
 mod data;
 mod demo;
-mod facts;
+mod environment;
 mod failure;
 mod folders;
-mod gone;
 mod hint;
-mod hosted;
-mod lookup;
-mod offer;
-mod place;
+mod hosted_providers;
+mod model_discovery;
+mod model_facts;
+mod removed_messages;
 #[cfg(test)]
 mod sample;
-mod serving;
+mod server_address;
+mod session_lookup;
 mod signals;
 mod term;
 mod trust;
 mod tui;
+mod undo_check;
 mod watchdog;
 
 use std::process::ExitCode;
@@ -35,5 +35,5 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     // Before anything secret is in memory.
     let hidden = longhaul::sandbox::protect_this_process();
-    commands::start(args::Args::parse(), hidden)
+    commands::start(args::CliArgs::parse(), hidden)
 }

@@ -12,13 +12,13 @@ use crate::watchdog;
 pub(crate) const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Waits for interruptions.
-pub(crate) struct Interrupts {
+pub(crate) struct InterruptSignals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
-impl Interrupts {
+impl InterruptSignals {
     /// From now on these signals do not end the process by themselves.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! Everything a person sees: figures, rows, the meter, the transcript.
 
 pub(crate) mod exact;
-pub(crate) mod happening;
 pub(crate) mod human;
 pub(crate) mod log;
 pub(crate) mod markdown;
@@ -12,4 +11,5 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tool_row;
 pub(crate) mod transcript;
+pub(crate) mod ui_event;
 pub(crate) mod wrap;

@@ -3,23 +3,23 @@
 //! A file that lies in a folder somebody else made could start programs, send the conversation or a key to a
 //! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person
 //! has named it once with `--config`; its content is remembered, so a changed file has to be named again. What the
-//! person's own file closes stays closed in any case ([`Config::under`]).
+//! person's own file closes stays closed in any case ([`AgentConfig::under`]).
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path};
 
 use longhaul::config::{
-    AgentSource, Config, Decision, GatewayConfig, GatewayCredentials, HookTarget, McpTransport, ModelConfig,
-    ProviderKind, SandboxConfig, ServerConfig, SystemPrompt, TelemetryConfig, TokenCounter, UpstreamConfig,
-    UserFile,
+    AgentConfig, AgentSource, Decision, GatewayConfig, GatewayCredentials, HookTarget, McpTransport,
+    ModelConfig, ProviderKind, SandboxConfig, ServerConfig, SystemPrompt, TelemetryConfig, TokenCounter,
+    UpstreamConfig, UserConfigFile,
 };
 use longhaul::sandbox::ChildLimits;
 
 use crate::assemble;
 use crate::data;
-use crate::failure::{Failure, Outcome};
-use crate::place::{Overrides, Place};
+use crate::environment::{CliEnvironment, CommandLineOverrides};
+use crate::failure::{CommandError, Outcome};
 use crate::term::exact::exact;
 
 /// Where trusted contents are remembered: a line has the content's hash and that of the file's path.
@@ -30,15 +30,15 @@ const FILE: &str = "trusted";
 /// # Errors
 /// The data folder cannot be written.
 pub(crate) fn remember(
-    place: &Place,
+    place: &CliEnvironment,
     file: &Path,
     text: &str,
-    config: &Config,
-    own: Option<&UserFile>,
+    config: &AgentConfig,
+    own: Option<&UserConfigFile>,
 ) -> Outcome<()> {
     let line = format!("{} {}", hash(text.as_bytes()), hash_of_path(file));
     // With nothing on the command line: the file is named for later, too.
-    if wants(place, config, &Overrides::default(), own).is_none()
+    if wants(place, config, &CommandLineOverrides::default(), own).is_none()
         || known(place).lines().any(|known| known == line)
     {
         return Ok(());
@@ -48,7 +48,9 @@ pub(crate) fn remember(
         let mut file = fs::OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
         writeln!(file, "{line}")
     };
-    add().map_err(|error| Failure::new(format!("{} cannot be written: {error}", place.data_dir.display())))
+    add().map_err(|error| {
+        CommandError::new(format!("{} cannot be written: {error}", place.data_dir.display()))
+    })
 }
 
 /// Refuses a found file that asks for trust it was not given.
@@ -56,11 +58,11 @@ pub(crate) fn remember(
 /// # Errors
 /// Usage, with what it asks for and how to allow it.
 pub(crate) fn check(
-    place: &Place,
+    place: &CliEnvironment,
     file: &Path,
     text: &str,
-    config: &Config,
-    own: Option<&UserFile>,
+    config: &AgentConfig,
+    own: Option<&UserConfigFile>,
 ) -> Outcome<()> {
     let wanted = wants(place, config, &place.overrides, own).filter(|_| !is_trusted(place, text));
     let Some(what) = wanted else { return Ok(()) };
@@ -70,15 +72,20 @@ pub(crate) fn check(
         "you have not said that you trust it. Read it"
     };
     let (file, what) = (file.display(), exact(&what));
-    Err(Failure::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
+    Err(CommandError::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
 }
 
 /// What a file asks for that a stranger's file must not have. `own` is the person's own file. Sections are taken apart
 /// by name: a new key does not compile until somebody has decided what a stranger's file may do with it.
-fn wants(place: &Place, config: &Config, overrides: &Overrides, own: Option<&UserFile>) -> Option<String> {
-    let Config {
+fn wants(
+    place: &CliEnvironment,
+    config: &AgentConfig,
+    overrides: &CommandLineOverrides,
+    own: Option<&UserConfigFile>,
+) -> Option<String> {
+    let AgentConfig {
         // How the conversation is kept, counted and repeated, and what the closures of the person's own file narrow
-        // (`Config::under`), asks for nothing.
+        // (`AgentConfig::under`), asks for nothing.
         name: _,
         retry: _,
         models: _,
@@ -169,7 +176,11 @@ fn tells(telemetry: &TelemetryConfig) -> Option<String> {
 }
 
 /// To whom the gateway of a file passes conversations and keys.
-fn passes_on(place: &Place, gateway: &GatewayConfig, own: Option<&UserFile>) -> Option<String> {
+fn passes_on(
+    place: &CliEnvironment,
+    gateway: &GatewayConfig,
+    own: Option<&UserConfigFile>,
+) -> Option<String> {
     let GatewayConfig {
         upstreams,
         midstream: _,
@@ -199,12 +210,12 @@ fn passes_on(place: &Place, gateway: &GatewayConfig, own: Option<&UserFile>) -> 
 /// Where a file sends the conversation or a key. A server of this machine is sent the conversation without a question,
 /// unless the person's own file names another, and a key never: whoever listens there may not be the model's server.
 fn sends(
-    place: &Place,
+    place: &CliEnvironment,
     model: &ModelConfig,
-    overrides: &Overrides,
-    own: Option<&UserFile>,
+    overrides: &CommandLineOverrides,
+    own: Option<&UserConfigFile>,
 ) -> Option<String> {
-    let is_own = |own: &&UserFile| {
+    let is_own = |own: &&UserConfigFile| {
         let own = &own.config.model;
         (own.provider, &own.base_url, &own.api_key_env)
             == (model.provider, &model.base_url, &model.api_key_env)
@@ -221,9 +232,9 @@ fn sends(
         return Some(format!("sends the key in {key} to {url}"));
     }
     let url = url?;
-    let usual = Config::default().model;
+    let usual = AgentConfig::default().model;
     let says_where = model.base_url != usual.base_url || model.provider != usual.provider;
-    let names_another = says_where && own.is_some_and(UserFile::names_a_model);
+    let names_another = says_where && own.is_some_and(UserConfigFile::names_a_model);
     match is_local(url) {
         true if names_another => {
             Some(format!("sends the conversation to {url}, not to the server of your own file"))
@@ -234,7 +245,7 @@ fn sends(
 }
 
 /// The address of a file, or that of the provider it names, unless the command line names another.
-fn used_address<'a>(model: &'a ModelConfig, overrides: &Overrides) -> Option<&'a str> {
+fn used_address<'a>(model: &'a ModelConfig, overrides: &CommandLineOverrides) -> Option<&'a str> {
     let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
     let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);
     (is_used && model.provider != ProviderKind::Scripted).then_some(model.base_url.as_str())
@@ -242,16 +253,16 @@ fn used_address<'a>(model: &'a ModelConfig, overrides: &Overrides) -> Option<&'a
 
 /// What an agent of a file asks for: what the command line says is not said of it. One in a file of its own is looked
 /// at by itself.
-fn agent_wants(place: &Place, agent: &AgentSource, own: Option<&UserFile>) -> Option<String> {
+fn agent_wants(place: &CliEnvironment, agent: &AgentSource, own: Option<&UserConfigFile>) -> Option<String> {
     match agent {
-        AgentSource::Here(config) => wants(place, config, &Overrides::default(), own),
+        AgentSource::Here(config) => wants(place, config, &CommandLineOverrides::default(), own),
         AgentSource::File(path) if leaves(place, path) => Some(format!("reads {path} as an agent")),
         AgentSource::File(_) => None,
     }
 }
 
 /// Returns whether a path leads out of the workspace.
-fn leaves(place: &Place, path: &str) -> bool {
+fn leaves(place: &CliEnvironment, path: &str) -> bool {
     let inside =
         Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     !inside || !lies_in(&place.workspace, path)
@@ -303,18 +314,18 @@ fn lies_in(folder: &Path, path: &str) -> bool {
 }
 
 /// Returns whether that content is trusted, wherever it lies.
-fn is_trusted(place: &Place, text: &str) -> bool {
+fn is_trusted(place: &CliEnvironment, text: &str) -> bool {
     let content = hash(text.as_bytes());
     known(place).lines().any(|line| line.split(' ').next() == Some(&content))
 }
 
 /// Returns whether the file was trusted with some content.
-fn was_trusted(place: &Place, file: &Path) -> bool {
+fn was_trusted(place: &CliEnvironment, file: &Path) -> bool {
     let path = hash_of_path(file);
     known(place).lines().any(|line| line.split(' ').nth(1) == Some(&path))
 }
 
-fn known(place: &Place) -> String {
+fn known(place: &CliEnvironment) -> String {
     fs::read_to_string(place.data_dir.join(FILE)).unwrap_or_default()
 }
 

@@ -4,24 +4,24 @@
 //! [`state`] takes keys and happenings and knows no terminal; [`view`] sets it into rows; [`inline`] is the
 //! ratatui backend that keeps the live rows below the scrollback; [`screen`] owns the terminal.
 
+mod ascii_fallback;
 mod completion;
 mod editor;
-mod glyphs;
 mod history;
 mod inline;
 mod keys;
 mod layout;
-mod manners;
 mod paint;
 mod screen;
 mod state;
+mod terminal_profile;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use completion::Command;
-pub(crate) use keys::Action;
-pub(crate) use manners::Manners;
-pub(crate) use screen::{Heard, Screen, is_there, size};
-pub(crate) use state::{State, Waiting, Wish};
+pub(crate) use completion::SlashCommandHelp;
+pub(crate) use keys::KeyAction;
+pub(crate) use screen::{ScreenInput, TerminalScreen, is_there, size};
+pub(crate) use state::{QueuedMessageRow, UiCommand, UiState};
+pub(crate) use terminal_profile::TerminalProfile;

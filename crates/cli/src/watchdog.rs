@@ -87,7 +87,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::signals::Interrupts;
+    use crate::signals::InterruptSignals;
 
     const IS_BUSY: &str = "LONGHAUL_TEST_IS_BUSY";
 
@@ -102,7 +102,7 @@ mod tests {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut interrupts = Interrupts::listen().unwrap();
+            let mut interrupts = InterruptSignals::listen().unwrap();
             // Whoever would hear the signal is never asked.
             tokio::spawn(async move {
                 interrupts.next().await;

@@ -9,11 +9,13 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use longhaul_core::budget::Budget;
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::history::History;
-use longhaul_core::ledger::Ledger;
-use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
-use longhaul_core::plan::{Occasion, Plan, Policy, plan};
+use longhaul_core::message::{
+    Message, ModelOrigin, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus,
+};
+use longhaul_core::pinned_facts::PinnedFacts;
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, plan};
+use longhaul_core::retention_report;
 use longhaul_core::strategy;
-use longhaul_core::survival;
 
 /// Mean length of a message, in bytes.
 const MESSAGE_BYTES: usize = 5_000;
@@ -107,12 +109,12 @@ fn log(bytes: usize) -> Vec<Event> {
                 id: format!("m{seq}").into(),
                 role: Role::Assistant,
                 parts: said,
-                origin: Some(Origin { provider: "p".into(), api: "a".into(), model: "m".into() }),
+                origin: Some(ModelOrigin { provider: "p".into(), api: "a".into(), model: "m".into() }),
             };
             let step_id = format!("s{seq}").as_str().into();
             events.push(event(
                 seq,
-                EventBody::AssistantAdded { step_id, message, finish: Finish::ToolCalls, cut: None },
+                EventBody::AssistantAdded { step_id, message, finish: ModelStopReason::ToolCalls, cut: None },
             ));
             let content = vec![Part::text(dice.text(2 * MESSAGE_BYTES - 600))];
             let call_id = format!("c{seq}").into();
@@ -133,12 +135,14 @@ fn benches(criterion: &mut Criterion) {
     group.bench_function("fold", |bencher| bencher.iter(|| black_box(History::fold(&events))));
     let Ok(history) = History::fold(&events) else { return };
     let Some(strategy) = strategy::by_name("adaptive") else { return };
-    let policy = Policy::new(strategy);
+    let policy = CompactionPolicy::new(strategy);
     let budget = Budget::new(128_000, None);
     group.bench_function("plan", |bencher| {
-        bencher.iter(|| black_box(plan(&history, 2_000, &budget, &policy, &Occasion::Routine)));
+        bencher.iter(|| black_box(plan(&history, 2_000, &budget, &policy, &PlanTrigger::Routine)));
     });
-    let Plan::Summarise(draft) = plan(&history, 2_000, &budget, &policy, &Occasion::Routine) else { return };
+    let Plan::Summarise(draft) = plan(&history, 2_000, &budget, &policy, &PlanTrigger::Routine) else {
+        return;
+    };
     group.bench_function("extract", |bencher| bencher.iter(|| black_box(draft.finish_extractive(&history))));
     let Ok(edit) = draft.finish_extractive(&history) else { return };
     let mut edited = history.clone();
@@ -154,11 +158,12 @@ fn benches(criterion: &mut Criterion) {
         );
     });
     edited.apply(&edit_event).ok();
-    group.bench_function("ledger", |bencher| bencher.iter(|| black_box(Ledger::read(history.entries()))));
+    group
+        .bench_function("ledger", |bencher| bencher.iter(|| black_box(PinnedFacts::read(history.entries()))));
     group.bench_function("survival", |bencher| {
         let before: Vec<&Message> = history.view().iter().map(|item| &*item.message).collect();
         let after: String = edited.view().iter().map(|item| item.message.text()).collect();
-        bencher.iter(|| black_box(survival::survey(&before, &after, true)));
+        bencher.iter(|| black_box(retention_report::survey(&before, &after, true)));
     });
     group.finish();
 }

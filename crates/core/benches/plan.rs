@@ -6,17 +6,19 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use longhaul_core::budget::Budget;
 use longhaul_core::event::{Event, EventBody, FORMAT, StepKind, StepStart};
 use longhaul_core::history::History;
-use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{
+    Message, ModelOrigin, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus,
+};
 use longhaul_core::meter;
-use longhaul_core::plan::{Occasion, Plan, Policy, plan};
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, plan};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
 
 const MESSAGES: u64 = 10_000;
 const OUTPUT: &str = "test result: ok. 17 passed; 0 failed; finished in 0.42s\n";
 
-fn origin() -> Origin {
-    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
 }
 
 fn event(seq: u64, body: EventBody) -> Event {
@@ -65,7 +67,7 @@ fn step(seq: u64, input_tokens: u64) -> Vec<Event> {
             EventBody::AssistantAdded {
                 step_id: step_id.as_str().into(),
                 message,
-                finish: Finish::ToolCalls,
+                finish: ModelStopReason::ToolCalls,
                 cut: None,
             },
         ),
@@ -110,7 +112,7 @@ fn benches(criterion: &mut Criterion) {
     let next = result(last + 1, &format!("c{}", last - 3));
     let budget = Budget::new(4_000_000, None);
     let Some(strategy) = strategy::by_name("reactive-overflow") else { return };
-    let policy = Policy::new(strategy);
+    let policy = CompactionPolicy::new(strategy);
 
     let mut short = History::default();
     for event in &events[..7] {
@@ -133,7 +135,7 @@ fn benches(criterion: &mut Criterion) {
                 copy,
                 |mut history| {
                     let folded = history.apply(&last);
-                    let planned = plan(&history, 2_000, &budget, &policy, &Occasion::Routine);
+                    let planned = plan(&history, 2_000, &budget, &policy, &PlanTrigger::Routine);
                     assert_eq!((folded, planned), (Ok(()), Plan::Fits));
                     black_box(meter::read(&history, 2_000));
                     // Returned, so that dropping it is not measured.
@@ -145,7 +147,7 @@ fn benches(criterion: &mut Criterion) {
     }
     let small = Budget::new(100_000, None);
     criterion.bench_function("a compaction planned over 10,000 messages", |bencher| {
-        bencher.iter(|| black_box(plan(&history, 2_000, &small, &policy, &Occasion::Routine)));
+        bencher.iter(|| black_box(plan(&history, 2_000, &small, &policy, &PlanTrigger::Routine)));
     });
     criterion.bench_function("fold 10,000 messages", |bencher| {
         bencher.iter(|| black_box(History::fold(&events)));

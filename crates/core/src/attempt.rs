@@ -9,7 +9,7 @@ mod broken_answer;
 mod refused_media;
 mod retry;
 
-pub use broken_answer::{AfterBreak, BrokenAnswer};
+pub use broken_answer::{BrokenAnswer, BrokenAnswerAction};
 pub use refused_media::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 pub use retry::RetryPolicy;
 

@@ -35,11 +35,11 @@ impl Budget {
     }
 
     /// Where a trigger stands, in tokens: never beyond `usable`.
-    pub fn trigger(&self, trigger: Trigger) -> u64 {
+    pub fn trigger(&self, trigger: StrategyTrigger) -> u64 {
         match trigger {
-            Trigger::Overflow | Trigger::Manual | Trigger::Planner => self.usable,
-            Trigger::Share(share) => ((self.window as f64 * share) as u64).min(self.usable),
-            Trigger::Tokens(tokens) => tokens.min(self.usable),
+            StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => self.usable,
+            StrategyTrigger::Share(share) => ((self.window as f64 * share) as u64).min(self.usable),
+            StrategyTrigger::Tokens(tokens) => tokens.min(self.usable),
         }
     }
 
@@ -52,7 +52,7 @@ impl Budget {
 /// When a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Trigger {
+pub enum StrategyTrigger {
     /// When the usable room is full.
     Overflow,
     /// When somebody asks. At true overflow every strategy acts: for planning it is [`Overflow`](Self::Overflow).

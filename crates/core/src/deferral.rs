@@ -1,7 +1,7 @@
 //! Deferred tools: foreign tools whose schemas would take too much of the window. The model is not told of them one by
 //! one. It finds them with [`SEARCH`] and calls them with [`CALL`].
 //!
-//! The search is BM25 over names and descriptions ([`Index`]). A call through [`CALL`] is checked against the tool's
+//! The search is BM25 over names and descriptions ([`SearchIndex`]). A call through [`CALL`] is checked against the tool's
 //! schema and becomes a call of the tool itself ([`DeferredTools::resolve`]): everything behind it, approvals and history
 //! included, sees the real name. A request says it the other way round ([`wrap_calls`]), because its list of tools has
 //! only the two.
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 
 use crate::estimate::text_tokens;
 use crate::message::{Message, Part, RawJson, ToolCall, ToolSpec};
-use crate::recall::Index;
-use crate::truncate::Limit;
+use crate::recall::SearchIndex;
+use crate::truncate::TextLimit;
 
 pub use self::arguments::wrapped_arguments;
-use self::arguments::{WrittenCall, read_query};
+use self::arguments::{DeferredCallArguments, read_query};
 pub use self::check::check_arguments;
 
 /// The name of the tool that finds deferred tools.
@@ -62,7 +62,7 @@ const MAX_NEAR_NAMES: usize = 12;
 #[derive(Clone, Debug, Default)]
 pub struct DeferredTools {
     specs: Vec<ToolSpec>,
-    index: Index,
+    index: SearchIndex,
 }
 
 impl PartialEq for DeferredTools {
@@ -75,7 +75,7 @@ impl Eq for DeferredTools {}
 
 /// A call of a deferred tool, as the tool itself is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvedCall {
+pub struct DeferredToolCall {
     /// The tool.
     pub name: String,
     /// Its arguments: one JSON object, byte for byte as the model wrote it.
@@ -85,7 +85,7 @@ pub struct ResolvedCall {
 impl DeferredTools {
     /// Indexes tools. Their order is the order in which equal hits are named.
     pub fn new(specs: Vec<ToolSpec>) -> Self {
-        let mut index = Index::of_separate_texts();
+        let mut index = SearchIndex::of_separate_texts();
         specs.iter().for_each(|spec| _ = index.add(&searched_text(spec)));
         Self { specs, index }
     }
@@ -155,7 +155,7 @@ impl DeferredTools {
     ///
     /// # Errors
     /// A sentence for the model, if the call asks for nothing.
-    pub fn search(&self, arguments: &str, limit: &Limit) -> Result<String, String> {
+    pub fn search(&self, arguments: &str, limit: &TextLimit) -> Result<String, String> {
         let (query, hits) = read_query(arguments)?;
         let found = self.find(&query, hits.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS));
         if found.is_empty() {
@@ -185,11 +185,11 @@ impl DeferredTools {
     /// # Errors
     /// An answer for the model: no such tool, with the nearest; or arguments that the schema does not allow, with the
     /// schema.
-    pub fn resolve(&self, arguments: &str) -> Result<ResolvedCall, String> {
-        let WrittenCall { name, arguments } = WrittenCall::read(arguments)?;
+    pub fn resolve(&self, arguments: &str) -> Result<DeferredToolCall, String> {
+        let DeferredCallArguments { name, arguments } = DeferredCallArguments::read(arguments)?;
         let spec = self.named(&name).ok_or_else(|| self.unknown(&name))?;
         match check_arguments(spec.parameters.as_str(), &arguments) {
-            Ok(()) => Ok(ResolvedCall { name: spec.name.clone(), arguments }),
+            Ok(()) => Ok(DeferredToolCall { name: spec.name.clone(), arguments }),
             Err(why) => Err(format!(
                 "Error: `{}` was not called: {why}. The schema of its arguments: {}",
                 spec.name,
@@ -207,7 +207,7 @@ impl DeferredTools {
         }
         let told = read_call(&call.arguments).ok().filter(|made| is_told(&made.name));
         match told.map_or_else(|| self.resolve(&call.arguments), Ok) {
-            Ok(ResolvedCall { name, arguments }) => ToolCall { name, arguments, ..call },
+            Ok(DeferredToolCall { name, arguments }) => ToolCall { name, arguments, ..call },
             Err(_) => call,
         }
     }
@@ -239,9 +239,9 @@ impl DeferredTools {
 ///
 /// # Errors
 /// A sentence for the model, if they describe none.
-pub fn read_call(arguments: &str) -> Result<ResolvedCall, String> {
-    let WrittenCall { name, arguments } = WrittenCall::read(arguments)?;
-    Ok(ResolvedCall { name, arguments })
+pub fn read_call(arguments: &str) -> Result<DeferredToolCall, String> {
+    let DeferredCallArguments { name, arguments } = DeferredCallArguments::read(arguments)?;
+    Ok(DeferredToolCall { name, arguments })
 }
 
 /// Replaces calls of tools that are not in a request's list of tools by calls of [`CALL`]. The provider's own items stay:
@@ -264,7 +264,7 @@ pub fn is_worth_deferring(all_tokens: u64, deferred_tokens: u64, window_tokens: 
 }
 
 /// Returns tools as lines of JSON, as many as there is room for; the first in any case.
-fn listing(found: &[&ToolSpec], limit: &Limit) -> String {
+fn listing(found: &[&ToolSpec], limit: &TextLimit) -> String {
     let mut text = format!("Call one of these with `{CALL}` {{\"name\": …, \"arguments\": {{…}}}}:");
     let mut tokens = text_tokens(&text);
     for (at, spec) in found.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! weighs each piece by its kind and length. It needs no vocabulary and no memory. Equal texts give equal
 //! counts on every machine: all arithmetic is on integers.
 //!
-//! Vocabularies differ, and so do their weights: there is a row for each [`Family`], chosen by the model's name. Unsigned
+//! Vocabularies differ, and so do their weights: there is a row for each [`TokenizerFamily`], chosen by the model's name. Unsigned
 //! error per document of recorded work that the weights were not fitted on, median and 95th percentile: `o200k_base` 1.4
 //! and 5.6 %, Llama 3 1.6 and 6.5 %, Qwen 3 1.5 and 6.3 %, Gemma 3 1.5 and 5.9 %; an early version, judged on a project
 //! that it had never seen, 2.6 to 3.1 and 7.3 to 8.5 %. A model whose family is not known is counted as `o200k_base`;
@@ -17,8 +17,8 @@
 //! Runs that no text has (a million equal letters, blanks, marks) are counted by what the tokenizer makes of them,
 //! and rather too high; the work is one step a byte in every case.
 //!
-//! What stands around the text goes by the model too: its template's marks ([`Framing::of`]), the price of a picture
-//! ([`ImageRule::of`]); calls, results and schemas by the published formula of one provider. What a provider reports
+//! What stands around the text goes by the model too: its template's marks ([`FramingTokens::of`]), the price of a picture
+//! ([`ImageTokenRule::of`]); calls, results and schemas by the published formula of one provider. What a provider reports
 //! corrects what is left.
 
 mod counter;
@@ -32,13 +32,15 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub use counter::{CountKind, Counter, Framing, TextCounter};
-pub use family::Family;
-pub use groups::Groups;
-pub use images::{ImageRule, UNKNOWN_IMAGE_TOKENS};
-pub use message::{Breakdown, REPLY_PRIMING_TOKENS, file_tokens, message_tokens, part_tokens, tool_tokens};
+pub use counter::{CountAccuracy, FramingTokens, MessageTokenCounter, TextCounter};
+pub use family::TokenizerFamily;
+pub use groups::TokensByScript;
+pub use images::{ImageTokenRule, UNKNOWN_IMAGE_TOKENS};
+pub use message::{
+    MessageTokenBreakdown, REPLY_PRIMING_TOKENS, file_tokens, message_tokens, part_tokens, tool_tokens,
+};
 
-/// Tokens of a text, estimated for a model that is not known; [`Family::of`] knows some. Never more than its bytes,
+/// Tokens of a text, estimated for a model that is not known; [`TokenizerFamily::of`] knows some. Never more than its bytes,
 /// and of any text at least one.
 ///
 /// ```
@@ -51,8 +53,8 @@ pub fn text_tokens(text: &str) -> u64 {
 }
 
 /// [`text_tokens`] by the kind of writing.
-pub fn text_groups(text: &str) -> Groups {
-    Family::default().groups(text)
+pub fn text_groups(text: &str) -> TokensByScript {
+    TokenizerFamily::default().groups(text)
 }
 
 /// What the estimate sees in a text: how often each kind of piece occurs, with its name. The weights are fitted on it.

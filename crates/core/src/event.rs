@@ -12,7 +12,7 @@ use crate::error::ErrorCode;
 use crate::ids::{
     ApprovalId, CallId, EditId, LogRange, Millis, OrderId, QueueId, RunId, Seq, SessionId, StepId,
 };
-use crate::message::{Finish, Message, Origin, Part, RawJson, ToolResult};
+use crate::message::{Message, ModelOrigin, ModelStopReason, Part, RawJson, ToolResult};
 use crate::metadata::MessageMetadata;
 use crate::orders::OrderSource;
 use crate::usage::Usage;
@@ -42,7 +42,7 @@ pub enum EventBody {
         /// Its title, if one was given.
         title: Option<String>,
         /// The session it was forked from, and the last position they share.
-        forked_from: Option<Lineage>,
+        forked_from: Option<ForkOrigin>,
         /// The file format it was imported from.
         imported_from: Option<String>,
     },
@@ -53,7 +53,7 @@ pub enum EventBody {
         /// The queue entries it is made of, oldest first; empty for imported messages.
         taken: Vec<QueueId>,
         /// Present when more than one entry was taken.
-        coalesced: Option<Coalesced>,
+        coalesced: Option<CoalescedMessages>,
         /// The metadata that a client sent along with the only entry. That of several is in `coalesced`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<MessageMetadata>,
@@ -86,9 +86,9 @@ pub enum EventBody {
         /// The message.
         message: Message,
         /// Why the model stopped.
-        finish: Finish,
+        finish: ModelStopReason,
         /// Set when the answer was cut off.
-        cut: Option<Cut>,
+        cut: Option<PartialAnswerReason>,
     },
     /// The model call of a step is over and gave an answer.
     StepFinished {
@@ -182,7 +182,7 @@ pub enum EventBody {
     /// The session talks to another model from here on.
     ModelSwitched {
         /// The model.
-        to: Origin,
+        to: ModelOrigin,
         /// What somebody chose; `None` if the session's agent merely has another model now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<ModelChoice>,
@@ -252,7 +252,7 @@ impl EventBody {
 /// Where a forked session comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Lineage {
+pub struct ForkOrigin {
     /// The session it was forked from.
     pub session_id: SessionId,
     /// The last event they share.
@@ -274,7 +274,7 @@ pub struct ModelChoice {
 /// How several queued messages became one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Coalesced {
+pub struct CoalescedMessages {
     /// How many.
     pub message_count: usize,
     /// Which, oldest first.
@@ -327,7 +327,7 @@ pub struct StepStart {
     /// What it is for.
     pub purpose: StepKind,
     /// The model that is called.
-    pub model: Origin,
+    pub model: ModelOrigin,
     /// Hash of the system prompt.
     pub system_hash: String,
     /// Hash of the tools sent; of nothing if none were.
@@ -348,7 +348,7 @@ pub struct StepStart {
 /// Why an answer is not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cut {
+pub enum PartialAnswerReason {
     /// The run was cancelled: the model sees the text that was there.
     Cancelled,
     /// The stream failed or the process ended: shown to people only.
@@ -367,7 +367,7 @@ pub struct ViewEdit {
     /// Hash of the view it was planned for.
     pub base_view_hash: String,
     /// What changes.
-    pub ops: Vec<ViewOp>,
+    pub ops: Vec<ViewOperation>,
     /// Whether it only cleared old tool results. Stored under another name: `kind` is the event's own.
     #[serde(rename = "editKind")]
     pub kind: EditKind,
@@ -434,7 +434,7 @@ pub struct SummaryCheck {
 /// One change of the view, over positions of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
-pub enum ViewOp {
+pub enum ViewOperation {
     /// Messages in the range are not shown.
     Drop {
         /// The range.
@@ -467,7 +467,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl ViewOp {
+impl ViewOperation {
     /// Clears the tool result at that position.
     pub fn clear(seq: Seq) -> Self {
         Self::Placeholder { seq, excerpt: String::new(), cut: false }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::budget::{Budget, Trigger};
-use crate::estimate::Counter;
+use crate::budget::{Budget, StrategyTrigger};
+use crate::estimate::MessageTokenCounter;
 use crate::event::{Event, EventBody, FORMAT, NoteReason, ViewEdit};
 use crate::history::History;
 use crate::ids::{EditId, Seq, StepId};
-use crate::message::{Finish, Message, Part, Role};
+use crate::message::{Message, ModelStopReason, Part, Role};
 use crate::meter;
-use crate::plan::{self, MARK, Misfit, Occasion, Plan, Policy, Writer};
-use crate::strategy::Strategy;
+use crate::plan::{self, CompactionPolicy, ContextOverflow, MARK, Plan, PlanTrigger, SummaryWriterModel};
+use crate::strategy::CompactionStrategy;
 
 mod anthropic;
 mod blocks;
@@ -31,18 +31,18 @@ const MAX_EDITS: usize = 8;
 
 /// The room that messages have to fit, and how they are counted.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct ContextWindow {
     tokens: u64,
     max_output_tokens: Option<u64>,
     fixed_tokens: u64,
-    counter: Counter,
+    counter: MessageTokenCounter,
 }
 
-impl Window {
+impl ContextWindow {
     /// The context window of a model, in tokens. A part of it is kept free for the answer: 4,096 tokens, and a quarter of
     /// small windows ([`Budget::new`]).
     pub fn tokens(tokens: u64) -> Self {
-        Self { tokens, max_output_tokens: None, fixed_tokens: 0, counter: Counter::default() }
+        Self { tokens, max_output_tokens: None, fixed_tokens: 0, counter: MessageTokenCounter::default() }
     }
 
     /// Sets the request's own output limit, in tokens.
@@ -61,7 +61,7 @@ impl Window {
 
     /// Sets the counter for messages, in place of the estimate for unknown models.
     #[must_use]
-    pub fn counter(mut self, counter: Counter) -> Self {
+    pub fn counter(mut self, counter: MessageTokenCounter) -> Self {
         self.counter = counter;
         self
     }
@@ -70,7 +70,7 @@ impl Window {
 /// Messages that fit a window, in the type in which they were given.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Fitted<M = Message> {
+pub struct FittedMessages<M = Message> {
     /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
     /// tool call has its result.
     pub messages: Vec<M>,
@@ -105,8 +105,11 @@ pub struct Fitted<M = Message> {
 /// ```
 ///
 /// # Errors
-/// [`Misfit`] if the newest typed message does not fit even by its beginning and its end, beside the fixed tokens.
-pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, Misfit> {
+/// [`ContextOverflow`] if the newest typed message does not fit even by its beginning and its end, beside the fixed tokens.
+pub fn fit<M: FittableMessage>(
+    messages: &[M],
+    window: &ContextWindow,
+) -> Result<FittedMessages<M>, ContextOverflow> {
     fit_with(messages, window, Arc::new(Filling::default()))
 }
 
@@ -116,9 +119,9 @@ pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted
 /// As [`fit`].
 pub fn fit_with<M: FittableMessage>(
     messages: &[M],
-    window: &Window,
-    strategy: Arc<dyn Strategy>,
-) -> Result<Fitted<M>, Misfit> {
+    window: &ContextWindow,
+    strategy: Arc<dyn CompactionStrategy>,
+) -> Result<FittedMessages<M>, ContextOverflow> {
     let format = MessageFormat { read: M::to_content, write: M::from_messages };
     fit_as(messages, window, strategy, &format)
 }
@@ -145,14 +148,17 @@ pub fn fit_with<M: FittableMessage>(
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, Misfit> {
+pub fn fit_openai(
+    messages: &[Value],
+    window: &ContextWindow,
+) -> Result<FittedMessages<Value>, ContextOverflow> {
     let format = MessageFormat { read: openai::read_message, write: openai::write_message };
     fit_as(messages, window, Arc::new(Filling::default()), &format)
 }
 
 /// [`fit`] for the `messages` of a request in the format of Anthropic's Messages API. Messages that stay keep all their
 /// fields. A message of several tool results may stay in part. The request's `system` and `tools` stand beside the
-/// messages: [`Window::fixed_tokens`] takes their tokens.
+/// messages: [`ContextWindow::fixed_tokens`] takes their tokens.
 ///
 /// ```
 /// use longhaul_core::{Window, fit_anthropic};
@@ -177,18 +183,21 @@ pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, 
 ///
 /// # Errors
 /// As [`fit`].
-pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value>, Misfit> {
+pub fn fit_anthropic(
+    messages: &[Value],
+    window: &ContextWindow,
+) -> Result<FittedMessages<Value>, ContextOverflow> {
     let format = MessageFormat { read: anthropic::read_message, write: anthropic::write_message };
     fit_as(messages, window, Arc::new(Filling::default()), &format)
 }
 
 fn fit_as<M: Clone>(
     messages: &[M],
-    window: &Window,
-    strategy: Arc<dyn Strategy>,
+    window: &ContextWindow,
+    strategy: Arc<dyn CompactionStrategy>,
     format: &MessageFormat<M>,
-) -> Result<Fitted<M>, Misfit> {
-    let mut conversation = Conversation::new(window.counter.clone());
+) -> Result<FittedMessages<M>, ContextOverflow> {
+    let mut conversation = MessageOnlyHistory::new(window.counter.clone());
     let mut fixed_tokens = window.fixed_tokens;
     let mut places = Vec::with_capacity(messages.len());
     for message in messages {
@@ -203,10 +212,10 @@ fn fit_as<M: Clone>(
             }
         });
     }
-    let Conversation { history: whole, names } = conversation;
+    let MessageOnlyHistory { history: whole, names } = conversation;
     let history = edited(&whole, fixed_tokens, window, strategy)?;
     let tokens = meter::read(&history, fixed_tokens).total;
-    Ok(Fitted { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
+    Ok(FittedMessages { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
 }
 
 /// Where the history has a message that was given.
@@ -221,14 +230,18 @@ enum MessagePlace {
 fn edited(
     whole: &History,
     fixed_tokens: u64,
-    window: &Window,
-    strategy: Arc<dyn Strategy>,
-) -> Result<History, Misfit> {
+    window: &ContextWindow,
+    strategy: Arc<dyn CompactionStrategy>,
+) -> Result<History, ContextOverflow> {
     let mut history = whole.clone();
     let budget = Budget::new(window.tokens, window.max_output_tokens);
-    let policy = Policy { trigger: Some(Trigger::Overflow), writer: Writer::Nobody, ..Policy::new(strategy) };
+    let policy = CompactionPolicy {
+        trigger: Some(StrategyTrigger::Overflow),
+        writer: SummaryWriterModel::Nobody,
+        ..CompactionPolicy::new(strategy)
+    };
     for at in 0..MAX_EDITS {
-        let edit = match plan::plan(&history, fixed_tokens, &budget, &policy, &Occasion::Routine) {
+        let edit = match plan::plan(&history, fixed_tokens, &budget, &policy, &PlanTrigger::Routine) {
             Plan::Fits => break,
             Plan::Edit(edit) => *edit,
             Plan::DoesNotFit(misfit) => return Err(misfit),
@@ -248,12 +261,12 @@ fn removal(
     history: &History,
     fixed_tokens: u64,
     budget: &Budget,
-    policy: &Policy,
-) -> Result<ViewEdit, Misfit> {
-    match plan::without_summary(history, fixed_tokens, budget, policy, &Occasion::Routine) {
+    policy: &CompactionPolicy,
+) -> Result<ViewEdit, ContextOverflow> {
+    match plan::without_summary(history, fixed_tokens, budget, policy, &PlanTrigger::Routine) {
         Plan::Edit(edit) => Ok(*edit),
         Plan::DoesNotFit(misfit) => Err(misfit),
-        Plan::Fits | Plan::Summarise(_) => Err(Misfit {
+        Plan::Fits | Plan::Summarise(_) => Err(ContextOverflow {
             fixed_tokens,
             needed_tokens: meter::read(history, fixed_tokens).bound(),
             usable_tokens: budget.usable,
@@ -263,15 +276,15 @@ fn removal(
 }
 
 /// A history that is made of messages alone.
-struct Conversation {
+struct MessageOnlyHistory {
     history: History,
     names: CallNames,
 }
 
-impl Conversation {
+impl MessageOnlyHistory {
     /// `counter` counts the messages. There is no tool `recall`: what stands for messages that are left out names no
     /// handles.
-    fn new(counter: Counter) -> Self {
+    fn new(counter: MessageTokenCounter) -> Self {
         let history = History::new(counter).without_recall();
         let mut conversation = Self { history, names: CallNames::default() };
         conversation.append(EventBody::SessionStarted {
@@ -300,7 +313,11 @@ impl Conversation {
 
     fn add_answer(&mut self, message: &Message) -> Seq {
         let step_id = StepId::new(format!("s{}", self.history.last_seq()));
-        let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
+        let finish = if message.tool_calls().next().is_some() {
+            ModelStopReason::ToolCalls
+        } else {
+            ModelStopReason::Stop
+        };
         let message = self.names.rename_calls(message.clone());
         self.append(EventBody::AssistantAdded { step_id, message, finish, cut: None })
     }

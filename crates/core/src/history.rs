@@ -8,15 +8,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::ErrorCode;
-use crate::estimate::{Counter, Groups};
+use crate::estimate::{MessageTokenCounter, TokensByScript};
 use crate::event::{
-    Cut, EditKind, Event, EventBody, ModelChoice, NoteReason, RunEnd, StepKind, StepStart, ViewEdit, ViewOp,
+    EditKind, Event, EventBody, ModelChoice, NoteReason, PartialAnswerReason, RunEnd, StepKind, StepStart,
+    ViewEdit, ViewOperation,
 };
 use crate::ids::{ApprovalId, CallId, EditId, LogRange, Millis, RunId, Seq, StepId};
-use crate::ledger::LedgerCache;
-use crate::message::{Message, Origin, Part, ToolCall, ToolResult, ToolStatus};
-use crate::meter::{Anchor, Apportionment, Calibration};
+use crate::message::{Message, ModelOrigin, Part, ToolCall, ToolResult, ToolStatus};
+use crate::meter::{CountAttribution, TokenCalibration, UsageAnchor};
 use crate::orders::StandingOrders;
+use crate::pinned_facts::PinnedFactsCache;
 use crate::retention::user_text::UserTextCache;
 use crate::stop_flag::StopFlag;
 use crate::usage::Usage;
@@ -28,16 +29,16 @@ mod reports;
 mod summaries;
 mod view;
 
-pub use omissions::Omission;
+pub use omissions::OmissionState;
 pub use pairing::request_messages;
-use reports::{CountOffset, CountedView, Miss};
+use reports::{CountOffset, CountedView, EstimateDeviation};
+use summaries::LoggedWriterRecord;
 pub(crate) use summaries::SUMMARY_FAILURES;
-use summaries::Summaries;
-pub use summaries::WriterRecord;
+pub use summaries::SummaryWriterRecord;
 #[cfg(test)]
 pub(crate) use view::cleared_groups;
-pub(crate) use view::{ClearedForm, cleared_groups_beside, hash as hash_of, is_object, merged, span};
-pub use view::{Entry, EntryKind, ItemKind, Unit, UnitKind, ViewItem, join, units};
+pub use view::{LogEntry, LogEntryKind, ViewItem, ViewItemKind, ViewUnit, ViewUnitKind, join, units};
+pub(crate) use view::{ResultPlaceholder, cleared_groups_beside, hash as hash_of, is_object, merged, span};
 
 /// Text shown to the model where a tool result was cleared; the handle follows it.
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -48,36 +49,36 @@ pub const LOOP_WINDOW: usize = 10;
 /// Everything that follows from a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    counter: Counter,
+    counter: MessageTokenCounter,
     /// The model has no tool `recall`.
     without_recall: bool,
     /// Whether a message was ever cut before it was shown.
     has_truncated: bool,
-    calibration: Calibration,
+    calibration: TokenCalibration,
     last_seq: Seq,
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     view: Vec<ViewItem>,
-    view_groups: Groups,
+    view_groups: TokensByScript,
     view_changed_at: Seq,
-    edits: Vec<EditState>,
-    omissions: Vec<Omission>,
+    edits: Vec<ViewEditState>,
+    omissions: Vec<OmissionState>,
     run: Option<OpenRun>,
-    calls: Vec<OpenCall>,
-    recent_calls: VecDeque<RecentCall>,
-    anchor: Option<Anchor>,
+    calls: Vec<OpenToolCall>,
+    recent_calls: VecDeque<RecentToolCall>,
+    anchor: Option<UsageAnchor>,
     /// The view that the anchor's call was sent.
-    sent: Option<Sent>,
+    sent: Option<SentView>,
     /// What the newest step has said.
-    answered: Option<Answered>,
-    kept_groups: Groups,
+    answered: Option<AnsweredStep>,
+    kept_groups: TokensByScript,
     /// What the view held that the anchor's call has counted, and how the count is shared out among it.
-    anchor_groups: Groups,
-    apportionment: Option<Apportionment>,
+    anchor_groups: TokensByScript,
+    apportionment: Option<CountAttribution>,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
     last_error_per_mille: Option<i64>,
     /// What the newest report missed the estimate by.
-    last_miss: Option<Miss>,
+    last_miss: Option<EstimateDeviation>,
     /// What the server has counted and not yet been sent, and what it was sent.
     counted: Option<CountedView>,
     counted_call: Option<CountedView>,
@@ -88,21 +89,21 @@ pub struct History {
     reports_grow: bool,
     largest_call: u64,
     window: Option<u64>,
-    learned_window: Option<Learned>,
+    learned_window: Option<LearnedWindow>,
     cumulative: Usage,
     compactions: u64,
     settled_tokens: Option<u64>,
     /// Tokens of the view right after it was last edited.
     edited_tokens: Option<u64>,
     calls_since_edit: u32,
-    summaries: Summaries,
+    summaries: LoggedWriterRecord,
     /// The model's server would not go on with an answer that was paused.
     refused_to_go_on: bool,
     /// The newest piece of an answer that broke off and is in view.
     broken_piece: Option<Seq>,
     last_call_at: Option<Millis>,
     now: Millis,
-    model: Option<Origin>,
+    model: Option<ModelOrigin>,
     choice: ModelChoice,
     /// The hash of the tools of the newest step; `None` before the first of an agent or model that was chosen.
     tools_hash: Option<String>,
@@ -113,7 +114,7 @@ pub struct History {
     title: Option<String>,
     orders: StandingOrders,
     last_end: Option<RunEnd>,
-    ledgers: LedgerCache,
+    ledgers: PinnedFactsCache,
     user_texts: UserTextCache,
     stop_flag: StopFlag,
 }
@@ -145,7 +146,7 @@ pub struct OpenRun {
 
 /// A tool call without an outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OpenCall {
+pub struct OpenToolCall {
     /// The call.
     pub call: ToolCall,
     /// Whether its start was stored: then its side effect may have happened.
@@ -158,7 +159,7 @@ pub struct OpenCall {
 
 /// The view that a call was sent.
 #[derive(Clone, Debug, PartialEq)]
-struct Sent {
+struct SentView {
     /// It ended before this position.
     before: Seq,
     hash: String,
@@ -166,13 +167,13 @@ struct Sent {
 
 /// What a step has said.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Answered {
+struct AnsweredStep {
     seq: Seq,
     /// What it added to the view: the answer, or a piece of one.
-    groups: Groups,
+    groups: TokensByScript,
 }
 
-impl Sent {
+impl SentView {
     /// Returns whether the view is again, up to there, what it was then: after an undo the count stands.
     fn is_shown_by(&self, view: &[ViewItem]) -> bool {
         self.hash == view::hash(view.iter().filter(|item| item.range.to < self.before))
@@ -181,7 +182,7 @@ impl Sent {
 
 /// A window that a provider's error named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Learned {
+struct LearnedWindow {
     limit: u64,
     /// What was declared or discovered at that time.
     known: Option<u64>,
@@ -189,7 +190,7 @@ struct Learned {
 
 /// A tool call with an outcome, as loop detection remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecentCall {
+pub struct RecentToolCall {
     /// Equal for equal tool, arguments, status and content.
     pub signature: u64,
     /// The tool.
@@ -198,7 +199,7 @@ pub struct RecentCall {
 
 /// An edit of the view and what became of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EditState {
+pub struct ViewEditState {
     /// The edit.
     pub edit: Arc<ViewEdit>,
     /// Position of its event.
@@ -211,7 +212,7 @@ pub struct EditState {
 
 /// Why a log cannot be folded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FoldError {
+pub enum HistoryFoldError {
     /// Positions must follow each other.
     #[error("event {found} follows event {last}")]
     Gap {
@@ -256,10 +257,10 @@ fn is_transport_failure(code: ErrorCode) -> bool {
 
 impl History {
     /// An empty history, whose messages will be counted by `counter`.
-    pub fn new(counter: Counter) -> Self {
+    pub fn new(counter: MessageTokenCounter) -> Self {
         let calibration = match counter.prior() {
-            Some(prior) => Calibration::new(prior.clone()),
-            None => Calibration::unknown(counter.kind()),
+            Some(prior) => TokenCalibration::new(prior.clone()),
+            None => TokenCalibration::unknown(counter.kind()),
         };
         Self { counter, calibration, ..Self::default() }
     }
@@ -270,7 +271,7 @@ impl History {
     pub fn without_recall(self) -> Self {
         Self {
             without_recall: true,
-            ledgers: LedgerCache::default(),
+            ledgers: PinnedFactsCache::default(),
             user_texts: UserTextCache::default(),
             ..self
         }
@@ -279,19 +280,19 @@ impl History {
     /// Folds a whole log, counted by the structured estimate.
     ///
     /// # Errors
-    /// [`FoldError`] at the first event that does not follow.
-    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, FoldError> {
-        Self::fold_with(Counter::default(), events)
+    /// [`HistoryFoldError`] at the first event that does not follow.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, HistoryFoldError> {
+        Self::fold_with(MessageTokenCounter::default(), events)
     }
 
     /// Folds a whole log, counted by `counter`.
     ///
     /// # Errors
-    /// [`FoldError`] at the first event that does not follow.
+    /// [`HistoryFoldError`] at the first event that does not follow.
     pub fn fold_with<'a>(
-        counter: Counter,
+        counter: MessageTokenCounter,
         events: impl IntoIterator<Item = &'a Event>,
-    ) -> Result<Self, FoldError> {
+    ) -> Result<Self, HistoryFoldError> {
         let mut history = Self::new(counter);
         for event in events {
             history.apply(event)?;
@@ -302,13 +303,13 @@ impl History {
     /// Folds one more event.
     ///
     /// # Errors
-    /// [`FoldError`] if it does not follow; nothing has changed then.
-    pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
+    /// [`HistoryFoldError`] if it does not follow; nothing has changed then.
+    pub fn apply(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
         if event.seq != self.last_seq + 1 {
-            return Err(FoldError::Gap { last: self.last_seq, found: event.seq });
+            return Err(HistoryFoldError::Gap { last: self.last_seq, found: event.seq });
         }
         if event.format > crate::event::FORMAT {
-            return Err(FoldError::Newer { seq: event.seq, format: event.format });
+            return Err(HistoryFoldError::Newer { seq: event.seq, format: event.format });
         }
         self.last_seq = event.seq;
         self.now = self.now.max(event.at);
@@ -322,14 +323,14 @@ impl History {
             EventBody::TitleSet { title } => self.title = Some(title.clone()),
             EventBody::MessagesTaken { message, .. } => {
                 self.parked = None;
-                self.push_message(event.seq, message, EntryKind::Typed);
+                self.push_message(event.seq, message, LogEntryKind::Typed);
             }
             EventBody::NoteAdded { message, why } => {
                 self.note_said(*why);
                 if *why == NoteReason::Orders {
                     self.orders.note_told();
                 }
-                self.push_message(event.seq, message, EntryKind::Note);
+                self.push_message(event.seq, message, LogEntryKind::Note);
             }
             EventBody::RunStarted { run_id } => {
                 self.last_end = None;
@@ -449,19 +450,19 @@ impl History {
         }
     }
 
-    fn push_message(&mut self, seq: Seq, message: &Message, kind: EntryKind) {
+    fn push_message(&mut self, seq: Seq, message: &Message, kind: LogEntryKind) {
         let paused = match kind {
-            EntryKind::Assistant(_) => self.paused(),
+            LogEntryKind::Assistant(_) => self.paused(),
             _ => None,
         };
-        let entry = Entry::new(seq, message.clone(), kind, paused, &self.counter, self.has_recall());
+        let entry = LogEntry::new(seq, message.clone(), kind, paused, &self.counter, self.has_recall());
         if let Some(item) = ViewItem::of(&entry) {
             let before = if entry.goes_on() { self.view.pop() } else { None };
             let before = before.map(|before| before.groups).unwrap_or_default();
             self.view_groups = self.view_groups.without(&before) + item.groups;
             self.view_changed_at = seq;
-            if item.kind == ItemKind::Assistant {
-                self.answered = Some(Answered { seq, groups: item.groups.without(&before) });
+            if item.kind == ViewItemKind::Assistant {
+                self.answered = Some(AnsweredStep { seq, groups: item.groups.without(&before) });
             }
             self.view.push(item);
         }
@@ -471,7 +472,7 @@ impl History {
     /// Marks the newest piece as broken off if its step is the one that failed. No room was made for it, so it does not
     /// count as paused.
     fn mark_broken_answer(&mut self, step: &StepId) {
-        let broken = EntryKind::Assistant(Some(Cut::Paused));
+        let broken = LogEntryKind::Assistant(Some(PartialAnswerReason::Paused));
         if let Some(entry) = self.entries.last_mut()
             && entry.kind == broken
             && entry.message.id.as_str().strip_prefix("m-") == Some(step.as_str())
@@ -482,26 +483,28 @@ impl History {
     }
 
     /// The answer that was paused and goes on with the next.
-    fn paused(&self) -> Option<&Entry> {
-        let newest =
-            self.entries.iter().rfind(|entry| entry.kind != EntryKind::Assistant(Some(Cut::Lost)))?;
+    fn paused(&self) -> Option<&LogEntry> {
+        let newest = self
+            .entries
+            .iter()
+            .rfind(|entry| entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost)))?;
         let shown = self.view.last().is_some_and(|item| {
-            item.kind == ItemKind::Assistant
+            item.kind == ViewItemKind::Assistant
                 && item.range == (LogRange { from: newest.begins, to: newest.seq })
         });
-        (shown && newest.kind == EntryKind::Assistant(Some(Cut::Paused))).then_some(newest)
+        (shown && newest.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Paused))).then_some(newest)
     }
 
-    fn add_assistant(&mut self, seq: Seq, message: &Message, cut: Option<Cut>) {
-        if cut != Some(Cut::Lost) {
-            self.calls.extend(message.tool_calls().map(|call| OpenCall {
+    fn add_assistant(&mut self, seq: Seq, message: &Message, cut: Option<PartialAnswerReason>) {
+        if cut != Some(PartialAnswerReason::Lost) {
+            self.calls.extend(message.tool_calls().map(|call| OpenToolCall {
                 call: call.clone(),
                 started: false,
                 approval: None,
                 allowed: None,
             }));
         }
-        self.push_message(seq, message, EntryKind::Assistant(cut));
+        self.push_message(seq, message, LogEntryKind::Assistant(cut));
     }
 
     /// A result stands in the view where its call stands among the calls of its step.
@@ -512,8 +515,8 @@ impl History {
         let call = self.calls.remove(open).call;
         self.remember_call(&call, result);
         let message = view::result_message(seq, result.clone());
-        let kind = EntryKind::Result { tool: call.name };
-        let entry = Entry::new(seq, message, kind, None, &self.counter, self.has_recall());
+        let kind = LogEntryKind::Result { tool: call.name };
+        let entry = LogEntry::new(seq, message, kind, None, &self.counter, self.has_recall());
         self.has_truncated |= result.truncated.is_some();
         if let Some(item) = ViewItem::of(&entry) {
             self.view_groups += item.groups;
@@ -529,7 +532,7 @@ impl History {
             self.recent_calls.pop_front();
         }
         let signature = view::call_signature(call, result);
-        self.recent_calls.push_back(RecentCall { signature, tool: call.name.clone() });
+        self.recent_calls.push_back(RecentToolCall { signature, tool: call.name.clone() });
     }
 
     fn begin_step(&mut self, start: &StepStart) {
@@ -549,13 +552,13 @@ impl History {
         }
     }
 
-    fn switch(&mut self, to: &Origin) {
+    fn switch(&mut self, to: &ModelOrigin) {
         self.switched |= self.model.as_ref().is_some_and(|model| model != to);
         self.model = Some(to.clone());
         self.anchor = None;
         self.sent = None;
-        self.calibration = Calibration::unknown(self.counter.kind());
-        self.anchor_groups = Groups::default();
+        self.calibration = TokenCalibration::unknown(self.counter.kind());
+        self.anchor_groups = TokensByScript::default();
         self.apportionment = None;
         self.overhead_tokens = None;
         self.errors_per_mille.clear();
@@ -567,14 +570,14 @@ impl History {
         self.learned_window = None;
         self.window = None;
         self.settled_tokens = None;
-        self.summaries = Summaries::default();
+        self.summaries = LoggedWriterRecord::default();
         self.refused_to_go_on = false;
         self.last_call_at = None;
-        self.kept_groups = Groups::default();
+        self.kept_groups = TokensByScript::default();
     }
 
     fn add_edit(&mut self, seq: Seq, edit: &ViewEdit) {
-        let has_cut = edit.ops.iter().any(|op| matches!(op, ViewOp::Placeholder { cut: true, .. }));
+        let has_cut = edit.ops.iter().any(|op| matches!(op, ViewOperation::Placeholder { cut: true, .. }));
         if edit.kind == EditKind::Compaction {
             self.compactions += 1;
             self.summaries.committed(seq, edit);
@@ -584,7 +587,7 @@ impl History {
         }
         let edit = Arc::new(edit.clone());
         let kind = edit.kind;
-        self.edits.push(EditState { edit, seq, active: true, released: false });
+        self.edits.push(ViewEditState { edit, seq, active: true, released: false });
         self.rebuild(seq);
         self.note_edited();
         // Results that are cut where nothing else helps leave no more to be done either.
@@ -616,7 +619,7 @@ impl History {
         self.view_changed_at = seq;
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
         if let Some(sent) = self.sent.as_ref().filter(|sent| sent.is_shown_by(&self.view)) {
-            let answer = |item: &ViewItem| item.kind == ItemKind::Assistant && item.range.to <= anchored;
+            let answer = |item: &ViewItem| item.kind == ViewItemKind::Assistant && item.range.to <= anchored;
             for item in self.view.iter_mut().filter(|item| item.range.to < sent.before || answer(item)) {
                 item.since = item.since.min(anchored);
             }
@@ -626,7 +629,7 @@ impl History {
             self.view.iter().filter(|item| item.since <= anchored).map(|item| item.groups).sum();
     }
 
-    fn open_call_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+    fn open_call_mut(&mut self, id: &CallId) -> Option<&mut OpenToolCall> {
         self.calls.iter_mut().find(|open| open.call.call_id == *id)
     }
 }

@@ -119,9 +119,9 @@ impl LogRange {
 /// A handle is a coordinate in the log of the session that resolves it (`lh:12`, `lh:12-40`). Text can
 /// therefore not forge one that reaches anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Handle(pub LogRange);
+pub struct LogHandle(pub LogRange);
 
-impl fmt::Display for Handle {
+impl fmt::Display for LogHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LogRange { from, to } = self.0;
         if from == to { write!(f, "lh:{from}") } else { write!(f, "lh:{from}-{to}") }
@@ -131,15 +131,15 @@ impl fmt::Display for Handle {
 /// Why a text is not a handle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a handle: `{0}` (expected `lh:12` or `lh:12-40`)")]
-pub struct HandleError(pub String);
+pub struct LogHandleError(pub String);
 
-impl std::str::FromStr for Handle {
-    type Err = HandleError;
+impl std::str::FromStr for LogHandle {
+    type Err = LogHandleError;
 
     /// # Errors
-    /// [`HandleError`] when the text has another form, or when the range runs backwards.
-    fn from_str(text: &str) -> Result<Self, HandleError> {
-        let wrong = || HandleError(text.chars().take(80).collect());
+    /// [`LogHandleError`] when the text has another form, or when the range runs backwards.
+    fn from_str(text: &str) -> Result<Self, LogHandleError> {
+        let wrong = || LogHandleError(text.chars().take(80).collect());
         let body = text.trim().strip_prefix("lh:").ok_or_else(wrong)?;
         let (from, to) = body.split_once('-').unwrap_or((body, body));
         let from = from.parse().map_err(|_| wrong())?;

@@ -18,27 +18,27 @@ pub mod event;
 mod fit;
 pub mod history;
 pub mod ids;
-pub mod ledger;
-pub mod legible;
 pub(crate) mod memo;
 pub mod message;
 pub mod metadata;
 pub mod meter;
 pub mod orders;
+pub mod pinned_facts;
 pub mod plan;
 pub mod queue;
+pub mod readability;
 pub mod recall;
 pub mod refusal;
 pub(crate) mod retention;
+pub mod retention_report;
 pub mod run;
 pub mod stop_flag;
 pub mod strategy;
-pub mod survival;
 pub(crate) mod text_table;
 pub mod tool_schema;
 pub mod truncate;
 pub mod usage;
 
 pub use self::fit::{
-    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+    ContextWindow, FittableContent, FittableMessage, FittedMessages, fit, fit_anthropic, fit_openai, fit_with,
 };

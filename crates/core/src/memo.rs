@@ -5,21 +5,21 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// A value that is computed when it is first asked for. It follows from what stands beside it, so whether it was computed
 /// yet makes no difference to the equality of what contains it.
 #[derive(Clone, Debug)]
-pub(crate) struct Memo<T>(OnceLock<T>);
+pub(crate) struct LazyValue<T>(OnceLock<T>);
 
-impl<T> Default for Memo<T> {
+impl<T> Default for LazyValue<T> {
     fn default() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<T> PartialEq for Memo<T> {
+impl<T> PartialEq for LazyValue<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl<T> Memo<T> {
+impl<T> LazyValue<T> {
     /// Returns the value if it was computed before.
     pub(crate) fn known(&self) -> Option<&T> {
         self.0.get()
@@ -34,22 +34,22 @@ impl<T> Memo<T> {
 /// A cache of values that follow from what stands beside it. It makes no difference to equality, and a copy begins with the
 /// same content and goes its own way.
 #[derive(Debug, Default)]
-pub(crate) struct Cache<T>(Mutex<T>);
+pub(crate) struct DerivedCache<T>(Mutex<T>);
 
-impl<T> Cache<T> {
+impl<T> DerivedCache<T> {
     /// Returns the content, which nobody else changes meanwhile.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T: Clone> Clone for Cache<T> {
+impl<T: Clone> Clone for DerivedCache<T> {
     fn clone(&self) -> Self {
         Self(Mutex::new(self.lock().clone()))
     }
 }
 
-impl<T> PartialEq for Cache<T> {
+impl<T> PartialEq for DerivedCache<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -40,7 +40,7 @@ pub enum Role {
 
 /// Which model wrote a message, and over which wire: native parts are sent back to no other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Origin {
+pub struct ModelOrigin {
     /// The provider as configured, for example `openai-compatible`.
     pub provider: String,
     /// The wire format, for example `openai-chat`.
@@ -60,7 +60,7 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// Which model wrote it (assistant messages).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<ModelOrigin>,
 }
 
 /// A piece of a message.
@@ -68,24 +68,24 @@ pub struct Message {
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Part {
     /// Plain text.
-    Text(Text),
+    Text(TextPart),
     /// The model's reasoning.
-    Reasoning(Reasoning),
+    Reasoning(ReasoningPart),
     /// A request of the model to run a tool.
     ToolCall(ToolCall),
     /// A tool's answer.
     ToolResult(ToolResult),
     /// A picture, stored as a blob.
-    Image(Media),
+    Image(MediaPart),
     /// A file, stored as a blob.
-    File(Media),
+    File(MediaPart),
     /// A provider's block we do not model: kept, and sent back to the provider that made it.
-    Opaque(Opaque),
+    Opaque(OpaquePart),
 }
 
 /// Text, with the provider's own item beside it if it had one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Text {
+pub struct TextPart {
     /// The text.
     pub text: String,
     /// The provider's item, byte for byte.
@@ -95,7 +95,7 @@ pub struct Text {
 
 /// Reasoning: what may be shown of it, and the item that proves it to its provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reasoning {
+pub struct ReasoningPart {
     /// The readable part; empty for encrypted or redacted reasoning.
     pub text: String,
     /// The provider's item (signature, encrypted content, id), byte for byte.
@@ -184,7 +184,7 @@ pub struct ToolResult {
     pub content: Vec<Part>,
     /// If the text was too long for the model: what was left out, and where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<OutputTruncation>,
 }
 
 /// What was left out of a text.
@@ -193,7 +193,7 @@ pub struct ToolResult {
 /// handle in it is the result's own position in the log, known only once it is stored).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Truncation {
+pub struct OutputTruncation {
     /// Where the marker goes: a byte offset into the kept text, on a character boundary.
     pub head_bytes: usize,
     /// Characters left out.
@@ -226,7 +226,7 @@ impl fmt::Display for BlobRef {
 /// A picture or a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Media {
+pub struct MediaPart {
     /// The content.
     pub blob: BlobRef,
     /// Its MIME type, for example `image/png`.
@@ -252,7 +252,7 @@ const TEXTS: [&str; 6] = [
     "application/yaml",
 ];
 
-impl Media {
+impl MediaPart {
     /// The media type without its parameters, in lower case.
     pub fn kind(&self) -> String {
         self.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
@@ -268,7 +268,7 @@ impl Media {
 
 /// A provider's block we do not model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opaque {
+pub struct OpaquePart {
     /// The provider's name of the kind, for example `server_tool_use`.
     pub kind: String,
     /// The block, byte for byte.
@@ -278,7 +278,7 @@ pub struct Opaque {
 impl Part {
     /// A text part without a native item.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(Text { text: text.into(), native: None })
+        Self::Text(TextPart { text: text.into(), native: None })
     }
 
     /// The text, if this is a text part.
@@ -313,7 +313,7 @@ impl Message {
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finish {
+pub enum ModelStopReason {
     /// It had said what it wanted to say.
     Stop,
     /// It asks for tools.
@@ -328,11 +328,11 @@ pub enum Finish {
 
 /// What one finished model call gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// The parts of the assistant message, in the provider's order.
     pub parts: Vec<Part>,
     /// Why the model stopped.
-    pub finish: Finish,
+    pub finish: ModelStopReason,
     /// What the provider reported, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::usage::Usage>,

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Counter, Groups};
+use crate::estimate::{MessageTokenCounter, TokensByScript};
 use crate::history::History;
 use crate::ids::Seq;
 use crate::message::Message;
@@ -15,8 +15,8 @@ use crate::message::Message;
 mod calibration;
 mod profile;
 
-pub(crate) use calibration::Apportionment;
-pub use calibration::{Calibration, Ratios};
+pub(crate) use calibration::CountAttribution;
+pub use calibration::{TokenCalibration, TokenRatios};
 pub use profile::TokenizerProfile;
 
 /// The largest overhead that is believed, in tokens.
@@ -24,7 +24,7 @@ pub const MAX_OVERHEAD_TOKENS: u64 = 3_000;
 
 /// The newest count that a provider gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anchor {
+pub struct UsageAnchor {
     /// The view up to this position is in the count.
     pub seq: Seq,
     /// Estimated tokens of system prompt and tools at that time.
@@ -40,7 +40,7 @@ pub struct Anchor {
 /// What the meter shows, and on what it rests. Tokens throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reading {
+pub struct MeterReading {
     /// The next request's input.
     pub total: u64,
     /// The part of it that a provider has reported.
@@ -51,7 +51,7 @@ pub struct Reading {
     pub margin: f64,
 }
 
-impl Reading {
+impl MeterReading {
     /// What decisions compare with a trigger: `total × (1 + margin)`.
     pub fn bound(&self) -> u64 {
         self.total.saturating_add((self.total as f64 * self.margin).ceil() as u64)
@@ -65,7 +65,7 @@ impl Reading {
 }
 
 /// Reads the meter for a request of `history`'s view with `fixed_tokens` of system prompt and tools.
-pub fn read(history: &History, fixed_tokens: u64) -> Reading {
+pub fn read(history: &History, fixed_tokens: u64) -> MeterReading {
     let kept = history.kept_groups();
     of_parts(history, fixed_tokens, kept, &history.view_groups().without(kept))
 }
@@ -83,17 +83,22 @@ pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
 }
 
 /// Reads the meter for a view of which `kept` was in the anchor's count and `new` was not (both in our estimate).
-pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Groups) -> Reading {
+pub fn of_parts(
+    history: &History,
+    fixed_tokens: u64,
+    kept: &TokensByScript,
+    new: &TokensByScript,
+) -> MeterReading {
     let calibration = history.calibration();
     let Some((anchor, shared)) = history.anchor().zip(history.apportionment()) else {
-        return Reading::new(history, 0, calibration.whole(&(*kept + *new), fixed_tokens));
+        return MeterReading::new(history, 0, calibration.whole(&(*kept + *new), fixed_tokens));
     };
     let counted = anchor.input.saturating_add(anchor.output);
-    let added = *new + Groups::of(fixed_tokens.saturating_sub(anchor.fixed));
+    let added = *new + TokensByScript::of(fixed_tokens.saturating_sub(anchor.fixed));
     let estimated = calibration.ratios().apply(&added);
     if kept.total() == anchor.view_tokens {
         let reported = counted.saturating_sub(anchor.fixed.saturating_sub(fixed_tokens));
-        return Reading::new(history, reported, estimated);
+        return MeterReading::new(history, reported, estimated);
     }
     let still = shared.part(kept, fixed_tokens.min(anchor.fixed));
     // The sum of what stays and what went was reported. Only how it splits is estimated: the error is that of the
@@ -101,7 +106,7 @@ pub fn of_parts(history: &History, fixed_tokens: u64, kept: &Groups, new: &Group
     let split = still.min(counted.saturating_sub(still));
     let total = still.saturating_add(estimated);
     let share = split.saturating_add(estimated) as f64 / total.max(1) as f64;
-    Reading { margin: margin(history, share.min(1.0)), ..Reading::new(history, 0, total) }
+    MeterReading { margin: margin(history, share.min(1.0)), ..MeterReading::new(history, 0, total) }
 }
 
 /// Expected p99 error: none of what was reported; at first that of the counter, for what is estimated; with 20 calls
@@ -120,13 +125,13 @@ fn margin(history: &History, estimated_share: f64) -> f64 {
 
 /// What more content adds to a bound.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Increment {
-    counter: Counter,
-    ratios: Ratios,
+pub(crate) struct TokenIncrement {
+    counter: MessageTokenCounter,
+    ratios: TokenRatios,
     margin: f64,
 }
 
-impl Increment {
+impl TokenIncrement {
     pub(crate) fn of(history: &History) -> Self {
         let (counter, ratios) = (history.counter().clone(), *history.calibration().ratios());
         Self { counter, ratios, margin: margin(history, 1.0) }
@@ -138,12 +143,12 @@ impl Increment {
     }
 
     /// What a message has by the kind of writing.
-    pub(crate) fn groups(&self, message: &Message) -> Groups {
+    pub(crate) fn groups(&self, message: &Message) -> TokensByScript {
         self.counter.message_groups(message)
     }
 
     /// Tokens of that, without margin.
-    pub(crate) fn tokens(&self, groups: &Groups) -> u64 {
+    pub(crate) fn tokens(&self, groups: &TokensByScript) -> u64 {
         self.ratios.apply(groups)
     }
 
@@ -153,7 +158,7 @@ impl Increment {
     }
 
     /// The most that it adds, in tokens.
-    pub(crate) fn bound(&self, groups: &Groups) -> u64 {
+    pub(crate) fn bound(&self, groups: &TokensByScript) -> u64 {
         let tokens = self.tokens(groups);
         tokens + (tokens as f64 * self.margin).ceil() as u64 + 1
     }

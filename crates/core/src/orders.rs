@@ -97,7 +97,7 @@ pub(crate) fn key(text: &str) -> String {
 /// Why an order cannot be pinned, edited or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OrderError {
+pub enum StandingOrderError {
     /// The text says nothing.
     #[error("a standing order has a text")]
     Empty,
@@ -174,12 +174,12 @@ impl StandingOrders {
     /// Checks whether `text` can be pinned. The order that says the same already is no error: it is returned.
     ///
     /// # Errors
-    /// [`OrderError`], for the text or for the order that it is to replace.
+    /// [`StandingOrderError`], for the text or for the order that it is to replace.
     pub fn check_pin(
         &self,
         text: &str,
         replaces: Option<&OrderId>,
-    ) -> Result<Option<&StandingOrder>, OrderError> {
+    ) -> Result<Option<&StandingOrder>, StandingOrderError> {
         check_text(text)?;
         if let Some(replaced) = replaces {
             self.check_active(replaced)?;
@@ -187,7 +187,7 @@ impl StandingOrders {
         let same = self.same(text);
         let makes_room = replaces.is_some();
         if same.is_none() && !makes_room && self.active().count() >= MAX_ACTIVE_ORDERS {
-            return Err(OrderError::TooMany);
+            return Err(StandingOrderError::TooMany);
         }
         Ok(same)
     }
@@ -195,12 +195,12 @@ impl StandingOrders {
     /// Checks whether the order of that name can have that text.
     ///
     /// # Errors
-    /// [`OrderError`], for the text or the order.
-    pub fn check_edit(&self, id: &OrderId, text: &str) -> Result<&StandingOrder, OrderError> {
+    /// [`StandingOrderError`], for the text or the order.
+    pub fn check_edit(&self, id: &OrderId, text: &str) -> Result<&StandingOrder, StandingOrderError> {
         check_text(text)?;
         let order = self.check_active(id)?;
         match self.same(text) {
-            Some(same) if same.id != *id => Err(OrderError::Duplicate(same.id.clone())),
+            Some(same) if same.id != *id => Err(StandingOrderError::Duplicate(same.id.clone())),
             _ => Ok(order),
         }
     }
@@ -208,10 +208,10 @@ impl StandingOrders {
     /// Checks whether the order of that name holds.
     ///
     /// # Errors
-    /// [`OrderError::NotFound`], [`OrderError::NotActive`].
-    pub fn check_active(&self, id: &OrderId) -> Result<&StandingOrder, OrderError> {
-        let order = self.get(id).ok_or_else(|| OrderError::NotFound(id.clone()))?;
-        if order.is_active() { Ok(order) } else { Err(OrderError::NotActive(id.clone())) }
+    /// [`StandingOrderError::NotFound`], [`StandingOrderError::NotActive`].
+    pub fn check_active(&self, id: &OrderId) -> Result<&StandingOrder, StandingOrderError> {
+        let order = self.get(id).ok_or_else(|| StandingOrderError::NotFound(id.clone()))?;
+        if order.is_active() { Ok(order) } else { Err(StandingOrderError::NotActive(id.clone())) }
     }
 
     /// What the model has not been told of its orders, as the text of a note; `None` if it knows everything.
@@ -239,12 +239,12 @@ impl StandingOrders {
     }
 }
 
-fn check_text(text: &str) -> Result<(), OrderError> {
+fn check_text(text: &str) -> Result<(), StandingOrderError> {
     if one_line(text).is_empty() {
-        return Err(OrderError::Empty);
+        return Err(StandingOrderError::Empty);
     }
     let chars = text.chars().count();
-    if chars > MAX_ORDER_CHARS { Err(OrderError::TooLong { chars }) } else { Ok(()) }
+    if chars > MAX_ORDER_CHARS { Err(StandingOrderError::TooLong { chars }) } else { Ok(()) }
 }
 
 /// The fold. A log may come from elsewhere: what breaks a rule changes nothing.

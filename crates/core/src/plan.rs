@@ -7,54 +7,54 @@
 
 use std::sync::Arc;
 
-use crate::budget::{Budget, Trigger};
+use crate::budget::{Budget, StrategyTrigger};
 use crate::event::ViewEdit;
-use crate::history::{History, ItemKind};
-use crate::ids::{EditId, Handle};
+use crate::history::{History, ViewItemKind};
+use crate::ids::{EditId, LogHandle};
 use crate::message::Role;
 use crate::meter;
-use crate::strategy::{Line, Outlook, Strategy};
+use crate::strategy::{CompactionStrategy, ThresholdInput, TriggerThreshold};
 
+mod context;
 mod draft;
-mod earlier;
+mod earlier_summary;
 mod economics;
 mod edit;
 mod extract;
 mod facts;
 mod prune;
 mod pruning;
-mod refill;
-mod scene;
-mod share;
+mod restore;
 mod transcript;
 mod truncation;
+mod unit_tokens;
 mod verbatim;
 
+pub use context::PlanContext;
 pub use draft::{
-    MARK, ORDER_START, Rejected, ReplacedText, SummaryDefect, SummaryDraft, SummaryForm, SummaryRequest,
-    check_summary,
+    MARK, ORDER_START, SummaryCheckInput, SummaryDefect, SummaryDraft, SummaryForm, SummaryRejection,
+    SummaryRequest, check_summary,
 };
-pub use economics::{EditCost, Prices};
+pub use economics::{EditCost, TokenPrices};
 pub(crate) use extract::plain_text;
-pub use scene::Scene;
-pub(crate) use share::least_bound;
+pub(crate) use unit_tokens::least_bound;
 pub(crate) use verbatim::shortened;
 
 /// What the user chose about context.
 #[derive(Clone)]
-pub struct Policy {
+pub struct CompactionPolicy {
     /// `false`: count and show only; a full window is then an error.
     pub enabled: bool,
     /// How to compact.
-    pub strategy: Arc<dyn Strategy>,
+    pub strategy: Arc<dyn CompactionStrategy>,
     /// When, if not when the strategy says.
-    pub trigger: Option<Trigger>,
+    pub trigger: Option<StrategyTrigger>,
     /// What pruning leaves alone.
     pub prune: PruneOptions,
     /// Who writes summaries.
-    pub writer: Writer,
+    pub writer: SummaryWriterModel,
     /// What the session's model costs, if that is known.
-    pub prices: Option<Prices>,
+    pub prices: Option<TokenPrices>,
     /// Whether spans of what went that the newest message speaks of come back at the tail after a compaction.
     pub auto_recall: bool,
     /// How long a summary is waited for, in milliseconds.
@@ -76,15 +76,15 @@ pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
 /// The share of the free room that quotes of the user may take unless the policy says otherwise.
 pub const USER_TEXT_SHARE: f64 = 0.5;
 
-impl Policy {
+impl CompactionPolicy {
     /// That strategy, everything else by default.
-    pub fn new(strategy: Arc<dyn Strategy>) -> Self {
+    pub fn new(strategy: Arc<dyn CompactionStrategy>) -> Self {
         Self {
             enabled: true,
             strategy,
             trigger: None,
             prune: PruneOptions::default(),
-            writer: Writer::Session,
+            writer: SummaryWriterModel::Session,
             prices: None,
             auto_recall: false,
             summary_timeout_ms: SUMMARY_TIMEOUT_MS,
@@ -96,7 +96,7 @@ impl Policy {
 
 /// Who writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Writer {
+pub enum SummaryWriterModel {
     /// The session's own model.
     #[default]
     Session,
@@ -111,9 +111,9 @@ pub enum Writer {
     Nobody,
 }
 
-impl std::fmt::Debug for Policy {
+impl std::fmt::Debug for CompactionPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Policy")
+        f.debug_struct("CompactionPolicy")
             .field("enabled", &self.enabled)
             .field("strategy", &self.strategy.name())
             .field("trigger", &self.trigger)
@@ -146,7 +146,7 @@ impl Default for PruneOptions {
 
 /// Why a plan is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum PlanTrigger {
     /// Before a step: act only if the trigger is reached.
     Routine,
     /// An answer was stopped before it ran into the end of the window: act if it has too little room to go on.
@@ -170,7 +170,7 @@ pub enum Plan {
     /// Have a summary written, then finish the draft.
     Summarise(Box<SummaryDraft>),
     /// Nothing that may be left out is left.
-    DoesNotFit(Misfit),
+    DoesNotFit(ContextOverflow),
 }
 
 /// What does not fit, in tokens (bounds: with the expected error).
@@ -179,7 +179,7 @@ pub enum Plan {
     "the request does not fit: system prompt and tools take {fixed_tokens} tokens, with the newest message up to \
      {needed_tokens} are needed, {usable_tokens} are usable of a window of {window_tokens}"
 )]
-pub struct Misfit {
+pub struct ContextOverflow {
     /// System prompt and tools.
     pub fixed_tokens: u64,
     /// The least that a request needs.
@@ -192,14 +192,14 @@ pub struct Misfit {
 
 /// System prompt and tools as the planner reckons with them, in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedTokens {
+pub struct PlannedPrefixTokens {
     /// What the request has as it is.
     pub now: u64,
     /// What it has once the view was edited: the tool `recall` may come with the first edit.
     pub after_edit: u64,
 }
 
-impl From<u64> for FixedTokens {
+impl From<u64> for PlannedPrefixTokens {
     /// Tools that never change.
     fn from(tokens: u64) -> Self {
         Self { now: tokens, after_edit: tokens }
@@ -209,10 +209,10 @@ impl From<u64> for FixedTokens {
 /// Decides what to do before the next request.
 pub fn plan(
     history: &History,
-    fixed_tokens: impl Into<FixedTokens>,
+    fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
-    policy: &Policy,
-    occasion: &Occasion,
+    policy: &CompactionPolicy,
+    occasion: &PlanTrigger,
 ) -> Plan {
     plan_with(history, fixed_tokens, budget, policy, occasion, None)
 }
@@ -221,10 +221,10 @@ pub fn plan(
 /// is still on its way has an extract in its place, and [`swap`] puts it there later.
 pub fn plan_with(
     history: &History,
-    fixed_tokens: impl Into<FixedTokens>,
+    fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
-    policy: &Policy,
-    occasion: &Occasion,
+    policy: &CompactionPolicy,
+    occasion: &PlanTrigger,
     candidate: Option<&SummaryDraft>,
 ) -> Plan {
     let fixed = fixed_tokens.into();
@@ -232,19 +232,19 @@ pub fn plan_with(
     let bound = now.bound();
     let line = line_at(history, fixed.now, budget, policy, bound);
     let acts_at = match occasion {
-        Occasion::Routine => line.tokens,
-        Occasion::Pause => pause_target(budget),
-        Occasion::Overflow | Occasion::Requested { .. } => 0,
+        PlanTrigger::Routine => line.tokens,
+        PlanTrigger::Pause => pause_target(budget),
+        PlanTrigger::Overflow | PlanTrigger::Requested { .. } => 0,
     };
     if acts_at > 0 && (!policy.enabled || bound < acts_at) {
         return Plan::Fits;
     }
-    let no_progress = *occasion == Occasion::Routine && no_progress(history, budget);
+    let no_progress = *occasion == PlanTrigger::Routine && no_progress(history, budget);
     if no_progress && bound <= budget.usable {
         return Plan::Fits;
     }
-    let scene = Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
-    if *occasion == Occasion::Overflow {
+    let scene = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    if *occasion == PlanTrigger::Overflow {
         return scene.after_refusal();
     }
     let ready = candidate.and_then(|draft| draft.rebased(&scene).or_else(|| scene.extended(draft)));
@@ -261,22 +261,22 @@ pub fn swap(
     history: &History,
     fixed_tokens: u64,
     budget: &Budget,
-    policy: &Policy,
+    policy: &CompactionPolicy,
     draft: &SummaryDraft,
     stand_in: &EditId,
 ) -> Option<ViewEdit> {
     let now = meter::read(history, fixed_tokens);
     let line = line_at(history, fixed_tokens, budget, policy, now.bound());
-    let occasion = Occasion::Routine;
-    draft.swapped(stand_in, &Scene::new(history, fixed_tokens, *budget, policy, &occasion, now, line))
+    let occasion = PlanTrigger::Routine;
+    draft.swapped(stand_in, &PlanContext::new(history, fixed_tokens, *budget, policy, &occasion, now, line))
 }
 
 /// What may be summarised while work goes on, if the view is near the line where the policy acts.
 pub fn ahead(
     history: &History,
-    fixed_tokens: impl Into<FixedTokens>,
+    fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
-    policy: &Policy,
+    policy: &CompactionPolicy,
 ) -> Option<Box<SummaryDraft>> {
     ahead_from(history, fixed_tokens, budget, policy, u64::MAX)
 }
@@ -284,22 +284,27 @@ pub fn ahead(
 /// [`ahead`], and from `from` tokens of the request on even if the line is far.
 pub fn ahead_from(
     history: &History,
-    fixed_tokens: impl Into<FixedTokens>,
+    fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
-    policy: &Policy,
+    policy: &CompactionPolicy,
     from: u64,
 ) -> Option<Box<SummaryDraft>> {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let line = line_at(history, fixed.now, budget, policy, now.bound());
     let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history))).min(from);
-    if !policy.enabled || policy.writer == Writer::Nobody || now.bound() < near || history.view().is_empty() {
+    if !policy.enabled
+        || policy.writer == SummaryWriterModel::Nobody
+        || now.bound() < near
+        || history.view().is_empty()
+    {
         return None;
     }
     if no_progress(history, budget) {
         return None;
     }
-    let scene = Scene::new(history, fixed.after_edit, *budget, policy, &Occasion::Routine, now, line);
+    let scene =
+        PlanContext::new(history, fixed.after_edit, *budget, policy, &PlanTrigger::Routine, now, line);
     let choice = policy.strategy.ahead(&scene)?;
     match scene.accept(choice)? {
         Plan::Summarise(draft) => Some(draft),
@@ -310,48 +315,59 @@ pub fn ahead_from(
 /// The draft of a compaction for which the strategy wants an extract: somebody else may have a summary for it.
 pub(crate) fn extract_draft(
     history: &History,
-    fixed_tokens: impl Into<FixedTokens>,
+    fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
-    policy: &Policy,
-    occasion: &Occasion,
+    policy: &CompactionPolicy,
+    occasion: &PlanTrigger,
 ) -> Option<SummaryDraft> {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let line = line_at(history, fixed.now, budget, policy, now.bound());
-    Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line).extract_draft()
+    PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).extract_draft()
 }
 
 /// What remains when no summary can be used: truncation, or the error.
 pub(crate) fn without_summary(
     history: &History,
-    fixed_tokens: impl Into<FixedTokens>,
+    fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
-    policy: &Policy,
-    occasion: &Occasion,
+    policy: &CompactionPolicy,
+    occasion: &PlanTrigger,
 ) -> Plan {
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let line = line_at(history, fixed.now, budget, policy, now.bound());
-    Scene::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
+    PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
 }
 
 /// Where the policy acts now, and why there: the number that displays show, and that [`plan`] compares the meter's
 /// bound with.
-pub fn line(history: &History, fixed_tokens: u64, budget: &Budget, policy: &Policy) -> Line {
+pub fn line(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &CompactionPolicy,
+) -> TriggerThreshold {
     let bound = meter::read(history, fixed_tokens).bound();
     line_at(history, fixed_tokens, budget, policy, bound)
 }
 
-fn line_at(history: &History, fixed_tokens: u64, budget: &Budget, policy: &Policy, bound: u64) -> Line {
+fn line_at(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &CompactionPolicy,
+    bound: u64,
+) -> TriggerThreshold {
     let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
-    if trigger != Trigger::Planner {
-        return Line { tokens: budget.trigger(trigger), why: String::new() };
+    if trigger != StrategyTrigger::Planner {
+        return TriggerThreshold { tokens: budget.trigger(trigger), why: String::new() };
     }
     let counted = fixed_tokens + history.view_tokens();
     let scale = bound as f64 / counted.max(1) as f64;
     let settled = history.edited_tokens().map(|view| ((fixed_tokens + view) as f64 * scale) as u64);
     let prices = policy.prices.as_ref().filter(|prices| prices.are_known());
-    let outlook = Outlook {
+    let outlook = ThresholdInput {
         usable_tokens: budget.usable,
         fixed_tokens,
         bound_tokens: bound,
@@ -361,7 +377,7 @@ fn line_at(history: &History, fixed_tokens: u64, budget: &Budget, policy: &Polic
         cache_is_cold: prices.is_some_and(|prices| history.is_cold(prices.cache_life_ms)),
     };
     let line = policy.strategy.line(&outlook);
-    Line { tokens: line.tokens.min(budget.usable), ..line }
+    TriggerThreshold { tokens: line.tokens.min(budget.usable), ..line }
 }
 
 /// What the view grows by in a call, in tokens.
@@ -399,13 +415,13 @@ fn overflow_targets(bound: u64, budget: &Budget) -> impl Iterator<Item = u64> {
 }
 
 /// Handles as a person or a model reads them: `lh:3-17 or lh:20`.
-fn named(handles: &[Handle]) -> String {
-    handles.iter().map(Handle::to_string).collect::<Vec<_>>().join(" or ")
+fn named(handles: &[LogHandle]) -> String {
+    handles.iter().map(LogHandle::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// Returns whether an item is a tool result that still has its content.
-fn is_clearable(kind: &ItemKind, protected: &[String]) -> bool {
-    matches!(kind, ItemKind::Result { tool, cleared: None } if !protected.contains(tool))
+fn is_clearable(kind: &ViewItemKind, protected: &[String]) -> bool {
+    matches!(kind, ViewItemKind::Result { tool, cleared: None } if !protected.contains(tool))
 }
 
 fn role_name(role: Role) -> &'static str {

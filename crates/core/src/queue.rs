@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Coalesced;
+use crate::event::CoalescedMessages;
 use crate::ids::{Millis, QueueId};
 use crate::message::Part;
 use crate::metadata::MessageMetadata;
@@ -10,7 +10,7 @@ use crate::metadata::MessageMetadata;
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Queued {
+pub struct QueuedMessage {
     /// Its name.
     pub id: QueueId,
     /// When it was accepted.
@@ -22,7 +22,7 @@ pub struct Queued {
     pub metadata: Option<MessageMetadata>,
 }
 
-impl Queued {
+impl QueuedMessage {
     /// Returns a message without metadata.
     pub fn new(id: impl Into<QueueId>, queued_at: Millis, parts: Vec<Part>) -> Self {
         Self { id: id.into(), queued_at, parts, metadata: None }
@@ -43,7 +43,7 @@ impl Queued {
 /// assert_eq!(text, "First: stop\n\nAlso: go left");
 /// assert_eq!(meta.unwrap().message_count, 2);
 /// ```
-pub fn coalesce(messages: &[Queued]) -> (Vec<Part>, Option<Coalesced>) {
+pub fn coalesce(messages: &[QueuedMessage]) -> (Vec<Part>, Option<CoalescedMessages>) {
     let [first, .., last] = messages else {
         return (messages.first().map(|one| one.parts.clone()).unwrap_or_default(), None);
     };
@@ -55,7 +55,7 @@ pub fn coalesce(messages: &[Queued]) -> (Vec<Part>, Option<Coalesced>) {
         parts.push(Part::text(prefix(index, messages.len())));
         parts.extend(message.parts.iter().cloned());
     }
-    let meta = Coalesced {
+    let meta = CoalescedMessages {
         message_count: messages.len(),
         original_messages: messages.iter().map(|message| message.id.clone()).collect(),
         first_queued_at: first.queued_at,

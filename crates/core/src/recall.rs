@@ -1,7 +1,7 @@
 //! Full-text search over a session's messages: which of them a query means, and the passage to show.
 //!
-//! An [`Index`] is built once and extended as messages come; it holds no text. A search goes in two steps, so that texts
-//! may lie elsewhere: [`Index::candidates`] finds the few messages worth a closer look by the words they hold (BM25:
+//! An [`SearchIndex`] is built once and extended as messages come; it holds no text. A search goes in two steps, so that texts
+//! may lie elsewhere: [`SearchIndex::candidates`] finds the few messages worth a closer look by the words they hold (BM25:
 //! Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), [`closely`] ranks them by their best lines.
 //! [`search`] does both.
 
@@ -14,8 +14,8 @@ mod score;
 mod terms;
 pub mod tool;
 
-use passages::{Lines, passages};
-pub use query::Query;
+use passages::{ScoredLines, passages};
+pub use query::SearchQuery;
 use terms::{is_question, label_words, terms_of};
 
 /// Messages whose lines are looked at one by one, unless more are asked for.
@@ -26,7 +26,7 @@ const LEAST_ROOM: usize = 200;
 
 /// How much a search shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct SearchLimits {
     /// Hits at most.
     pub hits: usize,
     /// Characters of the best hit's passages: mostly it is the message that is meant, and what is needed of it stands
@@ -36,7 +36,7 @@ pub struct Extent {
     pub other_chars: usize,
 }
 
-impl Extent {
+impl SearchLimits {
     /// So many hits, with passages as long as they usually need be.
     pub fn of(hits: usize) -> Self {
         Self { hits, best_chars: 4_000, other_chars: 1_500 }
@@ -71,9 +71,9 @@ const LABEL: char = ':';
 
 /// Which words stand in which texts.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub struct SearchIndex {
     /// For each word the texts that hold it, in order.
-    terms: BTreeMap<Box<str>, Vec<Posting>>,
+    terms: BTreeMap<Box<str>, Vec<IndexPosting>>,
     /// Words in all texts up to and including each.
     lengths: Vec<u64>,
     /// Whether each text asks something.
@@ -83,14 +83,14 @@ pub struct Index {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Posting {
+struct IndexPosting {
     text: u32,
     count: u32,
 }
 
 /// A text that may be meant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
+pub struct SearchCandidate {
     /// Its number in the index.
     pub at: usize,
     /// The higher the better.
@@ -101,7 +101,7 @@ pub struct Candidate {
 
 /// A passage that answers a query.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct PassageHit {
     /// The number of its text in the index.
     pub at: usize,
     /// The higher the better.
@@ -110,7 +110,7 @@ pub struct Hit {
     pub snippet: String,
 }
 
-impl Index {
+impl SearchIndex {
     /// Returns an empty index of texts that are no conversation: none counts for the words of its neighbours.
     pub fn of_separate_texts() -> Self {
         Self { is_of_separate_texts: true, ..Self::default() }
@@ -126,13 +126,13 @@ impl Index {
         });
         let length: u64 = counts.values().map(|count| u64::from(*count)).sum();
         for (term, count) in counts {
-            self.terms.entry(term.into()).or_default().push(Posting { text: at as u32, count });
+            self.terms.entry(term.into()).or_default().push(IndexPosting { text: at as u32, count });
         }
         for word in label_words(text) {
             self.terms
                 .entry(format!("{LABEL}{word}").into())
                 .or_default()
-                .push(Posting { text: at as u32, count: 1 });
+                .push(IndexPosting { text: at as u32, count: 1 });
         }
         self.lengths.push(self.lengths.last().unwrap_or(&0) + length);
         self.questions.push(is_question(text, length));
@@ -160,11 +160,16 @@ impl Index {
     }
 
     /// The [`CLOSELY_RANKED`] best of [`Self::best_candidates`].
-    pub fn candidates(&self, query: &Query, within: usize, weight: impl Fn(usize) -> f64) -> Vec<Candidate> {
+    pub fn candidates(
+        &self,
+        query: &SearchQuery,
+        within: usize,
+        weight: impl Fn(usize) -> f64,
+    ) -> Vec<SearchCandidate> {
         self.best_candidates(query, within, CLOSELY_RANKED, weight)
     }
 
-    fn postings(&self, term: &str, within: usize) -> &[Posting] {
+    fn postings(&self, term: &str, within: usize) -> &[IndexPosting] {
         self.terms.get(term).map_or(&[][..], |postings| before(postings, within))
     }
 
@@ -173,7 +178,7 @@ impl Index {
     }
 }
 
-fn before(postings: &[Posting], texts: usize) -> &[Posting] {
+fn before(postings: &[IndexPosting], texts: usize) -> &[IndexPosting] {
     &postings[..postings.partition_point(|posting| (posting.text as usize) < texts)]
 }
 
@@ -185,25 +190,29 @@ fn rarity(texts: usize, holders: usize) -> f64 {
 /// Ranks candidates by their texts, the best first: words on one line mean more than the same words here and
 /// there, the very words in their order mean most of all. `extent` says how many there are and how much of each.
 pub fn closely<T: AsRef<str>>(
-    query: &Query,
-    candidates: impl IntoIterator<Item = (Candidate, T)>,
-    extent: Extent,
-) -> Vec<Hit> {
+    query: &SearchQuery,
+    candidates: impl IntoIterator<Item = (SearchCandidate, T)>,
+    extent: SearchLimits,
+) -> Vec<PassageHit> {
     let all: f64 = query.roots.iter().map(|(_, worth)| worth).sum();
     let scored = candidates.into_iter().map(|(mut candidate, text)| {
-        let lines = Lines::of(text.as_ref(), query);
+        let lines = ScoredLines::of(text.as_ref(), query);
         candidate.score *= SCATTERED_SHARE + (1.0 - SCATTERED_SHARE) * lines.closeness();
         if query.phrase.as_ref().is_some_and(|phrase| lines.has(phrase)) {
             candidate.score += 3.0 * candidate.weight * all;
         }
         (candidate, text)
     });
-    let mut ranked: Vec<(Candidate, T)> = scored.collect();
+    let mut ranked: Vec<(SearchCandidate, T)> = scored.collect();
     ranked.sort_by(|(left, _), (right, _)| right.score.total_cmp(&left.score).then(right.at.cmp(&left.at)));
     let best = ranked.into_iter().take(extent.hits).enumerate();
     best.map(|(rank, (candidate, text))| {
         let chars = if rank == 0 { extent.best_chars } else { extent.other_chars };
-        Hit { at: candidate.at, score: candidate.score, snippet: passages(text.as_ref(), query, chars) }
+        PassageHit {
+            at: candidate.at,
+            score: candidate.score,
+            snippet: passages(text.as_ref(), query, chars),
+        }
     })
     .collect()
 }
@@ -219,13 +228,13 @@ pub fn closely<T: AsRef<str>>(
 /// assert_eq!(hits[0].snippet, "the port is 8080");
 /// ```
 pub fn search<'t>(
-    index: &Index,
+    index: &SearchIndex,
     query: &str,
     within: usize,
-    extent: Extent,
+    extent: SearchLimits,
     weight: impl Fn(usize) -> f64,
     text: impl Fn(usize) -> &'t str,
-) -> Vec<Hit> {
+) -> Vec<PassageHit> {
     let query = index.query(query, within);
     let most = extent.closely_ranked();
     let candidates = index.best_candidates(&query, within, most, weight);

@@ -1,13 +1,13 @@
 //! What a server's refusal says of the part of the request that it is about.
 //!
 //! A request that was refused for one of its parts is refused again with every later message, because the part stays in
-//! the conversation. Adapters read refusals into a [`Refusal`]; the loop leaves the part out of the view and asks again.
+//! the conversation. Adapters read refusals into a [`PartRefusal`]; the loop leaves the part out of the view and asks again.
 
 /// What a refusal says of a part. Only refusals that would come again for the same request have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refusal {
+pub struct PartRefusal {
     /// The kind of part; `None` where the error does not say.
-    pub kind: Option<RefusedKind>,
+    pub kind: Option<RefusedPartKind>,
     /// The part itself, where the error names its place in the request.
     pub part: Option<RefusedPart>,
     /// Whether the model takes nothing of that kind, for example no pictures.
@@ -20,7 +20,7 @@ pub struct Refusal {
 
 /// A kind of part that servers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RefusedKind {
+pub enum RefusedPartKind {
     /// A picture.
     Image,
     /// A file, such as a PDF.
@@ -50,7 +50,7 @@ pub enum RefusedPart {
     Tool(String),
 }
 
-impl Refusal {
+impl PartRefusal {
     /// Returns whether the error says what it is about. Anything else is a guess.
     pub fn is_specific(&self) -> bool {
         self.kind.is_some() || self.part.is_some()

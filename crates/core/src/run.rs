@@ -1,7 +1,7 @@
 //! The loop as a pure state machine: [`Run::handle`] takes what happened and answers with what to do.
 //!
 //! One `Run` serves one session. Everything that must survive a crash is in its [`History`]; the rest (the
-//! phase, what is in flight) is rebuilt by [`Run::new`] and an [`Input::Recover`]. The driver above does the
+//! phase, what is in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver above does the
 //! effects and feeds the outcomes back; it decides nothing.
 //!
 //! A step, in the order of the functions below: take the queue, plan, call the model, store its answer, run
@@ -14,12 +14,12 @@ use crate::budget::{ASSUMED_WINDOW, Budget};
 use crate::event::{ErrorInfo, EventBody, RunEnd, ViewEdit};
 use crate::history::History;
 use crate::ids::{CallId, EditId, Millis, Seq, StepId};
-use crate::message::Finish;
+use crate::message::ModelStopReason;
 use crate::meter;
-use crate::plan::{self, Occasion, Plan, SummaryDraft};
-use crate::strategy::Line;
+use crate::plan::{self, Plan, PlanTrigger, SummaryDraft};
+use crate::strategy::TriggerThreshold;
 
-mod ahead;
+mod background_summary;
 mod calling;
 mod compacting;
 mod count;
@@ -37,16 +37,19 @@ mod tools;
 mod turns;
 mod waiting;
 
-pub use effect::{AppendId, CompactionOutcome, Effect, Notice, Timer};
-pub use hook::{PreCompact, PreCompactAnswer};
-pub use input::{Failure, Input};
-pub use matching::{Matching, MatchingRule};
+pub use effect::{AppendId, CompactionOutcome, RunEffect, RunNotice, RunTimer};
+pub use hook::{PreCompactInput, PreCompactOutput};
+pub use input::{ModelCallFailure, RunLoopInput};
+pub use matching::{ArgumentRule, ArgumentRules};
 pub use pausing::MAX_PAUSES;
-pub use settings::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Settings, ToolRule};
+pub use settings::{
+    PrefixBeforeRecall, RequestPrefix, RunRecovery, RunSettings, ServerCountPolicy, SessionModel,
+    ToolApproval, ToolRule,
+};
 pub use waiting::{ServerWait, WaitReason};
 
-use ahead::Candidate;
-use tools::ToolPhase;
+use background_summary::PrecomputedSummary;
+use tools::StepToolCalls;
 
 /// How long the recovery step after a time-out may take.
 pub const RECOVERY_STEP_MS: u64 = 60_000;
@@ -54,16 +57,16 @@ pub const RECOVERY_STEP_MS: u64 = 60_000;
 /// The loop of one session.
 #[derive(Clone, Debug)]
 pub struct Run {
-    settings: Arc<Settings>,
+    settings: Arc<RunSettings>,
     history: History,
-    phase: Phase,
-    stop: Option<Stop>,
+    phase: RunPhase,
+    stop: Option<RunStopCause>,
     step: StepGuards,
-    pending: BTreeMap<AppendId, Then>,
+    pending: BTreeMap<AppendId, AppendContinuation>,
     next_append: u64,
     next_task: u64,
     /// A summary that is written ahead.
-    candidate: Option<Candidate>,
+    candidate: Option<PrecomputedSummary>,
     /// What summaries used that were not committed.
     unstored: Vec<crate::usage::Usage>,
     /// What is recorded between two steps.
@@ -76,11 +79,11 @@ pub struct Run {
 
 /// Where the loop is.
 #[derive(Clone, Debug, PartialEq)]
-enum Phase {
+enum RunPhase {
     Idle,
     ReadingQueue,
     /// The server counts; what comes then.
-    Counting(Next),
+    Counting(CountContinuation),
     /// An append is in flight, nothing else.
     Storing,
     Calling {
@@ -98,19 +101,19 @@ enum Phase {
     Asking {
         task: u64,
         plan: Box<Plan>,
-        occasion: Occasion,
+        occasion: PlanTrigger,
     },
     Summarising {
         task: u64,
         draft: Box<SummaryDraft>,
-        occasion: Occasion,
+        occasion: PlanTrigger,
     },
-    Tools(ToolPhase),
+    Tools(StepToolCalls),
 }
 
 /// What a person who watches wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum RunStatus {
     /// Nothing is going on.
     Idle,
     /// The model is being called.
@@ -128,7 +131,7 @@ pub enum Status {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
+enum RunStopCause {
     Cancelled,
     Timeout,
 }
@@ -157,28 +160,28 @@ struct StepGuards {
 
 /// What comes after a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum CountContinuation {
     Plan,
     Call,
 }
 
 /// What comes after an append.
 #[derive(Clone, Debug, PartialEq)]
-enum Then {
+enum AppendContinuation {
     Begun,
     Boundary,
     Prepare,
     StartStep,
-    Counted(Next),
+    Counted(CountContinuation),
     CallModel { step: StepId },
-    AfterAnswer { finish: Finish },
+    AfterAnswer { finish: ModelStopReason },
     AfterOverflow,
     Wait(ServerWait),
     RunTool(CallId),
     AskApproval(CallId),
     ToolStored(CallId),
     Decided(CallId),
-    ActOn { plan: Box<Plan>, occasion: Occasion },
+    ActOn { plan: Box<Plan>, occasion: PlanTrigger },
     Finish { end: RunEnd, error: Option<ErrorInfo> },
     Ended(RunEnd),
     Compacted(Box<ViewEdit>),
@@ -189,12 +192,12 @@ enum Then {
 
 impl Run {
     /// The loop of a session with that history, at rest. If the history has an open run, send
-    /// [`Input::Recover`] first.
-    pub fn new(settings: Arc<Settings>, history: History) -> Self {
+    /// [`RunLoopInput::Recover`] first.
+    pub fn new(settings: Arc<RunSettings>, history: History) -> Self {
         Self {
             settings,
             history,
-            phase: Phase::Idle,
+            phase: RunPhase::Idle,
             stop: None,
             step: StepGuards::default(),
             pending: BTreeMap::new(),
@@ -215,17 +218,17 @@ impl Run {
     }
 
     /// What the user chose.
-    pub fn settings(&self) -> &Arc<Settings> {
+    pub fn settings(&self) -> &Arc<RunSettings> {
         &self.settings
     }
 
     /// Changes what the user chose, from the next decision on.
-    pub fn configure(&mut self, settings: Arc<Settings>) {
+    pub fn configure(&mut self, settings: Arc<RunSettings>) {
         self.settings = settings;
     }
 
     /// Takes the same history, counted by another counter.
-    pub fn recount(&mut self, history: History) -> Vec<Effect> {
+    pub fn recount(&mut self, history: History) -> Vec<RunEffect> {
         debug_assert_eq!(history.last_seq(), self.history.last_seq());
         let mut effects = Vec::new();
         // It was measured by the other.
@@ -236,25 +239,25 @@ impl Run {
 
     /// Returns whether nothing is going on.
     pub fn is_idle(&self) -> bool {
-        self.phase == Phase::Idle
+        self.phase == RunPhase::Idle
     }
 
     /// What is going on.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> RunStatus {
         match &self.phase {
-            Phase::Idle if self.history.parked().is_some() => Status::Parked,
-            Phase::Idle => Status::Idle,
-            Phase::Summarising { .. } | Phase::Asking { .. } => Status::Compacting,
-            Phase::Tools(tools) if tools.is_asking() => Status::WaitingApproval,
-            Phase::Tools(_) => Status::ExecutingTools,
-            Phase::Waiting { .. } => Status::WaitingForServer,
-            _ => Status::Streaming,
+            RunPhase::Idle if self.history.parked().is_some() => RunStatus::Parked,
+            RunPhase::Idle => RunStatus::Idle,
+            RunPhase::Summarising { .. } | RunPhase::Asking { .. } => RunStatus::Compacting,
+            RunPhase::Tools(tools) if tools.is_asking() => RunStatus::WaitingApproval,
+            RunPhase::Tools(_) => RunStatus::ExecutingTools,
+            RunPhase::Waiting { .. } => RunStatus::WaitingForServer,
+            _ => RunStatus::Streaming,
         }
     }
 
     /// Returns whether an answer of the model is awaited, so that a cancel may cut it.
     pub fn is_answering(&self) -> bool {
-        matches!(self.phase, Phase::Calling { .. })
+        matches!(self.phase, RunPhase::Calling { .. })
     }
 
     /// The room of a model call.
@@ -273,81 +276,83 @@ impl Run {
     }
 
     /// The meter for the next request.
-    pub fn meter(&self) -> meter::Reading {
+    pub fn meter(&self) -> meter::MeterReading {
         meter::read(&self.history, self.settings.fixed.tokens_of(&self.history))
     }
 
     /// Where the policy acts now.
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> TriggerThreshold {
         let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
         plan::line(&self.history, fixed_tokens, &self.budget(), &self.settings.policy)
     }
 
     /// What a compaction on request would do, without doing it.
     pub fn preview(&self, instructions: Option<String>) -> Plan {
-        self.plan(&Occasion::Requested { instructions })
+        self.plan(&PlanTrigger::Requested { instructions })
     }
 
     /// Takes what happened, answers what to do.
-    pub fn handle(&mut self, input: Input) -> Vec<Effect> {
+    pub fn handle(&mut self, input: RunLoopInput) -> Vec<RunEffect> {
         let mut effects = Vec::new();
         self.dispatch(input, &mut effects);
         effects
     }
 
-    fn dispatch(&mut self, input: Input, out: &mut Vec<Effect>) {
+    fn dispatch(&mut self, input: RunLoopInput, out: &mut Vec<RunEffect>) {
         match input {
-            Input::Wake => self.wake(out),
-            Input::Resume => {
+            RunLoopInput::Wake => self.wake(out),
+            RunLoopInput::Resume => {
                 self.resuming = self.is_idle();
                 self.wake(out);
             }
-            Input::QueueRead(queued) => self.queue_read(&queued, out),
-            Input::Appended { id, events } => self.appended(id, &events, out),
-            Input::QueueChanged { id } => {
+            RunLoopInput::QueueRead(queued) => self.queue_read(&queued, out),
+            RunLoopInput::Appended { id, events } => self.appended(id, &events, out),
+            RunLoopInput::QueueChanged { id } => {
                 self.pending.remove(&id);
                 if !self.stop_at_boundary(out) {
                     self.read_queue(out);
                 }
             }
-            Input::Counted(tokens) => self.counted(tokens, out),
-            Input::ModelBegan => self.model_began(out),
-            Input::ModelAnswered(answer) => self.answered(answer, out),
-            Input::ModelFailed { failure, partial } => self.failed(failure, partial, out),
-            Input::ModelStopped { partial, usage } => {
-                if let Phase::Calling { .. } = self.phase {
+            RunLoopInput::Counted(tokens) => self.counted(tokens, out),
+            RunLoopInput::ModelBegan => self.model_began(out),
+            RunLoopInput::ModelAnswered(answer) => self.answered(answer, out),
+            RunLoopInput::ModelFailed { failure, partial } => self.failed(failure, partial, out),
+            RunLoopInput::ModelStopped { partial, usage } => {
+                if let RunPhase::Calling { .. } = self.phase {
                     self.stopped(partial, usage, out);
                 }
             }
-            Input::ModelPaused { partial, usage } => self.paused(partial, usage, out),
-            Input::Summarised { task, answer } => self.summarised(task, answer, out),
-            Input::PreCompactAnswered { task, answer } => self.hook_answered(task, answer, out),
-            Input::ToolEnded(result) => self.tool_ended(result, out),
-            Input::PinEnded { result, request } => self.pin_ended(result, &request, out),
-            Input::Decided { approval_id, allowed, reason } => {
+            RunLoopInput::ModelPaused { partial, usage } => self.paused(partial, usage, out),
+            RunLoopInput::Summarised { task, answer } => self.summarised(task, answer, out),
+            RunLoopInput::PreCompactAnswered { task, answer } => self.hook_answered(task, answer, out),
+            RunLoopInput::ToolEnded(result) => self.tool_ended(result, out),
+            RunLoopInput::PinEnded { result, request } => self.pin_ended(result, &request, out),
+            RunLoopInput::Decided { approval_id, allowed, reason } => {
                 self.decided(&approval_id, allowed, reason, out);
             }
-            Input::TimerFired(timer) => self.timer_fired(timer, out),
-            Input::RetryNow => self.retry_now(out),
-            Input::Cancel => self.interrupt(Stop::Cancelled, out),
-            Input::Compact { instructions } => self.compact(Occasion::Requested { instructions }, out),
-            Input::Record(events) => {
+            RunLoopInput::TimerFired(timer) => self.timer_fired(timer, out),
+            RunLoopInput::RetryNow => self.retry_now(out),
+            RunLoopInput::Cancel => self.interrupt(RunStopCause::Cancelled, out),
+            RunLoopInput::Compact { instructions } => {
+                self.compact(PlanTrigger::Requested { instructions }, out)
+            }
+            RunLoopInput::Record(events) => {
                 if self.is_idle() {
-                    self.append(events, Then::Recorded, out);
+                    self.append(events, AppendContinuation::Recorded, out);
                 }
             }
-            Input::RecordOrders(events) => self.record_orders(events, out),
-            Input::RecordSoon(events) => {
+            RunLoopInput::RecordOrders(events) => self.record_orders(events, out),
+            RunLoopInput::RecordSoon(events) => {
                 self.soon.extend(events);
                 self.record_if_idle(out);
                 self.leave_wait(out);
             }
-            Input::Recover { partial } => self.recover(partial, out),
+            RunLoopInput::Recover { partial } => self.recover(partial, out),
         }
     }
 
     /// Hands events to the store; `then` follows when they are durable.
-    fn append(&mut self, events: Vec<EventBody>, then: Then, out: &mut Vec<Effect>) {
+    fn append(&mut self, events: Vec<EventBody>, then: AppendContinuation, out: &mut Vec<RunEffect>) {
         self.append_with(events, Vec::new(), Vec::new(), then, out);
     }
 
@@ -356,16 +361,16 @@ impl Run {
         events: Vec<EventBody>,
         takes: Vec<crate::ids::QueueId>,
         settles: Vec<StepId>,
-        then: Then,
-        out: &mut Vec<Effect>,
+        then: AppendContinuation,
+        out: &mut Vec<RunEffect>,
     ) {
         let id = AppendId(self.next_append);
         self.next_append += 1;
         self.pending.insert(id, then);
-        out.push(Effect::Append { id, events, takes, settles });
+        out.push(RunEffect::Append { id, events, takes, settles });
     }
 
-    fn appended(&mut self, id: AppendId, events: &[crate::event::Event], out: &mut Vec<Effect>) {
+    fn appended(&mut self, id: AppendId, events: &[crate::event::Event], out: &mut Vec<RunEffect>) {
         for event in events {
             // The store numbers events without gaps, and this is its only writer.
             let folded = self.history.apply(event);
@@ -378,40 +383,42 @@ impl Run {
         }
     }
 
-    fn go_on(&mut self, then: Then, out: &mut Vec<Effect>) {
+    fn go_on(&mut self, then: AppendContinuation, out: &mut Vec<RunEffect>) {
         match then {
-            Then::Begun => {
+            AppendContinuation::Begun => {
                 self.start_run_timer(out);
                 self.prepare(out);
             }
-            Then::Boundary => self.boundary(out),
-            Then::Prepare => self.prepare(out),
-            Then::StartStep => self.start_step(out),
-            Then::Counted(next) => self.after_count(next, out),
-            Then::CallModel { step } => self.call_model(step, out),
-            Then::AfterAnswer { finish } => self.after_answer(finish, out),
-            Then::AfterOverflow => self.after_overflow(out),
-            Then::Wait(wait) => self.begin_wait(None, wait, out),
-            Then::RunTool(call) => self.run_tool(&call, out),
-            Then::AskApproval(call) => self.ask(&call, out),
-            Then::ToolStored(call) => self.tool_stored(&call, out),
-            Then::Decided(call) => self.decision_stored(&call, out),
-            Then::ActOn { plan, occasion } => {
+            AppendContinuation::Boundary => self.boundary(out),
+            AppendContinuation::Prepare => self.prepare(out),
+            AppendContinuation::StartStep => self.start_step(out),
+            AppendContinuation::Counted(next) => self.after_count(next, out),
+            AppendContinuation::CallModel { step } => self.call_model(step, out),
+            AppendContinuation::AfterAnswer { finish } => self.after_answer(finish, out),
+            AppendContinuation::AfterOverflow => self.after_overflow(out),
+            AppendContinuation::Wait(wait) => self.begin_wait(None, wait, out),
+            AppendContinuation::RunTool(call) => self.run_tool(&call, out),
+            AppendContinuation::AskApproval(call) => self.ask(&call, out),
+            AppendContinuation::ToolStored(call) => self.tool_stored(&call, out),
+            AppendContinuation::Decided(call) => self.decision_stored(&call, out),
+            AppendContinuation::ActOn { plan, occasion } => {
                 if !self.stop_at_boundary(out) {
                     self.act_on(*plan, occasion, out);
                 }
             }
-            Then::Finish { end, error } => self.finish(end, error, out),
-            Then::Ended(end) => self.ended(end, out),
-            Then::Compacted(edit) => {
+            AppendContinuation::Finish { end, error } => self.finish(end, error, out),
+            AppendContinuation::Ended(end) => self.ended(end, out),
+            AppendContinuation::Compacted(edit) => {
                 self.step = StepGuards::default();
-                out.push(Effect::CompactionDone(CompactionOutcome::Committed(edit)));
+                out.push(RunEffect::CompactionDone(CompactionOutcome::Committed(edit)));
                 self.idle(out);
             }
-            Then::Recovered => self.after_recovery(out),
-            Then::Recorded if self.is_idle() && self.pending.is_empty() => self.wake_if_asked(out),
-            Then::Recorded => {}
-            Then::OrdersStored => self.orders_stored(out),
+            AppendContinuation::Recovered => self.after_recovery(out),
+            AppendContinuation::Recorded if self.is_idle() && self.pending.is_empty() => {
+                self.wake_if_asked(out)
+            }
+            AppendContinuation::Recorded => {}
+            AppendContinuation::OrdersStored => self.orders_stored(out),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::budget::Trigger;
+use crate::budget::StrategyTrigger;
 use crate::event::ViewEdit;
 use crate::history::History;
-use crate::plan::Scene;
+use crate::plan::PlanContext;
 
 mod adaptive;
 mod importance;
@@ -16,14 +16,14 @@ mod reactive_overflow;
 mod summarization;
 mod truncation;
 
-pub use adaptive::Adaptive;
-pub use importance::Importance;
-pub use middle_removal::MiddleRemoval;
-pub use proactive_threshold::ProactiveThreshold;
-pub use pruning_agent::PruningAgent;
-pub use reactive_overflow::ReactiveOverflow;
-pub use summarization::Summarization;
-pub use truncation::Truncation;
+pub use adaptive::AdaptiveStrategy;
+pub use importance::ImportanceStrategy;
+pub use middle_removal::MiddleRemovalStrategy;
+pub use proactive_threshold::ProactiveThresholdStrategy;
+pub use pruning_agent::PruningAgentStrategy;
+pub use reactive_overflow::ReactiveOverflowStrategy;
+pub use summarization::SummarizationStrategy;
+pub use truncation::TruncationStrategy;
 
 /// A way to compact. It only chooses what goes; the planner checks the floor, keeps the newest typed message,
 /// keeps calls with their results (units are whole), and builds the edit.
@@ -49,30 +49,30 @@ pub use truncation::Truncation;
 ///     }
 /// }
 /// ```
-pub trait Strategy: Send + Sync {
+pub trait CompactionStrategy: Send + Sync {
     /// Its name in configuration and events.
     fn name(&self) -> &str;
 
     /// When it acts, unless the configuration says otherwise.
-    fn trigger(&self) -> Trigger;
+    fn trigger(&self) -> StrategyTrigger;
 
     /// Chooses what goes, `None` if nothing can. Asked again with tighter protection if the first choice
     /// does not get under the trigger.
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice>;
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection>;
 
     /// Returns whether old tool results are cleared by the planner's own rule before the strategy is asked.
     fn prunes_first(&self) -> bool {
         true
     }
 
-    /// For [`Trigger::Planner`]: where it acts now, in tokens of the whole request. The planner never lets it
+    /// For [`StrategyTrigger::Planner`]: where it acts now, in tokens of the whole request. The planner never lets it
     /// stand beyond the usable room. Asked before every step, so it must not look at the view.
-    fn line(&self, outlook: &Outlook<'_>) -> Line {
-        Line { tokens: outlook.usable_tokens, why: String::new() }
+    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
+        TriggerThreshold { tokens: outlook.usable_tokens, why: String::new() }
     }
 
     /// What a summary may be written of ahead of the trigger, while work goes on.
-    fn ahead(&self, _scene: &Scene<'_>) -> Option<Choice> {
+    fn ahead(&self, _scene: &PlanContext<'_>) -> Option<CompactionSelection> {
         None
     }
 
@@ -92,7 +92,7 @@ pub trait Strategy: Send + Sync {
 
 /// What stays in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
+pub enum ProtectionLevel {
     /// The newest turns.
     Turns,
     /// The newest two steps and the newest typed message: when the turns alone exceed the trigger.
@@ -101,7 +101,7 @@ pub enum Protection {
     Step,
 }
 
-impl Protection {
+impl ProtectionLevel {
     /// From what is kept gladly to what must be.
     pub(crate) const ALL: [Self; 3] = [Self::Turns, Self::Steps, Self::Step];
 
@@ -113,27 +113,27 @@ impl Protection {
 
 /// What goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct CompactionSelection {
     /// For each unit, whether it goes.
     pub gone: Vec<bool>,
     /// Tool results that stay as placeholders, as indices into the view, ascending.
     pub cleared: Vec<usize>,
     /// What stands where the units were.
-    pub instead: Instead,
+    pub instead: UnitReplacement,
     /// Why this and now, in words, if there is more to say than what was done.
     pub why: String,
 }
 
-impl Choice {
+impl CompactionSelection {
     /// The `gone` units go.
-    pub fn new(gone: Vec<bool>, instead: Instead) -> Self {
+    pub fn new(gone: Vec<bool>, instead: UnitReplacement) -> Self {
         Self { gone, cleared: Vec::new(), instead, why: String::new() }
     }
 }
 
 /// What stands where units were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instead {
+pub enum UnitReplacement {
     /// A note with the handles; no model call.
     Note,
     /// One summary.
@@ -169,7 +169,7 @@ pub enum Instead {
     },
 }
 
-impl Instead {
+impl UnitReplacement {
     /// The same for which no model is asked.
     pub(crate) fn without_model(self) -> Self {
         match self {
@@ -184,7 +184,7 @@ impl Instead {
 
 /// What is known before a step without a look at the view. Tokens throughout.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook<'a> {
+pub struct ThresholdInput<'a> {
     /// What a request may have.
     pub usable_tokens: u64,
     /// System prompt and tools.
@@ -196,14 +196,14 @@ pub struct Outlook<'a> {
     /// What the view has grown by in a call since then.
     pub growth_tokens: u64,
     /// What tokens cost, if that is known and not nothing.
-    pub prices: Option<&'a crate::plan::Prices>,
+    pub prices: Option<&'a crate::plan::TokenPrices>,
     /// Whether the provider's cache has surely forgotten the last request.
     pub cache_is_cold: bool,
 }
 
 /// Where a strategy acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct TriggerThreshold {
     /// In tokens of the whole request.
     pub tokens: u64,
     /// Why there, in words.
@@ -223,16 +223,16 @@ pub const NAMES: &[&str] = &[
 ];
 
 /// The strategy of that name with its default options.
-pub fn by_name(name: &str) -> Option<Arc<dyn Strategy>> {
+pub fn by_name(name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     Some(match name {
-        "reactive-overflow" => Arc::new(ReactiveOverflow::default()),
-        "proactive-threshold" => Arc::new(ProactiveThreshold::default()),
-        "middle-removal" => Arc::new(MiddleRemoval::default()),
-        "truncation" => Arc::new(Truncation::default()),
-        "importance" => Arc::new(Importance::default()),
-        "summarization" => Arc::new(Summarization::default()),
-        "pruning-agent" => Arc::new(PruningAgent::default()),
-        "adaptive" => Arc::new(Adaptive::default()),
+        "reactive-overflow" => Arc::new(ReactiveOverflowStrategy::default()),
+        "proactive-threshold" => Arc::new(ProactiveThresholdStrategy::default()),
+        "middle-removal" => Arc::new(MiddleRemovalStrategy::default()),
+        "truncation" => Arc::new(TruncationStrategy::default()),
+        "importance" => Arc::new(ImportanceStrategy::default()),
+        "summarization" => Arc::new(SummarizationStrategy::default()),
+        "pruning-agent" => Arc::new(PruningAgentStrategy::default()),
+        "adaptive" => Arc::new(AdaptiveStrategy::default()),
         _ => return None,
     })
 }

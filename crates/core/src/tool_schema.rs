@@ -28,7 +28,7 @@ pub struct NormalizedSchema {
 /// Reasons why a tool cannot be offered to a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SchemaError {
+pub enum ToolSchemaError {
     /// The schema is not JSON, or nested more deeply than JSON readers go.
     #[error("its schema is not readable JSON: {0}")]
     Unreadable(String),
@@ -54,7 +54,7 @@ pub enum SchemaError {
 /// A schema that needs no change keeps its bytes. The function is idempotent: its own results need no change.
 ///
 /// # Errors
-/// [`SchemaError`] if the schema cannot be brought into such a form. The tool is then left out, alone.
+/// [`ToolSchemaError`] if the schema cannot be brought into such a form. The tool is then left out, alone.
 ///
 /// ```
 /// use longhaul_core::tool_schema::normalize;
@@ -64,11 +64,11 @@ pub enum SchemaError {
 /// assert!(normalized.schema.as_str().contains(r#""type":"object""#));
 /// assert_eq!(normalized.names.restore(r#"{"path": "a"}"#), r#"{"$path":"a"}"#);
 /// ```
-pub fn normalize(schema: Option<&str>) -> Result<NormalizedSchema, SchemaError> {
+pub fn normalize(schema: Option<&str>) -> Result<NormalizedSchema, ToolSchemaError> {
     let written = schema.map(str::trim).filter(|text| !matches!(*text, "" | "null"));
     let written = written.unwrap_or(r#"{"type":"object","properties":{}}"#);
     let value: Value =
-        serde_json::from_str(written).map_err(|error| SchemaError::Unreadable(error.to_string()))?;
+        serde_json::from_str(written).map_err(|error| ToolSchemaError::Unreadable(error.to_string()))?;
     let mut inlined = walk::inlined(&value)?;
     let names = names::renamed(&mut inlined);
     let normalized = root::flattened(inlined)?;

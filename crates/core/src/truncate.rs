@@ -3,9 +3,9 @@
 //! [`truncate`] chooses what stays before the output is stored; [`render`] puts the marker between head and tail
 //! when the view is built, because only then the handle (the result's position in the log) is known.
 
-use crate::estimate::Counter;
-use crate::ids::{Handle, LogRange, Seq};
-use crate::message::{Part, ToolResult, Truncation};
+use crate::estimate::MessageTokenCounter;
+use crate::ids::{LogHandle, LogRange, Seq};
+use crate::message::{OutputTruncation, Part, ToolResult};
 
 /// The first words of every marker.
 pub const MARKER: &str = "[Output truncated - exceeded maximum length]";
@@ -21,7 +21,7 @@ const LINE_SEARCH_BYTES: usize = 2_000;
 
 /// How much text a model may be given. Both limits hold, the marker included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct TextLimit {
     /// Characters.
     pub max_chars: u64,
     /// Tokens.
@@ -30,7 +30,7 @@ pub struct Limit {
 
 /// Which end of a text matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum TruncationMode {
     /// The start: a file.
     Head,
     /// The end: a log.
@@ -41,7 +41,7 @@ pub enum Keep {
 
 /// What stays of a text: a start and an end of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct TruncatedText {
     /// The start and the end, one after the other.
     pub kept: String,
     /// Where the end begins, in bytes of `kept`.
@@ -67,7 +67,12 @@ pub struct Cut {
 /// assert!(cut.kept.ends_with("line\n"));
 /// assert_eq!(cut.total_chars, 900);
 /// ```
-pub fn truncate(text: &str, limit: &Limit, keep: Keep, counter: &Counter) -> Option<Cut> {
+pub fn truncate(
+    text: &str,
+    limit: &TextLimit,
+    keep: TruncationMode,
+    counter: &MessageTokenCounter,
+) -> Option<TruncatedText> {
     let total_chars = text.chars().count() as u64;
     if total_chars <= limit.max_chars && counter.text(text) <= limit.max_tokens {
         return None;
@@ -76,14 +81,14 @@ pub fn truncate(text: &str, limit: &Limit, keep: Keep, counter: &Counter) -> Opt
     let room_chars = limit.max_chars.saturating_sub(longest_marker.chars().count() as u64 + 2);
     let mut chars = room_chars.min(total_chars.saturating_sub(1));
     for _ in 0..TRIES {
-        let ends = Ends::choose(text, chars, keep);
+        let ends = TextEnds::choose(text, chars, keep);
         let tokens = counter.text(&ends.with(&longest_marker));
         if tokens <= limit.max_tokens {
             return Some(ends.cut(total_chars));
         }
         chars = shorter(chars, limit.max_tokens, tokens);
     }
-    Some(Ends { head: "", tail: "" }.cut(total_chars))
+    Some(TextEnds { head: "", tail: "" }.cut(total_chars))
 }
 
 /// A share of `chars` that should fit, at most three quarters of it.
@@ -93,18 +98,18 @@ fn shorter(chars: u64, max_tokens: u64, tokens: u64) -> u64 {
 }
 
 /// The start and the end that stay.
-struct Ends<'a> {
+struct TextEnds<'a> {
     head: &'a str,
     tail: &'a str,
 }
 
-impl<'a> Ends<'a> {
+impl<'a> TextEnds<'a> {
     /// At most `chars` characters of `text`; `chars` is less than it has.
-    fn choose(text: &'a str, chars: u64, keep: Keep) -> Self {
+    fn choose(text: &'a str, chars: u64, keep: TruncationMode) -> Self {
         let head_chars = match keep {
-            Keep::Head => chars,
-            Keep::Tail => 0,
-            Keep::Both => chars * HEAD_PERCENT / 100,
+            TruncationMode::Head => chars,
+            TruncationMode::Tail => 0,
+            TruncationMode::Both => chars * HEAD_PERCENT / 100,
         };
         let tail_chars = chars - head_chars;
         let head = first_chars(text, head_chars);
@@ -116,10 +121,10 @@ impl<'a> Ends<'a> {
         join(self.head, marker, self.tail)
     }
 
-    fn cut(&self, total_chars: u64) -> Cut {
+    fn cut(&self, total_chars: u64) -> TruncatedText {
         let kept = [self.head, self.tail].concat();
         let omitted_chars = total_chars - kept.chars().count() as u64;
-        Cut { kept, head_bytes: self.head.len(), omitted_chars, total_chars }
+        TruncatedText { kept, head_bytes: self.head.len(), omitted_chars, total_chars }
     }
 }
 
@@ -165,7 +170,7 @@ fn search_bytes(text: &str) -> usize {
 ///     "[Output truncated - exceeded maximum length] 1,234 of 5,678 characters left out; the whole is lh:42",
 /// );
 /// ```
-pub fn marker(omitted_chars: u64, total_chars: u64, handle: Handle) -> String {
+pub fn marker(omitted_chars: u64, total_chars: u64, handle: LogHandle) -> String {
     let (omitted, total) = (grouped(omitted_chars), grouped(total_chars));
     format!("{MARKER} {omitted} of {total} characters left out; the whole is {handle}")
 }
@@ -177,13 +182,13 @@ fn lost_note(lost_bytes: u64) -> String {
 
 /// The longest marker that can be needed: any handle, any number of bytes lost.
 fn longest_marker(total_chars: u64) -> String {
-    let far = Handle(LogRange::one(Seq::from(u32::MAX)));
+    let far = LogHandle(LogRange::one(Seq::from(u32::MAX)));
     marker(total_chars, total_chars, far) + &lost_note(u64::from(u32::MAX))
 }
 
 /// The text the model is shown: head, marker on a line of its own, tail. `seq` is where the result is stored.
-pub fn render(kept: &str, truncation: &Truncation, seq: Seq) -> String {
-    let handle = Handle(LogRange::one(seq));
+pub fn render(kept: &str, truncation: &OutputTruncation, seq: Seq) -> String {
+    let handle = LogHandle(LogRange::one(seq));
     let mut marker = marker(truncation.omitted_chars, truncation.total_chars, handle);
     if truncation.lost_bytes > 0 {
         marker.push_str(&lost_note(truncation.lost_bytes));
@@ -194,9 +199,9 @@ pub fn render(kept: &str, truncation: &Truncation, seq: Seq) -> String {
 
 /// The text that stands for a whole one that was cut: head, marker on a line of its own, tail. `seq` is where the whole is
 /// stored; without a tool that looks it up the marker names no handle.
-pub(crate) fn shortened(cut: &Cut, seq: Seq, has_recall: bool) -> String {
+pub(crate) fn shortened(cut: &TruncatedText, seq: Seq, has_recall: bool) -> String {
     let marker = match has_recall {
-        true => marker(cut.omitted_chars, cut.total_chars, Handle(LogRange::one(seq))),
+        true => marker(cut.omitted_chars, cut.total_chars, LogHandle(LogRange::one(seq))),
         false => {
             let (omitted, total) = (grouped(cut.omitted_chars), grouped(cut.total_chars));
             format!("{MARKER} {omitted} of {total} characters left out")

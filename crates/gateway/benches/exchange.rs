@@ -10,10 +10,10 @@ use axum::routing::post;
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http::HeaderMap;
-use longhaul_gateway::{ClientRequest, Config, Dependencies, Gateway, Upstream};
+use longhaul_gateway::{ClientRequest, Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
-use longhaul_wire::chat::edit::Chat;
-use longhaul_wire::edit::{Dialect, Wire};
+use longhaul_wire::chat::edit::ChatCodec;
+use longhaul_wire::edit::{Dialect, WireCodec};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -69,11 +69,11 @@ fn gateway(runtime: &Runtime, is_on: bool) -> Gateway {
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     runtime.spawn(async move { axum::serve(listener, server).await });
-    let mut upstream = Upstream::new("mock", Kind::OpenAiCompatible, format!("http://{address}/v1"));
+    let mut upstream = UpstreamOptions::new("mock", Kind::OpenAiCompatible, format!("http://{address}/v1"));
     upstream.endpoint.declared.window = Some(10_000_000);
-    let mut config = Config::new(vec![upstream]);
+    let mut config = GatewayOptions::new(vec![upstream]);
     config.policy.enabled = is_on;
-    Gateway::new(config, Dependencies::default()).unwrap()
+    Gateway::new(config, GatewayDependencies::default()).unwrap()
 }
 
 async fn ask(gateway: &Gateway, body: Bytes) {
@@ -89,7 +89,9 @@ fn read(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("read");
     for (name, body) in [("400 KB", plain), ("400 KB with pairs", pairs.body())] {
         group.throughput(Throughput::Bytes(body.len() as u64));
-        group.bench_function(name, |bencher| bencher.iter(|| Chat.read(black_box(body.clone())).unwrap()));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| ChatCodec.read(black_box(body.clone())).unwrap())
+        });
     }
     group.finish();
 }

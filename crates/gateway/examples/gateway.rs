@@ -9,7 +9,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::post;
-use longhaul_gateway::{ClientRequest, Config, Dependencies, Dialect, Gateway, Kind, ReplyBody, Upstream};
+use longhaul_gateway::{
+    ClientRequest, Dialect, Gateway, GatewayDependencies, GatewayOptions, Kind, ReplyBody, UpstreamOptions,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -51,9 +53,9 @@ async fn main() -> Outcome<()> {
         Some(url) => url,
         None => serve(Router::new().route("/v1/chat/completions", post(counting_model))).await?,
     };
-    let mut upstream = Upstream::new("model", Kind::OpenAiCompatible, model_url);
+    let mut upstream = UpstreamOptions::new("model", Kind::OpenAiCompatible, model_url);
     upstream.endpoint.settings.declared.window = Some(8_000);
-    let gateway = Gateway::new(Config::new(vec![upstream]), Dependencies::default())?;
+    let gateway = Gateway::new(GatewayOptions::new(vec![upstream]), GatewayDependencies::default())?;
     let app = Router::new().route("/v1/chat/completions", post(chat)).with_state(gateway.clone());
     let url = serve(app).await?;
 

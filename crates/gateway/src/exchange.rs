@@ -6,22 +6,22 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use longhaul_core::plan::Policy;
+use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy;
 use longhaul_providers::{Limits, ProviderError, SharedProvider};
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::gateway::{
-    ClientRequest, Config, Credentials, Dependencies, Reply, ReplyBody, ReplyStream, SetupError, Shortening,
-    refusal,
+    ClientRequest, CompactionSetup, CredentialSource, GatewayDependencies, GatewayOptions, GatewayReply,
+    ReplyBody, ReplyStream, SetupError, refusal,
 };
-use crate::headers::{self, Overrides};
+use crate::headers::{self, RequestOverrides};
 use crate::response_store::ResponseStore;
-use crate::upstream::{Speaks, Target, Targets};
-use crate::window::Window;
+use crate::upstream::{DialectSupport, UpstreamDirectory, UpstreamTarget};
+use crate::window::KnownWindow;
 use longhaul_wire::edit::deferral::ToolDeferral;
-use longhaul_wire::edit::{Dialect, Envelope, GatewayError, GatewayErrorKind, RequestEdit, Wire};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEdit, RequestEnvelope, WireCodec};
 
 mod answer_tail;
 mod attempts;
@@ -39,31 +39,31 @@ mod journal;
 mod json_support;
 mod log;
 mod memo_lookup;
-mod misplaced;
 mod omitted;
 mod parse_cache;
 mod pre_compact;
 mod prepare;
 mod previous_response;
 mod recall;
+mod render_ops;
 mod replicas;
 mod request_log;
 mod retries;
 mod send;
 mod single_flight;
-mod steps;
 mod summary;
 mod summary_starts;
 mod summary_writers;
 mod translate;
+mod upstream_errors;
 mod upstream_response;
 mod usage_totals;
 mod work_limiter;
 
-use background_summary::Tasks;
-use cache::Cache;
-use conversation::Conversation;
-use deferred_tools::Deferrals;
+use background_summary::GatewayTasks;
+use cache::ConversationCache;
+use conversation::GatewayConversation;
+use deferred_tools::DeferralCache;
 use json_support::JsonSupport;
 use parse_cache::ParseCache;
 use pre_compact::HookAnswers;
@@ -71,29 +71,29 @@ use recall::HiddenToolCalls;
 pub(crate) use replicas::LoadGuard;
 use single_flight::SingleFlight;
 use summary_starts::SummaryStarts;
-use summary_writers::Writers;
+use summary_writers::WriterRecords;
 use usage_totals::UsageTotals;
 use work_limiter::WorkLimiter;
 
 /// What all passages share.
 pub(crate) struct GatewayState {
-    pub(crate) config: Config,
-    pub(crate) parts: Dependencies,
-    pub(crate) targets: Targets,
-    pub(crate) conversations: Cache,
+    pub(crate) config: GatewayOptions,
+    pub(crate) parts: GatewayDependencies,
+    pub(crate) targets: UpstreamDirectory,
+    pub(crate) conversations: ConversationCache,
     pub(crate) readings: ParseCache,
     pub(crate) desk: WorkLimiter,
     pub(crate) turns: SingleFlight,
     pub(crate) prose: JsonSupport,
-    pub(crate) writers: Writers,
+    pub(crate) writers: WriterRecords,
     pub(crate) begun: SummaryStarts,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: GatewayTasks,
     /// Pictures and files that upstreams have refused.
     pub(crate) omitted: omitted::OmissionMemory,
     /// Calls that clients were not shown.
     pub(crate) withheld: HiddenToolCalls,
     /// What was decided of clients' lists of tools.
-    deferrals: Deferrals,
+    deferrals: DeferralCache,
     /// What clients go on from by name.
     pub(crate) answers: ResponseStore,
     /// What the settings make of what is configured.
@@ -103,12 +103,12 @@ pub(crate) struct GatewayState {
 }
 
 /// How conversations are shortened now, made of how they are to be by configuration.
-type Follows = Box<dyn Fn(&Shortening) -> Shortening + Send + Sync>;
+type Follows = Box<dyn Fn(&CompactionSetup) -> CompactionSetup + Send + Sync>;
 
 impl GatewayState {
-    pub(crate) fn new(mut config: Config, parts: Dependencies) -> Result<Self, SetupError> {
-        let targets = Targets::new(std::mem::take(&mut config.upstreams), &parts.windows)?;
-        let conversations = Cache::new(config.max_conversations, config.max_conversation_bytes);
+    pub(crate) fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
+        let targets = UpstreamDirectory::new(std::mem::take(&mut config.upstreams), &parts.windows)?;
+        let conversations = ConversationCache::new(config.max_conversations, config.max_conversation_bytes);
         Ok(Self {
             answers: ResponseStore::new(Arc::clone(&parts.memo)),
             config,
@@ -119,20 +119,20 @@ impl GatewayState {
             desk: WorkLimiter::new(),
             turns: SingleFlight::default(),
             prose: JsonSupport::default(),
-            writers: Writers::default(),
+            writers: WriterRecords::default(),
             begun: SummaryStarts::default(),
             hook_answers: HookAnswers::default(),
-            tasks: Tasks::default(),
+            tasks: GatewayTasks::default(),
             omitted: omitted::OmissionMemory::default(),
             withheld: HiddenToolCalls::default(),
-            deferrals: Deferrals::default(),
+            deferrals: DeferralCache::default(),
             follows: OnceLock::new(),
         })
     }
 
-    fn shortening(&self) -> Shortening {
+    fn shortening(&self) -> CompactionSetup {
         let policy = self.config.policy.clone();
-        let configured = Shortening { policy, summariser: self.parts.summariser.clone() };
+        let configured = CompactionSetup { policy, summariser: self.parts.summariser.clone() };
         match self.follows.get() {
             Some(now) => now(&configured),
             None => configured,
@@ -144,18 +144,18 @@ impl GatewayState {
 #[derive(Clone)]
 pub(crate) struct Exchange {
     inner: Arc<GatewayState>,
-    wire: &'static dyn Wire,
-    envelope: Arc<Envelope>,
+    wire: &'static dyn WireCodec,
+    envelope: Arc<RequestEnvelope>,
     /// Where it can go, the preferred first.
-    targets: Vec<Arc<Target>>,
+    targets: Vec<Arc<UpstreamTarget>>,
     /// The caller's headers, as the upstream gets them.
     headers: HeaderMap,
     caller: [u8; 32],
     /// The caller's key, if it is passed on.
     key: Option<String>,
-    overrides: Overrides,
+    overrides: RequestOverrides,
     /// What is kept of the answer, if it is.
-    keeps: Option<previous_response::Keeps>,
+    keeps: Option<previous_response::ResponseRetention>,
     /// When the request came.
     came_at: Instant,
     /// The name of the conversation, once somebody needs it.
@@ -167,18 +167,18 @@ pub(crate) struct Exchange {
 /// The same at one upstream.
 struct UpstreamAttempt {
     exchange: Arc<Exchange>,
-    target: Arc<Target>,
+    target: Arc<UpstreamTarget>,
     limits: Limits,
-    window: Window,
-    policy: Policy,
+    window: KnownWindow,
+    policy: CompactionPolicy,
     /// How conversations are to be shortened here, whatever stands in for it and whatever the request asks for.
-    shortening: Shortening,
-    conversation: Option<Arc<Conversation>>,
+    shortening: CompactionSetup,
+    conversation: Option<Arc<GatewayConversation>>,
     totals: Arc<UsageTotals>,
     /// What a refusal has left for the answer, in tokens.
     most_output: Option<u64>,
     /// What was left out because the upstream refuses it.
-    omissions: omitted::Omissions,
+    omissions: omitted::RequestOmissions,
     /// Why the model gets no tool of ours, once that was asked.
     no_tool: OnceLock<Option<&'static str>>,
     /// Goes with the route: what waits for the end of the request begins then.
@@ -191,22 +191,22 @@ struct UpstreamAttempt {
 
 /// What was done, for the headers.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Report {
-    action: Action,
+struct PreparationReport {
+    action: PreparationAction,
     before: u64,
     after: u64,
     why: String,
 }
 
-impl Report {
+impl PreparationReport {
     /// Returns whether something was shortened for this request.
     fn has_acted(&self) -> bool {
-        matches!(self.action, Action::Pruned | Action::Compacted)
+        matches!(self.action, PreparationAction::Pruned | PreparationAction::Compacted)
     }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Action {
+enum PreparationAction {
     #[default]
     None,
     Pruned,
@@ -215,7 +215,7 @@ enum Action {
     Remembered,
 }
 
-impl Action {
+impl PreparationAction {
     fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -227,7 +227,7 @@ impl Action {
 }
 
 /// What an upstream has begun to answer.
-enum Disposition {
+enum UpstreamDisposition {
     /// All of it.
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
@@ -243,7 +243,7 @@ impl Exchange {
     /// [`GatewayError`] if it cannot be read or nobody has its model.
     pub(crate) fn open(
         inner: Arc<GatewayState>,
-        wire: &'static dyn Wire,
+        wire: &'static dyn WireCodec,
         call: ClientRequest,
     ) -> Result<Self, GatewayError> {
         if call.body.len() > inner.config.max_body_bytes {
@@ -251,7 +251,7 @@ impl Exchange {
             let message = format!("the request has {has} bytes; {most} are the most that is read");
             return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
-        let overrides = Overrides::read(&call.headers)
+        let overrides = RequestOverrides::read(&call.headers)
             .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
         let caller = headers::caller(&call.headers);
         let mut envelope = inner.readings.read(wire, &caller, call.body)?;
@@ -259,7 +259,7 @@ impl Exchange {
             envelope = inner.readings.read(wire, &caller, opened)?;
         }
         let targets = inner.targets.find(&envelope.model)?;
-        let forward = inner.config.credentials == Credentials::Forward;
+        let forward = inner.config.credentials == CredentialSource::Forward;
         let key = if forward { key_of(&call.headers) } else { None };
         Ok(Self {
             caller,
@@ -283,7 +283,7 @@ impl Exchange {
     }
 
     /// Goes to the upstream and comes back. A stream that is long in coming begins with comments.
-    pub(crate) async fn answer(self) -> Reply {
+    pub(crate) async fn answer(self) -> GatewayReply {
         let exchange = Arc::new(self);
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
@@ -299,7 +299,7 @@ impl Exchange {
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
                 headers::say(&mut headers, "x-longhaul-action", "waiting");
                 let stream = flow::late(wire, patience, opening);
-                Reply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
+                GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
             }
         }
     }
@@ -308,7 +308,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read.
-    pub(crate) async fn count(self) -> Result<Reply, GatewayError> {
+    pub(crate) async fn count(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
@@ -320,14 +320,14 @@ impl Exchange {
         headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
         headers::say(&mut headers, "x-longhaul-window", &route.window_said());
         let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
-        Ok(Reply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
+        Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
 
     /// The items that stand for the conversation, at the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or there is no answer.
-    pub(crate) async fn compact(self) -> Result<Reply, GatewayError> {
+    pub(crate) async fn compact(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
@@ -335,17 +335,17 @@ impl Exchange {
     }
 
     /// The beginning of the answer, logged.
-    async fn opened(self: Arc<Self>) -> Result<Disposition, GatewayError> {
+    async fn opened(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         self.log_arrival();
         let opened = Arc::clone(&self).go().await;
-        if let Err(fault) | Ok(Disposition::Failed(fault, ..)) = &opened {
+        if let Err(fault) | Ok(UpstreamDisposition::Failed(fault, ..)) = &opened {
             self.log_failure(fault);
         }
         opened
     }
 
     /// Tries the upstreams that have the model, one after another as long as the next may do better.
-    async fn go(self: Arc<Self>) -> Result<Disposition, GatewayError> {
+    async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         if let Some(compaction) = self.triggered_compaction().await? {
             return Ok(compaction);
         }
@@ -371,9 +371,9 @@ impl Exchange {
     /// Asks one upstream, in the caller's dialect where it speaks that.
     async fn at(
         self: &Arc<Self>,
-        target: &Arc<Target>,
+        target: &Arc<UpstreamTarget>,
         totals: &Arc<UsageTotals>,
-    ) -> Result<Disposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, GatewayError> {
         let exchange = self.with_tools_deferred(target).await;
         let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target));
         let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
@@ -381,16 +381,16 @@ impl Exchange {
         if route.crosses() {
             return route.go().await;
         }
-        let is_sure = target.speaks(self.wire.dialect()) == Speaks::Yes;
+        let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
         let opened = route.go().await;
-        let has_no_path = |opened: &Disposition| match opened {
-            Disposition::Whole(status, ..) => {
+        let has_no_path = |opened: &UpstreamDisposition| match opened {
+            UpstreamDisposition::Whole(status, ..) => {
                 matches!(
                     *status,
                     StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
                 )
             }
-            Disposition::Stream(..) | Disposition::Failed(..) => false,
+            UpstreamDisposition::Stream(..) | UpstreamDisposition::Failed(..) => false,
         };
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
             return opened;
@@ -407,28 +407,28 @@ impl Exchange {
 }
 
 /// What an upstream that has not answered did instead, for the log.
-fn failure(opened: &Result<Disposition, GatewayError>) -> String {
+fn failure(opened: &Result<UpstreamDisposition, GatewayError>) -> String {
     match opened {
-        Ok(Disposition::Whole(status, ..)) => status.to_string(),
-        Ok(Disposition::Failed(fault, ..)) | Err(fault) => fault.message.clone(),
-        Ok(Disposition::Stream(..)) => String::new(),
+        Ok(UpstreamDisposition::Whole(status, ..)) => status.to_string(),
+        Ok(UpstreamDisposition::Failed(fault, ..)) | Err(fault) => fault.message.clone(),
+        Ok(UpstreamDisposition::Stream(..)) => String::new(),
     }
 }
 
 /// Returns whether there was nobody to ask.
-fn is_unreachable(opened: &Result<Disposition, GatewayError>) -> bool {
+fn is_unreachable(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
     opened.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::Unreachable)
 }
 
 /// Returns whether another upstream may do better: this one is not there, has no time, or is broken, and has said
 /// nothing yet.
-fn is_for_the_next(opened: &Result<Disposition, GatewayError>) -> bool {
+fn is_for_the_next(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
     match opened {
-        Ok(Disposition::Whole(status, ..)) => {
+        Ok(UpstreamDisposition::Whole(status, ..)) => {
             status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
         }
-        Ok(Disposition::Stream(..)) => false,
-        Ok(Disposition::Failed(fault, ..)) | Err(fault) => matches!(
+        Ok(UpstreamDisposition::Stream(..)) => false,
+        Ok(UpstreamDisposition::Failed(fault, ..)) | Err(fault) => matches!(
             fault.kind,
             GatewayErrorKind::Unreachable
                 | GatewayErrorKind::Timeout
@@ -439,7 +439,7 @@ fn is_for_the_next(opened: &Result<Disposition, GatewayError>) -> bool {
 }
 
 impl UpstreamAttempt {
-    async fn find(exchange: Arc<Exchange>, target: Arc<Target>) -> Self {
+    async fn find(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
         let load = LoadGuard::new(&target.server.in_flight);
         let limits = target.limits().await;
         let window = target.window(&limits);
@@ -464,7 +464,7 @@ impl UpstreamAttempt {
             conversation: None,
             totals: Arc::default(),
             most_output: None,
-            omissions: omitted::Omissions::default(),
+            omissions: omitted::RequestOmissions::default(),
             no_tool: OnceLock::new(),
             over: OnceLock::new(),
             is_answered: Arc::default(),
@@ -475,7 +475,7 @@ impl UpstreamAttempt {
 
     /// Returns whether the upstream does not speak the caller's dialect.
     fn crosses(&self) -> bool {
-        self.target.speaks(self.exchange.wire.dialect()) == Speaks::No
+        self.target.speaks(self.exchange.wire.dialect()) == DialectSupport::No
     }
 
     /// What calls the model in its server's own dialect: with the key that the caller's requests go out with.
@@ -484,8 +484,8 @@ impl UpstreamAttempt {
     /// [`ProviderError`] if no such client can be made.
     fn provider(&self) -> Result<SharedProvider, ProviderError> {
         match self.exchange.inner.config.credentials {
-            Credentials::Own => Ok(self.target.provider()),
-            Credentials::Forward => self.target.provider_of_caller(self.exchange.key.as_deref()),
+            CredentialSource::Own => Ok(self.target.provider()),
+            CredentialSource::Forward => self.target.provider_of_caller(self.exchange.key.as_deref()),
         }
     }
 
@@ -511,7 +511,7 @@ impl UpstreamAttempt {
 
     /// The window and who said it; where nobody did, what to do about that.
     fn window_said(&self) -> String {
-        let Window { tokens, .. } = self.window;
+        let KnownWindow { tokens, .. } = self.window;
         match self.window.is_known() {
             true => format!("{tokens} ({})", self.window.said()),
             false => {
@@ -522,7 +522,7 @@ impl UpstreamAttempt {
     }
 
     /// Adds what was done to the headers of an answer.
-    fn describe(&self, report: &Report, headers: &mut HeaderMap) {
+    fn describe(&self, report: &PreparationReport, headers: &mut HeaderMap) {
         headers::say(headers, "x-longhaul-action", report.action.as_str());
         headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);
         headers::say(headers, "x-longhaul-window", &self.window_said());
@@ -552,11 +552,14 @@ fn key_of(headers: &HeaderMap) -> Option<String> {
     bearer.or_else(|| other.map(str::to_owned))
 }
 
-fn reply(opened: Disposition) -> Reply {
+fn reply(opened: UpstreamDisposition) -> GatewayReply {
     match opened {
-        Disposition::Whole(status, headers, body) => Reply { status, headers, body: ReplyBody::Whole(body) },
-        Disposition::Stream(status, headers, body) | Disposition::Failed(_, status, headers, body) => {
-            Reply { status, headers, body: ReplyBody::Stream(body) }
+        UpstreamDisposition::Whole(status, headers, body) => {
+            GatewayReply { status, headers, body: ReplyBody::Whole(body) }
+        }
+        UpstreamDisposition::Stream(status, headers, body)
+        | UpstreamDisposition::Failed(_, status, headers, body) => {
+            GatewayReply { status, headers, body: ReplyBody::Stream(body) }
         }
     }
 }

@@ -10,49 +10,49 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::estimate::Counter;
-use longhaul_core::message::Origin;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Adaptive;
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::AdaptiveStrategy;
 use longhaul_providers::SharedProvider;
-use longhaul_store::memo::{Memo, MemoryMemo};
+use longhaul_store::memo::{MemoryPrefixCache, PrefixCache};
 
 use crate::exchange::{Exchange, GatewayState};
 use crate::hook::PreCompactHook;
 use crate::relay::RelayedResponse;
-use crate::upstream::Upstream;
-use crate::window::{LearnedWindows, NoSharedWindows, Window};
-use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
+use crate::upstream::UpstreamOptions;
+use crate::window::{KnownWindow, LearnedWindows, NoSharedWindows};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 
 /// What a gateway is set up with. Everything has a default but the upstreams.
 ///
 /// | key of `gateway:` | field |
 /// | --- | --- |
-/// | `upstreams` | [`upstreams`](Self::upstreams), each a [`Upstream`] |
+/// | `upstreams` | [`upstreams`](Self::upstreams), each a [`UpstreamOptions`] |
 /// | `credentials: own\|forward` | [`credentials`](Self::credentials) |
 /// | `midstream: exact\|best-effort\|off` | [`midstream`](Self::midstream) |
 /// | `noticesInText` | [`notices_in_text`](Self::notices_in_text) |
 /// | `recall: off\|inject` | [`recall`](Self::recall) |
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct GatewayOptions {
     /// Where models are, the preferred first. A model is looked for in their lists; one that
     /// nobody lists is asked for where any name is taken.
-    pub upstreams: Vec<Upstream>,
+    pub upstreams: Vec<UpstreamOptions>,
     /// How conversations are shortened; by default `adaptive`. The strategy `pruning-agent` has the gateway's own trigger
     /// (80 % of the window) unless the policy has one.
-    pub policy: Policy,
+    pub policy: CompactionPolicy,
     /// Whether a request that needs a summary waits until it is written. By default it does not: an extract stands in
     /// its place until a summary is ready, which is written between the requests, from 65 % of the window on.
     pub waits_for_summaries: bool,
     /// Whose key an upstream is shown.
-    pub credentials: Credentials,
+    pub credentials: CredentialSource,
     /// Whether an answer that outgrows its window is stopped and goes on after room was made.
-    pub midstream: Midstream,
+    pub midstream: MidstreamMode,
     /// Whether the text of an answer says what is done, beside comments and headers.
     pub notices_in_text: bool,
     /// Whether models can look up what was left out.
-    pub recall: Recall,
+    pub recall: RecallMode,
     /// Whether a client's tools are deferred that take much of the window.
     pub defer_tools: DeferTools,
     /// The largest request that is read, in bytes.
@@ -69,17 +69,17 @@ pub struct Config {
     pub retry: RetryPolicy,
 }
 
-impl Config {
+impl GatewayOptions {
     /// The defaults, with these upstreams.
-    pub fn new(upstreams: Vec<Upstream>) -> Self {
+    pub fn new(upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             upstreams,
-            policy: Policy::new(Arc::new(Adaptive::default())),
+            policy: CompactionPolicy::new(Arc::new(AdaptiveStrategy::default())),
             waits_for_summaries: false,
-            credentials: Credentials::Own,
-            midstream: Midstream::Exact,
+            credentials: CredentialSource::Own,
+            midstream: MidstreamMode::Exact,
             notices_in_text: false,
-            recall: Recall::Off,
+            recall: RecallMode::Off,
             defer_tools: DeferTools::Auto,
             max_body_bytes: 128 << 20,
             max_conversations: 512,
@@ -94,7 +94,7 @@ impl Config {
 /// Whose key an upstream is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Credentials {
+pub enum CredentialSource {
     /// The upstream's own, as configured; the caller's is not passed on.
     #[default]
     Own,
@@ -105,7 +105,7 @@ pub enum Credentials {
 /// What is done about an answer that outgrows its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Midstream {
+pub enum MidstreamMode {
     /// It is stopped and goes on exactly, where the upstream can.
     #[default]
     Exact,
@@ -119,7 +119,7 @@ pub enum Midstream {
 /// What is done about what a model is no longer shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Recall {
+pub enum RecallMode {
     /// Nothing: the tools are the client's.
     #[default]
     Off,
@@ -142,11 +142,11 @@ pub enum DeferTools {
 
 /// What a gateway is given to work with.
 #[derive(Clone)]
-pub struct Dependencies {
+pub struct GatewayDependencies {
     /// Remembers what was decided for prefixes, and answers that clients go on from by name.
-    pub memo: Arc<dyn Memo>,
+    pub memo: Arc<dyn PrefixCache>,
     /// Counts for a model.
-    pub counter: Arc<dyn Fn(&Origin) -> Counter + Send + Sync>,
+    pub counter: Arc<dyn Fn(&ModelOrigin) -> MessageTokenCounter + Send + Sync>,
     /// Seconds since 1970, for answers that are written here.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// A name that no other answer has.
@@ -159,18 +159,18 @@ pub struct Dependencies {
     pub pre_compact: Option<Arc<dyn PreCompactHook>>,
 }
 
-impl Default for Dependencies {
+impl Default for GatewayDependencies {
     /// A memo that lives as long as the process, the structured estimate, the system's clock, and names that follow from
     /// it.
     fn default() -> Self {
-        let counter = |origin: &Origin| Counter::default().for_model(&origin.model);
+        let counter = |origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model);
         let made = AtomicU64::new(0);
         let new_id = move || {
             let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
             blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
         };
         Self {
-            memo: Arc::new(MemoryMemo::default()),
+            memo: Arc::new(MemoryPrefixCache::default()),
             counter: Arc::new(counter),
             now: Arc::new(|| since_1970().as_secs()),
             new_id: Arc::new(new_id),
@@ -185,9 +185,9 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-impl fmt::Debug for Dependencies {
+impl fmt::Debug for GatewayDependencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dependencies").finish_non_exhaustive()
+        f.debug_struct("GatewayDependencies").finish_non_exhaustive()
     }
 }
 
@@ -205,7 +205,7 @@ pub struct ClientRequest {
 /// What the client gets.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Reply {
+pub struct GatewayReply {
     /// The status.
     pub status: StatusCode,
     /// The headers; hop-by-hop ones and the length are the server's own.
@@ -253,16 +253,16 @@ pub struct ListedModel {
 
 /// How conversations are shortened, and who writes summaries if not the model that is talked to.
 #[derive(Clone)]
-pub struct Shortening {
+pub struct CompactionSetup {
     /// How.
-    pub policy: Policy,
+    pub policy: CompactionPolicy,
     /// Who, where the policy's writer is another model.
     pub summariser: Option<SharedProvider>,
 }
 
-impl fmt::Debug for Shortening {
+impl fmt::Debug for CompactionSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shortening").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("CompactionSetup").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 
@@ -283,7 +283,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
-    pub fn new(mut config: Config, parts: Dependencies) -> Result<Self, SetupError> {
+    pub fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
         // Clients are told that their message does not fit: it is theirs to shorten.
         config.policy.cuts_user_messages = false;
         Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
@@ -291,12 +291,12 @@ impl Gateway {
 
     /// Has each request shortened as `now` says of what is configured: settings may change while the gateway runs. Only
     /// the first such call counts.
-    pub fn follow(&self, now: impl Fn(&Shortening) -> Shortening + Send + Sync + 'static) {
+    pub fn follow(&self, now: impl Fn(&CompactionSetup) -> CompactionSetup + Send + Sync + 'static) {
         let _ = self.inner.follows.set(Box::new(now));
     }
 
     /// Answers a call. Errors are answers in the caller's dialect.
-    pub async fn answer(&self, call: ClientRequest) -> Reply {
+    pub async fn answer(&self, call: ClientRequest) -> GatewayReply {
         let dialect = call.dialect;
         match self.read(call).await {
             Ok(request) => request.answer().await,
@@ -308,17 +308,17 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError`] if it cannot be read or nobody has its model.
-    pub async fn read(&self, call: ClientRequest) -> Result<Request, GatewayError> {
+    pub async fn read(&self, call: ClientRequest) -> Result<GatewayRequest, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
         let exchange = self.inner.desk.read(bytes, open).await?.completed().await?;
-        Ok(Request { wire, exchange })
+        Ok(GatewayRequest { wire, exchange })
     }
 
     /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
     /// header `x-longhaul-view` says whether that is the client's history or a shortened one. Nothing is shortened
     /// for it.
-    pub async fn count_tokens(&self, call: ClientRequest) -> Reply {
+    pub async fn count_tokens(&self, call: ClientRequest) -> GatewayReply {
         let dialect = call.dialect;
         match self.read(call).await {
             Ok(request) => request.count_tokens().await,
@@ -329,7 +329,7 @@ impl Gateway {
     /// Shortens the conversation of a request of the Responses dialect, and answers with the items that stand for it
     /// (`object: response.compaction`). They are messages that any model can read, but where OpenAI itself is the
     /// upstream: then they are OpenAI's.
-    pub async fn compact(&self, call: ClientRequest) -> Reply {
+    pub async fn compact(&self, call: ClientRequest) -> GatewayReply {
         match self.read(ClientRequest { dialect: Dialect::Responses, ..call }).await {
             Ok(request) => request.compact().await,
             Err(fault) => refusal_in(Dialect::Responses, &fault),
@@ -337,7 +337,7 @@ impl Gateway {
     }
 
     /// Passes a request without a conversation to its model's server. Errors are answers as OpenAI's API has them.
-    pub async fn pass(&self, passed: RelayedResponse, call: ClientRequest) -> Reply {
+    pub async fn pass(&self, passed: RelayedResponse, call: ClientRequest) -> GatewayReply {
         let passed = crate::relay::pass(&self.inner, passed, &call.headers, call.body).await;
         passed.unwrap_or_else(|fault| refusal_in(Dialect::Chat, &fault))
     }
@@ -366,41 +366,41 @@ impl Gateway {
     /// The window that a request for this model would be measured by, at the upstream that is asked first; `None` if
     /// nobody has the model. With `asks` a server that was not asked yet is, and may take a few seconds; else it is
     /// what is known.
-    pub async fn window(&self, model: &str, asks: bool) -> Option<Window> {
+    pub async fn window(&self, model: &str, asks: bool) -> Option<KnownWindow> {
         self.inner.targets.window(model, asks).await
     }
 }
 
 /// A call that was read.
-pub struct Request {
-    wire: &'static dyn Wire,
+pub struct GatewayRequest {
+    wire: &'static dyn WireCodec,
     exchange: Exchange,
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for GatewayRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("model", &self.model()).finish_non_exhaustive()
+        f.debug_struct("GatewayRequest").field("model", &self.model()).finish_non_exhaustive()
     }
 }
 
-impl Request {
+impl GatewayRequest {
     /// The model that it asks for; empty if it names none.
     pub fn model(&self) -> &str {
         self.exchange.model()
     }
 
     /// As [`Gateway::answer`].
-    pub async fn answer(self) -> Reply {
+    pub async fn answer(self) -> GatewayReply {
         self.exchange.answer().await
     }
 
     /// As [`Gateway::count_tokens`].
-    pub async fn count_tokens(self) -> Reply {
+    pub async fn count_tokens(self) -> GatewayReply {
         self.exchange.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 
     /// As [`Gateway::compact`].
-    pub async fn compact(self) -> Reply {
+    pub async fn compact(self) -> GatewayReply {
         self.exchange.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 }
@@ -417,21 +417,21 @@ pub struct SetupError {
 }
 
 /// The dialect's rules.
-pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
+pub(crate) fn wire(dialect: Dialect) -> &'static dyn WireCodec {
     match dialect {
-        Dialect::Chat => &longhaul_wire::chat::edit::Chat,
-        Dialect::Messages => &longhaul_wire::messages::edit::Messages,
-        Dialect::Responses => &longhaul_wire::responses::edit::Responses,
+        Dialect::Chat => &longhaul_wire::chat::edit::ChatCodec,
+        Dialect::Messages => &longhaul_wire::messages::edit::MessagesCodec,
+        Dialect::Responses => &longhaul_wire::responses::edit::ResponsesCodec,
     }
 }
 
 /// An error as a reply in a dialect: what the server around the gateway has against a request.
-pub fn refusal_in(dialect: Dialect, fault: &GatewayError) -> Reply {
+pub fn refusal_in(dialect: Dialect, fault: &GatewayError) -> GatewayReply {
     refusal(wire(dialect), fault)
 }
 
 /// An error as a reply.
-pub(crate) fn refusal(wire: &dyn Wire, fault: &GatewayError) -> Reply {
+pub(crate) fn refusal(wire: &dyn WireCodec, fault: &GatewayError) -> GatewayReply {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) {
@@ -441,5 +441,5 @@ pub(crate) fn refusal(wire: &dyn Wire, fault: &GatewayError) -> Reply {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    Reply { status: fault.status, headers, body: ReplyBody::Whole(wire.error(fault)) }
+    GatewayReply { status: fault.status, headers, body: ReplyBody::Whole(wire.error(fault)) }
 }

@@ -1,7 +1,7 @@
 //! Headers: what is passed on, what is ours.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use longhaul_core::budget::Trigger;
+use longhaul_core::budget::StrategyTrigger;
 
 /// Headers that belong to one connection, and such as only we may write.
 fn is_ours(name: &HeaderName) -> bool {
@@ -84,16 +84,16 @@ pub(crate) fn caller(from: &HeaderMap) -> [u8; 32] {
 
 /// What a caller asks for in this request only.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Overrides {
+pub(crate) struct RequestOverrides {
     /// `x-longhaul-compress: off`.
     pub(crate) off: bool,
     /// `x-longhaul-strategy: NAME`.
     pub(crate) strategy: Option<String>,
     /// `x-longhaul-trigger: 0.7` (share of the window) or `12000` (tokens).
-    pub(crate) trigger: Option<Trigger>,
+    pub(crate) trigger: Option<StrategyTrigger>,
 }
 
-impl Overrides {
+impl RequestOverrides {
     /// # Errors
     /// Which header of ours there is not, or has a value that cannot be read.
     pub(crate) fn read(from: &HeaderMap) -> Result<Self, String> {
@@ -127,7 +127,7 @@ const ASKED: [&str; 5] = ["compress", "strategy", "trigger", "session", "node"];
 /// The least that a trigger may be in tokens, as in the file.
 const LEAST_TRIGGER_TOKENS: f64 = 256.0;
 
-fn trigger(text: &str) -> Result<Trigger, String> {
+fn trigger(text: &str) -> Result<StrategyTrigger, String> {
     let wrong = || {
         format!(
             "x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens"
@@ -141,8 +141,8 @@ fn trigger(text: &str) -> Result<Trigger, String> {
         ));
     }
     match number {
-        share if share > 0.0 && share <= 1.0 => Ok(Trigger::Share(share)),
-        tokens if tokens > 1.0 && tokens < 1e12 => Ok(Trigger::Tokens(tokens as u64)),
+        share if share > 0.0 && share <= 1.0 => Ok(StrategyTrigger::Share(share)),
+        tokens if tokens > 1.0 && tokens < 1e12 => Ok(StrategyTrigger::Tokens(tokens as u64)),
         _ => Err(wrong()),
     }
 }
@@ -228,11 +228,11 @@ mod tests {
 
     #[test]
     fn overrides_are_read_or_refused() {
-        let read = |name, value| Overrides::read(&headers(&[(name, value)]));
+        let read = |name, value| RequestOverrides::read(&headers(&[(name, value)]));
         assert!(read("x-longhaul-compress", "off").unwrap().off);
-        assert_eq!(read("x-longhaul-trigger", "0.5").unwrap().trigger, Some(Trigger::Share(0.5)));
-        assert_eq!(read("x-longhaul-trigger", "9000").unwrap().trigger, Some(Trigger::Tokens(9000)));
-        assert_eq!(read("x-longhaul-trigger", "256").unwrap().trigger, Some(Trigger::Tokens(256)));
+        assert_eq!(read("x-longhaul-trigger", "0.5").unwrap().trigger, Some(StrategyTrigger::Share(0.5)));
+        assert_eq!(read("x-longhaul-trigger", "9000").unwrap().trigger, Some(StrategyTrigger::Tokens(9000)));
+        assert_eq!(read("x-longhaul-trigger", "256").unwrap().trigger, Some(StrategyTrigger::Tokens(256)));
         let few = read("x-longhaul-trigger", "7").unwrap_err();
         assert!(few.contains("256 or more"), "{few}");
         for (name, value) in [

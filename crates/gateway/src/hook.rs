@@ -1,7 +1,7 @@
 //! The PreCompact hook, as the gateway asks it.
 
 use async_trait::async_trait;
-use longhaul_core::run::{PreCompact, PreCompactAnswer};
+use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 
 /// A hook that is asked before a client's conversation is compacted. It may cancel the compaction, give instructions for the
 /// summary, or give the summary itself.
@@ -9,5 +9,5 @@ use longhaul_core::run::{PreCompact, PreCompactAnswer};
 pub trait PreCompactHook: Send + Sync {
     /// Returns the hook's answer, or `None` if it failed or was late: the compaction goes on then. `conversation` names
     /// the beginning of the conversation, so that requests of one conversation have one name.
-    async fn answer(&self, conversation: &str, ask: PreCompact) -> Option<PreCompactAnswer>;
+    async fn answer(&self, conversation: &str, ask: PreCompactInput) -> Option<PreCompactOutput>;
 }

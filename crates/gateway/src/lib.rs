@@ -18,12 +18,13 @@ mod upstream;
 mod window;
 
 pub use gateway::{
-    BrokenOff, ClientRequest, Config, Credentials, DeferTools, Dependencies, Gateway, ListedModel, Midstream,
-    Recall, Reply, ReplyBody, ReplyStream, Request, SetupError, Shortening, refusal_in,
+    BrokenOff, ClientRequest, CompactionSetup, CredentialSource, DeferTools, Gateway, GatewayDependencies,
+    GatewayOptions, GatewayReply, GatewayRequest, ListedModel, MidstreamMode, RecallMode, ReplyBody,
+    ReplyStream, SetupError, refusal_in,
 };
 pub use hook::PreCompactHook;
 pub use longhaul_providers::connect::Kind;
 pub use longhaul_wire::edit::Dialect;
 pub use relay::RelayedResponse;
-pub use upstream::{Model, Upstream};
-pub use window::{LearnedWindows, NoSharedWindows, Window};
+pub use upstream::{UpstreamModelEntry, UpstreamOptions};
+pub use window::{KnownWindow, LearnedWindows, NoSharedWindows};

@@ -10,10 +10,10 @@ use http::StatusCode;
 use longhaul_providers::connect::Kind;
 
 use crate::exchange::GatewayState;
-use crate::gateway::{BrokenOff, Credentials, Reply, ReplyBody};
+use crate::gateway::{BrokenOff, CredentialSource, GatewayReply, ReplyBody};
 use crate::headers;
-use crate::upstream::{Server, Target};
-use longhaul_wire::edit::patch::Patch;
+use crate::upstream::{UpstreamServer, UpstreamTarget};
+use longhaul_wire::edit::patch::RequestPatch;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, ParseError};
 use longhaul_wire::raw_json::{field, fields, place, quote, string};
 
@@ -48,7 +48,7 @@ pub(crate) async fn pass(
     passed: RelayedResponse,
     call_headers: &http::HeaderMap,
     body: Bytes,
-) -> Result<Reply, GatewayError> {
+) -> Result<GatewayReply, GatewayError> {
     if body.len() > inner.config.max_body_bytes {
         let (has, most) = (body.len(), inner.config.max_body_bytes);
         let message = format!("the request has {has} bytes; {most} are the most that is read");
@@ -56,26 +56,26 @@ pub(crate) async fn pass(
     }
     let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is no UTF-8"))?;
     let all = fields(text).ok_or_else(|| ParseError::new("the request is no JSON object"))?;
-    headers::Overrides::read(call_headers)
+    headers::RequestOverrides::read(call_headers)
         .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
     let named = field(&all, "model");
     let model_at = named.map(|raw| place(text, raw));
     let model = named.filter(|raw| *raw != "null").map_or(Some(String::new()), string);
     let model = model.ok_or_else(|| ParseError::field("model", "`model` is no string"))?;
     let targets = inner.targets.find(&model)?;
-    let (able, others): (Vec<&Arc<Target>>, Vec<&Arc<Target>>) =
+    let (able, others): (Vec<&Arc<UpstreamTarget>>, Vec<&Arc<UpstreamTarget>>) =
         targets.iter().partition(|target| has_path(&target.server));
     if able.is_empty() {
         let names: Vec<&str> = others.iter().map(|target| target.server.upstream.name.as_str()).collect();
         let message = format!("the upstream `{}` has no {}", names.join("`, `"), passed.path());
         return Err(GatewayError::new(GatewayErrorKind::NoSuchPath, message));
     }
-    let own = inner.config.credentials == Credentials::Own;
+    let own = inner.config.credentials == CredentialSource::Own;
     let headers = headers::for_upstream(call_headers, !own);
     let mut newest = Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream"));
     for target in able {
         let server = &target.server;
-        let mut patch = Patch::default();
+        let mut patch = RequestPatch::default();
         match &model_at {
             Some(at) if target.model != model => patch.replace(at.clone(), quote(&target.model)),
             None => patch.add("model", &quote(&target.model)),
@@ -97,11 +97,14 @@ pub(crate) async fn pass(
 }
 
 /// Returns whether servers of this kind have the paths of OpenAI's API.
-fn has_path(server: &Server) -> bool {
+fn has_path(server: &UpstreamServer) -> bool {
     matches!(server.upstream.kind, Kind::OpenAi | Kind::OpenAiCompatible)
 }
 
-async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Reply, GatewayError> {
+async fn reply(
+    server: &Arc<UpstreamServer>,
+    response: reqwest::Response,
+) -> Result<GatewayReply, GatewayError> {
     let status = response.status();
     server.check_place(status, response.headers())?;
     let mut headers = server.headers_for_caller(response.headers());
@@ -112,7 +115,7 @@ async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Repl
         let name = server.upstream.name.clone();
         let pieces = until_idle(pieces, idle)
             .map(move |piece| piece.map_err(|why| BrokenOff(format!("the upstream `{name}` {why}"))));
-        return Ok(Reply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) });
+        return Ok(GatewayReply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) });
     }
     // Some servers repeat a key that they refuse.
     let mut said = Vec::new();
@@ -123,7 +126,7 @@ async fn reply(server: &Arc<Server>, response: reqwest::Response) -> Result<Repl
             break;
         }
     }
-    Ok(Reply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
+    Ok(GatewayReply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
 }
 
 /// The pieces of a body, none of them later than `idle` after the one before.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use longhaul_store::memo::{Memo, MemoKey, MemoScope};
+use longhaul_store::memo::{PrefixCache, PrefixCacheKey, PrefixCacheScope};
 use tokio::task::JoinSet;
 
 use longhaul_wire::raw_json::{elements, field, fields, quote, string};
@@ -40,21 +40,21 @@ type Name = ([u8; 32], String);
 
 /// The answers that are kept, the newest.
 pub(crate) struct ResponseStore {
-    known: Mutex<Known>,
+    known: Mutex<StoredConversation>,
     /// Bytes of everything that is in memory.
     bytes: Arc<AtomicUsize>,
-    memo: Arc<dyn Memo>,
+    memo: Arc<dyn PrefixCache>,
     writing: Mutex<JoinSet<()>>,
 }
 
 #[derive(Default)]
-struct Known {
-    turns: HashMap<Name, Arc<Turn>>,
+struct StoredConversation {
+    turns: HashMap<Name, Arc<StoredTurn>>,
     oldest: VecDeque<Name>,
 }
 
 /// What one request has added to a conversation, and its answer.
-pub(crate) struct Turn {
+pub(crate) struct StoredTurn {
     before: Option<Arc<Self>>,
     /// The name of the answer.
     id: String,
@@ -68,26 +68,26 @@ pub(crate) struct Turn {
 }
 
 /// An answer as it is stored, or another text.
-pub(crate) struct Entry {
-    key: MemoKey,
+pub(crate) struct ResponseEntry {
+    key: PrefixCacheKey,
     text: String,
 }
 
-impl Entry {
-    pub(crate) fn new(key: MemoKey, text: String) -> Self {
+impl ResponseEntry {
+    pub(crate) fn new(key: PrefixCacheKey, text: String) -> Self {
         Self { key, text }
     }
 }
 
 /// What was read of one.
-struct Stored {
+struct StoredResponse {
     id: String,
     before: Option<String>,
     at: u64,
     items: String,
 }
 
-impl Drop for Turn {
+impl Drop for StoredTurn {
     fn drop(&mut self) {
         self.all_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
         // One after the other: a long conversation must not be dropped from within itself.
@@ -98,7 +98,7 @@ impl Drop for Turn {
     }
 }
 
-impl Turn {
+impl StoredTurn {
     /// What it has in memory.
     fn bytes(&self) -> usize {
         // Its name stands in it, in the index and in the list of the oldest.
@@ -119,15 +119,15 @@ impl Turn {
         [items(&self.asked), self.answered.clone()].into_iter().filter(|items| !items.is_empty())
     }
 
-    fn stored(&self, caller: &[u8; 32]) -> Entry {
+    fn stored(&self, caller: &[u8; 32]) -> ResponseEntry {
         let before = self.before.as_ref().map_or_else(|| "null".to_owned(), |before| quote(&before.id));
         let items = self.own_items().collect::<Vec<_>>().join(",");
         let text = format!(r#"{{"at":{},"before":{before},"items":[{items}]}}"#, self.at);
-        Entry { key: key(caller, &self.id), text }
+        ResponseEntry { key: key(caller, &self.id), text }
     }
 }
 
-impl Stored {
+impl StoredResponse {
     /// `None` if it cannot be read.
     fn read(id: String, text: &str) -> Option<Self> {
         let said = fields(text)?;
@@ -137,18 +137,18 @@ impl Stored {
     }
 }
 
-fn key(caller: &[u8; 32], id: &str) -> MemoKey {
-    let scope = MemoScope { credential: caller, upstream: "", policy: SCOPE };
-    MemoKey::new(&scope, blake3::hash(id.as_bytes()).as_bytes())
+fn key(caller: &[u8; 32], id: &str) -> PrefixCacheKey {
+    let scope = PrefixCacheScope { credential: caller, upstream: "", policy: SCOPE };
+    PrefixCacheKey::new(&scope, blake3::hash(id.as_bytes()).as_bytes())
 }
 
 impl ResponseStore {
-    pub(crate) fn new(memo: Arc<dyn Memo>) -> Self {
+    pub(crate) fn new(memo: Arc<dyn PrefixCache>) -> Self {
         Self { known: Mutex::default(), bytes: Arc::default(), memo, writing: Mutex::default() }
     }
 
     /// The conversation up to an answer; `None` if it is not known, too old, or was somebody else's.
-    pub(crate) async fn find(&self, caller: [u8; 32], id: &str, now: u64) -> Option<Arc<Turn>> {
+    pub(crate) async fn find(&self, caller: [u8; 32], id: &str, now: u64) -> Option<Arc<StoredTurn>> {
         let turn = match self.in_memory(caller, id) {
             Some(turn) => turn,
             None => self.read(caller, id).await?,
@@ -156,12 +156,12 @@ impl ResponseStore {
         (now.saturating_sub(turn.at) <= MAX_AGE_S).then_some(turn)
     }
 
-    fn in_memory(&self, caller: [u8; 32], id: &str) -> Option<Arc<Turn>> {
+    fn in_memory(&self, caller: [u8; 32], id: &str) -> Option<Arc<StoredTurn>> {
         self.known().turns.get(&(caller, id.to_owned())).cloned()
     }
 
     /// Reads a conversation that is not in memory, from its end to where memory knows it.
-    async fn read(&self, caller: [u8; 32], id: &str) -> Option<Arc<Turn>> {
+    async fn read(&self, caller: [u8; 32], id: &str) -> Option<Arc<StoredTurn>> {
         let (mut found, mut before) = (Vec::new(), None);
         // Servers that give all answers the same name must not lead in a circle.
         let (mut names, mut bytes) = (BTreeSet::new(), 0);
@@ -178,11 +178,11 @@ impl ResponseStore {
             let text =
                 text.inspect_err(|error| tracing::warn!(%error, "kept answers cannot be read")).ok()??;
             bytes += text.len();
-            let stored = Stored::read(id, &text)?;
+            let stored = StoredResponse::read(id, &text)?;
             next.clone_from(&stored.before);
             found.push(stored);
         }
-        for Stored { id, at, items, .. } in found.into_iter().rev() {
+        for StoredResponse { id, at, items, .. } in found.into_iter().rev() {
             let asked = Bytes::from(format!("[{items}]"));
             before = Some(self.remember(caller, before.take(), id, (asked, String::new()), at));
         }
@@ -194,11 +194,11 @@ impl ResponseStore {
     pub(crate) fn keep(
         &self,
         caller: [u8; 32],
-        before: Option<Arc<Turn>>,
+        before: Option<Arc<StoredTurn>>,
         asked: Bytes,
         response: &str,
         now: u64,
-    ) -> Option<Entry> {
+    ) -> Option<ResponseEntry> {
         let said = fields(response)?;
         if !is_ended(&said) {
             return None;
@@ -214,13 +214,14 @@ impl ResponseStore {
     fn remember(
         &self,
         caller: [u8; 32],
-        before: Option<Arc<Turn>>,
+        before: Option<Arc<StoredTurn>>,
         id: String,
         (asked, answered): (Bytes, String),
         at: u64,
-    ) -> Arc<Turn> {
+    ) -> Arc<StoredTurn> {
         let name = (caller, id.clone());
-        let turn = Arc::new(Turn { before, id, at, asked, answered, all_bytes: Arc::clone(&self.bytes) });
+        let turn =
+            Arc::new(StoredTurn { before, id, at, asked, answered, all_bytes: Arc::clone(&self.bytes) });
         self.bytes.fetch_add(turn.bytes(), Ordering::Relaxed);
         let mut known = self.known();
         if known.turns.insert(name.clone(), Arc::clone(&turn)).is_none() {
@@ -234,12 +235,12 @@ impl ResponseStore {
     }
 
     /// Stores an answer: then it outlives the process.
-    pub(crate) async fn write(&self, entry: Entry) {
+    pub(crate) async fn write(&self, entry: ResponseEntry) {
         write(self.memo.as_ref(), entry).await;
     }
 
     /// The same beside whatever else is done.
-    pub(crate) fn write_beside(&self, entry: Entry) {
+    pub(crate) fn write_beside(&self, entry: ResponseEntry) {
         let memo = Arc::clone(&self.memo);
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         while writing.try_join_next().is_some() {}
@@ -250,12 +251,12 @@ impl ResponseStore {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, StoredConversation> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn write(memo: &dyn Memo, Entry { key, text }: Entry) {
+async fn write(memo: &dyn PrefixCache, ResponseEntry { key, text }: ResponseEntry) {
     if text.len() > MAX_STORED_BYTES {
         return;
     }
@@ -299,7 +300,7 @@ pub(crate) fn closing(events: &Bytes) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_store::memo::MemoryMemo;
+    use longhaul_store::memo::MemoryPrefixCache;
 
     use super::*;
 
@@ -308,7 +309,7 @@ mod tests {
     }
 
     fn answers() -> ResponseStore {
-        ResponseStore::new(Arc::new(MemoryMemo::default()))
+        ResponseStore::new(Arc::new(MemoryPrefixCache::default()))
     }
 
     const LIST: Bytes = Bytes::from_static(br#"[{"q":1}]"#);
@@ -329,7 +330,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_stored_is_found_by_the_next_process_as_long_as_it_is_not_too_old() {
-        let memo: Arc<dyn Memo> = Arc::new(MemoryMemo::default());
+        let memo: Arc<dyn PrefixCache> = Arc::new(MemoryPrefixCache::default());
         let first = ResponseStore::new(Arc::clone(&memo));
         let mut before = None;
         for (id, text) in [("a", "x"), ("b", "\\u0000 \u{1f980}"), ("c", "z")] {
@@ -351,7 +352,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_gives_every_answer_one_name_leads_in_no_circle() {
-        let memo: Arc<dyn Memo> = Arc::new(MemoryMemo::default());
+        let memo: Arc<dyn PrefixCache> = Arc::new(MemoryPrefixCache::default());
         let first = ResponseStore::new(Arc::clone(&memo));
         for _ in 0..2 {
             let before = first.find([1; 32], "a", 0).await;

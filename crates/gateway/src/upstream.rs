@@ -9,20 +9,21 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::history::History;
-use longhaul_core::message::{Origin, Part};
+use longhaul_core::message::{ModelOrigin, Part};
 use longhaul_providers::connect::{self, Kind};
-use longhaul_providers::http::{BaseUrl, Secret, Timeouts};
-use longhaul_providers::openai_chat::OpenAiChat;
-use longhaul_providers::openai_chat::family::{Documents, Prefill};
+use longhaul_providers::http::{BaseUrl, HttpTimeouts, Secret};
+use longhaul_providers::openai_chat::OpenAiChatProvider;
+use longhaul_providers::openai_chat::family::{DocumentSupport, PrefillSupport};
 use longhaul_providers::{
-    Ability, Declared, Endpoint, LimitSource, Limits, ProviderError, SharedProvider, known,
+    DeclaredLimits, FeatureSupport, LimitSource, Limits, ModelEndpoint, ProviderError, SharedProvider,
+    catalogued,
 };
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::gateway::{ListedModel, SetupError};
 use crate::headers;
-use crate::window::{LearnedWindows, Window};
+use crate::window::{KnownWindow, LearnedWindows};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError};
 
 /// No model's window is smaller, in tokens.
@@ -54,14 +55,14 @@ pub(crate) const COMPACT_PATH: &str = "/responses/compact";
 
 /// A server with models.
 #[derive(Clone, Debug)]
-pub struct Upstream {
+pub struct UpstreamOptions {
     /// Its name, for people and in the header `x-longhaul-upstream`.
     pub name: String,
     /// What it speaks.
     pub kind: Kind,
     /// Where it is, its key, further headers, time-outs, and what is declared of all its models. `model` and `body`
     /// are not looked at.
-    pub endpoint: Endpoint,
+    pub endpoint: ModelEndpoint,
     /// The dialects in which requests pass to it as they are; those of other clients are put into its own. By default
     /// what every server of its kind speaks; llama.cpp and vLLM speak all three.
     pub dialects: Vec<Dialect>,
@@ -69,9 +70,9 @@ pub struct Upstream {
     /// them (llama.cpp, vLLM). One that turns out not to is sent its own again.
     pub finds_dialects: bool,
     /// The models that it has for clients; empty: it takes any name as it is.
-    pub models: Vec<Model>,
+    pub models: Vec<UpstreamModelEntry>,
     /// What is declared of single models where any name is taken, by what the upstream calls them.
-    pub declared_of: BTreeMap<String, Declared>,
+    pub declared_of: BTreeMap<String, DeclaredLimits>,
     /// The model of requests that name none, where any name is taken.
     pub usual_model: Option<String>,
     /// Whether that is the one that a person has named: it goes before the models that others list.
@@ -82,22 +83,22 @@ pub struct Upstream {
 
 /// A model as clients know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct UpstreamModelEntry {
     /// What clients ask for.
     pub name: String,
     /// What the upstream calls it.
     pub upstream_name: String,
     /// What is declared of it, over what is declared of the upstream.
-    pub declared: Declared,
+    pub declared: DeclaredLimits,
 }
 
-impl Upstream {
+impl UpstreamOptions {
     /// An upstream that takes any model.
     pub fn new(name: impl Into<String>, kind: Kind, base_url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             kind,
-            endpoint: Endpoint::new(kind.as_str(), base_url, ""),
+            endpoint: ModelEndpoint::new(kind.as_str(), base_url, ""),
             dialects: dialects(kind),
             finds_dialects: kind == Kind::OpenAiCompatible,
             models: Vec::new(),
@@ -120,20 +121,20 @@ fn dialects(kind: Kind) -> Vec<Dialect> {
 }
 
 /// All upstreams.
-pub(crate) struct Targets {
-    servers: Vec<Arc<Server>>,
+pub(crate) struct UpstreamDirectory {
+    servers: Vec<Arc<UpstreamServer>>,
 }
 
 /// One upstream with what was learned of it.
-pub(crate) struct Server {
-    pub(crate) upstream: Upstream,
+pub(crate) struct UpstreamServer {
+    pub(crate) upstream: UpstreamOptions,
     client: reqwest::Client,
     headers: HeaderMap,
     /// Where its API begins.
     base: BaseUrl,
     /// What others know of the windows of its models.
     windows: Arc<dyn LearnedWindows>,
-    models: Mutex<HashMap<String, Arc<Target>>>,
+    models: Mutex<HashMap<String, Arc<UpstreamTarget>>>,
     /// Since when nobody answers there.
     away_since: Mutex<Option<Instant>>,
     /// Requests on their way.
@@ -141,15 +142,15 @@ pub(crate) struct Server {
 }
 
 /// One model of one upstream.
-pub(crate) struct Target {
-    pub(crate) server: Arc<Server>,
+pub(crate) struct UpstreamTarget {
+    pub(crate) server: Arc<UpstreamServer>,
     /// What the upstream calls it.
     pub(crate) model: String,
-    declared: Declared,
+    declared: DeclaredLimits,
     provider: SharedProvider,
-    chat: Option<Arc<OpenAiChat>>,
-    limits: tokio::sync::OnceCell<Mutex<Read>>,
-    reread: Mutex<Option<Reread>>,
+    chat: Option<Arc<OpenAiChatProvider>>,
+    limits: tokio::sync::OnceCell<Mutex<ModelListing>>,
+    reread: Mutex<Option<ModelRefreshTask>>,
     /// The window that a refusal has named; 0 for none.
     learned: AtomicU64,
     /// The same where it was an answer that only looked so.
@@ -164,7 +165,7 @@ pub(crate) struct Target {
 
 /// Whether a server takes requests of a dialect as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum DialectSupport {
     Yes,
     /// Servers of its kind do, in their newer versions.
     Perhaps,
@@ -172,26 +173,26 @@ pub(crate) enum Speaks {
 }
 
 #[derive(Clone, Copy)]
-struct Read {
+struct ModelListing {
     limits: Limits,
     at: Instant,
 }
 
 /// A task that asks a server again; it ends with its owner.
-struct Reread(JoinHandle<()>);
+struct ModelRefreshTask(JoinHandle<()>);
 
-impl Drop for Reread {
+impl Drop for ModelRefreshTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Targets {
+impl UpstreamDirectory {
     pub(crate) fn new(
-        upstreams: Vec<Upstream>,
+        upstreams: Vec<UpstreamOptions>,
         windows: &Arc<dyn LearnedWindows>,
     ) -> Result<Self, SetupError> {
-        let server = |upstream| Server::new(upstream, Arc::clone(windows)).map(Arc::new);
+        let server = |upstream| UpstreamServer::new(upstream, Arc::clone(windows)).map(Arc::new);
         let servers = upstreams.into_iter().map(server);
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
@@ -216,8 +217,8 @@ impl Targets {
     ///
     /// # Errors
     /// [`GatewayError`] if nobody has it.
-    pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<Target>>, GatewayError> {
-        let unnamed = self.servers.iter().filter(|_| model.is_empty()).find_map(Server::usual);
+    pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<UpstreamTarget>>, GatewayError> {
+        let unnamed = self.servers.iter().filter(|_| model.is_empty()).find_map(UpstreamServer::usual);
         let model = match (model, &unnamed) {
             ("", Some((_, usual))) => usual,
             ("", None) => {
@@ -270,7 +271,7 @@ impl Targets {
     }
 
     /// The window of a model at the upstream that is asked first.
-    pub(crate) async fn window(&self, model: &str, asks: bool) -> Option<Window> {
+    pub(crate) async fn window(&self, model: &str, asks: bool) -> Option<KnownWindow> {
         let target = self.find(model).ok()?.into_iter().next()?;
         if asks {
             return Some(target.window(&target.limits().await));
@@ -279,8 +280,8 @@ impl Targets {
     }
 
     pub(crate) fn models(&self) -> Vec<ListedModel> {
-        let of = |server: &Arc<Server>| {
-            let list = |model: &Model| ListedModel {
+        let of = |server: &Arc<UpstreamServer>| {
+            let list = |model: &UpstreamModelEntry| ListedModel {
                 name: model.name.clone(),
                 upstream: server.upstream.name.clone(),
                 window: server.known_window(model),
@@ -291,8 +292,8 @@ impl Targets {
     }
 }
 
-impl Server {
-    fn new(upstream: Upstream, windows: Arc<dyn LearnedWindows>) -> Result<Self, SetupError> {
+impl UpstreamServer {
+    fn new(upstream: UpstreamOptions, windows: Arc<dyn LearnedWindows>) -> Result<Self, SetupError> {
         let wrong = |message: String| SetupError { upstream: upstream.name.clone(), message };
         let url = reqwest::Url::parse(&upstream.endpoint.base_url)
             .map_err(|error| wrong(format!("base URL `{}`: {error}", upstream.endpoint.base_url)))?;
@@ -335,12 +336,16 @@ impl Server {
         usual.filter(|_| self.upstream.is_usual).map(|usual| (self, usual))
     }
 
-    fn target(self: &Arc<Self>, model: &str, declared: Declared) -> Result<Arc<Target>, SetupError> {
+    fn target(
+        self: &Arc<Self>,
+        model: &str,
+        declared: DeclaredLimits,
+    ) -> Result<Arc<UpstreamTarget>, SetupError> {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = models.get(model).filter(|known| known.declared == declared) {
             return Ok(Arc::clone(known));
         }
-        let target = Arc::new(Target::new(Arc::clone(self), model, declared)?);
+        let target = Arc::new(UpstreamTarget::new(Arc::clone(self), model, declared)?);
         if models.len() >= MAX_MODELS {
             models.clear();
         }
@@ -348,13 +353,13 @@ impl Server {
         Ok(target)
     }
 
-    fn declared_of(&self, model: &str) -> Declared {
+    fn declared_of(&self, model: &str) -> DeclaredLimits {
         self.upstream.declared_of.get(model).copied().unwrap_or_default()
     }
 
-    fn known_window(self: &Arc<Self>, model: &Model) -> Option<u64> {
+    fn known_window(self: &Arc<Self>, model: &UpstreamModelEntry) -> Option<u64> {
         let target = self.target(&model.upstream_name, model.declared).ok()?;
-        Some(target.window_seen()).filter(Window::is_known).map(|window| window.tokens)
+        Some(target.window_seen()).filter(KnownWindow::is_known).map(|window| window.tokens)
     }
 
     /// The request for a path below the base URL. The upstream's own headers win.
@@ -485,13 +490,13 @@ impl Server {
         if hidden == text { said } else { hidden.into() }
     }
 
-    pub(crate) fn timeouts(&self) -> Timeouts {
+    pub(crate) fn timeouts(&self) -> HttpTimeouts {
         self.upstream.endpoint.timeouts
     }
 }
 
 /// What every request to the upstream carries.
-fn own_headers(upstream: &Upstream) -> Result<HeaderMap, String> {
+fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
     let endpoint = &upstream.endpoint;
     let key = endpoint.api_key.as_ref().map(|key| upstream.kind.key_headers(key.expose()));
     let key = key.into_iter().flatten().map(|(name, value)| (name.to_owned(), value));
@@ -507,7 +512,7 @@ fn own_headers(upstream: &Upstream) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-impl Target {
+impl UpstreamTarget {
     /// Returns whether either upstream may answer in place of the other: both list this model, with the same name and
     /// limits, at servers of one kind, both near or both far. Of an upstream without a list nobody knows what it has.
     pub(crate) fn is_replica_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
@@ -518,7 +523,7 @@ impl Target {
         Arc::ptr_eq(self, other) || are_listed && is_same_model && is_same_kind
     }
 
-    fn new(server: Arc<Server>, model: &str, declared: Declared) -> Result<Self, SetupError> {
+    fn new(server: Arc<UpstreamServer>, model: &str, declared: DeclaredLimits) -> Result<Self, SetupError> {
         let mut endpoint = server.upstream.endpoint.clone();
         endpoint.model = model.to_owned();
         endpoint.declared = over(declared, endpoint.declared);
@@ -529,13 +534,13 @@ impl Target {
         let base = endpoint.base_url.clone();
         let (provider, chat): (SharedProvider, _) = match server.upstream.kind {
             Kind::OpenAiCompatible => {
-                let chat = Arc::new(OpenAiChat::new(endpoint).map_err(wrong)?);
+                let chat = Arc::new(OpenAiChatProvider::new(endpoint).map_err(wrong)?);
                 (chat.clone(), Some(chat))
             }
             kind => (connect::connect(kind, endpoint).map_err(wrong)?, None),
         };
         Ok(Self {
-            provider: known::completed(provider, base),
+            provider: catalogued::completed(provider, base),
             chat,
             model: model.to_owned(),
             declared,
@@ -550,7 +555,7 @@ impl Target {
         })
     }
 
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> ModelOrigin {
         self.provider.origin()
     }
 
@@ -572,14 +577,15 @@ impl Target {
 
     /// Returns whether the server goes on with an answer that was begun only when told so.
     pub(crate) fn must_be_told(&self) -> bool {
-        let fields = |chat: &Arc<OpenAiChat>| matches!(chat.family().prefill, Prefill::Fields(fields) if !fields.is_empty());
+        let fields = |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().prefill, PrefillSupport::Fields(fields) if !fields.is_empty());
         self.chat.as_ref().is_some_and(fields)
     }
 
     /// What is known of the model's limits: asked for before the first call, later beside the calls.
     pub(crate) async fn limits(self: &Arc<Self>) -> Limits {
-        let first =
-            || async { Mutex::new(Read { limits: self.provider.limits().await, at: Instant::now() }) };
+        let first = || async {
+            Mutex::new(ModelListing { limits: self.provider.limits().await, at: Instant::now() })
+        };
         let read = self.limits.get_or_init(first).await;
         let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
         if known.at.elapsed() > REREAD_AFTER && known.limits.source != LimitSource::Declared {
@@ -596,36 +602,37 @@ impl Target {
         }
         // The task must not keep what owns it.
         let (provider, target) = (Arc::clone(&self.provider), Arc::downgrade(self));
-        *reread = Some(Reread(tokio::spawn(async move {
+        *reread = Some(ModelRefreshTask(tokio::spawn(async move {
             let limits = provider.limits().await;
             let Some(target) = target.upgrade() else { return };
             if let Some(read) = target.limits.get() {
-                *read.lock().unwrap_or_else(PoisonError::into_inner) = Read { limits, at: Instant::now() };
+                *read.lock().unwrap_or_else(PoisonError::into_inner) =
+                    ModelListing { limits, at: Instant::now() };
             }
         })));
     }
 
     /// The window as far as it is known without asking anybody.
-    fn window_seen(&self) -> Window {
+    fn window_seen(&self) -> KnownWindow {
         let declared = over(self.declared, self.server.upstream.endpoint.declared);
-        let known = || declared.over(known::limits(&self.origin(), self.base_url()));
+        let known = || declared.over(catalogued::limits(&self.origin(), self.base_url()));
         self.window(&self.limits_read().unwrap_or_else(known))
     }
 
     /// The window to reckon with, in tokens, and who said it: a refusal counts for less than what is declared, and
     /// for more than what is only assumed.
-    pub(crate) fn window(&self, limits: &Limits) -> Window {
+    pub(crate) fn window(&self, limits: &Limits) -> KnownWindow {
         let largest = self.largest.load(Ordering::Relaxed);
         let said = limits.window;
         let own = Some(self.learned.load(Ordering::Relaxed)).filter(|learned| *learned > 0);
         let learned = own.into_iter().chain(self.learned_elsewhere(limits)).min();
         if let Some(tokens) = learned.filter(|learned| said.is_none_or(|said| *learned < said)) {
-            return Window { tokens, source: LimitSource::Learned };
+            return KnownWindow { tokens, source: LimitSource::Learned };
         }
         match said {
-            Some(tokens) => Window { tokens, source: limits.source },
+            Some(tokens) => KnownWindow { tokens, source: limits.source },
             // Nobody said it, but more than what is assumed has gone through.
-            None => Window { tokens: ASSUMED_WINDOW.max(largest), source: LimitSource::Unknown },
+            None => KnownWindow { tokens: ASSUMED_WINDOW.max(largest), source: LimitSource::Unknown },
         }
     }
 
@@ -718,15 +725,19 @@ impl Target {
 
     /// Returns whether requests of a dialect pass as they are. What the server says of itself is known after
     /// [`limits`](Self::limits).
-    pub(crate) fn speaks(&self, dialect: Dialect) -> Speaks {
+    pub(crate) fn speaks(&self, dialect: Dialect) -> DialectSupport {
         let upstream = &self.server.upstream;
         if upstream.dialects.contains(&dialect) {
-            return Speaks::Yes;
+            return DialectSupport::Yes;
         }
-        let known = |chat: &Arc<OpenAiChat>| matches!(chat.family().name, "vllm" | "llama.cpp");
+        let known = |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().name, "vllm" | "llama.cpp");
         let unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
         let may = upstream.finds_dialects && !unspoken.contains(&dialect);
-        if may && self.chat.as_ref().is_some_and(known) { Speaks::Perhaps } else { Speaks::No }
+        if may && self.chat.as_ref().is_some_and(known) {
+            DialectSupport::Perhaps
+        } else {
+            DialectSupport::No
+        }
     }
 
     /// Whether the server was found to have no path for a dialect.
@@ -739,7 +750,7 @@ impl Target {
     /// Returns whether it is a server that people run themselves.
     pub(crate) fn is_local(&self) -> bool {
         let family =
-            |chat: &Arc<OpenAiChat>| matches!(chat.family().name, "vllm" | "llama.cpp" | "LM Studio");
+            |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().name, "vllm" | "llama.cpp" | "LM Studio");
         self.server.upstream.kind == Kind::Ollama || self.chat.as_ref().is_some_and(family)
     }
 
@@ -768,8 +779,10 @@ impl Target {
                     .ok_or("the upstream takes PNG, JPEG, GIF and WebP only")
             }
             Part::File(media) => match (kind, family.map(|family| family.documents)) {
-                (_, Some(Documents::Unknown | Documents::No)) => Err("the upstream takes no files"),
-                (_, Some(Documents::File)) if by_address => {
+                (_, Some(DocumentSupport::Unknown | DocumentSupport::No)) => {
+                    Err("the upstream takes no files")
+                }
+                (_, Some(DocumentSupport::File)) if by_address => {
                     Err("the upstream takes no file by its address: send the content itself")
                 }
                 (_, Some(_)) if media.media_type != PDF => Err("the upstream takes PDF only"),
@@ -785,14 +798,14 @@ impl Target {
     /// Returns whether an answer that was begun can go on.
     pub(crate) fn can_prefill(&self, limits: &Limits) -> bool {
         // Where the message itself must be marked is not known to us.
-        let is_marked = |chat: &Arc<OpenAiChat>| chat.family().prefill == Prefill::Prefix;
-        limits.prefill == Ability::Yes && !self.chat.as_ref().is_some_and(is_marked)
+        let is_marked = |chat: &Arc<OpenAiChatProvider>| chat.family().prefill == PrefillSupport::Prefix;
+        limits.prefill == FeatureSupport::Yes && !self.chat.as_ref().is_some_and(is_marked)
     }
 }
 
 /// What is declared of a model, over what is declared of its upstream.
-fn over(model: Declared, upstream: Declared) -> Declared {
-    Declared {
+fn over(model: DeclaredLimits, upstream: DeclaredLimits) -> DeclaredLimits {
+    DeclaredLimits {
         window: model.window.or(upstream.window),
         max_output: model.max_output.or(upstream.max_output),
         tools: model.tools.or(upstream.tools),

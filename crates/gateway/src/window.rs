@@ -1,20 +1,20 @@
 //! How large windows are, and who says so: one answer for everybody who calls the same model.
 
-use longhaul_core::message::Origin;
-use longhaul_core::meter::Calibration;
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::meter::TokenCalibration;
 use longhaul_providers::LimitSource;
 
 /// Windows that refusals have named, kept by whoever else calls the same models: what one learns, all know.
 pub trait LearnedWindows: Send + Sync {
     /// The window of a model of the server whose API begins at `base_url`, in tokens, if a refusal named it.
-    fn window(&self, base_url: &str, model: &Origin) -> Option<u64>;
+    fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64>;
 
     /// A refusal named it; `None`: there was nothing to it.
-    fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>);
+    fn learn(&self, base_url: &str, model: &ModelOrigin, window: Option<u64>);
 
     /// A conversation's reports have shown what the model's tokenizer charges beside what `counter` (its name) says. Kept by
     /// nobody unless it is implemented.
-    fn learn_tokenizer(&self, model: &Origin, counter: &str, calibration: &Calibration) {
+    fn learn_tokenizer(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
         let _ = (model, counter, calibration);
     }
 }
@@ -24,23 +24,23 @@ pub trait LearnedWindows: Send + Sync {
 pub struct NoSharedWindows;
 
 impl LearnedWindows for NoSharedWindows {
-    fn window(&self, _: &str, _: &Origin) -> Option<u64> {
+    fn window(&self, _: &str, _: &ModelOrigin) -> Option<u64> {
         None
     }
 
-    fn learn(&self, _: &str, _: &Origin, _: Option<u64>) {}
+    fn learn(&self, _: &str, _: &ModelOrigin, _: Option<u64>) {}
 }
 
 /// A window and who said it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct KnownWindow {
     /// Its size in tokens.
     pub tokens: u64,
     /// Who said it; nobody, where it is assumed.
     pub source: LimitSource,
 }
 
-impl Window {
+impl KnownWindow {
     /// Who said it, in a word.
     pub fn said(&self) -> &'static str {
         match self.source {

@@ -5,15 +5,15 @@
 //! makes an [`Outcome`](outcome::Outcome) of both. A replay is not counterfactual: the recorded answers stay what
 //! they were, although an agent that had seen less, or something else, might have done something else.
 
-pub mod need;
-pub mod ours;
+pub mod needed_later;
 pub mod outcome;
-pub mod peers;
+pub mod planner_policy;
 pub mod policy;
 pub mod price;
 pub mod recording;
 pub mod replay;
 pub mod report;
+pub mod rivals;
 pub mod score;
 pub mod summary;
 pub mod synthetic;

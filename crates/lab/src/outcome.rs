@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_core::survival::Tally;
+use longhaul_core::retention_report::RetentionTally;
 use serde::Serialize;
 
 /// One row: a recording under a policy, in a window, at prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct ReplayOutcome {
     /// The recording.
     pub recording: String,
     /// Its group.
@@ -32,7 +32,7 @@ pub struct Outcome {
     /// Requests that were larger than the window allows: a real server would have refused or cut them.
     pub overflows: u64,
     /// What was billed.
-    pub billed: Billed,
+    pub billed: BilledTokens,
     /// What it cost, in US dollars.
     pub cost: f64,
     /// Requests that did not begin with the whole request before.
@@ -46,9 +46,9 @@ pub struct Outcome {
     /// What the agent waited for side calls, in milliseconds (modelled, see the report).
     pub waiting_ms: u64,
     /// Facts that the edits removed and where they are now, by class.
-    pub survival: BTreeMap<String, Tally>,
+    pub survival: BTreeMap<String, RetentionTally>,
     /// What the agent used later, and whether it had it then.
-    pub needs: Needs,
+    pub needs: NeedCounts,
     /// Tokens of each request in order.
     pub context: Vec<u64>,
     /// Indices into `context`: requests for which the view was shortened.
@@ -58,7 +58,7 @@ pub struct Outcome {
 /// Tokens by class of price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Billed {
+pub struct BilledTokens {
     /// Input outside any cache.
     pub uncached: u64,
     /// Input read from the cache.
@@ -72,7 +72,7 @@ pub struct Billed {
 /// Identifiers, paths, numbers and error lines that the agent really used later, by whether it had them then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Needs {
+pub struct NeedCounts {
     /// (a) In view.
     pub in_view: u64,
     /// (b) Not in view, among the top results of a recall.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use longhaul_core::budget::Budget;
 use longhaul_core::ids::Millis;
 
-use crate::price::Prices;
-use crate::recording::Recording;
+use crate::price::PriceTable;
+use crate::recording::SessionRecording;
 
 /// A way to keep a conversation within its window.
-pub trait Policy {
+pub trait ContextPolicy {
     /// Its name in tables.
     fn name(&self) -> &str;
 
@@ -23,16 +23,16 @@ pub trait Policy {
 
     /// The request before the entry `next` (always an assistant message) of `recording`: entries `0..next` have
     /// happened. Called once for each assistant message, in order.
-    fn request(&mut self, recording: &Recording, next: usize, now: &Situation) -> Request;
+    fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest;
 }
 
 /// What a policy knows besides the conversation.
 #[derive(Clone, Debug)]
-pub struct Situation {
+pub struct PolicyInput {
     /// The room.
     pub budget: Budget,
     /// What tokens cost.
-    pub prices: Prices,
+    pub prices: PriceTable,
     /// Input tokens of the last request, as a provider reports them; 0 before the first.
     pub last_input: u64,
     /// Output tokens of the last answer.
@@ -45,18 +45,18 @@ pub struct Situation {
 
 /// What is sent.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct PolicyRequest {
     /// The conversation as the agent is shown it, without system prompt and tools.
-    pub view: Vec<Segment>,
+    pub view: Vec<ViewSegment>,
     /// Model calls made for it besides the request itself.
     pub side_calls: Vec<SideCall>,
     /// Set when the view was shortened for this request.
-    pub edit: Option<Edit>,
+    pub edit: Option<PolicyEdit>,
 }
 
 /// A message as it is sent.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct ViewSegment {
     /// Equal for equal bytes.
     pub id: u64,
     /// Its tokens.
@@ -80,7 +80,7 @@ pub struct SideCall {
 
 /// How a view was shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct PolicyEdit {
     /// Whether messages were replaced (a compaction) or only tool results cleared.
     pub compaction: bool,
     /// Tokens of the whole request before.
@@ -91,7 +91,7 @@ pub struct Edit {
     pub why: String,
 }
 
-impl Segment {
+impl ViewSegment {
     /// A segment of that text.
     pub fn new(text: impl Into<Arc<str>>, tokens: u64) -> Self {
         let text = text.into();

@@ -8,7 +8,7 @@ pub mod tables;
 /// Prices of one model, in US dollars for a million tokens.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Prices {
+pub struct PriceTable {
     /// Its name in tables.
     pub name: String,
     /// Input that is neither read from a cache nor written to one.

@@ -2,18 +2,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::event::{Cut, Event, EventBody};
-use longhaul_core::history::{Entry, EntryKind, FoldError, History, ViewItem};
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason};
+use longhaul_core::history::{History, HistoryFoldError, LogEntry, LogEntryKind, ViewItem};
 use longhaul_core::ids::{Millis, Seq};
 use longhaul_core::message::{Message, Part, ToolCall};
 
-use crate::need::Study;
-use crate::policy::Segment;
+use crate::needed_later::NeedIndex;
+use crate::policy::ViewSegment;
 
 /// One recorded session.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub struct SessionRecording {
     /// Its name in tables.
     pub name: String,
     /// What it is compared with: sessions of one source.
@@ -27,17 +27,17 @@ pub struct Recording {
     /// The log it was read from, without what the agent was shown of it: edits of the view are left out.
     pub events: Vec<Event>,
     /// Its messages in log order.
-    pub entries: Vec<Recorded>,
+    pub entries: Vec<RecordedMessage>,
     /// What counted them.
-    pub counter: Counter,
-    /// For each entry the name of its text: the [`Segment::id`] of the message as it was.
+    pub counter: MessageTokenCounter,
+    /// For each entry the name of its text: the [`ViewSegment::id`] of the message as it was.
     ids: Vec<u64>,
-    study: OnceLock<Arc<Study>>,
+    study: OnceLock<Arc<NeedIndex>>,
 }
 
 /// One message of a recording.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedMessage {
     /// Its position in the log.
     pub seq: Seq,
     /// When it was recorded, if the format says.
@@ -45,29 +45,29 @@ pub struct Recorded {
     /// The message.
     pub message: Arc<Message>,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: LogEntryKind,
     /// Its tokens as it is sent; 0 if it never is, like an answer that was lost on the way.
     pub tokens: u64,
     /// All its text: what was said, calls with their arguments, results.
     pub text: Arc<str>,
 }
 
-impl Recording {
+impl SessionRecording {
     /// Reads a log. Edits of the view that it holds say what that agent was shown, not what happened: they are void.
     ///
     /// # Errors
-    /// [`FoldError`] at the first event that does not follow.
+    /// [`HistoryFoldError`] at the first event that does not follow.
     pub fn of(
         name: impl Into<String>,
         group: impl Into<String>,
         mut events: Vec<Event>,
         fixed_tokens: u64,
-        counter: Counter,
-    ) -> Result<Self, FoldError> {
+        counter: MessageTokenCounter,
+    ) -> Result<Self, HistoryFoldError> {
         events.iter_mut().for_each(forget_edit);
         let history = History::fold_with(counter.clone(), &events)?;
         let entries = entries(&history, &events);
-        let ids = entries.iter().map(|entry| Segment::new(entry.text.clone(), 0).id).collect();
+        let ids = entries.iter().map(|entry| ViewSegment::new(entry.text.clone(), 0).id).collect();
         Ok(Self {
             name: name.into(),
             group: group.into(),
@@ -96,7 +96,7 @@ impl Recording {
 
     /// The model calls: indices of the assistant messages, in order.
     pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.entries.len()).filter(|at| matches!(self.entries[*at].kind, EntryKind::Assistant(_)))
+        (0..self.entries.len()).filter(|at| matches!(self.entries[*at].kind, LogEntryKind::Assistant(_)))
     }
 
     /// When the model was called for the entry `next`: when the newest message before it was there.
@@ -116,13 +116,13 @@ impl Recording {
     }
 
     /// The entry as it was, ready to be sent; `None` if it never is.
-    pub fn segment(&self, at: usize) -> Option<Segment> {
+    pub fn segment(&self, at: usize) -> Option<ViewSegment> {
         let entry = &self.entries[at];
-        let segment = Segment { id: self.ids[at], tokens: entry.tokens, text: entry.text.clone() };
+        let segment = ViewSegment { id: self.ids[at], tokens: entry.tokens, text: entry.text.clone() };
         (entry.tokens > 0).then_some(segment)
     }
 
-    /// Names the text of an entry: the [`Segment::id`] of the message as it was.
+    /// Names the text of an entry: the [`ViewSegment::id`] of the message as it was.
     pub fn id(&self, at: usize) -> u64 {
         self.ids[at]
     }
@@ -133,8 +133,8 @@ impl Recording {
     }
 
     /// What was used later, and where it stands; worked out once.
-    pub(crate) fn study(&self) -> &Study {
-        self.study.get_or_init(|| Arc::new(Study::of(self)))
+    pub(crate) fn study(&self) -> &NeedIndex {
+        self.study.get_or_init(|| Arc::new(NeedIndex::of(self)))
     }
 }
 
@@ -145,18 +145,18 @@ fn forget_edit(event: &mut Event) {
     }
 }
 
-fn entries(history: &History, events: &[Event]) -> Vec<Recorded> {
+fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
     let mut view: Vec<_> = history.view().iter().collect();
     // Results stand in the order of their calls there, in log order here.
     view.sort_by_key(|item| item.range.from);
-    let entry = |entry: &Entry| {
+    let entry = |entry: &LogEntry| {
         let found = view.binary_search_by_key(&entry.begins, |item| item.range.from);
         let shown = found.ok().map(|at| view[at]);
         // The whole of an answer that was paused stands in the view; each piece is an entry.
         let whole = shown.filter(|item| item.range.to > item.range.from);
         let message = shown.filter(|_| whole.is_none()).map_or(&entry.message, |item| &item.message);
         let at = events.get(entry.seq as usize - 1).map(|event| event.at);
-        Recorded {
+        RecordedMessage {
             seq: entry.seq,
             at: at.filter(|at| *at > 0),
             message: entry.message.clone(),
@@ -172,19 +172,19 @@ fn entries(history: &History, events: &[Event]) -> Vec<Recorded> {
 }
 
 /// What a piece of an answer adds to it, in tokens: all pieces together are as many as the whole.
-fn piece_tokens(history: &History, piece: &Entry, whole: &ViewItem) -> u64 {
-    let own = |piece: &Entry| -> u64 {
+fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
+    let own = |piece: &LogEntry| -> u64 {
         let sent = piece.message.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
         sent.map(|part| history.counter().part(part)).sum()
     };
-    let is_lost = |piece: &Entry| piece.kind == EntryKind::Assistant(Some(Cut::Lost));
+    let is_lost = |piece: &LogEntry| piece.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Lost));
     if is_lost(piece) {
         return 0;
     }
     if piece.seq < whole.range.to {
         return own(piece);
     }
-    let before = |other: &&Entry| other.begins == piece.begins && other.seq < piece.seq && !is_lost(other);
+    let before = |other: &&LogEntry| other.begins == piece.begins && other.seq < piece.seq && !is_lost(other);
     let before: u64 = history.entries().iter().filter(before).map(own).sum();
     whole.tokens.saturating_sub(before)
 }

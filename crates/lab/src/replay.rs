@@ -2,29 +2,29 @@
 //!
 //! Each recorded answer is one request. Its messages come from the policy; the answer stays the recorded one,
 //! whatever the agent was shown. What is modelled and not measured: the prompt cache (`cache`), the prices, and how
-//! long a model call takes ([`Options`]).
+//! long a model call takes ([`ReplayOptions`]).
 
 use longhaul_core::budget::Budget;
 
-use crate::need;
-use crate::outcome::Outcome;
-use crate::policy::{Policy, Request, Segment, SideCall, Situation};
-use crate::price::Prices;
-use crate::recording::Recording;
+use crate::needed_later;
+use crate::outcome::ReplayOutcome;
+use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest, SideCall, ViewSegment};
+use crate::price::PriceTable;
+use crate::recording::SessionRecording;
 
 mod bill;
 mod cache;
 mod many;
 mod survived;
 
-pub use bill::Bill;
-pub use cache::{Cache, FIXED_ID};
-pub use many::{Case, MakePolicy, Window, run};
-use survived::Survived;
+pub use bill::ModelCallBill;
+pub use cache::{FIXED_ID, PromptCacheModel};
+pub use many::{MakePolicy, ReplayCase, ReplayWindow, run};
+use survived::RetentionTracker;
 
 /// What a replay assumes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct ReplayOptions {
     /// Whether the provider's cache holds the answer it gave with the request before it, as servers that keep the
     /// state of a conversation do. Otherwise an answer is new input when it is sent back.
     pub answers_are_cached: bool,
@@ -38,7 +38,7 @@ pub struct Options {
     pub window_percent: Option<u32>,
 }
 
-impl Default for Options {
+impl Default for ReplayOptions {
     /// Round figures of a hosted model: 2,000 tokens a second read, 60 written, half a second for each call.
     fn default() -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ReplayOptions {
     /// How long a model call takes, in milliseconds.
     pub fn call_ms(&self, fresh_tokens: u64, output_tokens: u64) -> f64 {
         let seconds = fresh_tokens as f64 / self.prefill_tokens_per_second
@@ -62,45 +62,45 @@ impl Options {
 
 /// Replays a recording under a policy in a window of so many tokens, at prices.
 pub fn replay(
-    recording: &Recording,
-    policy: &mut dyn Policy,
+    recording: &SessionRecording,
+    policy: &mut dyn ContextPolicy,
     window: u64,
-    prices: &Prices,
-    options: &Options,
-) -> Outcome {
-    let mut replay = Replay::new(recording, policy, Budget::new(window, None), prices, options);
+    prices: &PriceTable,
+    options: &ReplayOptions,
+) -> ReplayOutcome {
+    let mut replay = PolicyReplay::new(recording, policy, Budget::new(window, None), prices, options);
     for next in recording.answers() {
         replay.step(next);
     }
     replay.outcome()
 }
 
-struct Replay<'a> {
-    recording: &'a Recording,
-    policy: &'a mut dyn Policy,
+struct PolicyReplay<'a> {
+    recording: &'a SessionRecording,
+    policy: &'a mut dyn ContextPolicy,
     budget: Budget,
-    prices: &'a Prices,
-    options: &'a Options,
-    cache: Cache,
-    bill: Bill<'a>,
-    survived: Survived,
+    prices: &'a PriceTable,
+    options: &'a ReplayOptions,
+    cache: PromptCacheModel,
+    bill: ModelCallBill<'a>,
+    survived: RetentionTracker,
     /// What the request before had, the fixed part first.
     sent: Vec<(u64, u64)>,
     last_input: u64,
     last_output: u64,
     waiting_ms: f64,
-    outcome: Outcome,
+    outcome: ReplayOutcome,
 }
 
-impl<'a> Replay<'a> {
+impl<'a> PolicyReplay<'a> {
     fn new(
-        recording: &'a Recording,
-        policy: &'a mut dyn Policy,
+        recording: &'a SessionRecording,
+        policy: &'a mut dyn ContextPolicy,
         budget: Budget,
-        prices: &'a Prices,
-        options: &'a Options,
+        prices: &'a PriceTable,
+        options: &'a ReplayOptions,
     ) -> Self {
-        let outcome = Outcome {
+        let outcome = ReplayOutcome {
             recording: recording.name.clone(),
             group: recording.group.clone(),
             synthetic: recording.synthetic,
@@ -108,12 +108,12 @@ impl<'a> Replay<'a> {
             window: budget.window,
             window_percent: options.window_percent,
             prices: prices.name.clone(),
-            ..Outcome::default()
+            ..ReplayOutcome::default()
         };
         Self {
-            cache: Cache::new(prices),
-            bill: Bill::new(prices),
-            survived: Survived::default(),
+            cache: PromptCacheModel::new(prices),
+            bill: ModelCallBill::new(prices),
+            survived: RetentionTracker::default(),
             sent: Vec::new(),
             last_input: 0,
             last_output: 0,
@@ -129,7 +129,7 @@ impl<'a> Replay<'a> {
 
     fn step(&mut self, next: usize) {
         let at = self.recording.asked_at(next);
-        let now = Situation {
+        let now = PolicyInput {
             budget: self.budget,
             prices: self.prices.clone(),
             last_input: self.last_input,
@@ -156,7 +156,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Segments of a request by name and tokens: what is the same every time comes first.
-    fn sent_of(&self, request: &Request) -> Vec<(u64, u64)> {
+    fn sent_of(&self, request: &PolicyRequest) -> Vec<(u64, u64)> {
         let fixed = (FIXED_ID, self.recording.overhead_tokens());
         let view = request.view.iter().map(|segment| (segment.id, segment.tokens));
         std::iter::once(fixed).chain(view).collect()
@@ -176,7 +176,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn note_edit(&mut self, request: &Request, next: usize) {
+    fn note_edit(&mut self, request: &PolicyRequest, next: usize) {
         if let Some(edit) = &request.edit {
             self.outcome.edits.push(self.outcome.context.len());
             *(if edit.compaction { &mut self.outcome.compactions } else { &mut self.outcome.prunes }) += 1;
@@ -194,10 +194,11 @@ impl<'a> Replay<'a> {
 
     /// What the answer needs, and what the recall gave that had to be made for it. A tool's result has the room that is
     /// left, or a quarter of it all.
-    fn look_up(&mut self, request: &Request, next: usize, input: u64) -> Option<String> {
+    fn look_up(&mut self, request: &PolicyRequest, next: usize, input: u64) -> Option<String> {
         let usable = self.budget.usable;
         let room = usable.saturating_sub(input).max(usable / 4);
-        let found = need::look_up(self.recording, next, &request.view, self.policy.has_recall(), room);
+        let found =
+            needed_later::look_up(self.recording, next, &request.view, self.policy.has_recall(), room);
         let needs = &mut self.outcome.needs;
         needs.in_view += found.in_view;
         needs.recalled += found.recalled;
@@ -219,13 +220,13 @@ impl<'a> Replay<'a> {
         let mut input = input;
         let mut read = self.cache.send(sent, at);
         if let Some(text) = recalled {
-            self.bill.request(read, input - read, input, need::RECALL_OUTPUT_TOKENS);
-            let found = Segment::new(text, self.recall_tokens(text));
+            self.bill.request(read, input - read, input, needed_later::RECALL_OUTPUT_TOKENS);
+            let found = ViewSegment::new(text, self.recall_tokens(text));
             self.cache.add(found.id, found.tokens);
             let known = input;
             input += found.tokens;
             read = self.cache.readable(known);
-            self.waiting_ms += self.options.call_ms(input - read, need::RECALL_OUTPUT_TOKENS);
+            self.waiting_ms += self.options.call_ms(input - read, needed_later::RECALL_OUTPUT_TOKENS);
         }
         self.bill.request(read, input - read, input, output);
     }
@@ -233,13 +234,16 @@ impl<'a> Replay<'a> {
     /// The call and its result, as they stand in the request of this step.
     fn recall_tokens(&self, text: &str) -> u64 {
         let framing = self.recording.counter.framing();
-        need::RECALL_OUTPUT_TOKENS + self.recording.counter.text(text) + framing.result + 2 * framing.message
+        needed_later::RECALL_OUTPUT_TOKENS
+            + self.recording.counter.text(text)
+            + framing.result
+            + 2 * framing.message
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> ReplayOutcome {
         let billed = self.bill.billed;
         let input = billed.uncached + billed.cache_read + billed.cache_write;
-        Outcome {
+        ReplayOutcome {
             billed,
             cost: self.bill.cost(),
             prefix_hit_ratio: if input == 0 { 0.0 } else { billed.cache_read as f64 / input as f64 },

@@ -1,6 +1,6 @@
 //! The lab report: what came of a replay, as a text table, as JSON and as one page that needs nothing else.
 //!
-//! [`Report::new`] derives everything from the outcomes: medians, goals, and whether the policy under test beats
+//! [`ReplayReport::new`] derives everything from the outcomes: medians, goals, and whether the policy under test beats
 //! every peer. The three forms only say it.
 
 mod assumptions;
@@ -19,10 +19,10 @@ pub mod verdict;
 pub use assumptions::assumptions;
 use serde::Serialize;
 
-use crate::outcome::Outcome;
-use crate::price::Prices;
-use summary::{Cell, Summary};
-use verdict::{GoalResult, Verdict};
+use crate::outcome::ReplayOutcome;
+use crate::price::PriceTable;
+use summary::{ComparisonCell, PolicySummary};
+use verdict::{GoalResult, PolicyVerdict};
 
 /// Stands in every form of the report.
 pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the recorded answers stay what they \
@@ -31,19 +31,19 @@ pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the record
 /// What a report is about, besides its outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Header {
+pub struct ReportHeader {
     /// The command line that made it.
     pub command: String,
     /// The version of the program.
     pub version: String,
     /// Other facts of its making.
-    pub generated_by: Vec<Fact>,
+    pub generated_by: Vec<ReportFact>,
     /// What the replay takes for granted, a sentence each.
     pub assumptions: Vec<String>,
     /// The policies in the order of tables.
     pub policies: Vec<PolicyFacts>,
     /// The price tables; the first one leads.
-    pub prices: Vec<Prices>,
+    pub prices: Vec<PriceTable>,
     /// Where the prices come from, a line each.
     pub price_sources: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub struct Header {
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fact {
+pub struct ReportFact {
     /// Of what.
     pub name: String,
     /// Which.
@@ -65,7 +65,7 @@ pub struct PolicyFacts {
     /// Its name, as in the outcomes.
     pub name: String,
     /// What it is compared as.
-    pub role: Role,
+    pub role: PolicyRole,
     /// Its rules and numbers with their sources, a line each.
     pub sources: Vec<String>,
 }
@@ -73,7 +73,7 @@ pub struct PolicyFacts {
 /// What a policy is compared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+pub enum PolicyRole {
     /// The policy under test.
     Subject,
     /// Another policy of ours.
@@ -84,7 +84,7 @@ pub enum Role {
     Peer,
 }
 
-impl Role {
+impl PolicyRole {
     /// As it stands in tables and in class names.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -99,18 +99,18 @@ impl Role {
 /// A finished replay with all that follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
-    header: Header,
-    outcomes: Vec<Outcome>,
-    summaries: Vec<Summary>,
+pub struct ReplayReport {
+    header: ReportHeader,
+    outcomes: Vec<ReplayOutcome>,
+    summaries: Vec<PolicySummary>,
     goals: Vec<GoalResult>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<PolicyVerdict>,
 }
 
-impl Report {
+impl ReplayReport {
     /// Sums up the outcomes. Policies and price tables that the header does not name are added to it: the policies
     /// as peers without sources.
-    pub fn new(mut header: Header, outcomes: Vec<Outcome>) -> Self {
+    pub fn new(mut header: ReportHeader, outcomes: Vec<ReplayOutcome>) -> Self {
         complete(&mut header, &outcomes);
         let cells = summary::cells(&header, &outcomes);
         let summaries = summary::summaries(&header, &cells);
@@ -143,7 +143,7 @@ impl Report {
     }
 
     /// What follows for each price table, in sentences.
-    pub fn verdicts(&self) -> &[Verdict] {
+    pub fn verdicts(&self) -> &[PolicyVerdict] {
         &self.verdicts
     }
 
@@ -153,40 +153,40 @@ impl Report {
     }
 
     /// Medians for each group and over all.
-    pub fn summaries(&self) -> &[Summary] {
+    pub fn summaries(&self) -> &[PolicySummary] {
         &self.summaries
     }
 
-    fn cells(&self) -> Vec<Cell<'_>> {
+    fn cells(&self) -> Vec<ComparisonCell<'_>> {
         summary::cells(&self.header, &self.outcomes)
     }
 }
 
-impl Header {
+impl ReportHeader {
     /// What a policy is compared as.
-    pub fn role(&self, policy: &str) -> Role {
-        self.policies.iter().find(|it| it.name == policy).map_or(Role::Peer, |it| it.role)
+    pub fn role(&self, policy: &str) -> PolicyRole {
+        self.policies.iter().find(|it| it.name == policy).map_or(PolicyRole::Peer, |it| it.role)
     }
 
     /// The policy under test, if it was replayed.
     pub fn subject(&self) -> Option<&str> {
-        self.with_role(Role::Subject).next()
+        self.with_role(PolicyRole::Subject).next()
     }
 
-    fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {
+    fn with_role(&self, role: PolicyRole) -> impl Iterator<Item = &str> {
         self.policies.iter().filter(move |it| it.role == role).map(|it| it.name.as_str())
     }
 }
 
-pub(crate) fn score_page(board: &crate::score::board::Scoreboard) -> String {
+pub(crate) fn score_page(board: &crate::score::board::ScoreReport) -> String {
     score_page::page(board)
 }
 
-fn complete(header: &mut Header, outcomes: &[Outcome]) {
+fn complete(header: &mut ReportHeader, outcomes: &[ReplayOutcome]) {
     for outcome in outcomes {
         if header.policies.iter().all(|it| it.name != outcome.policy) {
             let name = outcome.policy.clone();
-            header.policies.push(PolicyFacts { name, role: Role::Peer, sources: Vec::new() });
+            header.policies.push(PolicyFacts { name, role: PolicyRole::Peer, sources: Vec::new() });
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::history::EntryKind;
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Message, Part, Role, ToolStatus};
 
-use crate::recording::Recorded;
+use crate::recording::RecordedMessage;
 
 #[cfg(test)]
 mod tests;
@@ -77,18 +77,29 @@ pub fn length_tokens(covered_tokens: u64, limit_tokens: Option<u64>) -> u64 {
 }
 
 /// A summary as a message of the conversation: a later summary carries its lines on.
-pub fn recorded_summary(text: &str, role: Role, counter: &Counter) -> Recorded {
+pub fn recorded_summary(text: &str, role: Role, counter: &MessageTokenCounter) -> RecordedMessage {
     let message = Message { id: ID.into(), role, parts: vec![Part::text(text)], origin: None };
     let tokens = counter.message(&message);
-    Recorded { seq: 0, at: None, message: message.into(), kind: EntryKind::Note, tokens, text: text.into() }
+    RecordedMessage {
+        seq: 0,
+        at: None,
+        message: message.into(),
+        kind: LogEntryKind::Note,
+        tokens,
+        text: text.into(),
+    }
 }
 
 /// The stand-in for a model's summary of `texts`, oldest first, in at most `limit_tokens`.
 ///
 /// Goal, constraints, files, errors, decisions and the last state, each in lines of the conversation itself. The sections
 /// take turns, the newest line first, until the room is used up; so of long conversations old details go first.
-pub fn stand_in_summary(texts: &[&Recorded], limit_tokens: u64, counter: &Counter) -> String {
-    let sections = Sections::of(texts);
+pub fn stand_in_summary(
+    texts: &[&RecordedMessage],
+    limit_tokens: u64,
+    counter: &MessageTokenCounter,
+) -> String {
+    let sections = SummarySections::of(texts);
     let mut chosen: Vec<Vec<&str>> = vec![Vec::new(); TITLES.len()];
     let mut room = limit_tokens;
     let longest = sections.newest_first.iter().map(Vec::len).max().unwrap_or(0);
@@ -108,7 +119,7 @@ pub fn stand_in_summary(texts: &[&Recorded], limit_tokens: u64, counter: &Counte
 }
 
 /// The counts of pieces do not always add up: drops lines until the whole text fits.
-fn within(mut chosen: Vec<Vec<&str>>, limit_tokens: u64, counter: &Counter) -> String {
+fn within(mut chosen: Vec<Vec<&str>>, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
     loop {
         let text = written(&chosen);
         if counter.text(&text) <= limit_tokens {
@@ -129,7 +140,7 @@ fn written(chosen: &[Vec<&str>]) -> String {
 }
 
 /// The candidates of each section, without repetitions.
-struct Sections {
+struct SummarySections {
     newest_first: [Vec<String>; 6],
     seen: BTreeSet<(usize, String)>,
 }
@@ -141,17 +152,17 @@ const ERRORS: usize = 3;
 const DECISIONS: usize = 4;
 const STATE: usize = 5;
 
-impl Sections {
-    fn of(texts: &[&Recorded]) -> Self {
+impl SummarySections {
+    fn of(texts: &[&RecordedMessage]) -> Self {
         let mut sections = Self { newest_first: Default::default(), seen: BTreeSet::new() };
         let last_words = texts.iter().rposition(|text| says_something(text));
         for (at, text) in texts.iter().enumerate().rev() {
             match &text.kind {
                 _ if is_summary(text) => sections.read_summary(&text.text),
-                EntryKind::Typed => sections.read_typed(&text.text),
-                EntryKind::Assistant(_) => sections.read_assistant(text, Some(at) == last_words),
-                EntryKind::Result { .. } => sections.read_result(text),
-                EntryKind::Note => {}
+                LogEntryKind::Typed => sections.read_typed(&text.text),
+                LogEntryKind::Assistant(_) => sections.read_assistant(text, Some(at) == last_words),
+                LogEntryKind::Result { .. } => sections.read_result(text),
+                LogEntryKind::Note => {}
             }
         }
         sections
@@ -192,7 +203,7 @@ impl Sections {
             .for_each(|line| self.add(CONSTRAINTS, line));
     }
 
-    fn read_assistant(&mut self, text: &Recorded, is_last: bool) {
+    fn read_assistant(&mut self, text: &RecordedMessage, is_last: bool) {
         let said = text.message.text();
         if is_last {
             said.lines().rev().for_each(|line| self.add(STATE, line));
@@ -208,7 +219,7 @@ impl Sections {
         }
     }
 
-    fn read_result(&mut self, text: &Recorded) {
+    fn read_result(&mut self, text: &RecordedMessage) {
         let failed =
             text.message.parts.iter().any(
                 |part| matches!(part, Part::ToolResult(result) if result.status != ToolStatus::Completed),
@@ -219,12 +230,12 @@ impl Sections {
     }
 }
 
-fn is_summary(text: &Recorded) -> bool {
+fn is_summary(text: &RecordedMessage) -> bool {
     text.message.id.as_str() == ID
 }
 
-fn says_something(text: &Recorded) -> bool {
-    matches!(text.kind, EntryKind::Assistant(_)) && !text.message.text().trim().is_empty()
+fn says_something(text: &RecordedMessage) -> bool {
+    matches!(text.kind, LogEntryKind::Assistant(_)) && !text.message.text().trim().is_empty()
 }
 
 fn has_any(line: &str, marks: &[&str]) -> bool {

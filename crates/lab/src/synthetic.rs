@@ -3,20 +3,20 @@
 //! They are made to be hard in one way: what comes up early is used again by its exact letters, sometimes at once and
 //! sometimes hundreds of steps later. Everything else in them is filling of a usual size and shape.
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, EventBody, FORMAT};
-use longhaul_core::history::FoldError;
+use longhaul_core::history::HistoryFoldError;
 use longhaul_core::ids::Millis;
-use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{Message, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
 
-use crate::recording::Recording;
+use crate::recording::SessionRecording;
 
 mod coding;
 pub mod reading;
 mod rng;
 mod support;
 
-use rng::Rng;
+use rng::SeededRng;
 
 /// The group of all synthetic recordings.
 pub const GROUP: &str = "synthetic";
@@ -33,9 +33,9 @@ const START: Millis = 1_767_225_600_000;
 /// An agent that reads, searches, changes and tests code for so many model calls.
 ///
 /// # Errors
-/// [`FoldError`], if the log that is made here does not follow: never.
-pub fn coding(seed: u64, steps: usize) -> Result<Recording, FoldError> {
-    let mut script = Script::new(seed);
+/// [`HistoryFoldError`], if the log that is made here does not follow: never.
+pub fn coding(seed: u64, steps: usize) -> Result<SessionRecording, HistoryFoldError> {
+    let mut script = SyntheticLogBuilder::new(seed);
     coding::write(&mut script, steps);
     script.recording(format!("coding-{steps}-seed-{seed}"), CODING_FIXED_TOKENS)
 }
@@ -43,24 +43,24 @@ pub fn coding(seed: u64, steps: usize) -> Result<Recording, FoldError> {
 /// An agent that helps one customer after another in one conversation for so many turns.
 ///
 /// # Errors
-/// [`FoldError`], if the log that is made here does not follow: never.
-pub fn support(seed: u64, turns: usize) -> Result<Recording, FoldError> {
-    let mut script = Script::new(seed);
+/// [`HistoryFoldError`], if the log that is made here does not follow: never.
+pub fn support(seed: u64, turns: usize) -> Result<SessionRecording, HistoryFoldError> {
+    let mut script = SyntheticLogBuilder::new(seed);
     support::write(&mut script, turns);
     script.recording(format!("support-{turns}-seed-{seed}"), SUPPORT_FIXED_TOKENS)
 }
 
 /// A log as it is written.
-struct Script {
-    rng: Rng,
+struct SyntheticLogBuilder {
+    rng: SeededRng,
     events: Vec<Event>,
     now: Millis,
     calls: usize,
 }
 
-impl Script {
+impl SyntheticLogBuilder {
     fn new(seed: u64) -> Self {
-        let mut script = Self { rng: Rng::new(seed), events: Vec::new(), now: START, calls: 0 };
+        let mut script = Self { rng: SeededRng::new(seed), events: Vec::new(), now: START, calls: 0 };
         script.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
         script.add(EventBody::RunStarted { run_id: "r".into() });
         script
@@ -84,7 +84,7 @@ impl Script {
 
     fn say(&mut self, text: String) {
         self.wait(3, 20);
-        self.assistant(vec![Part::text(text)], Finish::Stop);
+        self.assistant(vec![Part::text(text)], ModelStopReason::Stop);
     }
 
     /// The agent says something, calls a tool and gets an answer.
@@ -99,7 +99,7 @@ impl Script {
             provider_id: None,
             native: None,
         };
-        self.assistant(vec![Part::text(said), Part::ToolCall(call)], Finish::ToolCalls);
+        self.assistant(vec![Part::text(said), Part::ToolCall(call)], ModelStopReason::ToolCalls);
         self.wait(1, 8);
         let status = if works { ToolStatus::Completed } else { ToolStatus::Error };
         let content = vec![Part::text(answer)];
@@ -108,15 +108,16 @@ impl Script {
         });
     }
 
-    fn assistant(&mut self, parts: Vec<Part>, finish: Finish) {
+    fn assistant(&mut self, parts: Vec<Part>, finish: ModelStopReason) {
         let id = format!("m{}", self.events.len()).into();
         let message = Message { id, role: Role::Assistant, parts, origin: None };
         let step_id = format!("s{}", self.events.len()).into();
         self.add(EventBody::AssistantAdded { step_id, message, finish, cut: None });
     }
 
-    fn recording(self, name: String, fixed_tokens: u64) -> Result<Recording, FoldError> {
-        let recording = Recording::of(name, GROUP, self.events, fixed_tokens, Counter::default())?;
+    fn recording(self, name: String, fixed_tokens: u64) -> Result<SessionRecording, HistoryFoldError> {
+        let recording =
+            SessionRecording::of(name, GROUP, self.events, fixed_tokens, MessageTokenCounter::default())?;
         Ok(recording.made_by_program())
     }
 }

@@ -4,14 +4,16 @@
 mod client;
 mod limits;
 
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use longhaul_wire::messages::MessagesConfig;
 
-use crate::Endpoint;
+use crate::ModelEndpoint;
 use crate::http::Secret;
 
-pub use client::Anthropic;
-pub use longhaul_wire::messages::{API, BASE_URL, Cache, Decoder, MAX_TOKENS, VERSION, encode_parts};
+pub use client::AnthropicProvider;
+pub use longhaul_wire::messages::{
+    API, BASE_URL, MAX_TOKENS, MessagesStreamDecoder, PromptCacheTtl, VERSION, encode_parts,
+};
 
 /// The header that carries the key.
 const KEY_HEADER: &str = "x-api-key";
@@ -24,23 +26,23 @@ const VERSION_HEADER: &str = "anthropic-version";
 
 /// One model behind one server.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct AnthropicConfig {
     /// The server and the model. The key goes as `x-api-key`; a server that wants a bearer token is given a
     /// header `authorization` and no key.
-    pub endpoint: Endpoint,
+    pub endpoint: ModelEndpoint,
     /// Features in test that are switched on, in the header `anthropic-beta`.
     pub betas: Vec<String>,
     /// How long the server is asked to keep what it has read.
-    pub cache: Cache,
+    pub cache: PromptCacheTtl,
 }
 
-impl Config {
+impl AnthropicConfig {
     /// A model without key, with defaults for the rest.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
-            endpoint: Endpoint::new("anthropic", base_url, model),
+            endpoint: ModelEndpoint::new("anthropic", base_url, model),
             betas: Vec::new(),
-            cache: Cache::default(),
+            cache: PromptCacheTtl::default(),
         }
     }
 
@@ -49,7 +51,7 @@ impl Config {
         MessagesConfig { settings: self.endpoint.settings.clone(), cache: self.cache }
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> ModelOrigin {
         self.endpoint.origin(API)
     }
 

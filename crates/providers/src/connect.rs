@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::anthropic::{self, Anthropic, Cache};
-use crate::gemini::Gemini;
-use crate::ollama::Ollama;
-use crate::openai_chat::OpenAiChat;
-use crate::openai_responses::OpenAiResponses;
-use crate::{Endpoint, ProviderError, SharedProvider};
+use crate::anthropic::{self, AnthropicProvider, PromptCacheTtl};
+use crate::gemini::GeminiProvider;
+use crate::ollama::OllamaProvider;
+use crate::openai_chat::OpenAiChatProvider;
+use crate::openai_responses::OpenAiResponsesProvider;
+use crate::{ModelEndpoint, ProviderError, SharedProvider};
 
 pub use longhaul_wire::ProviderKind as Kind;
 
@@ -15,17 +15,18 @@ pub use longhaul_wire::ProviderKind as Kind;
 ///
 /// # Errors
 /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-pub fn connect(kind: Kind, mut endpoint: Endpoint) -> Result<SharedProvider, ProviderError> {
+pub fn connect(kind: Kind, mut endpoint: ModelEndpoint) -> Result<SharedProvider, ProviderError> {
     endpoint.settings.takes_cache_key = kind.takes_cache_key(&endpoint.base_url);
     Ok(match kind {
-        Kind::OpenAi => Arc::new(OpenAiResponses::new(endpoint)?),
-        Kind::OpenAiCompatible => Arc::new(OpenAiChat::new(endpoint)?),
+        Kind::OpenAi => Arc::new(OpenAiResponsesProvider::new(endpoint)?),
+        Kind::OpenAiCompatible => Arc::new(OpenAiChatProvider::new(endpoint)?),
         Kind::Anthropic => {
-            let config = anthropic::Config { endpoint, betas: Vec::new(), cache: Cache::default() };
-            Arc::new(Anthropic::new(config)?)
+            let config =
+                anthropic::AnthropicConfig { endpoint, betas: Vec::new(), cache: PromptCacheTtl::default() };
+            Arc::new(AnthropicProvider::new(config)?)
         }
-        Kind::Gemini => Arc::new(Gemini::new(endpoint)?),
-        Kind::Ollama => Arc::new(Ollama::new(endpoint)?),
+        Kind::Gemini => Arc::new(GeminiProvider::new(endpoint)?),
+        Kind::Ollama => Arc::new(OllamaProvider::new(endpoint)?),
     })
 }
 
@@ -36,7 +37,7 @@ mod tests {
     #[test]
     fn each_provider_speaks_its_wire() {
         let wires = Kind::ALL.map(|kind| {
-            let endpoint = Endpoint::new(kind.as_str(), kind.base_url(), "m");
+            let endpoint = ModelEndpoint::new(kind.as_str(), kind.base_url(), "m");
             let origin = connect(kind, endpoint).unwrap().origin();
             assert_eq!((origin.provider.as_str(), origin.model.as_str()), (kind.as_str(), "m"));
             origin.api

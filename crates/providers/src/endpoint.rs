@@ -5,11 +5,11 @@ use std::ops::{Deref, DerefMut};
 
 use longhaul_wire::ModelSettings;
 
-use crate::http::{self, NetworkVariables, Secret, Timeouts};
+use crate::http::{self, HttpTimeouts, NetworkVariables, Secret};
 
 /// One model behind one server: its [settings](ModelSettings) and the way to the server. It dereferences to the settings.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     /// The names, extra fields and declared limits that shape its requests.
     pub settings: ModelSettings,
     /// Where the API begins, for example `https://api.anthropic.com/v1`.
@@ -19,12 +19,12 @@ pub struct Endpoint {
     /// Sent with every request; one with the name of the key's header replaces the key.
     pub headers: Vec<(String, Secret)>,
     /// How long to wait.
-    pub timeouts: Timeouts,
+    pub timeouts: HttpTimeouts,
     /// The variables of the environment that decide how the server is reached, for errors to name.
     pub variables: NetworkVariables,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// A model without key, with defaults for the rest.
     pub fn new(provider: &str, base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Endpoint {
             base_url: base_url.into(),
             api_key: None,
             headers: Vec::new(),
-            timeouts: Timeouts::default(),
+            timeouts: HttpTimeouts::default(),
             variables: NetworkVariables::default(),
         }
     }
@@ -46,9 +46,9 @@ impl Endpoint {
 }
 
 /// Without headers, and without what a URL may hide: a password, a key in its query.
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint")
+        f.debug_struct("ModelEndpoint")
             .field("provider", &self.provider)
             .field("server", &http::server(&self.base_url))
             .field("model", &self.model)
@@ -56,7 +56,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl Deref for Endpoint {
+impl Deref for ModelEndpoint {
     type Target = ModelSettings;
 
     fn deref(&self) -> &ModelSettings {
@@ -64,7 +64,7 @@ impl Deref for Endpoint {
     }
 }
 
-impl DerefMut for Endpoint {
+impl DerefMut for ModelEndpoint {
     fn deref_mut(&mut self) -> &mut ModelSettings {
         &mut self.settings
     }

@@ -3,5 +3,5 @@
 mod client;
 mod limits;
 
-pub use self::client::Gemini;
-pub use longhaul_wire::gemini::{API, BASE_URL, Decoder, encode_parts, request};
+pub use self::client::GeminiProvider;
+pub use longhaul_wire::gemini::{API, BASE_URL, GeminiStreamDecoder, encode_parts, request};

@@ -31,11 +31,11 @@ use crate::ProviderError;
 use longhaul_wire::{refused_part, server_error};
 
 use client::is_loopback;
-use silence::Silence;
+use silence::BodyIdleTimeout;
 
 pub use base_url::{BaseUrl, is_page};
 pub use client::builder;
-pub use coding::{BadCoding, Coding};
+pub use coding::{BodyDecompressor, ContentCodingError};
 pub use network::NetworkVariables;
 pub use retry_after::retry_after;
 pub use secret::Secret;
@@ -58,7 +58,7 @@ pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderErr
 
 /// The longest waits of one call. There is no limit on a whole answer: a long one is not a broken one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct HttpTimeouts {
     /// For the connection, TLS included.
     pub connect: Duration,
     /// For the first byte of the answer; `None` waits without end, because a local server may read a long prompt for
@@ -77,7 +77,7 @@ const FIRST_BYTE_ELSEWHERE: Duration = Duration::from_secs(600);
 /// The wait that stands for none at all.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 
-impl Timeouts {
+impl HttpTimeouts {
     /// Returns the usual waits for the server at `base_url`: on this machine and in private networks, without a limit
     /// for the first byte.
     pub fn of_server(base_url: &str) -> Self {
@@ -91,7 +91,7 @@ impl Timeouts {
     }
 }
 
-impl Default for Timeouts {
+impl Default for HttpTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -104,17 +104,17 @@ impl Default for Timeouts {
 
 /// A client for one server.
 #[derive(Clone)]
-pub(crate) struct Http {
+pub(crate) struct ProviderHttpClient {
     client: Client,
     headers: HeaderMap,
     secrets: Vec<Secret>,
     /// What is said of the key.
     key: String,
-    timeouts: Timeouts,
+    timeouts: HttpTimeouts,
     variables: NetworkVariables,
 }
 
-impl Http {
+impl ProviderHttpClient {
     /// Connects nothing yet. `headers` go with every request; their values are treated as secret.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Http {
     pub(crate) fn new(
         base: &Url,
         headers: &[(String, Secret)],
-        timeouts: Timeouts,
+        timeouts: HttpTimeouts,
     ) -> Result<Self, ProviderError> {
         let mut builder = client::builder(base, timeouts.connect)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
@@ -198,12 +198,12 @@ impl Http {
 
     /// The body of what is no answer of a model, as it arrives, unpacked where it comes coded.
     pub(crate) fn bytes(&self, response: Response) -> ByteStream {
-        self.bytes_within(response, Silence::after_start(self.timeouts))
+        self.bytes_within(response, BodyIdleTimeout::after_start(self.timeouts))
     }
 
     /// The body as it arrives, unpacked where it comes coded.
-    pub(crate) fn bytes_within(&self, response: Response, silence: Silence) -> ByteStream {
-        let coding = match Coding::of(response.headers()) {
+    pub(crate) fn bytes_within(&self, response: Response, silence: BodyIdleTimeout) -> ByteStream {
+        let coding = match BodyDecompressor::of(response.headers()) {
             Ok(coding) => coding,
             Err(error) => return Box::pin(futures_util::stream::iter([Err(unreadable(&error))])),
         };
@@ -255,7 +255,7 @@ impl Http {
 }
 
 /// The bytes of a body, until it is silent for too long.
-fn arriving(response: Response, silence: Silence) -> ByteStream {
+fn arriving(response: Response, silence: BodyIdleTimeout) -> ByteStream {
     let server = place(response.url());
     let start = (Box::pin(response.bytes_stream()), silence, server);
     Box::pin(futures_util::stream::try_unfold(start, |(mut body, silence, server)| async move {
@@ -285,7 +285,7 @@ fn limited(bytes: ByteStream) -> ByteStream {
 }
 
 /// The error for a body whose coding cannot be read. It would be so again.
-fn unreadable(error: &BadCoding) -> ProviderError {
+fn unreadable(error: &ContentCodingError) -> ProviderError {
     ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, error.to_string()) }
 }
 

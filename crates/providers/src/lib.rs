@@ -5,11 +5,11 @@
 //! there: a connection that this machine itself refuses, and a base URL without the version of its API.
 
 pub mod anthropic;
+pub mod catalogued;
 pub mod connect;
 mod endpoint;
 pub mod gemini;
 pub mod http;
-pub mod known;
 pub mod lines;
 pub mod ollama;
 pub mod openai_chat;
@@ -23,19 +23,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::Stream;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 
-pub use endpoint::Endpoint;
+pub use endpoint::ModelEndpoint;
 pub use longhaul_wire::{
-    Ability, Declared, LimitSource, Limits, ModelEvent, ModelSettings, ProviderError, Request, Retention,
-    ToolChoice, UNSUPPORTED,
+    DeclaredLimits, FeatureSupport, LimitSource, Limits, ModelEvent, ModelRequest, ModelSettings,
+    ProviderError, ReasoningScope, ToolChoice, UNSUPPORTED,
 };
 
 /// A model behind a wire.
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// Which model this is, over which wire.
-    fn origin(&self) -> Origin;
+    fn origin(&self) -> ModelOrigin;
 
     /// What is known of the model's limits and abilities. May ask the server; called once per session and
     /// after a limit was learned.
@@ -45,14 +45,14 @@ pub trait Provider: Send + Sync {
     ///
     /// # Errors
     /// [`ProviderError`] with code `invalid-request` if the request cannot be expressed on this wire.
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError>;
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError>;
 
     /// The input tokens of `request`, as the server itself counts them; `None` if it does not offer that.
     /// Asks the server: never in the way of a call.
     ///
     /// # Errors
     /// [`ProviderError`] if it was asked and gave no count.
-    async fn count(&self, _request: &Request) -> Result<Option<u64>, ProviderError> {
+    async fn count(&self, _request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         Ok(None)
     }
 
@@ -62,7 +62,7 @@ pub trait Provider: Send + Sync {
     ///
     /// # Errors
     /// [`ProviderError`] for everything that fails before the first event.
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError>;
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError>;
 }
 
 /// A shared provider.

@@ -18,13 +18,14 @@ pub fn events<S>(body: S) -> EventStream
 where
     S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 {
-    let cutting = Cutting { body: Box::pin(body), rest: Vec::new(), ready: VecDeque::new(), over: false };
+    let cutting =
+        NdjsonEventStream { body: Box::pin(body), rest: Vec::new(), ready: VecDeque::new(), over: false };
     Box::pin(try_unfold(cutting, |mut cutting| async move {
         Ok(cutting.next().await.transpose()?.map(|event| (event, cutting)))
     }))
 }
 
-struct Cutting<S> {
+struct NdjsonEventStream<S> {
     body: Pin<Box<S>>,
     /// The line that has begun; never holds an end of line.
     rest: Vec<u8>,
@@ -32,7 +33,7 @@ struct Cutting<S> {
     over: bool,
 }
 
-impl<S: Stream<Item = Result<Bytes, ProviderError>>> Cutting<S> {
+impl<S: Stream<Item = Result<Bytes, ProviderError>>> NdjsonEventStream<S> {
     async fn next(&mut self) -> Option<Result<SseEvent<'static>, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

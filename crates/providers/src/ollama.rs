@@ -3,5 +3,5 @@
 mod client;
 mod limits;
 
-pub use self::client::Ollama;
-pub use longhaul_wire::ollama::{API, BASE_URL, Decoder, request};
+pub use self::client::OllamaProvider;
+pub use longhaul_wire::ollama::{API, BASE_URL, OllamaStreamDecoder, request};

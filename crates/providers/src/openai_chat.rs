@@ -7,34 +7,34 @@ pub(crate) mod discover;
 
 use std::time::Duration;
 
-use crate::Endpoint;
+use crate::ModelEndpoint;
 
-pub use client::OpenAiChat;
-pub use longhaul_wire::chat::{API, Family, family, request, stream};
+pub use client::OpenAiChatProvider;
+pub use longhaul_wire::chat::{API, ServerFamily, family, request, stream};
 
 /// The first segment of the API's paths at its maker.
 pub(crate) const VERSION: &str = "v1";
 
 /// One model behind one server.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct OpenAiChatConfig {
     /// The model and its server; the key is sent as `Authorization: Bearer …`.
-    pub endpoint: Endpoint,
+    pub endpoint: ModelEndpoint,
     /// What its server does in its own way; `None`: as its host tells, else as it answers.
-    pub family: Option<Family>,
+    pub family: Option<ServerFamily>,
     /// How long what the server said of itself holds before [`limits`](crate::Provider::limits) asks again.
     pub reread_after: Duration,
 }
 
-impl Config {
+impl OpenAiChatConfig {
     /// A model without key, with defaults for the rest.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
-        Endpoint::new("openai-compatible", base_url, model).into()
+        ModelEndpoint::new("openai-compatible", base_url, model).into()
     }
 }
 
-impl From<Endpoint> for Config {
-    fn from(endpoint: Endpoint) -> Self {
+impl From<ModelEndpoint> for OpenAiChatConfig {
+    fn from(endpoint: ModelEndpoint) -> Self {
         Self { endpoint, family: None, reread_after: discover::REREAD_AFTER }
     }
 }

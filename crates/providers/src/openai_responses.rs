@@ -3,5 +3,5 @@
 
 mod client;
 
-pub use self::client::OpenAiResponses;
-pub use longhaul_wire::responses::{API, BASE_URL, Decoder, encode_parts, request};
+pub use self::client::OpenAiResponsesProvider;
+pub use longhaul_wire::responses::{API, BASE_URL, ResponsesStreamDecoder, encode_parts, request};

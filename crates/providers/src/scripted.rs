@@ -3,7 +3,7 @@
 //!
 //! It stands in for a model in tests, simulations and the demo. It refuses every request that breaks the
 //! [rules](longhaul_wire::validation), enforces its window by its own count, streams in small deltas, fails on demand in
-//! every way the field has seen, and keeps a [log](Scripted::log) of what reached it.
+//! every way the field has seen, and keeps a [log](ScriptedProvider::log) of what reached it.
 //!
 //! ```
 //! use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
@@ -29,52 +29,52 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Message, Origin, ToolSpec};
+use longhaul_core::message::{Message, ModelOrigin, ToolSpec};
 use serde::Serialize;
 
-pub use self::count::Count;
-pub use self::log::{CallKind, CallRecord, Outcome};
-pub use self::script::{CallIndex, Fault, Say, Script, ScriptedAnswer, UsageReport};
-pub use self::summary::{Summaries, is_summary_request};
+pub use self::count::ScriptedTokenCounter;
+pub use self::log::{ScriptedCallKind, ScriptedCallOutcome, ScriptedCallRecord};
+pub use self::script::{CallIndex, ModelScript, ScriptedAnswer, ScriptedFault, ScriptedPart, ScriptedUsage};
+pub use self::summary::{ScriptedSummaries, is_summary_request};
 
-use self::log::Log;
-use self::play::Play;
-use crate::{LimitSource, Limits, ModelStream, Provider, ProviderError, Request};
+use self::log::ScriptedCallLog;
+use self::play::ScriptedPlayback;
+use crate::{LimitSource, Limits, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::validation;
 
 /// The window of a scripted model that was not given one, in tokens.
 pub const DEFAULT_WINDOW_TOKENS: u64 = 128_000;
 
-type IsSummary = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+type IsSummary = Arc<dyn Fn(&ModelRequest) -> bool + Send + Sync>;
 
 /// A scripted model. See the [module](self).
-pub struct Scripted {
-    script: Script,
+pub struct ScriptedProvider {
+    script: ModelScript,
     model: String,
     window: u64,
     max_output: Option<u64>,
-    count: Count,
+    count: ScriptedTokenCounter,
     reserves_output: bool,
     prefill: bool,
     tools: bool,
     images: bool,
-    summaries: Option<Summaries>,
+    summaries: Option<ScriptedSummaries>,
     is_summary: IsSummary,
-    faults: BTreeMap<CallIndex, Fault>,
-    log: Log,
+    faults: BTreeMap<CallIndex, ScriptedFault>,
+    log: ScriptedCallLog,
     turn: AtomicU64,
     attempt: AtomicU64,
 }
 
-impl Scripted {
+impl ScriptedProvider {
     /// A model that follows `script`, with a window of [`DEFAULT_WINDOW_TOKENS`].
-    pub fn new(script: Script) -> Self {
+    pub fn new(script: ModelScript) -> Self {
         Self {
             script,
             model: "scripted".to_owned(),
             window: DEFAULT_WINDOW_TOKENS,
             max_output: None,
-            count: Count::default(),
+            count: ScriptedTokenCounter::default(),
             reserves_output: true,
             prefill: false,
             tools: true,
@@ -82,7 +82,7 @@ impl Scripted {
             summaries: None,
             is_summary: Arc::new(is_summary_request),
             faults: BTreeMap::new(),
-            log: Log::default(),
+            log: ScriptedCallLog::default(),
             turn: AtomicU64::new(0),
             attempt: AtomicU64::new(0),
         }
@@ -111,7 +111,7 @@ impl Scripted {
 
     /// Sets how it counts what it reports and enforces.
     #[must_use]
-    pub fn count(mut self, count: Count) -> Self {
+    pub fn count(mut self, count: ScriptedTokenCounter) -> Self {
         self.count = count;
         self
     }
@@ -147,17 +147,20 @@ impl Scripted {
 
     /// Answers every recognised summary request this way; the script does not see them.
     ///
-    /// Without this call a list of turns leaves summary requests to [`Summaries::Extract`], and a closure is
+    /// Without this call a list of turns leaves summary requests to [`ScriptedSummaries::Extract`], and a closure is
     /// asked first: what it returns `None` for is answered that way.
     #[must_use]
-    pub fn summaries(mut self, how: Summaries) -> Self {
+    pub fn summaries(mut self, how: ScriptedSummaries) -> Self {
         self.summaries = Some(how);
         self
     }
 
     /// Replaces the rule by which a summary request is recognised, [`is_summary_request`].
     #[must_use]
-    pub fn recognise_summaries(mut self, rule: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
+    pub fn recognise_summaries(
+        mut self,
+        rule: impl Fn(&ModelRequest) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.is_summary = Arc::new(rule);
         self
     }
@@ -165,7 +168,7 @@ impl Scripted {
     /// Lets one attempt fail. Attempts count from 0 and are the valid, fitting requests that are no summary
     /// requests. The script's turn is not used up: the next attempt gets it.
     #[must_use]
-    pub fn fail_at(mut self, attempt: CallIndex, fault: Fault) -> Self {
+    pub fn fail_at(mut self, attempt: CallIndex, fault: ScriptedFault) -> Self {
         self.faults.insert(attempt, fault);
         self
     }
@@ -178,13 +181,13 @@ impl Scripted {
     }
 
     /// Every call so far, in the order in which they came.
-    pub fn log(&self) -> Vec<CallRecord> {
+    pub fn log(&self) -> Vec<ScriptedCallRecord> {
         self.log.records()
     }
 
     /// How many requests were refused because they broke the rules.
     pub fn invalid_requests(&self) -> usize {
-        let invalid = |record: &&CallRecord| record.violation.is_some();
+        let invalid = |record: &&ScriptedCallRecord| record.violation.is_some();
         self.log.records().iter().filter(invalid).count()
     }
 
@@ -194,18 +197,18 @@ impl Scripted {
     }
 
     /// What this model counts for `request`, in tokens.
-    pub fn count_input(&self, request: &Request) -> u64 {
+    pub fn count_input(&self, request: &ModelRequest) -> u64 {
         self.count.input(request)
     }
 
-    fn admit(&self, request: &Request) -> Result<(), Refusal> {
+    fn admit(&self, request: &ModelRequest) -> Result<(), ScriptedRefusal> {
         let rules = if self.prefill { validation::check_prefill } else { validation::check };
-        rules(request).map_err(|violation| Refusal::Invalid(Box::new(violation)))?;
+        rules(request).map_err(|violation| ScriptedRefusal::Invalid(Box::new(violation)))?;
         if !self.tools && !request.tools.is_empty() {
-            return Err(Refusal::error(invalid("this model does not support tools")));
+            return Err(ScriptedRefusal::error(invalid("this model does not support tools")));
         }
         if !self.images && request.messages.iter().any(has_image) {
-            return Err(Refusal::error(invalid("this model does not support image input")));
+            return Err(ScriptedRefusal::error(invalid("this model does not support image input")));
         }
         if let (Some(asked), Some(most)) = (request.max_output_tokens, self.max_output)
             && asked > most
@@ -214,12 +217,12 @@ impl Scripted {
                 "max_tokens is too large: {asked}. This model supports at most {most} completion tokens, whereas you \
                  provided {asked}."
             );
-            return Err(Refusal::error(invalid(&message)));
+            return Err(ScriptedRefusal::error(invalid(&message)));
         }
         Ok(())
     }
 
-    fn fits(&self, input: u64, request: &Request) -> Result<(), ProviderError> {
+    fn fits(&self, input: u64, request: &ModelRequest) -> Result<(), ProviderError> {
         let output = request.max_output_tokens.filter(|_| self.reserves_output);
         if input > self.window {
             return Err(overflow(Some(input), Some(self.window), None));
@@ -233,18 +236,18 @@ impl Scripted {
     }
 
     /// Tokens left to write for one call.
-    fn room(&self, input: u64, request: &Request) -> u64 {
+    fn room(&self, input: u64, request: &ModelRequest) -> u64 {
         let asked = request.max_output_tokens.unwrap_or(u64::MAX);
         self.window.saturating_sub(input).min(asked).min(self.max_output.unwrap_or(u64::MAX))
     }
 
     fn answer(
         &self,
-        request: &Request,
-        kind: CallKind,
+        request: &ModelRequest,
+        kind: ScriptedCallKind,
     ) -> Result<(ScriptedAnswer, CallIndex), ProviderError> {
         let turn = self.turn.load(Ordering::SeqCst);
-        if kind == CallKind::Summary
+        if kind == ScriptedCallKind::Summary
             && let Some(how) = self.summaries.as_ref().or(self.script.default_summaries())
         {
             return Ok((how.answer(request), turn));
@@ -255,38 +258,43 @@ impl Scripted {
         let answer = match scripted {
             Some(answer) => answer,
             None if self.script.is_list() => return Err(over(turn)),
-            None => Summaries::Extract.answer(request),
+            None => ScriptedSummaries::Extract.answer(request),
         };
         let answer = fault.into_iter().fold(answer, |answer, fault| answer.fail(fault.clone()));
         Ok((answer, turn))
     }
 
-    fn perform(&self, request: &Request, input: u64, kind: CallKind) -> Result<Play, ProviderError> {
+    fn perform(
+        &self,
+        request: &ModelRequest,
+        input: u64,
+        kind: ScriptedCallKind,
+    ) -> Result<ScriptedPlayback, ProviderError> {
         self.fits(input, request)?;
         let (answer, turn) = self.answer(request, kind)?;
         if let Some(error) = answer.refusal() {
             return Err(error);
         }
-        Ok(Play::compose(answer, &self.count, input, self.room(input, request), turn))
+        Ok(ScriptedPlayback::compose(answer, &self.count, input, self.room(input, request), turn))
     }
 }
 
 /// Why a request was not let in.
-enum Refusal {
-    Invalid(Box<validation::Violation>),
+enum ScriptedRefusal {
+    Invalid(Box<validation::RequestViolation>),
     Error(Box<ProviderError>),
 }
 
-impl Refusal {
+impl ScriptedRefusal {
     fn error(error: ProviderError) -> Self {
         Self::Error(Box::new(error))
     }
 }
 
 #[async_trait]
-impl Provider for Scripted {
-    fn origin(&self) -> Origin {
-        Origin { provider: "scripted".into(), api: "scripted".into(), model: self.model.clone() }
+impl Provider for ScriptedProvider {
+    fn origin(&self) -> ModelOrigin {
+        ModelOrigin { provider: "scripted".into(), api: "scripted".into(), model: self.model.clone() }
     }
 
     async fn limits(&self) -> Limits {
@@ -301,21 +309,22 @@ impl Provider for Scripted {
         }
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         render(request).map_err(|error| invalid(&error.to_string()))
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let input = self.count.input(&request);
-        let kind = if (self.is_summary)(&request) { CallKind::Summary } else { CallKind::Main };
+        let kind =
+            if (self.is_summary)(&request) { ScriptedCallKind::Summary } else { ScriptedCallKind::Main };
         let entry = self.log.open(kind, input, self.render(&request)?, &request);
         match self.admit(&request) {
-            Err(Refusal::Invalid(violation)) => {
+            Err(ScriptedRefusal::Invalid(violation)) => {
                 let error = invalid(&violation.to_string());
                 entry.invalid(*violation);
                 return Err(error);
             }
-            Err(Refusal::Error(error)) => {
+            Err(ScriptedRefusal::Error(error)) => {
                 entry.refuse(error.code);
                 return Err(*error);
             }
@@ -331,9 +340,9 @@ impl Provider for Scripted {
     }
 }
 
-impl fmt::Debug for Scripted {
+impl fmt::Debug for ScriptedProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted")
+        f.debug_struct("ScriptedProvider")
             .field("model", &self.model)
             .field("window", &self.window)
             .finish_non_exhaustive()
@@ -342,7 +351,7 @@ impl fmt::Debug for Scripted {
 
 /// What is sent, as it is hashed and shown.
 #[derive(Serialize)]
-struct Rendered<'a> {
+struct ScriptedRequestBody<'a> {
     system: &'a str,
     tools: &'a [ToolSpec],
     messages: &'a [Message],
@@ -350,8 +359,8 @@ struct Rendered<'a> {
     max_output_tokens: Option<u64>,
 }
 
-fn render(request: &Request) -> Result<Bytes, serde_json::Error> {
-    let rendered = Rendered {
+fn render(request: &ModelRequest) -> Result<Bytes, serde_json::Error> {
+    let rendered = ScriptedRequestBody {
         system: &request.system,
         tools: &request.tools,
         messages: &request.messages,

@@ -21,22 +21,26 @@ pub fn events<S>(body: S) -> EventStream
 where
     S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 {
-    let cut =
-        CutEvents { body: Box::pin(body), reader: SseReader::default(), ready: VecDeque::new(), over: false };
+    let cut = SseEventStream {
+        body: Box::pin(body),
+        reader: SseReader::default(),
+        ready: VecDeque::new(),
+        over: false,
+    };
     Box::pin(try_unfold(
         cut,
         |mut cut| async move { Ok(cut.next().await.transpose()?.map(|event| (event, cut))) },
     ))
 }
 
-struct CutEvents<S> {
+struct SseEventStream<S> {
     body: Pin<Box<S>>,
     reader: SseReader,
     ready: VecDeque<SseEvent<'static>>,
     over: bool,
 }
 
-impl<S: Stream<Item = Result<Bytes, ProviderError>>> CutEvents<S> {
+impl<S: Stream<Item = Result<Bytes, ProviderError>>> SseEventStream<S> {
     async fn next(&mut self) -> Option<Result<SseEvent<'static>, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -9,16 +9,18 @@ use longhaul::prelude::*;
 
 struct SecondModel(Runtime);
 
-impl Strategy for SecondModel {
+impl CompactionStrategy for SecondModel {
     fn name(&self) -> &str {
         "second-model"
     }
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.6)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.6)
     }
-    fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = scene.turn_start(2);
-        (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Summary { tokens: 500 }))
+        (cut > 0).then(|| {
+            CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 500 })
+        })
     }
 }
 
@@ -33,10 +35,11 @@ impl AsyncStrategy for SecondModel {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let second =
-        support::agent(Scripted::new(Script::always("The user asks for the value again and again.")));
+    let second = support::agent(ScriptedProvider::new(ModelScript::always(
+        "The user asks for the value again and again.",
+    )));
     let strategy = SecondModel(second.build().await?);
-    let scripted = Scripted::new(Script::always("The value is what it was before. ".repeat(20)));
+    let scripted = ScriptedProvider::new(ModelScript::always("The value is what it was before. ".repeat(20)));
     let agent = support::agent(scripted).window_tokens(8_000).async_strategy(strategy).build().await?;
     let session = agent.session().await?;
     for at in 0..40 {

@@ -9,7 +9,7 @@ use longhaul::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let scripted = Scripted::new(Script::always("It is what a model can read at once."));
+    let scripted = ScriptedProvider::new(ModelScript::always("It is what a model can read at once."));
     let agent = support::agent(scripted).system("Answer in one sentence.").build().await?;
     let session = agent.session().await?;
     let mut turn = session.turn("What is a context window?").await?;

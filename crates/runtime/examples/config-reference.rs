@@ -93,7 +93,7 @@ puts it aside as `settings.json.damaged`. Other commands do not read it.
 ";
 
 fn main() -> std::io::Result<()> {
-    let reference = longhaul::config::Config::reference();
+    let reference = longhaul::config::AgentConfig::reference();
     write!(
         std::io::stdout(),
         "# The agent file\n\n`longhaul.yml` is looked for in the current folder, then in the user's configuration folder; `--config` names \

@@ -3,5 +3,5 @@
 use std::io::Write as _;
 
 fn main() -> std::io::Result<()> {
-    writeln!(std::io::stdout(), "{:#}", longhaul::config::Config::json_schema())
+    writeln!(std::io::stdout(), "{:#}", longhaul::config::AgentConfig::json_schema())
 }

@@ -9,7 +9,7 @@ use longhaul::prelude::*;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words = counter_fn("words", |text| text.split_whitespace().count() as u64);
-    let scripted = Scripted::new(Script::always("So it is."));
+    let scripted = ScriptedProvider::new(ModelScript::always("So it is."));
     let agent = support::agent(scripted).token_counter(words.exact()).build().await?;
     let session = agent.session().await?;
     let output = session.turn("one two three four five").await?.finish().await?;

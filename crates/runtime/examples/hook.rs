@@ -6,18 +6,18 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longhaul::core::strategy::ReactiveOverflow;
+use longhaul::core::strategy::ReactiveOverflowStrategy;
 use longhaul::prelude::*;
 
 static WAS_ASKED: AtomicBool = AtomicBool::new(false);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let scripted = Scripted::new(Script::always("The value is what it was before. ".repeat(20)));
+    let scripted = ScriptedProvider::new(ModelScript::always("The value is what it was before. ".repeat(20)));
     let agent = support::agent(scripted)
         .window_tokens(6_000)
-        .strategy(ReactiveOverflow::default())
-        .trigger(Trigger::Share(0.5))
+        .strategy(ReactiveOverflowStrategy::default())
+        .trigger(StrategyTrigger::Share(0.5))
         .on_pre_compact(|request| async move {
             println!("{} tokens, {} messages would go", request.current_tokens, request.what_goes.messages);
             match WAS_ASKED.swap(true, Ordering::Relaxed) {

@@ -7,7 +7,7 @@ mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use longhaul::core::strategy::Summarization;
+use longhaul::core::strategy::SummarizationStrategy;
 use longhaul::prelude::*;
 
 const MAX_TOKENS: u64 = 8_000;
@@ -17,12 +17,12 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let scripted = Scripted::new(Script::always("The value is what it was before. ".repeat(8)));
+    let scripted = ScriptedProvider::new(ModelScript::always("The value is what it was before. ".repeat(8)));
     let words = counter_fn("words", |text| text.split_whitespace().count() as u64 * 4 / 3);
     let agent = support::agent(scripted)
         .window_tokens(MAX_TOKENS)
-        .trigger(Trigger::Tokens(TARGET_TOKENS))
-        .strategy(Summarization { keep_recent: 6, summarize_chunk_size: 50, max_summary_tokens: 300 })
+        .trigger(StrategyTrigger::Tokens(TARGET_TOKENS))
+        .strategy(SummarizationStrategy { keep_recent: 6, summarize_chunk_size: 50, max_summary_tokens: 300 })
         .token_counter(words)
         .on_pre_compact(|request| async move {
             match ASKED.fetch_add(1, Ordering::Relaxed) {

@@ -2,32 +2,36 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use longhaul::core::message::{Answer, Finish, Origin};
+use longhaul::core::message::{ModelAnswer, ModelOrigin, ModelStopReason};
 use longhaul::prelude::*;
-use longhaul::providers::{Limits, ModelEvent, ModelStream, ProviderError, Request, stream_events};
+use longhaul::providers::{Limits, ModelEvent, ModelRequest, ModelStream, ProviderError, stream_events};
 use longhaul::{Bytes, async_trait};
 
 struct Parrot;
 
 #[async_trait]
 impl Provider for Parrot {
-    fn origin(&self) -> Origin {
-        Origin { provider: "parrot".to_owned(), api: "none".to_owned(), model: "parrot-1".to_owned() }
+    fn origin(&self) -> ModelOrigin {
+        ModelOrigin { provider: "parrot".to_owned(), api: "none".to_owned(), model: "parrot-1".to_owned() }
     }
 
     async fn limits(&self) -> Limits {
         Limits { window: Some(8_000), ..Limits::default() }
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(format!("{:?}", request.messages).into())
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let said = request.messages.last().map(Message::text).unwrap_or_default();
         let text = format!("{said} {said}");
-        let answer =
-            Answer { parts: vec![Part::text(&text)], finish: Finish::Stop, usage: None, envelope: None };
+        let answer = ModelAnswer {
+            parts: vec![Part::text(&text)],
+            finish: ModelStopReason::Stop,
+            usage: None,
+            envelope: None,
+        };
         Ok(stream_events([ModelEvent::Text(text), ModelEvent::Finished(answer)]))
     }
 }

@@ -7,13 +7,14 @@ mod support;
 
 use longhaul::core::event::{Event, EventBody};
 use longhaul::core::history::History;
-use longhaul::core::strategy::Truncation;
+use longhaul::core::strategy::TruncationStrategy;
 use longhaul::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let scripted = Scripted::new(Script::always("The value is what it was before. ".repeat(20)));
-    let agent = support::agent(scripted).window_tokens(6_000).strategy(Truncation::default()).build().await?;
+    let scripted = ScriptedProvider::new(ModelScript::always("The value is what it was before. ".repeat(20)));
+    let agent =
+        support::agent(scripted).window_tokens(6_000).strategy(TruncationStrategy::default()).build().await?;
     let session = agent.session().await?;
     for at in 0..40 {
         session.turn(format!("Question {at}: what is the value?")).await?.finish().await?;

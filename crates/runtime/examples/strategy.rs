@@ -8,22 +8,22 @@ use longhaul::prelude::*;
 
 struct NewestTurns(usize);
 
-impl Strategy for NewestTurns {
+impl CompactionStrategy for NewestTurns {
     fn name(&self) -> &str {
         "newest-turns"
     }
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.7)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.7)
     }
-    fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = scene.turn_start(self.0);
-        (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let scripted = Scripted::new(Script::always("The value is what it was before. ".repeat(20)));
+    let scripted = ScriptedProvider::new(ModelScript::always("The value is what it was before. ".repeat(20)));
     let builder = support::agent(scripted).window_tokens(6_000);
     let agent = builder.strategy(NewestTurns(2)).build().await?;
     let session = agent.session().await?;

@@ -23,7 +23,7 @@ struct Mail {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let scripted = Scripted::new(Script::turns([
+    let scripted = ScriptedProvider::new(ModelScript::turns([
         ScriptedAnswer::calling("add", r#"{"numbers":[1,2,39]}"#),
         ScriptedAnswer::calling("send_mail", r#"{"to":"ada@example.com","text":"42"}"#),
         ScriptedAnswer::calling("send_mail", r#"{"to":"everybody@example.com","text":"42"}"#),

@@ -17,7 +17,7 @@ use longhaul::prelude::*;
 use longhaul::session::{Runtime, Session};
 use longhaul::testing;
 use longhaul_providers::SharedProvider;
-use longhaul_store::{Blobs, SharedStore};
+use longhaul_store::{BlobStore, SharedStore};
 use longhaul_store_sqlite::SqliteStore;
 
 /// Short messages that are counted together.
@@ -69,16 +69,16 @@ impl Written {
 struct World {
     runtime: Runtime,
     store: SharedStore,
-    _folder: testing::Folder,
+    _folder: testing::TemporaryFolder,
 }
 
 impl World {
-    async fn open(data: &std::path::Path, script: Script) -> Outcome<Self> {
-        let folder = testing::Folder::new()?;
-        let provider: SharedProvider = Arc::new(Scripted::new(script).window(1_000_000));
+    async fn open(data: &std::path::Path, script: ModelScript) -> Outcome<Self> {
+        let folder = testing::TemporaryFolder::new()?;
+        let provider: SharedProvider = Arc::new(ScriptedProvider::new(script).window(1_000_000));
         let agent = testing::agent(provider, &folder).await?;
         let store: SharedStore = Arc::new(SqliteStore::open(data).await?);
-        let runtime = Runtime::new(agent, Arc::clone(&store), Blobs::in_memory(1 << 20));
+        let runtime = Runtime::new(agent, Arc::clone(&store), BlobStore::in_memory(1 << 20));
         Ok(Self { runtime, store, _folder: folder })
     }
 
@@ -107,7 +107,7 @@ async fn say_hi(world: &World, session: &Session, what: &str) -> Outcome<()> {
 }
 
 async fn messages(data: &std::path::Path) -> Outcome<()> {
-    let world = World::open(data, Script::always("Hello! What can I do for you?")).await?;
+    let world = World::open(data, ModelScript::always("Hello! What can I do for you?")).await?;
     let session = world.runtime.create(None).await?;
     say_hi(&world, &session, "a message, fresh session").await?;
     for _ in 0..LONG_SESSION {
@@ -119,7 +119,7 @@ async fn messages(data: &std::path::Path) -> Outcome<()> {
 }
 
 async fn streams(data: &std::path::Path) -> Outcome<()> {
-    let script = Script::always(ScriptedAnswer::text(WORD.repeat(WORDS)).pace(WORD_EVERY));
+    let script = ModelScript::always(ScriptedAnswer::text(WORD.repeat(WORDS)).pace(WORD_EVERY));
     let world = World::open(data, script).await?;
     let mut sessions = Vec::new();
     for _ in 0..STREAMS {

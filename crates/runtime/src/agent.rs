@@ -10,22 +10,23 @@ use std::time::Duration;
 
 use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::deferral::DeferredTools;
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::history::History;
 use longhaul_core::message::ToolSpec;
 use longhaul_core::orders::tool as pin;
-use longhaul_core::plan::{Policy, Prices};
+use longhaul_core::plan::{CompactionPolicy, TokenPrices};
 use longhaul_core::run::{
-    Approval, BeforeRecall, Counting, Fixed, Matching, Model, Recovery, Settings, ToolRule,
+    ArgumentRules, PrefixBeforeRecall, RequestPrefix, RunRecovery, RunSettings, ServerCountPolicy,
+    SessionModel, ToolApproval, ToolRule,
 };
-use longhaul_providers::{Ability, LimitSource, Limits, SharedProvider};
+use longhaul_providers::{FeatureSupport, LimitSource, Limits, SharedProvider};
 
 pub use self::builder::{AgentBuilder, BuildError};
-pub(crate) use self::deferral::Deferral;
-use crate::calibration::Calibrations;
+pub(crate) use self::deferral::DeferralDecision;
+use crate::calibration::CalibrationStore;
 use crate::clock::now_ms;
-use crate::context::{FixedShare, ToolShare};
-use crate::hooks::Hooks;
+use crate::context::{RequestPrefixTokens, ToolTokens};
+use crate::hooks::HookSet;
 use crate::recall;
 use crate::sandbox::Sandbox;
 use crate::telemetry::Telemetry;
@@ -45,11 +46,11 @@ pub struct Agent {
     /// What is known of its limits.
     pub limits: Limits,
     /// What counts its tokens.
-    pub counter: Counter,
+    pub counter: MessageTokenCounter,
     /// When the server is asked to count.
-    pub counting: Counting,
+    pub counting: ServerCountPolicy,
     /// Where what was learned of the model's vocabulary is kept.
-    pub calibrations: Arc<Calibrations>,
+    pub calibrations: Arc<CalibrationStore>,
     /// What the model may call, besides `recall`, which sessions have unless the set turns it off.
     pub tools: ToolSet,
     /// The folder it works in.
@@ -59,9 +60,9 @@ pub struct Agent {
     /// Limits of single tools.
     pub tool_limits: ToolLimits,
     /// How runs go.
-    pub rules: Rules,
+    pub rules: AgentRules,
     /// What is asked on the way.
-    pub hooks: Hooks,
+    pub hooks: HookSet,
     /// Where spans and metrics of its runs go.
     pub telemetry: Telemetry,
 }
@@ -74,28 +75,28 @@ pub struct ServedModel {
     /// What is known of its limits.
     pub limits: Limits,
     /// What counts its tokens.
-    pub counter: Counter,
+    pub counter: MessageTokenCounter,
     /// When the server is asked to count.
-    pub counting: Counting,
+    pub counting: ServerCountPolicy,
     /// Where what was learned of the model's vocabulary is kept.
-    pub calibrations: Arc<Calibrations>,
+    pub calibrations: Arc<CalibrationStore>,
     /// What its tokens cost, if anybody says so.
-    pub prices: Option<Prices>,
+    pub prices: Option<TokenPrices>,
 }
 
 /// A model that writes summaries.
 #[derive(Clone)]
-pub struct Summariser(pub SharedProvider);
+pub struct SummaryModel(pub SharedProvider);
 
-impl std::fmt::Debug for Summariser {
+impl std::fmt::Debug for SummaryModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Summariser").field(&self.0.origin()).finish()
+        f.debug_tuple("SummaryModel").field(&self.0.origin()).finish()
     }
 }
 
 /// How runs go.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct AgentRules {
     /// Steps per run.
     pub max_steps: u32,
     /// Time per run.
@@ -103,20 +104,20 @@ pub struct Rules {
     /// `None`: read-only tools in parallel, others one after another.
     pub parallel_tools: Option<bool>,
     /// What happens to a run that a crash interrupted.
-    pub recovery: Recovery,
+    pub recovery: RunRecovery,
     /// The limits within which failed model calls are made again.
     pub retry: RetryPolicy,
     /// Messages that may wait per session.
     pub queue_limit: usize,
     /// How the context is kept in bounds.
-    pub policy: Policy,
+    pub policy: CompactionPolicy,
     /// Who writes summaries that do not ride the session's own requests, if not the session's model; the policy's
     /// [`Writer`](longhaul_core::plan::Writer) says what it takes.
-    pub summariser: Option<Summariser>,
+    pub summariser: Option<SummaryModel>,
     /// Whether each tool may run, by name; others by `default_approval`.
-    pub approvals: BTreeMap<String, Approval>,
+    pub approvals: BTreeMap<String, ToolApproval>,
     /// What applies to tools that change something and have no rule.
-    pub default_approval: Approval,
+    pub default_approval: ToolApproval,
     /// How long an approval is waited for; then it is denied.
     pub approval_timeout: Option<Duration>,
     /// The most a tool's output may have, in characters, by tool name.
@@ -132,20 +133,20 @@ pub struct Rules {
     pub persist_every: Duration,
 }
 
-impl Rules {
+impl AgentRules {
     /// The defaults of the configuration file, with that policy.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: CompactionPolicy) -> Self {
         Self {
             max_steps: 100,
             timeout: None,
             parallel_tools: None,
-            recovery: Recovery::Rest,
+            recovery: RunRecovery::Rest,
             retry: RetryPolicy::default(),
             queue_limit: 100,
             policy,
             summariser: None,
             approvals: BTreeMap::new(),
-            default_approval: Approval::Ask,
+            default_approval: ToolApproval::Ask,
             approval_timeout: Some(Duration::from_secs(600)),
             max_output_chars: BTreeMap::from([("bash".to_owned(), 30_000)]),
             default_max_output_chars: 120_000,
@@ -172,7 +173,7 @@ impl Agent {
         Arc::new(Self { counter, ..Self::clone(self) })
     }
 
-    fn calibrated_counter(&self) -> Counter {
+    fn calibrated_counter(&self) -> MessageTokenCounter {
         let counter = self.counter.clone();
         match self.calibrations.prior(&self.provider.origin(), counter.name()) {
             Some(prior) => counter.with_prior(prior),
@@ -233,7 +234,7 @@ impl Agent {
     /// Returns whether the model is offered tools: as it is declared or its server says, else as its errors have shown.
     pub(crate) fn takes_tools(&self) -> bool {
         match self.limits.tools {
-            Ability::Unknown => !self.calibrations.refuses_tools(&self.provider.origin(), now_ms()),
+            FeatureSupport::Unknown => !self.calibrations.refuses_tools(&self.provider.origin(), now_ms()),
             known => known.may(),
         }
     }
@@ -263,22 +264,22 @@ impl Agent {
     }
 
     /// What every request starts with once `recall` is offered, in estimated tokens.
-    pub fn fixed_share(&self) -> FixedShare {
+    pub fn fixed_share(&self) -> RequestPrefixTokens {
         self.share_of(self.specs())
     }
 
     /// What the next request of a session starts with, in estimated tokens.
-    pub fn fixed_share_for(&self, history: &History) -> FixedShare {
+    pub fn fixed_share_for(&self, history: &History) -> RequestPrefixTokens {
         self.share_of(self.specs_for(history))
     }
 
-    fn share_of(&self, sent: Vec<ToolSpec>) -> FixedShare {
+    fn share_of(&self, sent: Vec<ToolSpec>) -> RequestPrefixTokens {
         let mut by_source: BTreeMap<String, u64> = BTreeMap::new();
         for spec in sent {
             *by_source.entry(spec.source.clone()).or_default() += self.counter.tool(&spec);
         }
-        let tools = by_source.into_iter().map(|(source, tokens)| ToolShare { source, tokens }).collect();
-        FixedShare { system: self.counter.text(&self.system), tools }
+        let tools = by_source.into_iter().map(|(source, tokens)| ToolTokens { source, tokens }).collect();
+        RequestPrefixTokens { system: self.counter.text(&self.system), tools }
     }
 
     /// The window that a refusal named earlier, here or elsewhere, where neither the user nor the server says one.
@@ -297,7 +298,7 @@ impl Agent {
     }
 
     /// The values the loop decides by.
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> RunSettings {
         let deferred = self.deferred();
         let specs = self.specs_with(deferred.as_deref());
         let early: Vec<ToolSpec> = specs.iter().filter(|spec| spec.name != recall::NAME).cloned().collect();
@@ -305,7 +306,7 @@ impl Agent {
         let known = self.tools.specs().into_iter().chain(self.tools.has_recall().then(recall::spec));
         let known = known.chain(stand_ins.into_iter().flatten());
         let rules = &self.rules;
-        Settings {
+        RunSettings {
             max_steps: rules.max_steps,
             timeout_ms: rules.timeout.map(|time| time.as_millis() as u64),
             parallel_tools: rules.parallel_tools,
@@ -314,20 +315,20 @@ impl Agent {
             policy: rules.policy.clone(),
             pre_compact_ms: self.hooks.pre_compact_deadline().map(|time| time.as_millis() as u64),
             counting: self.counting,
-            model: Model {
+            model: SessionModel {
                 origin: self.provider.origin(),
                 window: self.limits.window,
                 remembered_window: self.remembered_window(),
                 max_output: self.limits.max_output,
                 tools: self.takes_tools(),
-                prefill: self.limits.prefill == Ability::Yes,
+                prefill: self.limits.prefill == FeatureSupport::Yes,
             },
-            fixed: Fixed {
+            fixed: RequestPrefix {
                 system_hash: hash(self.system.as_bytes()),
                 tools_hash: tools_hash(&specs),
                 tokens: self.fixed_tokens(&specs),
                 tool_tokens: specs.iter().map(|spec| (spec.name.clone(), self.counter.tool(spec))).collect(),
-                before_recall: Some(BeforeRecall {
+                before_recall: Some(PrefixBeforeRecall {
                     tools_hash: tools_hash(&early),
                     tokens: self.fixed_tokens(&early),
                 }),
@@ -350,9 +351,9 @@ impl Agent {
         let vouched = tool.is_none_or(|tool| tool.is_vouched_for());
         let default = match tool.and_then(|tool| tool.approval()) {
             // The agent says whether there is anybody to be asked.
-            Some(Approval::Ask) => rules.default_approval.clone(),
+            Some(ToolApproval::Ask) => rules.default_approval.clone(),
             Some(approval) => approval,
-            None if spec.read_only && vouched => Approval::Allow,
+            None if spec.read_only && vouched => ToolApproval::Allow,
             None => rules.default_approval.clone(),
         };
         ToolRule {
@@ -360,8 +361,8 @@ impl Agent {
             poll: spec.poll,
             approval: match rules.approvals.get(&spec.name).cloned() {
                 None => default,
-                Some(Approval::Matching(matching @ Matching { otherwise: None, .. })) => {
-                    Approval::Matching(Matching { otherwise: Some(Box::new(default)), ..matching })
+                Some(ToolApproval::Matching(matching @ ArgumentRules { otherwise: None, .. })) => {
+                    ToolApproval::Matching(ArgumentRules { otherwise: Some(Box::new(default)), ..matching })
                 }
                 Some(approval) => approval,
             },

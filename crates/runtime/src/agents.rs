@@ -13,7 +13,7 @@ use crate::session::SessionError;
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The models that the usual agent's server has besides its own.
-pub trait Models: Send + Sync {
+pub trait ModelDirectory: Send + Sync {
     /// Their names, as the server lists them now.
     fn list(&self) -> Later<'_, Vec<String>>;
 
@@ -26,18 +26,18 @@ pub trait Models: Send + Sync {
 
 /// The agents that sessions may have.
 #[derive(Clone)]
-pub struct Agents {
+pub struct AgentRegistry {
     name: String,
     usual: Arc<Agent>,
-    others: BTreeMap<String, Other>,
-    models: Option<Arc<dyn Models>>,
+    others: BTreeMap<String, NamedAgent>,
+    models: Option<Arc<dyn ModelDirectory>>,
     /// Whether every session has the usual agent, whatever its log says.
     is_only: bool,
 }
 
 /// An agent by its name, or why there is none.
 #[derive(Clone)]
-struct Other {
+struct NamedAgent {
     model: String,
     agent: Result<Arc<Agent>, String>,
 }
@@ -55,7 +55,7 @@ pub struct AgentEntry {
     pub why: Option<String>,
 }
 
-impl Agents {
+impl AgentRegistry {
     /// One agent, which all sessions have, also those that had another elsewhere.
     pub fn only(agent: Agent) -> Self {
         Self { is_only: true, ..Self::new("default", agent) }
@@ -75,13 +75,13 @@ impl Agents {
         model: impl Into<String>,
         agent: Result<Agent, String>,
     ) -> Self {
-        self.others.insert(name.into(), Other { model: model.into(), agent: agent.map(Arc::new) });
+        self.others.insert(name.into(), NamedAgent { model: model.into(), agent: agent.map(Arc::new) });
         self
     }
 
     /// The models that sessions may have besides those of the agents.
     #[must_use]
-    pub fn with_models(mut self, models: Arc<dyn Models>) -> Self {
+    pub fn with_models(mut self, models: Arc<dyn ModelDirectory>) -> Self {
         self.models = Some(models);
         self
     }
@@ -147,7 +147,7 @@ impl Agents {
     /// The agent that a choice means, with the model it means.
     ///
     /// # Errors
-    /// As [`Agents::named`], of the model too.
+    /// As [`AgentRegistry::named`], of the model too.
     pub(crate) async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
         let agent = self.named(choice.agent.as_deref())?;
         Ok(match choice.model.as_deref() {

@@ -9,15 +9,15 @@ use futures_util::FutureExt;
 use longhaul_core::history::History;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Message;
-use longhaul_core::run::{PreCompact, PreCompactAnswer};
-use longhaul_core::strategy::Strategy;
+use longhaul_core::run::{PreCompactInput, PreCompactOutput};
+use longhaul_core::strategy::CompactionStrategy;
 
 /// The time that a strategy has to write a replacement, unless it says otherwise.
 pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A strategy that writes the text which stands in the place of old messages. It may ask a model, a database or a service.
 ///
-/// [`Strategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
+/// [`CompactionStrategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
 /// [`Instead::Summary`](longhaul_core::strategy::Instead::Summary). Then
 /// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it as
 /// it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
@@ -51,7 +51,7 @@ pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 /// let builder = Agent::builder().async_strategy(Counted);
 /// ```
 #[async_trait]
-pub trait AsyncStrategy: Strategy {
+pub trait AsyncStrategy: CompactionStrategy {
     /// Writes the text that stands in the place of the messages. The model reads it as a summary.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ pub struct ReplacementRequest {
 
 impl ReplacementRequest {
     /// Returns the request for a compaction of a session; `None` for one that needs no text.
-    pub(crate) fn new(session_id: &SessionId, ask: &PreCompact, history: &History) -> Option<Self> {
+    pub(crate) fn new(session_id: &SessionId, ask: &PreCompactInput, history: &History) -> Option<Self> {
         let goes = |range| ask.what_goes.iter().any(|handle| handle.0.overlaps(range));
         let gone = history.view().iter().filter(|item| goes(&item.range));
         (ask.limit_tokens > 0).then(|| Self {
@@ -100,8 +100,8 @@ impl ReplacementRequest {
 pub(crate) async fn with_replacement(
     strategy: &dyn AsyncStrategy,
     mut request: ReplacementRequest,
-    answer: Option<PreCompactAnswer>,
-) -> Option<PreCompactAnswer> {
+    answer: Option<PreCompactOutput>,
+) -> Option<PreCompactOutput> {
     let answer = answer.unwrap_or_default();
     if answer.cancel || answer.custom_summary.is_some() {
         return Some(answer);
@@ -113,7 +113,7 @@ pub(crate) async fn with_replacement(
     // A panic before the future exists is one of the strategy, too.
     let writing = AssertUnwindSafe(async { strategy.write_replacement(request).await }).catch_unwind();
     let error = match tokio::time::timeout(strategy.deadline(), writing).await {
-        Ok(Ok(Ok(text))) => return Some(PreCompactAnswer { custom_summary: Some(text), ..answer }),
+        Ok(Ok(Ok(text))) => return Some(PreCompactOutput { custom_summary: Some(text), ..answer }),
         Ok(Ok(Err(error))) => error.to_string(),
         Ok(Err(_)) => "it panicked".to_owned(),
         Err(_) => format!("it did not write within {} ms", strategy.deadline().as_millis()),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::ids::Millis;
-use longhaul_core::message::Origin;
-use longhaul_core::meter::{Calibration, TokenizerProfile};
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::meter::{TokenCalibration, TokenizerProfile};
 use serde::{Deserialize, Serialize};
 
 /// The largest file that is read, in bytes: a thousand times what one has.
@@ -26,7 +26,7 @@ const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
 /// What a model's errors have said of the pictures that it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LearnedImages {
+pub struct LearnedImageLimit {
     /// The most pictures of one request; 0 for none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
@@ -37,20 +37,20 @@ pub struct LearnedImages {
 /// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: it is written
 /// without a sync, and one that cannot be read counts as none.
 #[derive(Clone, Debug, Default)]
-pub struct Calibrations {
-    kept: Arc<Kept>,
+pub struct CalibrationStore {
+    kept: Arc<CalibrationState>,
     /// Where the models are whose windows are meant: the same model may have another one elsewhere.
     server: Option<String>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CalibrationState {
     file: Option<PathBuf>,
-    known: Mutex<Known>,
+    known: Mutex<CalibrationData>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Known {
+struct CalibrationData {
     /// Windows that refusals named, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
@@ -59,7 +59,7 @@ struct Known {
     without_tools: BTreeMap<String, Millis>,
     /// What errors said of pictures, by model and server.
     #[serde(default)]
-    images: BTreeMap<String, LearnedImages>,
+    images: BTreeMap<String, LearnedImageLimit>,
     /// What was learned of tokenizers, by model and counter.
     #[serde(default)]
     tokenizers: BTreeMap<String, TokenizerProfile>,
@@ -68,7 +68,7 @@ struct Known {
     four_ratios: BTreeMap<String, [f64; 4]>,
 }
 
-impl Calibrations {
+impl CalibrationStore {
     /// Kept in memory only.
     pub fn in_memory() -> Self {
         Self::default()
@@ -78,13 +78,13 @@ impl Calibrations {
     pub fn open(file: PathBuf) -> Self {
         let known = match read(&file) {
             Ok(known) => known,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Known::default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => CalibrationData::default(),
             Err(error) => {
                 tracing::warn!(file = %file.display(), %error, "calibrations cannot be read and begin anew");
-                Known::default()
+                CalibrationData::default()
             }
         };
-        Self { kept: Arc::new(Kept { file: Some(file), known: Mutex::new(known) }), server: None }
+        Self { kept: Arc::new(CalibrationState { file: Some(file), known: Mutex::new(known) }), server: None }
     }
 
     /// The same, for the models of the server whose API begins there. Whoever calls them in this process knows what
@@ -101,12 +101,12 @@ impl Calibrations {
     }
 
     /// What earlier sessions have shown of `model` beside what `counter` (its name) says; `None` for a model that is new.
-    pub fn prior(&self, model: &Origin, counter: &str) -> Option<TokenizerProfile> {
+    pub fn prior(&self, model: &ModelOrigin, counter: &str) -> Option<TokenizerProfile> {
         self.known().tokenizers.get(&key(model, counter)).cloned()
     }
 
     /// Takes in what a session has shown of `model` beside what `counter` (its name) says.
-    pub fn learn(&self, model: &Origin, counter: &str, calibration: &Calibration) {
+    pub fn learn(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
         let Some(profile) = calibration.settled() else { return };
         let mut known = self.known();
         let key = key(model, counter);
@@ -118,13 +118,13 @@ impl Calibrations {
     }
 
     /// The window of `model` that a refusal named, in this process or an earlier one, in tokens.
-    pub fn window(&self, model: &Origin) -> Option<u64> {
+    pub fn window(&self, model: &ModelOrigin) -> Option<u64> {
         self.known().windows.get(&self.placed(model)).copied()
     }
 
     /// Takes in what a session knows of `model`'s window from refusals; `None` if it has found out that there was
     /// nothing to it.
-    pub fn learn_window(&self, model: &Origin, window: Option<u64>) {
+    pub fn learn_window(&self, model: &ModelOrigin, window: Option<u64>) {
         let mut known = self.known();
         let key = self.placed(model);
         if known.windows.get(&key).copied() == window {
@@ -139,7 +139,7 @@ impl Calibrations {
 
     /// Returns whether `model` has said within the last day that it takes no tools. A server may be started anew with
     /// other options: it is asked again once a day.
-    pub fn refuses_tools(&self, model: &Origin, now: Millis) -> bool {
+    pub fn refuses_tools(&self, model: &ModelOrigin, now: Millis) -> bool {
         let known = self.known();
         known
             .without_tools
@@ -148,7 +148,7 @@ impl Calibrations {
     }
 
     /// Remembers that `model` has said that it takes no tools.
-    pub fn learn_no_tools(&self, model: &Origin, now: Millis) {
+    pub fn learn_no_tools(&self, model: &ModelOrigin, now: Millis) {
         let mut known = self.known();
         known.without_tools.insert(self.placed(model), now);
         self.keep(&known);
@@ -156,27 +156,27 @@ impl Calibrations {
 
     /// The most pictures that `model` takes in one request, as an error has said within the last day; `None` where none
     /// has.
-    pub fn most_images(&self, model: &Origin, now: Millis) -> Option<u32> {
+    pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
         let known = self.known();
         let learned = known.images.get(&self.placed(model))?;
         learned.most.filter(|_| now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS)
     }
 
     /// Remembers how many pictures `model` takes in one request at most.
-    pub fn learn_most_images(&self, model: &Origin, most: u32, now: Millis) {
+    pub fn learn_most_images(&self, model: &ModelOrigin, most: u32, now: Millis) {
         let mut known = self.known();
-        known.images.insert(self.placed(model), LearnedImages { most: Some(most), at: now });
+        known.images.insert(self.placed(model), LearnedImageLimit { most: Some(most), at: now });
         self.keep(&known);
     }
 
-    fn placed(&self, model: &Origin) -> String {
+    fn placed(&self, model: &ModelOrigin) -> String {
         match &self.server {
             Some(server) => format!("{} at {server}", named(model)),
             None => named(model),
         }
     }
 
-    fn keep(&self, known: &Known) {
+    fn keep(&self, known: &CalibrationData) {
         if let Some(file) = &self.kept.file
             && let Err(error) = write(file, known)
         {
@@ -184,7 +184,7 @@ impl Calibrations {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CalibrationData> {
         self.kept.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,15 +198,15 @@ fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
 }
 
 /// Ratios say nothing beside another counter: not the model alone is the key.
-fn key(model: &Origin, counter: &str) -> String {
+fn key(model: &ModelOrigin, counter: &str) -> String {
     format!("{} by {counter}", named(model))
 }
 
-fn named(model: &Origin) -> String {
+fn named(model: &ModelOrigin) -> String {
     format!("{}/{}", model.provider, model.model)
 }
 
-fn read(file: &Path) -> io::Result<Known> {
+fn read(file: &Path) -> io::Result<CalibrationData> {
     // What is no file may never end, or never begin: opening a pipe waits for its writer.
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -216,7 +216,7 @@ fn read(file: &Path) -> io::Result<Known> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
-    let mut known: Known = serde_json::from_slice(&bytes)?;
+    let mut known: CalibrationData = serde_json::from_slice(&bytes)?;
     for (key, ratios) in std::mem::take(&mut known.four_ratios) {
         known.tokenizers.entry(key).or_insert_with(|| TokenizerProfile::of_four_ratios(ratios));
     }
@@ -224,7 +224,7 @@ fn read(file: &Path) -> io::Result<Known> {
 }
 
 /// A reader sees the old file or the new one.
-fn write(file: &Path, known: &Known) -> io::Result<()> {
+fn write(file: &Path, known: &CalibrationData) -> io::Result<()> {
     let fresh = file.with_extension("new");
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -238,23 +238,23 @@ fn write(file: &Path, known: &Known) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_core::estimate::Groups;
+    use longhaul_core::estimate::TokensByScript;
 
     use super::*;
 
-    fn origin(model: &str) -> Origin {
-        Origin { provider: "p".to_owned(), api: "a".to_owned(), model: model.to_owned() }
+    fn origin(model: &str) -> ModelOrigin {
+        ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: model.to_owned() }
     }
 
     /// Tokens for each estimated token of words, as they were kept.
-    fn words(calibrations: &Calibrations) -> f64 {
+    fn words(calibrations: &CalibrationStore) -> f64 {
         calibrations.prior(&origin("m"), "c").expect("it was learned").ratios().0[0]
     }
 
-    fn shown(calls: u64, factor: f64) -> Calibration {
-        let mut calibration = Calibration::default();
+    fn shown(calls: u64, factor: f64) -> TokenCalibration {
+        let mut calibration = TokenCalibration::default();
         for _ in 0..calls {
-            calibration.learn(&Groups::of(1_000), (1_000.0 * factor) as u64);
+            calibration.learn(&TokensByScript::of(1_000), (1_000.0 * factor) as u64);
         }
         calibration
     }
@@ -263,24 +263,24 @@ mod tests {
     fn windows_outlive_the_process_until_they_are_found_wrong() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
-        let first = Calibrations::open(file.clone());
+        let first = CalibrationStore::open(file.clone());
         first.learn_window(&origin("m"), Some(8_000));
         first.learn(&origin("m"), "c", &shown(20, 1.3));
-        let second = Calibrations::open(file.clone());
+        let second = CalibrationStore::open(file.clone());
         assert_eq!((second.window(&origin("m")), second.window(&origin("n"))), (Some(8_000), None));
         assert!(second.prior(&origin("m"), "c").is_some());
         second.learn_window(&origin("m"), None);
-        assert_eq!(Calibrations::open(file).window(&origin("m")), None);
+        assert_eq!(CalibrationStore::open(file).window(&origin("m")), None);
     }
 
     #[test]
     fn a_model_without_tools_is_asked_again_after_a_day() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
-        let first = Calibrations::open(file.clone()).of_server("http://a/v1");
+        let first = CalibrationStore::open(file.clone()).of_server("http://a/v1");
         assert!(!first.refuses_tools(&origin("m"), 5));
         first.learn_no_tools(&origin("m"), 5);
-        let second = Calibrations::open(file);
+        let second = CalibrationStore::open(file);
         let there = second.of_server("http://a/v1");
         assert!(there.refuses_tools(&origin("m"), 1_000));
         assert!(!there.refuses_tools(&origin("n"), 1_000));
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_window_is_that_of_one_server() {
-        let all = Calibrations::in_memory();
+        let all = CalibrationStore::in_memory();
         let (box_a, box_b) = (all.of_server("http://a/v1/"), all.of_server("http://b/v1"));
         box_a.learn_window(&origin("m"), Some(8_000));
         assert_eq!(all.of_server("http://a/v1").window(&origin("m")), Some(8_000), "whoever asks there");
@@ -301,11 +301,11 @@ mod tests {
     fn they_outlive_the_process_by_model() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
-        let first = Calibrations::open(file.clone());
+        let first = CalibrationStore::open(file.clone());
         assert_eq!(first.prior(&origin("m"), "c"), None);
         first.learn(&origin("m"), "c", &shown(20, 1.3));
         first.learn(&origin("seldom"), "c", &shown(4, 2.0));
-        let again = Calibrations::open(file);
+        let again = CalibrationStore::open(file);
         assert!((words(&again) - 1.3).abs() < 0.02, "{:?}", again.prior(&origin("m"), "c"));
         assert_eq!(again.prior(&origin("seldom"), "c"), None);
         assert_eq!(again.prior(&origin("m"), "d"), None, "another counter errs otherwise");
@@ -322,13 +322,13 @@ mod tests {
         };
         let file = pipe("calibration.json");
         pipe("calibration.new");
-        let first = Calibrations::open(file.clone());
+        let first = CalibrationStore::open(file.clone());
         assert_eq!(first.prior(&origin("m"), "c"), None);
         first.learn(&origin("m"), "c", &shown(20, 1.3));
-        assert!(words(&Calibrations::open(file.clone())) > 1.2, "the pipe is replaced");
+        assert!(words(&CalibrationStore::open(file.clone())) > 1.2, "the pipe is replaced");
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
         for other in [file.as_path(), folder.path(), Path::new("/dev/zero")] {
-            assert_eq!(Calibrations::open(other.to_owned()).prior(&origin("m"), "c"), None);
+            assert_eq!(CalibrationStore::open(other.to_owned()).prior(&origin("m"), "c"), None);
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         fs::write(&file, b"{\"p/m\":[1.5,2.0,1.0,1.0]}").unwrap();
-        assert_eq!(Calibrations::open(file).prior(&origin("m"), "c"), None);
+        assert_eq!(CalibrationStore::open(file).prior(&origin("m"), "c"), None);
     }
 
     #[test]
@@ -346,10 +346,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         fs::write(&file, b"{\"p/m by c\":[1,2").unwrap();
-        assert_eq!(Calibrations::open(file.clone()).prior(&origin("m"), "c"), None);
+        assert_eq!(CalibrationStore::open(file.clone()).prior(&origin("m"), "c"), None);
         fs::write(&file, b"{\"p/m by c\":[1.5,900.0,-1.0,1.0]}").unwrap();
         let read =
-            Calibrations::open(file).prior(&origin("m"), "c").expect("four ratios of an older release");
+            CalibrationStore::open(file).prior(&origin("m"), "c").expect("four ratios of an older release");
         assert_eq!(read, TokenizerProfile::of_four_ratios([1.5, 900.0, -1.0, 1.0]));
         assert_eq!(read.ratios().0[..6], [1.5, 4.0, 1.5, 1.5, 4.0, 0.25]);
     }

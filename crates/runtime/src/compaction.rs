@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit};
-use longhaul_core::history::{Entry, EntryKind, History, ItemKind, ViewItem};
+use longhaul_core::history::{History, LogEntry, LogEntryKind, ViewItem, ViewItemKind};
 use longhaul_core::ids::{EditId, Seq};
 use longhaul_core::message::Message;
-use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
+use longhaul_core::plan::{CompactionPolicy, Plan, SummaryDraft, SummaryWriterModel};
+use longhaul_core::retention_report::{self, RetentionReport, SentenceFacts};
 use longhaul_core::run::Run;
-use longhaul_core::strategy::{self, Strategy};
-use longhaul_core::survival::{self, SentenceFacts, Survival};
+use longhaul_core::strategy::{self, CompactionStrategy};
 
 use crate::session::SessionError;
 
@@ -29,22 +29,26 @@ use crate::session::SessionError;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Preview {
+pub struct CompactionPreview {
     /// What it would do.
     pub plan: Plan,
     /// What would be left of what the model is shown now; `None` if nothing would go, or nothing could be made.
-    pub survival: Option<Survival>,
+    pub survival: Option<RetentionReport>,
     /// Whether a summary that nobody has written yet belongs to it: the report is of the view without its words, which
     /// may keep more facts verbatim and loses none.
     pub without_summary: bool,
 }
 
-impl Preview {
+impl CompactionPreview {
     /// What a loop would do if it were asked for a compaction now, by the configured strategy or another.
-    pub fn of(run: &Run, strategy: Option<Arc<dyn Strategy>>, instructions: Option<String>) -> Self {
+    pub fn of(
+        run: &Run,
+        strategy: Option<Arc<dyn CompactionStrategy>>,
+        instructions: Option<String>,
+    ) -> Self {
         let plan = crate::driver::preview(run, strategy, instructions);
         let writer = run.settings().policy.writer;
-        let without_summary = matches!(plan, Plan::Summarise(_)) && writer != Writer::Nobody;
+        let without_summary = matches!(plan, Plan::Summarise(_)) && writer != SummaryWriterModel::Nobody;
         let edit = match &plan {
             Plan::Edit(edit) => Some(ViewEdit::clone(edit)),
             Plan::Summarise(draft) => surely(draft, writer, run.history()),
@@ -52,7 +56,7 @@ impl Preview {
         };
         let survival = edit.map(|edit| {
             let after = run.history().with(EventBody::ViewEdited(Box::new(edit)));
-            Shown::of(run.history()).survival_in(&after)
+            ViewSnapshot::of(run.history()).survival_in(&after)
         });
         let survival = survival.flatten();
         Self { plan, survival, without_summary }
@@ -61,8 +65,8 @@ impl Preview {
 
 /// The edit as far as it is known before anybody has written a summary. A model's words need not contain what an
 /// extract would, so its place stays empty.
-fn surely(draft: &SummaryDraft, writer: Writer, history: &History) -> Option<ViewEdit> {
-    if writer == Writer::Nobody {
+fn surely(draft: &SummaryDraft, writer: SummaryWriterModel, history: &History) -> Option<ViewEdit> {
+    if writer == SummaryWriterModel::Nobody {
         return draft.finish_extractive(history).ok();
     }
     draft.finish_bare(history).ok()
@@ -70,7 +74,7 @@ fn surely(draft: &SummaryDraft, writer: Writer, history: &History) -> Option<Vie
 
 /// The strategy of that name: the configured one with its options, any other with its default options. `None` if
 /// there is none.
-pub fn strategy(configured: &Policy, name: &str) -> Option<Arc<dyn Strategy>> {
+pub fn strategy(configured: &CompactionPolicy, name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     match configured.strategy.name() == name {
         true => Some(Arc::clone(&configured.strategy)),
         false => strategy::by_name(name),
@@ -92,38 +96,38 @@ pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
 
 /// What the edit of that name left of what the model was shown before it. `log` is given from its first event on;
 /// `None` if there is no such edit in it, or it cannot be read.
-pub fn survival(log: &[Event], edit_id: &EditId) -> Option<Survival> {
+pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
     let is_it = |event: &Event| matches!(&event.body, EventBody::ViewEdited(edit) if edit.id == *edit_id);
     let at = log.iter().position(is_it)?;
     let mut history = History::fold(&log[..at]).ok()?;
-    let before = Shown::of(&history);
+    let before = ViewSnapshot::of(&history);
     history.apply(&log[at]).ok()?;
     before.survival_in(&history)
 }
 
 /// What the model is shown at one time.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct ViewSnapshot {
     messages: Vec<Arc<Message>>,
     /// What was typed and answered behind the summaries among them.
-    folded: Vec<Entry>,
+    folded: Vec<LogEntry>,
     /// What was said up to this position.
     until: Seq,
 }
 
-impl Shown {
+impl ViewSnapshot {
     /// What it is shown now.
     pub fn of(history: &History) -> Self {
         let messages = history.view().iter().map(|item| Arc::clone(&item.message)).collect();
         // Long views have few summaries: looking for them again at each entry made this quadratic.
-        let is_summary = |item: &&ViewItem| matches!(item.kind, ItemKind::Summary(_));
+        let is_summary = |item: &&ViewItem| matches!(item.kind, ViewItemKind::Summary(_));
         let summaries: Vec<&ViewItem> = history.view().iter().filter(is_summary).collect();
         let is_behind = |seq: Seq| {
             let mut ranges = summaries.iter().flat_map(|item| [&item.range].into_iter().chain(&item.covers));
             ranges.any(|range| range.contains(seq))
         };
         let said = history.entries().iter().filter(|entry| {
-            matches!(entry.kind, EntryKind::Typed | EntryKind::Assistant(_)) && is_behind(entry.seq)
+            matches!(entry.kind, LogEntryKind::Typed | LogEntryKind::Assistant(_)) && is_behind(entry.seq)
         });
         let folded = said.cloned().collect();
         Self { messages, folded, until: history.last_seq() }
@@ -131,14 +135,14 @@ impl Shown {
 
     /// How its facts have fared in a later view of the same session; what was said since then does not count. In a
     /// session the model can recall everything. `None` once the flag of that history is raised.
-    pub fn survival_in(&self, history: &History) -> Option<Survival> {
+    pub fn survival_in(&self, history: &History) -> Option<RetentionReport> {
         let before: Vec<&Message> = self.messages.iter().map(AsRef::as_ref).collect();
         let view = history.view().iter().filter(|item| item.range.from <= self.until);
         let after: String = view.map(|item| crate::recall::plain_text(&item.message) + "\n").collect();
         let stop_flag = history.stop_flag();
         let running = self.folded.iter().take_while(|_| !stop_flag.is_raised());
-        let folded: Vec<&SentenceFacts> = running.filter_map(Entry::sentences).collect();
-        survival::survey_sentences(&before, &folded, &after, stop_flag)
+        let folded: Vec<&SentenceFacts> = running.filter_map(LogEntry::sentences).collect();
+        retention_report::survey_sentences(&before, &folded, &after, stop_flag)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The agent file, `longhaul.yml`: one agent and everything about how it runs.
 //!
-//! [`Config::parse`] is a function of text: it opens no file and reads no environment. Every key is listed
+//! [`AgentConfig::parse`] is a function of text: it opens no file and reads no environment. Every key is listed
 //! once, in `keys`, with its kind, default and meaning; checking, defaults, the reference and the JSON
 //! Schema all come from that list. A file with mistakes gives all of them at once, each with its place.
 
@@ -25,16 +25,16 @@ mod server;
 mod tests;
 
 pub use agents::AgentSource;
-pub use closures::{Narrowed, UserFile};
-pub use error::{ConfigError, Problem, ProblemKind};
+pub use closures::{RestrictedConfig, UserConfigFile};
+pub use error::{ConfigError, ConfigProblem, ConfigProblemKind};
 pub use gateway::{
     GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDeferTools, GatewayDialect, GatewayMidstream,
     GatewayRecall, UpstreamConfig, UpstreamHeaders, UpstreamModel,
 };
 pub use hooks::{HookConfig, HookTarget, HooksConfig};
-pub use mcp::{McpCommand, McpRemote, McpServerConfig, McpToolFilter, McpTransport};
+pub use mcp::{McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport};
 pub use model::{
-    ApprovalRule, ApprovalsConfig, BlobsConfig, Compression, ContextConfig, Decision, FirstByteTimeout,
+    ApprovalRule, ApprovalsConfig, BlobsConfig, CompressionConfig, ContextConfig, Decision, FirstByteTimeout,
     ModelConfig, ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery,
     RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig,
     TokenCounter, ToolsConfig, TriggerConfig,
@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One agent, as its file describes it. Keys of capabilities that this version does not have are checked
 /// (only their defaults are accepted) and leave no trace here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct AgentConfig {
     /// The agent's name.
     pub name: String,
     /// What the model is told first.
@@ -86,7 +86,7 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentSource>,
 }
 
-impl Config {
+impl AgentConfig {
     /// Reads an agent file. `file` is its name in messages.
     ///
     /// ```
@@ -108,7 +108,7 @@ impl Config {
     /// Reads the file of an agent that a main file names: it has no agents of its own.
     ///
     /// # Errors
-    /// As [`Config::parse`].
+    /// As [`AgentConfig::parse`].
     pub fn parse_agent(text: &str, file: &str) -> Result<Self, ConfigError> {
         Self::parse_as(text, file, true)
     }
@@ -116,7 +116,8 @@ impl Config {
     fn parse_as(text: &str, file: &str, is_inner: bool) -> Result<Self, ConfigError> {
         let refuse = |problems| ConfigError { file: file.to_owned(), problems };
         let root = node::parse(text).map_err(|problem| refuse(vec![*problem]))?;
-        let mut reader = if is_inner { reader::Reader::of_agent(&root) } else { reader::Reader::new(&root) };
+        let mut reader =
+            if is_inner { reader::ConfigReader::of_agent(&root) } else { reader::ConfigReader::new(&root) };
         let config = section::config(&mut reader);
         match reader.finish() {
             problems if problems.is_empty() => Ok(config),
@@ -133,7 +134,7 @@ impl Config {
         written
     }
 
-    /// Every key with its default and meaning, as a file that parses to [`Config::default`].
+    /// Every key with its default and meaning, as a file that parses to [`AgentConfig::default`].
     pub fn reference() -> String {
         reference::render()
     }
@@ -144,7 +145,7 @@ impl Config {
     }
 }
 
-fn note(node: &node::Node, path: &str, written: &mut BTreeSet<String>) {
+fn note(node: &node::ConfigNode, path: &str, written: &mut BTreeSet<String>) {
     for entry in node.entries() {
         let inner = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         note(&entry.node, &inner, written);
@@ -152,8 +153,8 @@ fn note(node: &node::Node, path: &str, written: &mut BTreeSet<String>) {
     }
 }
 
-impl Default for Config {
+impl Default for AgentConfig {
     fn default() -> Self {
-        section::config(&mut reader::Reader::new(&node::Node::empty()))
+        section::config(&mut reader::ConfigReader::new(&node::ConfigNode::empty()))
     }
 }

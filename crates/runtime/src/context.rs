@@ -1,16 +1,16 @@
 //! The display of the context window: one JSON for `/context`, the API, the event and the page.
 
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_core::estimate::CountKind;
-use longhaul_core::event::{EditKind, ViewOp};
+use longhaul_core::estimate::CountAccuracy;
+use longhaul_core::event::{EditKind, ViewOperation};
 use longhaul_core::history::History;
-use longhaul_core::meter::{Anchor, Reading};
+use longhaul_core::meter::{MeterReading, UsageAnchor};
 use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::announce::token_usage;
+use crate::api_events::token_usage;
 
 /// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ pub struct ContextReport {
     /// System prompt.
     pub system_prompt: u64,
     /// Tool schemas, by source.
-    pub tools: Vec<ToolShare>,
+    pub tools: Vec<ToolTokens>,
     /// The conversation.
-    pub messages: MessageShare,
+    pub messages: MessageTokens,
     /// With an exact tokenizer: what is left of `total` beside system prompt, tools and messages, or what they have
     /// too much. Else 0: there the conversation is what is left.
     pub framing: i64,
@@ -42,9 +42,9 @@ pub struct ContextReport {
     /// `max(0, window − total − outputReserve)`.
     pub free_space: u64,
     /// Where the planner acts, in `total`'s scale (divided by 1 + margin).
-    pub thresholds: Vec<Threshold>,
+    pub thresholds: Vec<ContextThreshold>,
     /// What the total rests on.
-    pub basis: Basis,
+    pub basis: ContextBasis,
     /// Cumulative: for display and cost only.
     pub token_usage: Value,
     /// Compactions so far.
@@ -61,7 +61,7 @@ pub struct ContextReport {
 
 /// Tool schemas of one source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolShare {
+pub struct ToolTokens {
     /// `builtin`, or an MCP server.
     pub source: String,
     /// Their tokens.
@@ -71,7 +71,7 @@ pub struct ToolShare {
 /// The conversation by kind of content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MessageShare {
+pub struct MessageTokens {
     /// All of it.
     pub total: u64,
     /// Text and framing.
@@ -86,7 +86,7 @@ pub struct MessageShare {
 
 /// A point where something happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Threshold {
+pub struct ContextThreshold {
     /// What.
     pub name: String,
     /// Where.
@@ -96,7 +96,7 @@ pub struct Threshold {
 /// What the total rests on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Basis {
+pub struct ContextBasis {
     /// Input that the provider reported for the newest call. `None` if it reported nothing, or if the view was pruned,
     /// compacted or restored since: a report of another view is no part of the total.
     pub last_input_tokens: Option<u64>,
@@ -110,11 +110,11 @@ pub struct Basis {
 
 /// What every request starts with, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FixedShare {
+pub struct RequestPrefixTokens {
     /// The system prompt.
     pub system: u64,
     /// The tools, by source.
-    pub tools: Vec<ToolShare>,
+    pub tools: Vec<ToolTokens>,
 }
 
 /// Reads the display of a session's loop under an agent.
@@ -131,7 +131,7 @@ pub(crate) fn of(run: &Run, agent: &Agent) -> ContextReport {
 }
 
 /// Reads the display from a session's loop. Parts add up to `total`.
-pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextReport {
+pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> ContextReport {
     let (history, budget, reading) = (run.history(), run.budget(), run.meter());
     let tools: u64 = fixed.tools.iter().map(|share| share.tokens).sum();
     let fits = fixed.system + tools <= reading.total;
@@ -148,10 +148,10 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
     let left = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
     let counter = history.counter();
     let kind = match history.is_count_contradicted() {
-        true => CountKind::Estimated,
+        true => CountAccuracy::Estimated,
         false => counter.kind(),
     };
-    let exact = (kind == CountKind::Exact && fits).then(|| history.view_tokens());
+    let exact = (kind == CountAccuracy::Exact && fits).then(|| history.view_tokens());
     let in_messages = exact.unwrap_or(left);
     let trigger = run.line().tokens;
     ContextReport {
@@ -168,11 +168,11 @@ pub fn report(run: &Run, fixed: &FixedShare, window_source: &str) -> ContextRepo
         output_reserve: budget.reserve,
         free_space: budget.window.saturating_sub(reading.total.saturating_add(budget.reserve)),
         thresholds: vec![
-            Threshold {
+            ContextThreshold {
                 name: run.settings().policy.strategy.name().to_owned(),
                 tokens: unscale(trigger, reading.margin),
             },
-            Threshold { name: "usable".to_owned(), tokens: unscale(budget.usable, reading.margin) },
+            ContextThreshold { name: "usable".to_owned(), tokens: unscale(budget.usable, reading.margin) },
         ],
         basis: basis(history, &reading),
         token_usage: token_usage(history.cumulative_usage()),
@@ -193,11 +193,12 @@ fn is_edited_since_call(history: &History) -> bool {
 }
 
 /// Returns the parts of a total, which add up to it.
-fn basis(history: &History, reading: &Reading) -> Basis {
-    let is_counted =
-        |anchor: &&Anchor| !is_edited_since_call(history) && anchor.input + anchor.output == reading.reported;
+fn basis(history: &History, reading: &MeterReading) -> ContextBasis {
+    let is_counted = |anchor: &&UsageAnchor| {
+        !is_edited_since_call(history) && anchor.input + anchor.output == reading.reported
+    };
     let counted = history.anchor().filter(is_counted);
-    Basis {
+    ContextBasis {
         last_input_tokens: counted.map(|anchor| anchor.input),
         last_output_tokens: counted.map(|anchor| anchor.output),
         new_messages_estimate: counted.map_or(reading.total, |_| reading.estimated),
@@ -206,7 +207,7 @@ fn basis(history: &History, reading: &Reading) -> Basis {
 }
 
 /// What a total rests on.
-fn source(reading: &Reading, kind: CountKind) -> String {
+fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
     match (reading.reported, reading.estimated) {
         (0, _) => kind.to_string(),
         (_, 0) => "reported".to_owned(),
@@ -216,28 +217,29 @@ fn source(reading: &Reading, kind: CountKind) -> String {
 
 /// The least total that is decided on as `tokens` or more.
 fn unscale(tokens: u64, margin: f64) -> u64 {
-    let reaches = |total: u64| Reading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
+    let reaches =
+        |total: u64| MeterReading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
     let near = (tokens as f64 / (1.0 + margin)) as u64;
     (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
 
 /// The conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
 /// counted.
-fn message_share(run: &Run, total: u64) -> MessageShare {
+fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
     let get = |key: &str| sums.get(key).copied().unwrap_or(0);
     let parts = [get("text"), get("toolCalls") + get("toolResults"), get("reasoning"), get("media")];
     let shares = apportion(&parts, total);
-    MessageShare { total, text: shares[0], tool_results: shares[1], reasoning: shares[2], media: shares[3] }
+    MessageTokens { total, text: shares[0], tool_results: shares[1], reasoning: shares[2], media: shares[3] }
 }
 
-fn scaled(fixed: &FixedShare, total: u64) -> (u64, Vec<ToolShare>) {
+fn scaled(fixed: &RequestPrefixTokens, total: u64) -> (u64, Vec<ToolTokens>) {
     let mut parts = vec![fixed.system];
     parts.extend(fixed.tools.iter().map(|share| share.tokens));
     let shares = apportion(&parts, total);
     let tools = fixed.tools.iter().zip(&shares[1..]);
     let tools =
-        tools.map(|(share, tokens)| ToolShare { source: share.source.clone(), tokens: *tokens }).collect();
+        tools.map(|(share, tokens)| ToolTokens { source: share.source.clone(), tokens: *tokens }).collect();
     (shares[0], tools)
 }
 
@@ -262,9 +264,10 @@ fn apportion(parts: &[u64], total: u64) -> Vec<u64> {
 }
 
 fn cleared(run: &Run) -> u64 {
-    use longhaul_core::history::ItemKind;
+    use longhaul_core::history::ViewItemKind;
     let view = run.history().view();
-    view.iter().filter(|item| matches!(item.kind, ItemKind::Result { cleared: Some(_), .. })).count() as u64
+    view.iter().filter(|item| matches!(item.kind, ViewItemKind::Result { cleared: Some(_), .. })).count()
+        as u64
 }
 
 fn compacted(run: &Run) -> u64 {
@@ -273,7 +276,7 @@ fn compacted(run: &Run) -> u64 {
     let ops = active.flat_map(|state| &state.edit.ops);
     // A later compaction covers the summaries of earlier ones: each message counts once.
     let gone: Vec<_> =
-        ops.filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range).collect();
+        ops.filter(|op| !matches!(op, ViewOperation::Placeholder { .. })).map(ViewOperation::range).collect();
     let is_gone = |seq| gone.iter().any(|range| range.contains(seq));
     run.history().entries().iter().filter(|entry| is_gone(entry.seq)).count() as u64
 }
@@ -295,7 +298,7 @@ pub(crate) fn usage(run: &Run) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use longhaul_core::meter::Reading;
+    use longhaul_core::meter::MeterReading;
 
     use super::{apportion, unscale};
 
@@ -304,7 +307,7 @@ mod tests {
         for margin in [0.0, 0.01, 0.035, 0.1, 0.123, 0.25, 0.3] {
             for tokens in (0..3_000).chain([99_999, 1_000_000, 1_000_001]) {
                 let shown = unscale(tokens, margin);
-                let bound = |total| Reading { total, reported: 0, estimated: total, margin }.bound();
+                let bound = |total| MeterReading { total, reported: 0, estimated: total, margin }.bound();
                 assert!(bound(shown) >= tokens, "{tokens} {margin}");
                 assert!(shown == 0 || bound(shown - 1) < tokens, "{tokens} {margin}");
             }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use longhaul_core::estimate::{CountKind, Groups, TextCounter};
+use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript};
 
 /// A token counter that is a closure of the program. [`counter_fn`] makes one.
 pub struct FunctionCounter<F> {
     name: String,
-    kind: CountKind,
+    kind: CountAccuracy,
     count: F,
 }
 
@@ -26,7 +26,7 @@ pub fn counter_fn<F>(name: impl Into<String>, count: F) -> FunctionCounter<F>
 where
     F: Fn(&str) -> u64 + Send + Sync,
 {
-    FunctionCounter { name: name.into(), kind: CountKind::Estimated, count }
+    FunctionCounter { name: name.into(), kind: CountAccuracy::Estimated, count }
 }
 
 impl<F> FunctionCounter<F> {
@@ -34,7 +34,7 @@ impl<F> FunctionCounter<F> {
     /// 10 % until the server has reported counts.
     #[must_use]
     pub fn exact(mut self) -> Self {
-        self.kind = CountKind::Exact;
+        self.kind = CountAccuracy::Exact;
         self
     }
 }
@@ -43,15 +43,15 @@ impl<F> TextCounter for FunctionCounter<F>
 where
     F: Fn(&str) -> u64 + Send + Sync,
 {
-    fn groups(&self, text: &str) -> Groups {
-        Groups::of((self.count)(text))
+    fn groups(&self, text: &str) -> TokensByScript {
+        TokensByScript::of((self.count)(text))
     }
 
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn kind(&self) -> CountKind {
+    fn kind(&self) -> CountAccuracy {
         self.kind
     }
 }

@@ -4,18 +4,18 @@
 //! Everything it starts (model call, tools, timers) it owns: when the driver ends, by return, error or panic,
 //! they end with it.
 
+mod agent_binding;
 mod command;
 mod compact;
 mod count;
 mod deferred;
-mod doubt;
 mod limits;
 mod media;
 mod model;
 mod orders;
-mod pause;
-mod seat;
 mod session_log;
+mod silent_truncation;
+mod stream_pause;
 mod tool;
 
 use std::borrow::Borrow;
@@ -29,105 +29,108 @@ use futures_util::FutureExt;
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, EditId, QueueId, SessionId};
 use longhaul_core::message::ToolCall;
+use longhaul_core::retention_report::RetentionReport;
 use longhaul_core::run::{
-    AppendId, CompactionOutcome, Effect, Failure, Input, Notice, Run, ServerWait, Settings, Status, Timer,
+    AppendId, CompactionOutcome, ModelCallFailure, Run, RunEffect, RunLoopInput, RunNotice, RunSettings,
+    RunStatus, RunTimer, ServerWait,
 };
 use longhaul_core::stop_flag::StopFlag;
-use longhaul_core::survival::Survival;
 use longhaul_providers::{LimitSource, Limits};
-use longhaul_store::{Append, Blobs, Lease, SharedStore, StoreError};
+use longhaul_store::{BlobStore, Lease, LogAppend, SharedStore, StoreError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::agent_binding::AgentBinding;
 use self::command::PendingCancel;
-pub(crate) use self::command::{Command, QueueChange, RecordMaker, SharedStrategy, preview, release, undo};
+pub(crate) use self::command::{
+    QueueChange, RecordMaker, SessionCommand, SharedStrategy, preview, release, undo,
+};
 use self::deferred::{DeferredAppend, FoldedEvent};
-pub(crate) use self::media::Pictures;
+pub(crate) use self::media::CheckedPictureCache;
 pub(crate) use self::orders::OrderChange;
-pub(crate) use self::seat::Seat;
 use crate::agent::Agent;
-use crate::announce::{
-    Announcement, Around, Before, call_arguments, is_compaction, of_event, of_notice, run_around,
+use crate::api_events::{
+    ApiEvent, EventContext, ViewBeforeEdit, call_arguments, is_compaction, of_event, of_notice, run_around,
 };
 use crate::clock::now_ms;
-use crate::feed::Feed;
+use crate::event_bus::EventBus;
 use crate::hooks::{ApprovalDecision, ApprovalRequest};
-use crate::recall::SharedIndex;
-use crate::session::Settled;
-use crate::session::slots::Slot;
-use crate::telemetry::Trace;
+use crate::recall::SharedSearchIndex;
+use crate::session::RunOutcome;
+use crate::session::registry::SessionEntry;
+use crate::telemetry::SessionTrace;
 
 /// What reaches a driver.
-pub(crate) enum Message {
+pub(crate) enum DriverMessage {
     /// Something that the loop waits for. Boxed: a queue of messages has room for many, and every open session
     /// has one.
-    Input(Box<Input>),
+    Input(Box<RunLoopInput>),
     /// What the server says of its model now.
     Limits(Limits),
     /// Something that somebody asks for.
-    Command(Command),
+    Command(SessionCommand),
 }
 
-impl From<Input> for Message {
-    fn from(input: Input) -> Self {
+impl From<RunLoopInput> for DriverMessage {
+    fn from(input: RunLoopInput) -> Self {
         Self::Input(Box::new(input))
     }
 }
 
 /// What a driver shares with its session's handles.
-pub(crate) struct Shared {
+pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
-    pub(crate) blobs: Blobs,
-    pub(crate) feed: Arc<Feed>,
-    pub(crate) status: watch::Sender<Status>,
-    pub(crate) inbox: mpsc::UnboundedSender<Message>,
-    pub(crate) seat: RwLock<Seat>,
+    pub(crate) blobs: BlobStore,
+    pub(crate) feed: Arc<EventBus>,
+    pub(crate) status: watch::Sender<RunStatus>,
+    pub(crate) inbox: mpsc::UnboundedSender<DriverMessage>,
+    pub(crate) seat: RwLock<AgentBinding>,
     /// Cancelled when this process may have lost the session to another one.
     pub(crate) lost: CancellationToken,
     /// When the model's server is asked again, while it is waited for.
     pub(crate) next_attempt_at: AtomicU64,
     /// The pictures that were checked before they were sent.
-    pub(crate) pictures: Pictures,
+    pub(crate) pictures: CheckedPictureCache,
     /// Ends the computations of the driver early once a cancel is on its way.
     pub(crate) stop_flag: StopFlag,
     /// The retention report of the newest compaction that this driver committed, by its edit.
-    pub(crate) survival: Mutex<Option<(EditId, Survival)>>,
+    pub(crate) survival: Mutex<Option<(EditId, RetentionReport)>>,
 }
 
-pub(crate) struct Driver {
+pub(crate) struct SessionDriver {
     run: Run,
     agent: Arc<Agent>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSessionState>,
     lease: Lease,
-    messages: mpsc::UnboundedReceiver<Message>,
-    work: VecDeque<Effect>,
+    messages: mpsc::UnboundedReceiver<DriverMessage>,
+    work: VecDeque<RunEffect>,
     /// An answer that is written with what follows from it.
     deferred: Option<DeferredAppend>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
     /// The summary that is written ahead: its task, and how it is stopped.
     ahead: Option<(u64, CancellationToken)>,
-    counting_rests: count::Resting,
+    counting_rests: count::CountBackoff,
     /// The words of the session, once the model has searched it.
-    searched: SharedIndex,
+    searched: SharedSearchIndex,
     tools_stop: CancellationToken,
-    timers: BTreeMap<Timer, AbortHandle>,
+    timers: BTreeMap<RunTimer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
-    waiting: Vec<oneshot::Sender<Settled>>,
+    waiting: Vec<oneshot::Sender<RunOutcome>>,
     /// Who has cancelled what goes on.
     cancelled: Vec<PendingCancel>,
     /// Whether a run has ended since the status was published.
     has_ended: bool,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
     /// The settings to go back to after a compaction by another strategy.
-    usual: Option<Arc<Settings>>,
+    usual: Option<Arc<RunSettings>>,
     /// Who comes with each switch that is not stored yet.
     coming: VecDeque<Arc<Agent>>,
-    last_end: Settled,
+    last_end: RunOutcome,
     closing: Option<oneshot::Sender<()>>,
     /// Whether the run stays open when the session is closed, for the next process.
     leaves_open: bool,
@@ -139,8 +142,8 @@ pub(crate) struct Driver {
     doubts: u32,
     told_of_cut: bool,
     told_of_usage: bool,
-    trace: Trace,
-    log: session_log::SessionLog,
+    trace: SessionTrace,
+    log: session_log::OperatorLog,
     /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
     /// a cancel or a crash. None where there are no others.
     heard: Option<HashSet<QueueId>>,
@@ -148,19 +151,19 @@ pub(crate) struct Driver {
     counts_are_partial: bool,
 }
 
-impl Driver {
+impl SessionDriver {
     pub(crate) fn new(
         run: Run,
         agent: Arc<Agent>,
-        shared: Arc<Shared>,
+        shared: Arc<SharedSessionState>,
         lease: Lease,
-        messages: mpsc::UnboundedReceiver<Message>,
+        messages: mpsc::UnboundedReceiver<DriverMessage>,
     ) -> Self {
         Self {
             run,
             agent,
-            trace: Trace::new(shared.session_id.clone()),
-            log: session_log::SessionLog::default(),
+            trace: SessionTrace::new(shared.session_id.clone()),
+            log: session_log::OperatorLog::default(),
             shared,
             lease,
             messages,
@@ -169,8 +172,8 @@ impl Driver {
             tasks: JoinSet::new(),
             model_stop: CancellationToken::new(),
             ahead: None,
-            counting_rests: count::Resting::default(),
-            searched: SharedIndex::default(),
+            counting_rests: count::CountBackoff::default(),
+            searched: SharedSearchIndex::default(),
             tools_stop: CancellationToken::new(),
             timers: BTreeMap::new(),
             approvals: BTreeMap::new(),
@@ -180,7 +183,7 @@ impl Driver {
             compacting: None,
             usual: None,
             coming: VecDeque::new(),
-            last_end: Settled::default(),
+            last_end: RunOutcome::default(),
             closing: None,
             leaves_open: false,
             asked_at: None,
@@ -197,7 +200,7 @@ impl Driver {
     /// and not answered by then is answered by its sender being dropped.
     ///
     /// The session is free to be opened again only when everything that was started here has ended.
-    pub(crate) async fn drive(mut self: Box<Self>, slot: &Slot, idle: Duration) {
+    pub(crate) async fn drive(mut self: Box<Self>, slot: &SessionEntry, idle: Duration) {
         let lost = self.shared.lost.clone();
         // Whoever opens the session meanwhile waits at the gate.
         let _gate = tokio::select! {
@@ -226,7 +229,7 @@ impl Driver {
         }
     }
 
-    async fn serve<'a>(&mut self, slot: &'a Slot, idle: Duration) -> Option<MutexGuard<'a, ()>> {
+    async fn serve<'a>(&mut self, slot: &'a SessionEntry, idle: Duration) -> Option<MutexGuard<'a, ()>> {
         loop {
             let Some(message) = self.next(idle).await else {
                 match self.leave(slot) {
@@ -246,25 +249,25 @@ impl Driver {
         }
     }
 
-    async fn handle(&mut self, message: Message) -> Result<(), StoreError> {
+    async fn handle(&mut self, message: DriverMessage) -> Result<(), StoreError> {
         match message {
-            Message::Limits(limits) => {
+            DriverMessage::Limits(limits) => {
                 self.take_limits(limits);
                 Ok(())
             }
-            Message::Input(input) => {
+            DriverMessage::Input(input) => {
                 self.look_at_server(&input);
                 self.learn_tool_support(&input);
                 let input = self.learn_media_limits(*input);
                 let input = self.doubt(input);
                 self.feed(input).await
             }
-            Message::Command(command) => self.command(command).await,
+            DriverMessage::Command(command) => self.command(command).await,
         }
     }
 
     /// What comes next; `None` after a while in which nothing came and nothing went on.
-    async fn next(&mut self, idle: Duration) -> Option<Message> {
+    async fn next(&mut self, idle: Duration) -> Option<DriverMessage> {
         if self.run.is_idle() {
             return tokio::time::timeout(idle, self.messages.recv()).await.ok().flatten();
         }
@@ -273,7 +276,7 @@ impl Driver {
 
     /// Leaves a session that nobody uses: from here on its place is vacant, and its gate shut. One that is
     /// watched only keeps less.
-    fn leave<'a>(&self, slot: &'a Slot) -> Option<MutexGuard<'a, ()>> {
+    fn leave<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
         let gate = slot.gate.try_lock().ok()?;
         let is_quiet = || self.messages.is_empty() && self.shared.status.receiver_count() == 0;
         if slot.vacate(is_quiet) {
@@ -288,8 +291,8 @@ impl Driver {
         tracing::error!(session = %self.shared.session_id, %error, "the session stops");
         let payload =
             serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
-        self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
-        self.shared.status.send_replace(Status::Idle);
+        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        self.shared.status.send_replace(RunStatus::Idle);
     }
 
     fn publish(&mut self) {
@@ -323,12 +326,12 @@ impl Driver {
         self.shared.next_attempt_at.store(next_attempt_at, Ordering::Relaxed);
     }
 
-    fn tell(&self, announcement: Announcement) {
+    fn tell(&self, announcement: ApiEvent) {
         self.shared.feed.tell(announcement);
     }
 
     /// Gives the loop an input and does everything that follows from it at once.
-    async fn feed(&mut self, input: Input) -> Result<(), StoreError> {
+    async fn feed(&mut self, input: RunLoopInput) -> Result<(), StoreError> {
         self.tell_run(input);
         while let Some(effect) = self.work.pop_front() {
             if !deferred::may_precede(&effect) {
@@ -340,44 +343,44 @@ impl Driver {
     }
 
     /// One function per effect. What is over at once is answered at once.
-    async fn perform(&mut self, effect: Effect) -> Result<(), StoreError> {
+    async fn perform(&mut self, effect: RunEffect) -> Result<(), StoreError> {
         match effect {
-            Effect::Append { id, events, takes, settles } => {
+            RunEffect::Append { id, events, takes, settles } => {
                 let settles = settles.iter().map(|step| step.as_str().to_owned()).collect();
-                self.append(id, Append { at: now_ms(), events, takes, settles }).await?;
+                self.append(id, LogAppend { at: now_ms(), events, takes, settles }).await?;
             }
-            Effect::ReadQueue => {
+            RunEffect::ReadQueue => {
                 // One that is being closed takes nothing more: what waits is for whoever opens it next.
                 let waiting = match self.closing {
                     Some(_) => Vec::new(),
                     None => self.shared.store.queue(&self.shared.session_id).await?,
                 };
-                self.tell_run(Input::QueueRead(waiting));
+                self.tell_run(RunLoopInput::QueueRead(waiting));
             }
-            Effect::Count { tools } => self.count(tools),
-            Effect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
+            RunEffect::Count { tools } => self.count(tools),
+            RunEffect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
                 self.call_model(step, tools, max_output_tokens, pause_at_tokens);
             }
-            Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, request),
-            Effect::StopSummary { task } => {
+            RunEffect::Summarise { task, ahead, request } => self.summarise(task, ahead, request),
+            RunEffect::StopSummary { task } => {
                 if let Some((_, stop)) = self.ahead.take_if(|(ahead, _)| *ahead == task) {
                     stop.cancel();
                 }
             }
-            Effect::AskPreCompact { task, ask } => self.ask_pre_compact(task, *ask),
-            Effect::StopModel => self.model_stop.cancel(),
-            Effect::RunTool { call, limit } => self.run_tool(call, limit),
-            Effect::StopTools => self.tools_stop.cancel(),
-            Effect::AskApproval { approval_id, call } => self.await_approval(approval_id, &call),
-            Effect::StartTimer { timer, after_ms } => self.start_timer(timer, after_ms),
-            Effect::StopTimer { timer } => self.stop_timer(timer),
-            Effect::Notice(notice) => {
-                if let Notice::Waiting(wait) = &notice {
+            RunEffect::AskPreCompact { task, ask } => self.ask_pre_compact(task, *ask),
+            RunEffect::StopModel => self.model_stop.cancel(),
+            RunEffect::RunTool { call, limit } => self.run_tool(call, limit),
+            RunEffect::StopTools => self.tools_stop.cancel(),
+            RunEffect::AskApproval { approval_id, call } => self.await_approval(approval_id, &call),
+            RunEffect::StartTimer { timer, after_ms } => self.start_timer(timer, after_ms),
+            RunEffect::StopTimer { timer } => self.stop_timer(timer),
+            RunEffect::Notice(notice) => {
+                if let RunNotice::Waiting(wait) = &notice {
                     self.note_wait(wait);
                 }
                 self.tell(of_notice(&self.shared.session_id, &notice));
             }
-            Effect::CompactionDone(outcome) => {
+            RunEffect::CompactionDone(outcome) => {
                 if let Some(usual) = self.usual.take() {
                     self.run.configure(usual);
                 }
@@ -385,13 +388,13 @@ impl Driver {
                     let _ = reply.send(outcome);
                 }
             }
-            Effect::RunEnded(end) => self.run_ended(end),
-            Effect::Rested => {}
+            RunEffect::RunEnded(end) => self.run_ended(end),
+            RunEffect::Rested => {}
         }
         Ok(())
     }
 
-    fn tell_run(&mut self, input: Input) {
+    fn tell_run(&mut self, input: RunLoopInput) {
         self.trace.hear(&input, &self.run, &self.agent);
         let effects = compute_in_place(&mut self.run, |run| run.handle(input));
         self.trace.follow(&effects, &self.run, &self.agent);
@@ -407,8 +410,9 @@ impl Driver {
     /// Folds events, and makes the announcements that follow once they are durable.
     fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
         let mut open = self.run.history().open_run().cloned();
-        let before = events.iter().any(is_compaction).then(|| compute_in_place(&self.run, Before::of));
-        self.tell_run(Input::Appended { id, events: events.clone() });
+        let before =
+            events.iter().any(is_compaction).then(|| compute_in_place(&self.run, ViewBeforeEdit::of));
+        self.tell_run(RunLoopInput::Appended { id, events: events.clone() });
         let survival = before.and_then(|before| compute_in_place(&self.run, |run| before.survival(run)));
         if let (Some(survival), Some(edit)) = (&survival, self.run.history().edits().last()) {
             let newest = (edit.edit.id.clone(), survival.clone());
@@ -417,7 +421,7 @@ impl Driver {
         let mut folded = Vec::with_capacity(events.len());
         for event in events {
             open = run_around(open, &event, self.run.history());
-            let around = Around { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
+            let around = EventContext { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
             let announcements = of_event(&self.shared.session_id, &event, &around);
             if let EventBody::RunFinished { .. } = event.body {
                 open = None;
@@ -435,7 +439,7 @@ impl Driver {
                 self.tell_of_unreliable_usage();
             }
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
-                self.last_end = Settled { end: Some(*reason), error: error.clone() };
+                self.last_end = RunOutcome { end: Some(*reason), error: error.clone() };
             }
             self.shared.feed.tell_event(event.seq, announcements, settles(&event.body));
             self.tell_of_unsupported(&event.body);
@@ -477,18 +481,18 @@ impl Driver {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    fn start_timer(&mut self, timer: Timer, after_ms: u64) {
+    fn start_timer(&mut self, timer: RunTimer, after_ms: u64) {
         let inbox = self.shared.inbox.clone();
         let handle = self.tasks.spawn(async move {
             tokio::time::sleep(Duration::from_millis(after_ms)).await;
-            let _ = inbox.send(Message::from(Input::TimerFired(timer)));
+            let _ = inbox.send(DriverMessage::from(RunLoopInput::TimerFired(timer)));
         });
         if let Some(old) = self.timers.insert(timer, handle) {
             old.abort();
         }
     }
 
-    fn stop_timer(&mut self, timer: Timer) {
+    fn stop_timer(&mut self, timer: RunTimer) {
         if let Some(handle) = self.timers.remove(&timer) {
             handle.abort();
         }
@@ -516,8 +520,8 @@ impl Driver {
                 ApprovalDecision::Deny { reason } => (false, Some(reason)),
             };
             let (reply, _) = oneshot::channel();
-            let decide = Command::Decide { approval_id: id, allowed, reason, reply };
-            let _ = inbox.send(Message::Command(decide));
+            let decide = SessionCommand::Decide { approval_id: id, allowed, reason, reply };
+            let _ = inbox.send(DriverMessage::Command(decide));
         });
         self.approvals.insert(approval_id, handle);
     }
@@ -577,8 +581,8 @@ fn is_choice(event: &EventBody) -> bool {
 }
 
 /// A provider's error as the loop knows it.
-pub(crate) fn failure(error: longhaul_providers::ProviderError) -> Failure {
-    Failure {
+pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFailure {
+    ModelCallFailure {
         code: error.code,
         message: error.message,
         retryable: error.retryable,

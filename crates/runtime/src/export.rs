@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use longhaul_core::event::{Event, EventBody, ViewOp};
+use longhaul_core::event::{Event, EventBody, ViewOperation};
 use longhaul_core::ids::{Millis, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct SessionMeta {
 /// The first line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "the first line of an export")]
-pub(crate) struct Header {
+pub(crate) struct ExportHeader {
     pub(crate) longhaul: String,
     pub(crate) version: u32,
     pub(crate) id: SessionId,
@@ -51,7 +51,7 @@ pub(crate) struct Header {
 /// A line with stored content.
 #[derive(Serialize, Deserialize)]
 #[serde(expecting = "stored content")]
-pub(crate) struct BlobLine {
+pub(crate) struct ExportBlobLine {
     pub(crate) blob: String,
     pub(crate) data: String,
 }
@@ -69,7 +69,7 @@ pub fn jsonl<'a>(
     events: &[Event],
     blobs: impl ExactSizeIterator<Item = (&'a BlobRef, &'a Bytes)>,
 ) -> io::Result<()> {
-    let header = Header {
+    let header = ExportHeader {
         longhaul: KIND.to_owned(),
         version: VERSION,
         id: meta.id.clone(),
@@ -81,7 +81,7 @@ pub fn jsonl<'a>(
     line(out, &header)?;
     events.iter().try_for_each(|event| line(out, event))?;
     for (blob, content) in blobs {
-        line(out, &BlobLine { blob: blob.hash.clone(), data: STANDARD.encode(content) })?;
+        line(out, &ExportBlobLine { blob: blob.hash.clone(), data: STANDARD.encode(content) })?;
     }
     out.flush()
 }
@@ -105,7 +105,7 @@ pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef
             }
             EventBody::ViewEdited(edit) => {
                 for op in &edit.ops {
-                    if let ViewOp::Replace { parts, .. } = op {
+                    if let ViewOperation::Replace { parts, .. } = op {
                         in_parts(parts, &mut found);
                     }
                 }

@@ -44,11 +44,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use self::approval::{ApprovalDecision, ApprovalHandler, ApprovalRequest};
-use self::ask::{Answer, Ask};
 pub use self::ask::{
-    PostToolUseAnswer, PostToolUseAsk, PreCompactAnswer, PreCompactRequest, PreCompactTrigger,
-    PreToolUseAnswer, PreToolUseAsk, ToolDecision, UserPromptSubmitAnswer, UserPromptSubmitAsk, WhatGoes,
+    CompactionScope, PostToolUseRequest, PostToolUseResponse, PreCompactRequest, PreCompactResponse,
+    PreCompactTrigger, PreToolUseDecision, PreToolUseRequest, PreToolUseResponse, UserPromptSubmitRequest,
+    UserPromptSubmitResponse,
 };
+use self::ask::{HookRequest, HookResponse};
 pub use self::closure::ClosureHook;
 pub use self::command::CommandHook;
 pub use self::http::HttpHook;
@@ -137,8 +138,8 @@ pub enum HookError {
 
 /// The hooks of an agent: at most one for each event, and at most one handler of approvals.
 #[derive(Clone, Default)]
-pub struct Hooks {
-    slots: BTreeMap<HookEvent, Slot>,
+pub struct HookSet {
+    slots: BTreeMap<HookEvent, RegisteredHook>,
     /// The program's own PreCompact hook, and its deadline.
     pre_compact: Option<(PreCompactClosure, Duration)>,
     approval_handler: Option<Arc<dyn ApprovalHandler>>,
@@ -147,12 +148,12 @@ pub struct Hooks {
 }
 
 #[derive(Clone)]
-struct Slot {
+struct RegisteredHook {
     hook: Arc<dyn Hook>,
     deadline: Duration,
 }
 
-impl Hooks {
+impl HookSet {
     /// No hooks.
     pub fn new() -> Self {
         Self::default()
@@ -164,7 +165,7 @@ impl Hooks {
         if event == HookEvent::PreCompact {
             self.pre_compact = None;
         }
-        self.slots.insert(event, Slot { hook, deadline });
+        self.slots.insert(event, RegisteredHook { hook, deadline });
         self
     }
 
@@ -235,35 +236,35 @@ impl Hooks {
     }
 
     /// Asks before a compaction. `None` without a hook or an answer.
-    pub async fn pre_compact(&self, ask: PreCompactRequest) -> Option<PreCompactAnswer> {
+    pub async fn pre_compact(&self, ask: PreCompactRequest) -> Option<PreCompactResponse> {
         let Some((closure, deadline)) = &self.pre_compact else { return self.ask(ask).await };
         let session_id = ask.session_id.clone();
         let decided = within(*deadline, async { Ok(closure.decide(ask).await) }).await;
-        heeded(HookEvent::PreCompact, &session_id, decided.map(PreCompactAnswer::from))
+        heeded(HookEvent::PreCompact, &session_id, decided.map(PreCompactResponse::from))
     }
 
     /// Asks before a tool runs. `None` without a hook or an answer.
-    pub async fn pre_tool_use(&self, ask: PreToolUseAsk) -> Option<PreToolUseAnswer> {
+    pub async fn pre_tool_use(&self, ask: PreToolUseRequest) -> Option<PreToolUseResponse> {
         self.ask(ask).await
     }
 
     /// Asks after a tool ran. `None` without a hook or an answer.
-    pub async fn post_tool_use(&self, ask: PostToolUseAsk) -> Option<PostToolUseAnswer> {
+    pub async fn post_tool_use(&self, ask: PostToolUseRequest) -> Option<PostToolUseResponse> {
         self.ask(ask).await
     }
 
     /// Asks about a message. `None` without a hook or an answer.
-    pub async fn user_prompt_submit(&self, ask: UserPromptSubmitAsk) -> Option<UserPromptSubmitAnswer> {
+    pub async fn user_prompt_submit(&self, ask: UserPromptSubmitRequest) -> Option<UserPromptSubmitResponse> {
         self.ask(ask).await
     }
 
-    async fn ask<Q: Ask>(&self, ask: Q) -> Option<Q::Answer> {
+    async fn ask<Q: HookRequest>(&self, ask: Q) -> Option<Q::Answer> {
         let slot = self.slots.get(&Q::EVENT)?;
         heeded(Q::EVENT, ask.session_id(), slot.answer(&ask).await)
     }
 }
 
-impl fmt::Debug for Hooks {
+impl fmt::Debug for HookSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let closure = self.pre_compact.iter().map(|(_, deadline)| (HookEvent::PreCompact, *deadline));
         let slots = self.slots.iter().map(|(event, slot)| (*event, slot.deadline));
@@ -273,14 +274,14 @@ impl fmt::Debug for Hooks {
     }
 }
 
-impl Slot {
-    async fn answer<Q: Ask>(&self, ask: &Q) -> Result<Q::Answer, HookError> {
+impl RegisteredHook {
+    async fn answer<Q: HookRequest>(&self, ask: &Q) -> Result<Q::Answer, HookError> {
         let asked = self.object(ask)?;
         typed(within(self.deadline, async { self.hook.answer(Q::EVENT, asked).await }).await?)
     }
 
     /// The ask with the event's name before it.
-    fn object<Q: Ask>(&self, ask: &Q) -> Result<Value, HookError> {
+    fn object<Q: HookRequest>(&self, ask: &Q) -> Result<Value, HookError> {
         let mut object = Map::from_iter([("hook".to_owned(), Q::EVENT.as_str().into())]);
         match serde_json::to_value(ask) {
             Ok(Value::Object(fields)) => object.extend(fields),
@@ -314,7 +315,7 @@ fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookE
 
 /// The answer as this event knows it. Fields that no answer has are passed over: their number is logged, as one
 /// of them may be a mistyped one.
-fn typed<A: Answer>(answer: Value) -> Result<A, HookError> {
+fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
     let fields = match answer {
         Value::Null => return Ok(A::default()),
         Value::Object(fields) => fields,

@@ -14,7 +14,7 @@ mod openai;
 mod pi;
 mod sink;
 mod swe_agent;
-mod tape;
+mod tape_agents;
 mod tau;
 #[cfg(test)]
 mod tests;
@@ -35,7 +35,7 @@ pub const MAX_BYTES: usize = 512 << 20;
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Format {
+pub enum ImportFormat {
     /// Our own export ([`crate::export`]).
     Longhaul,
     /// A session of the pi coding agent, one JSON object a line.
@@ -54,7 +54,7 @@ pub enum Format {
     ClaudeCode,
 }
 
-impl Format {
+impl ImportFormat {
     /// The name stored in `SessionStarted`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,17 +72,17 @@ impl Format {
 
 /// What a file held.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Import {
+pub struct ImportedFile {
     /// Its format.
-    pub format: Format,
+    pub format: ImportFormat,
     /// The conversations, in the order of the file; never empty.
-    pub sessions: Vec<Imported>,
+    pub sessions: Vec<ImportedSession>,
 }
 
 /// One conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Imported {
+pub struct ImportedSession {
     /// A title: the file's own, or made of the first user message.
     pub title: Option<String>,
     /// The system prompt of the recorded requests. It is no part of a log.
@@ -97,19 +97,19 @@ pub struct Imported {
     /// blob is readable only from its own session.
     pub missing_blobs: Vec<BlobRef>,
     /// What could not be kept as it was, in the order of the file; what concerns all of it first.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ImportWarning>,
 }
 
 /// Something that could not be kept as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct ImportWarning {
     /// Where in the file; `None` for the file as a whole.
-    pub place: Option<Place>,
+    pub place: Option<ImportPosition>,
     /// What was done about what.
     pub message: String,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ImportWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Some(place) => write!(f, "{place}: {}", self.message),
@@ -120,7 +120,7 @@ impl fmt::Display for Warning {
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ImportPosition {
     /// A line, from 1.
     Line(usize),
     /// A message of the list, from 1.
@@ -129,7 +129,7 @@ pub enum Place {
     Run(usize, usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ImportPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
@@ -156,7 +156,7 @@ pub enum ImportError {
     #[error("{place}: {reason}")]
     Entry {
         /// Which.
-        place: Place,
+        place: ImportPosition,
         /// Why.
         reason: String,
     },
@@ -191,7 +191,7 @@ pub enum ImportError {
 ///
 /// # Errors
 /// [`ImportError`] when the format is unknown or an entry is not what its format says.
-pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
+pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     if bytes.len() > MAX_BYTES {
         return Err(ImportError::TooLarge(bytes.len()));
     }
@@ -201,28 +201,28 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<Import, ImportError> {
     let format = recognise(bytes)?;
     // What we export has none, and stays byte for byte.
     let (bytes, replaced) = match format {
-        Format::Longhaul => (Cow::Borrowed(bytes), 0),
+        ImportFormat::Longhaul => (Cow::Borrowed(bytes), 0),
         _ => longhaul_wire::surrogates::replace_lone_halves(bytes),
     };
     let bytes = &*bytes;
     let mut sessions = match format {
-        Format::Longhaul => vec![native::read(bytes)?],
-        Format::Pi => vec![pi::read(bytes, at)?],
-        Format::OpenaiMessages => vec![openai::read(bytes, at)?],
-        Format::TauBench => tau::read(bytes, at)?,
-        Format::SweAgent => vec![swe_agent::read(bytes, at)?],
-        Format::Inspect => inspect::read(bytes, at)?,
-        Format::TapeAgents => vec![tape::read(bytes, at)?],
-        Format::ClaudeCode => vec![claude_code::read(bytes, at)?],
+        ImportFormat::Longhaul => vec![native::read(bytes)?],
+        ImportFormat::Pi => vec![pi::read(bytes, at)?],
+        ImportFormat::OpenaiMessages => vec![openai::read(bytes, at)?],
+        ImportFormat::TauBench => tau::read(bytes, at)?,
+        ImportFormat::SweAgent => vec![swe_agent::read(bytes, at)?],
+        ImportFormat::Inspect => inspect::read(bytes, at)?,
+        ImportFormat::TapeAgents => vec![tape_agents::read(bytes, at)?],
+        ImportFormat::ClaudeCode => vec![claude_code::read(bytes, at)?],
     };
     let counts = [(replaced, "escapes of half a character"), (unreadable, "bytes that are no characters")];
     for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
         let message = format!("{what}: {count} replaced by U+FFFD");
         if let Some(first) = sessions.first_mut() {
-            first.warnings.insert(0, Warning { place: None, message });
+            first.warnings.insert(0, ImportWarning { place: None, message });
         }
     }
-    Ok(Import { format, sessions })
+    Ok(ImportedFile { format, sessions })
 }
 
 /// The text with U+FFFD in the place of bytes that no JSON may hold (no UTF-8, control characters), and how often.
@@ -246,21 +246,21 @@ fn readable(bytes: &[u8]) -> (Cow<'_, [u8]>, usize) {
     (Cow::Owned(text.into_bytes()), count)
 }
 
-fn recognise(bytes: &[u8]) -> Result<Format, ImportError> {
+fn recognise(bytes: &[u8]) -> Result<ImportFormat, ImportError> {
     match bytes.first() {
         None => Err(ImportError::Empty),
-        Some(b'[') if tau::fits(bytes) => Ok(Format::TauBench),
-        Some(b'[') => Ok(Format::OpenaiMessages),
+        Some(b'[') if tau::fits(bytes) => Ok(ImportFormat::TauBench),
+        Some(b'[') => Ok(ImportFormat::OpenaiMessages),
         Some(b'{') => {
             let line = lines(bytes).next().map_or(bytes, |(_, line)| line);
             match () {
-                () if native::fits(line) => Ok(Format::Longhaul),
-                () if pi::fits(line) => Ok(Format::Pi),
-                () if claude_code::fits(bytes) => Ok(Format::ClaudeCode),
-                () if swe_agent::fits(bytes) => Ok(Format::SweAgent),
-                () if inspect::fits(bytes) => Ok(Format::Inspect),
-                () if openai::fits(bytes) => Ok(Format::OpenaiMessages),
-                () if tape::fits(bytes) => Ok(Format::TapeAgents),
+                () if native::fits(line) => Ok(ImportFormat::Longhaul),
+                () if pi::fits(line) => Ok(ImportFormat::Pi),
+                () if claude_code::fits(bytes) => Ok(ImportFormat::ClaudeCode),
+                () if swe_agent::fits(bytes) => Ok(ImportFormat::SweAgent),
+                () if inspect::fits(bytes) => Ok(ImportFormat::Inspect),
+                () if openai::fits(bytes) => Ok(ImportFormat::OpenaiMessages),
+                () if tape_agents::fits(bytes) => Ok(ImportFormat::TapeAgents),
                 () => Err(ImportError::UnknownFormat(
                     "neither an export, a session, a list of messages, a trajectory, a log nor a tape"
                         .to_owned(),
@@ -284,7 +284,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// [`ImportError::Entry`] for a line that never was an entry, or if more lines are damaged than not.
 fn json_lines<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
-    sink: &mut sink::Sink,
+    sink: &mut sink::ImportSink,
 ) -> Result<Vec<(usize, T)>, ImportError> {
     let (mut all, mut damaged) = (Vec::new(), Vec::new());
     let mut numbered = lines(bytes).peekable();
@@ -292,10 +292,10 @@ fn json_lines<'a, T: Deserialize<'a>>(
         match serde_json::from_slice::<T>(line) {
             Ok(line) => all.push((number, line)),
             Err(error) if numbered.peek().is_none() && error.is_eof() => {
-                sink.warn(Place::Line(number), "the last line is cut off and was left out");
+                sink.warn(ImportPosition::Line(number), "the last line is cut off and was left out");
             }
             Err(error) => {
-                let place = Place::Line(number);
+                let place = ImportPosition::Line(number);
                 let error = unreadable(place)(error);
                 // One wrong byte leaves the other brace.
                 if !line.starts_with(b"{") && !line.ends_with(b"}") {
@@ -313,7 +313,7 @@ fn json_lines<'a, T: Deserialize<'a>>(
 }
 
 /// The parser counts lines inside the entry; the place in the file is told instead.
-fn unreadable(place: Place) -> impl Fn(serde_json::Error) -> ImportError {
+fn unreadable(place: ImportPosition) -> impl Fn(serde_json::Error) -> ImportError {
     move |error| {
         let whole = error.to_string();
         let reason = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(reason, _)| reason);

@@ -150,7 +150,7 @@
 // Modules that are hidden in the documentation are for the server and the command line.
 pub mod agent;
 pub mod agents;
-pub mod announce;
+pub mod api_events;
 pub mod async_strategy;
 #[doc(hidden)]
 pub mod calibration;
@@ -162,21 +162,21 @@ pub mod config;
 pub mod context;
 pub mod counter;
 mod driver;
-pub mod export;
 #[doc(hidden)]
-pub mod feed;
+pub mod event_bus;
+pub mod export;
 pub mod hooks;
 pub mod import;
 pub mod mcp;
 #[doc(hidden)]
 pub mod picture;
 pub mod prelude;
-mod reach;
 pub mod recall;
 pub mod sandbox;
 pub mod session;
 pub mod session_event;
 pub mod settings;
+mod ssrf_guard;
 pub mod telemetry;
 #[doc(hidden)]
 pub mod testing;
@@ -187,7 +187,7 @@ pub use async_trait::async_trait;
 pub use bytes::Bytes;
 pub use longhaul_core as core;
 pub use longhaul_core::{
-    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
+    ContextWindow, FittableContent, FittableMessage, FittedMessages, fit, fit_anthropic, fit_openai, fit_with,
 };
 pub use longhaul_providers as providers;
 pub use longhaul_store as store;

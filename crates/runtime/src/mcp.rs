@@ -7,17 +7,17 @@
 //! again (`server`).
 
 mod http;
+mod lenient_parse;
 mod link;
 mod name;
 mod named_files;
 mod result;
-mod roster;
-mod salvage;
 mod secrets;
 mod server;
 mod stdio;
 mod structured;
 mod tool;
+mod tool_list;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -28,21 +28,21 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use self::link::Endpoint;
-use self::named_files::{NamedFiles, Noted, does_more};
-use self::secrets::Secrets;
-use self::server::Server;
+use self::link::McpEndpoint;
+use self::named_files::{CommandFileDigests, CommandFiles, does_more};
+use self::secrets::McpSecrets;
+use self::server::McpServerState;
 use self::tool::McpTool;
 use crate::config::{McpServerConfig, McpToolFilter, McpTransport};
-use crate::sandbox::{OwnFolder, Sandbox};
+use crate::sandbox::{IsolatedHome, Sandbox};
 use crate::tools::Tool;
 
 pub use self::name::is_server_name;
-pub use self::roster::ToolListChange;
+pub use self::tool_list::ToolListChange;
 
 /// Where servers are started, and how long that may take.
 #[derive(Clone, Debug)]
-pub struct McpPlace {
+pub struct McpLaunchOptions {
     /// The folder programs are started in: the workspace.
     pub directory: PathBuf,
     /// What confines them.
@@ -51,7 +51,7 @@ pub struct McpPlace {
     pub start_timeout: Duration,
 }
 
-impl McpPlace {
+impl McpLaunchOptions {
     /// A start may take a minute.
     pub fn new(directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
         Self { directory: directory.into(), sandbox, start_timeout: Duration::from_secs(60) }
@@ -73,7 +73,7 @@ pub struct McpError {
 /// The servers of one agent. They run until the last of their tools is dropped, or until they are closed.
 #[derive(Clone, Debug, Default)]
 pub struct McpServers {
-    servers: Vec<Arc<Server>>,
+    servers: Vec<Arc<McpServerState>>,
     tools: Vec<Arc<McpTool>>,
 }
 
@@ -82,7 +82,7 @@ impl McpServers {
     /// others: whether the agent can do without them is the caller's word.
     pub async fn start(
         configs: &BTreeMap<String, McpServerConfig>,
-        place: &McpPlace,
+        place: &McpLaunchOptions,
     ) -> (Self, Vec<McpError>) {
         let starts = configs.iter().map(|(name, config)| async move {
             let starting = start(name, config, place);
@@ -109,7 +109,7 @@ impl McpServers {
     }
 
     /// Adds a server with those of its tools that the configuration chooses and that a model can be told of.
-    fn add(&mut self, server: Arc<Server>, filter: &McpToolFilter) {
+    fn add(&mut self, server: Arc<McpServerState>, filter: &McpToolFilter) {
         let name = server.name().to_owned();
         for unmatched in filter.unmatched(server.tools().iter().map(|tool| tool.own_name.as_str())) {
             tracing::warn!("mcpServers.{name}.tools names `{unmatched}`, which the server does not offer");
@@ -144,31 +144,35 @@ impl McpServers {
 }
 
 /// Starts or reaches one server.
-async fn start(name: &str, config: &McpServerConfig, place: &McpPlace) -> Result<Server, String> {
-    let endpoint = Endpoint {
+async fn start(
+    name: &str,
+    config: &McpServerConfig,
+    place: &McpLaunchOptions,
+) -> Result<McpServerState, String> {
+    let endpoint = McpEndpoint {
         server: name.to_owned(),
         transport: config.transport.clone(),
         directory: place.directory.clone(),
         sandbox: Arc::clone(&place.sandbox),
-        secrets: Arc::new(Secrets::of(&config.transport)),
+        secrets: Arc::new(McpSecrets::of(&config.transport)),
         noted: noted(&config.transport, place).await?,
-        home: OwnFolder::default(),
+        home: IsolatedHome::default(),
     };
-    Server::start(endpoint, config.timeout, place.start_timeout).await
+    McpServerState::start(endpoint, config.timeout, place.start_timeout).await
 }
 
 /// The files of the workspace that the commands of such programs name that may do more than the agent's commands: they
 /// have the network where those have none, or were given a secret. By server; links are followed.
 pub fn exposed_files(
     configs: &BTreeMap<String, McpServerConfig>,
-    place: &McpPlace,
+    place: &McpLaunchOptions,
 ) -> Vec<(String, PathBuf)> {
     let mut exposed = Vec::new();
     for (name, config) in configs {
         if let McpTransport::Command(command) = &config.transport
             && does_more(&config.transport, &place.sandbox)
         {
-            let files = NamedFiles::of(command, &place.directory, &place.sandbox);
+            let files = CommandFiles::of(command, &place.directory, &place.sandbox);
             exposed.extend(files.inside().map(|file| (name.clone(), file.to_owned())));
         }
     }
@@ -176,14 +180,17 @@ pub fn exposed_files(
 }
 
 /// What has to be as it is now at each start of a program, if it may do more than commands.
-async fn noted(transport: &McpTransport, place: &McpPlace) -> Result<Option<Arc<Noted>>, String> {
+async fn noted(
+    transport: &McpTransport,
+    place: &McpLaunchOptions,
+) -> Result<Option<Arc<CommandFileDigests>>, String> {
     let McpTransport::Command(command) = transport else { return Ok(None) };
     if !does_more(transport, &place.sandbox) {
         return Ok(None);
     }
     let (command, directory, sandbox) =
         (command.clone(), place.directory.clone(), Arc::clone(&place.sandbox));
-    let noting = tokio::task::spawn_blocking(move || Noted::now(command, directory, sandbox));
+    let noting = tokio::task::spawn_blocking(move || CommandFileDigests::now(command, directory, sandbox));
     match noting.await {
         Ok(noted) => noted.map(|noted| Some(Arc::new(noted))).map_err(|refused| refused.to_string()),
         Err(_) => Err("its files could not be read".to_owned()),

@@ -5,7 +5,7 @@
 
 mod fit;
 
-pub use fit::{Fitted, PictureLimits, Unfit, fit};
+pub use fit::{FittedPicture, PictureFitError, PictureLimits, fit};
 
 /// The longest side, in pixels.
 pub const LONGEST_SIDE: usize = 32_768;
@@ -19,7 +19,7 @@ pub const MOST_PIXELS: usize = 100_000_000;
     "a picture of {width} × {height} pixels is too large: {} million pixels at most, {LONGEST_SIDE} on a side",
     MOST_PIXELS / 1_000_000
 )]
-pub struct TooLarge {
+pub struct PictureTooLarge {
     /// In pixels.
     pub width: usize,
     /// In pixels.
@@ -36,8 +36,8 @@ pub struct TooLarge {
 /// ```
 ///
 /// # Errors
-/// [`TooLarge`].
-pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, TooLarge> {
+/// [`PictureTooLarge`].
+pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, PictureTooLarge> {
     let said = imagesize::blob_size(content).ok().map(|size| (size.width, size.height));
     let Some((width, height)) = [said, jpeg(content), gif(content)].into_iter().flatten().reduce(larger)
     else {
@@ -46,7 +46,7 @@ pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, TooLarge> {
     let is_large = width.max(height) > LONGEST_SIDE || width.saturating_mul(height) > MOST_PIXELS;
     match (u32::try_from(width), u32::try_from(height)) {
         (Ok(width), Ok(height)) if !is_large => Ok(Some((width, height))),
-        _ => Err(TooLarge { width, height }),
+        _ => Err(PictureTooLarge { width, height }),
     }
 }
 
@@ -151,13 +151,13 @@ mod tests {
         for before in [&b""[..], b"\xFF", b"\xFF\xFF\xFF", b"\x00\x01", b"\xFF\xE1\x00\x05ab\xFF\xFF"] {
             assert_eq!(size(&jpeg_of(before, 64, 32)), Ok(Some((64, 32))), "{before:?}");
             let bomb = jpeg_of(before, 20_000, 20_000);
-            assert_eq!(size(&bomb), Err(TooLarge { width: 20_000, height: 20_000 }), "{before:?}");
+            assert_eq!(size(&bomb), Err(PictureTooLarge { width: 20_000, height: 20_000 }), "{before:?}");
         }
         for colors in [true, false] {
             assert_eq!(size(&gif_of(100, (1, 9), colors)), Ok(Some((100, 100))));
             assert_eq!(size(&gif_of(1, (50, 60), colors)), Ok(Some((110, 9))), "the frames hang over");
             let bomb = gif_of(1, (30_000, 30_000), colors);
-            assert_eq!(size(&bomb), Err(TooLarge { width: 60_000, height: 9 }), "{colors}");
+            assert_eq!(size(&bomb), Err(PictureTooLarge { width: 60_000, height: 9 }), "{colors}");
         }
     }
 

@@ -1,14 +1,16 @@
 //! Everything that a program with an agent usually names: `use longhaul::prelude::*;`.
 
-pub use longhaul_core::budget::Trigger;
+pub use longhaul_core::budget::StrategyTrigger;
 pub use longhaul_core::estimate::TextCounter;
 pub use longhaul_core::event::RunEnd;
 pub use longhaul_core::message::{Message, Part, Role};
-pub use longhaul_core::plan::Scene;
-pub use longhaul_core::strategy::{Choice, Instead, Protection, Strategy};
+pub use longhaul_core::plan::PlanContext;
+pub use longhaul_core::strategy::{
+    CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement,
+};
 pub use longhaul_providers::Provider;
-pub use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-pub use longhaul_store::{Blobs, MemoryStore, Store};
+pub use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+pub use longhaul_store::{BlobStore, MemoryStore, Store};
 
 pub use crate::agent::{Agent, AgentBuilder, BuildError};
 pub use crate::async_strategy::{AsyncStrategy, ReplacementError, ReplacementRequest};

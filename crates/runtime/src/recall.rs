@@ -4,45 +4,45 @@
 //! A handle is a position in this session's log, resolved here and nowhere else: text that merely looks like
 //! one reaches nothing that the session does not own.
 
-use longhaul_core::history::{Entry, History, ItemKind};
+use longhaul_core::history::{History, LogEntry, ViewItemKind};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
 use longhaul_core::recall::tool::{
-    Asked, extent, is_own, nothing_found, push_plain, span_text, speaker, wrong_handle,
+    RecallRequest, extent, is_own, nothing_found, push_plain, span_text, speaker, wrong_handle,
 };
-use longhaul_core::recall::{Index, SHOWN_WEIGHT, closely};
-use longhaul_core::truncate::Limit;
-use longhaul_store::Blobs;
+use longhaul_core::recall::{SHOWN_WEIGHT, SearchIndex, closely};
+use longhaul_core::truncate::TextLimit;
+use longhaul_store::BlobStore;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use longhaul_core::recall::tool::plain_text;
-pub use longhaul_core::recall::tool::{DEFAULT_HITS, Hit, NAME, hits_text as as_text, spec};
+pub use longhaul_core::recall::tool::{DEFAULT_HITS, NAME, RecallSnippet, hits_text as as_text, spec};
 
 /// What can be recalled: every message of a session.
 #[derive(Clone, Debug)]
-pub struct Source {
-    entries: Vec<Entry>,
+pub struct RecallSource {
+    entries: Vec<LogEntry>,
     /// Those that the model is shown in full anyway: a search ranks them behind the others.
     shown: BTreeSet<Seq>,
-    index: SharedIndex,
+    index: SharedSearchIndex,
 }
 
 /// The words of a session's messages as far as they were searched. Kept beside a session it is only ever extended, so that
 /// a search costs what came since the last one.
 #[derive(Clone, Debug, Default)]
-pub struct SharedIndex(Arc<Mutex<Index>>);
+pub struct SharedSearchIndex(Arc<Mutex<SearchIndex>>);
 
 /// The most messages that a search takes into its index before it lets other tasks go on, and may be cancelled.
 const SLICE_MESSAGES: usize = 64;
 
-impl SharedIndex {
-    fn lock(&self) -> MutexGuard<'_, Index> {
+impl SharedSearchIndex {
+    fn lock(&self) -> MutexGuard<'_, SearchIndex> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the entries that came since the last search. What cannot be read is not found.
-    async fn extend(&self, entries: &[Entry], blobs: &Blobs) {
+    async fn extend(&self, entries: &[LogEntry], blobs: &BlobStore) {
         loop {
             let known = self.lock().len();
             let new = entries.iter().skip(known).take(SLICE_MESSAGES);
@@ -65,18 +65,20 @@ impl SharedIndex {
     }
 }
 
-impl Source {
+impl RecallSource {
     /// The messages of a session as it is now, to be searched from scratch.
     pub fn of(history: &History) -> Self {
-        Self::with(history, SharedIndex::default())
+        Self::with(history, SharedSearchIndex::default())
     }
 
     /// The messages of a session as it is now, with the index of that session.
-    pub fn with(history: &History, index: SharedIndex) -> Self {
+    pub fn with(history: &History, index: SharedSearchIndex) -> Self {
         let whole = history.view().iter().filter(|item| {
             !matches!(
                 item.kind,
-                ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. }
+                ViewItemKind::Summary(_)
+                    | ViewItemKind::Removed(_)
+                    | ViewItemKind::Result { cleared: Some(_), .. }
             )
         });
         let shown = whole.map(|item| item.range.from).filter(|seq| !is_truncated(history, *seq)).collect();
@@ -100,17 +102,17 @@ fn is_truncated(history: &History, seq: Seq) -> bool {
 /// A sentence for the model.
 pub async fn recall(
     arguments: &str,
-    source: &Source,
-    blobs: &Blobs,
-    limit: &Limit,
+    source: &RecallSource,
+    blobs: &BlobStore,
+    limit: &TextLimit,
 ) -> Result<String, String> {
-    match Asked::read(arguments)? {
-        Asked::Span { handle, span, range } => {
+    match RecallRequest::read(arguments)? {
+        RecallRequest::Span { handle, span, range } => {
             let mut found = Vec::new();
             for entry in
                 source.entries.iter().filter(|entry| span.is_some_and(|span| span.contains(entry.seq)))
             {
-                found.push(Hit {
+                found.push(RecallSnippet {
                     seq: entry.seq,
                     speaker: speaker(entry),
                     snippet: original(entry, blobs).await?,
@@ -121,7 +123,7 @@ pub async fn recall(
             }
             span_text(&handle, range, &found, limit)
         }
-        Asked::Words { query, hits } => {
+        RecallRequest::Words { query, hits } => {
             let found = search(&query, hits, source, blobs, limit).await;
             Ok(if found.is_empty() { nothing_found(&query) } else { as_text(&found, limit) })
         }
@@ -129,7 +131,7 @@ pub async fn recall(
 }
 
 /// A stored message as text, byte for byte where it is text; a truncated output in full.
-async fn original(entry: &Entry, blobs: &Blobs) -> Result<String, String> {
+async fn original(entry: &LogEntry, blobs: &BlobStore) -> Result<String, String> {
     let mut text = String::new();
     for part in &entry.message.parts {
         match part {
@@ -148,7 +150,13 @@ async fn original(entry: &Entry, blobs: &Blobs) -> Result<String, String> {
 }
 
 /// The passages that a query means, the best first: at most `hits`, and not more than fits in `limit`.
-pub async fn search(query: &str, hits: usize, source: &Source, blobs: &Blobs, limit: &Limit) -> Vec<Hit> {
+pub async fn search(
+    query: &str,
+    hits: usize,
+    source: &RecallSource,
+    blobs: &BlobStore,
+    limit: &TextLimit,
+) -> Vec<RecallSnippet> {
     source.index.extend(&source.entries, blobs).await;
     let weight = |at: usize| match source.entries.get(at) {
         Some(entry) if is_own(entry) => 0.0,
@@ -169,7 +177,7 @@ pub async fn search(query: &str, hits: usize, source: &Source, blobs: &Blobs, li
     let ranked = closely(&asked, texts, extent(hits, limit));
     let hits = ranked.into_iter().map(|found| {
         let entry = &source.entries[found.at];
-        Hit { seq: entry.seq, speaker: speaker(entry), snippet: found.snippet }
+        RecallSnippet { seq: entry.seq, speaker: speaker(entry), snippet: found.snippet }
     });
     hits.collect()
 }

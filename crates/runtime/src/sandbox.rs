@@ -3,7 +3,7 @@
 //!
 //! Landlock restricts the thread that asks for it and what that thread starts. Each child is therefore started by a
 //! thread that confines itself and ends before the child's first instruction; another, outside, waits for the child
-//! (`child`) and ends what it left behind, which it knows by a mark (`mark`).
+//! (`child`) and ends what it left behind, which it knows by a tag (`process_tag`).
 //!
 //! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode and owner,
 //! which are put back in the protected folders (`seal`), nor its times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
@@ -16,16 +16,16 @@ mod child;
 #[cfg(target_os = "linux")]
 mod confine;
 mod environment;
-#[cfg(target_os = "linux")]
-mod gate;
+mod folder_permissions;
 mod grants;
 mod limits;
-#[cfg_attr(not(target_os = "linux"), path = "sandbox/no_mark.rs")]
-mod mark;
-mod private;
+mod private_tmp;
+#[cfg_attr(not(target_os = "linux"), path = "sandbox/no_process_tag.rs")]
+mod process_tag;
 mod removal;
 mod report;
-mod seal;
+#[cfg(target_os = "linux")]
+mod spawn_gate;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
@@ -38,12 +38,12 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::OnceCell;
 
+use self::child::ChildGuards;
 pub use self::child::ConfinedChild;
-use self::child::Guards;
+use self::folder_permissions::Watch;
 pub use self::limits::ChildLimits;
-use self::private::PrivateFolder;
+use self::private_tmp::PrivateTempFolder;
 pub use self::report::SandboxReport;
-use self::seal::Watch;
 use crate::workspace::canonical_as_far_as_possible;
 
 /// What children are allowed. Nothing here is read from the process' own environment: the binary hands it in.
@@ -71,7 +71,7 @@ pub struct SandboxPolicy {
     /// More paths to make writable.
     pub write: Vec<PathBuf>,
     /// Whether children reach the network. Where it is denied and the system cannot do that, none is started.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// How much of the machine each child may use.
     pub limits: ChildLimits,
     /// Whether to confine children as far as the system can. Switching this off leaves the scrubbed
@@ -93,7 +93,7 @@ impl SandboxPolicy {
             secret: Vec::new(),
             read: Vec::new(),
             write: Vec::new(),
-            network: Network::Open,
+            network: NetworkAccess::Open,
             limits: ChildLimits::default(),
             confine: true,
         }
@@ -102,7 +102,7 @@ impl SandboxPolicy {
 
 /// Whether children reach the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkAccess {
     /// As the user does.
     #[default]
     Open,
@@ -208,13 +208,13 @@ pub struct SpawnRequest {
 /// (`.curlrc`, `.npmrc`, Python's site-packages). No other child can open the folder. It is made for the first child, is
 /// the same for all that follow, and goes when this and all its clones are dropped.
 #[derive(Clone, Debug, Default)]
-pub struct OwnFolder(Arc<OnceCell<PrivateFolder>>);
+pub struct IsolatedHome(Arc<OnceCell<PrivateTempFolder>>);
 
-impl OwnFolder {
-    async fn made(&self, scratch: &Path) -> Result<&PrivateFolder, SandboxError> {
+impl IsolatedHome {
+    async fn made(&self, scratch: &Path) -> Result<&PrivateTempFolder, SandboxError> {
         let make = || async {
             let scratch = scratch.to_owned();
-            let made = tokio::task::spawn_blocking(move || PrivateFolder::make(&scratch)).await;
+            let made = tokio::task::spawn_blocking(move || PrivateTempFolder::make(&scratch)).await;
             made.map_err(|error| SandboxError::Confine(error.to_string()))?
         };
         self.0.get_or_try_init(make).await
@@ -225,7 +225,7 @@ impl OwnFolder {
 #[derive(Debug)]
 pub struct Sandbox {
     policy: Arc<SandboxPolicy>,
-    private: PrivateFolder,
+    private: PrivateTempFolder,
     status: SandboxStatus,
     report: SandboxReport,
     /// Over the protected folders, from the first child on.
@@ -243,7 +243,7 @@ impl Sandbox {
         for path in policy.protected.iter_mut().chain(&mut policy.agent_files).chain(&mut policy.home) {
             *path = canonical_as_far_as_possible(path);
         }
-        let private = PrivateFolder::make(&policy.scratch)?;
+        let private = PrivateTempFolder::make(&policy.scratch)?;
         let grants = grants::grants(&policy, &private.path);
         let status = status(&policy, &grants);
         let report = SandboxReport::new(&policy, &grants, &status);
@@ -261,7 +261,7 @@ impl Sandbox {
     }
 
     /// Returns whether children reach the network by the policy.
-    pub(crate) fn network(&self) -> Network {
+    pub(crate) fn network(&self) -> NetworkAccess {
         self.policy.network
     }
 
@@ -293,8 +293,8 @@ impl Sandbox {
     pub async fn spawn_server(
         &self,
         request: SpawnRequest,
-        network: Option<Network>,
-        own: &OwnFolder,
+        network: Option<NetworkAccess>,
+        own: &IsolatedHome,
     ) -> Result<ConfinedChild, SandboxError> {
         let limits = ChildLimits { cpu_seconds: None, ..self.policy.limits };
         let folder = own.made(&self.policy.scratch).await?;
@@ -308,7 +308,7 @@ impl Sandbox {
     pub async fn spawn_apart(
         &self,
         request: SpawnRequest,
-        own: &OwnFolder,
+        own: &IsolatedHome,
     ) -> Result<ConfinedChild, SandboxError> {
         let folder = own.made(&self.policy.scratch).await?;
         self.start(request, self.policy.network, self.policy.limits, folder).await
@@ -317,18 +317,18 @@ impl Sandbox {
     async fn start(
         &self,
         request: SpawnRequest,
-        network: Network,
+        network: NetworkAccess,
         limits: ChildLimits,
-        folder: &PrivateFolder,
+        folder: &PrivateTempFolder,
     ) -> Result<ConfinedChild, SandboxError> {
-        if let (Network::Denied, Err(reason)) = (network, &self.status.calls)
+        if let (NetworkAccess::Denied, Err(reason)) = (network, &self.status.calls)
             && self.policy.confine
         {
             return Err(SandboxError::Confine(format!("the network cannot be denied here: {reason}")));
         }
         let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
         let (policy, private) = (Arc::clone(&self.policy), folder.path.clone());
-        let guards = Guards {
+        let guards = ChildGuards {
             // Listing them reads folders, which is the child's thread's work.
             grants: confined
                 .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
@@ -340,10 +340,10 @@ impl Sandbox {
         child::start(self.prepare(request, folder), guards).await
     }
 
-    fn prepare(&self, request: SpawnRequest, folder: &PrivateFolder) -> child::Prepared {
+    fn prepare(&self, request: SpawnRequest, folder: &PrivateTempFolder) -> child::ChildCommand {
         let mut environment = environment::scrubbed(&self.policy, &folder.path);
         environment.extend(request.env);
-        child::Prepared {
+        child::ChildCommand {
             program: request.program,
             args: request.args,
             environment,
@@ -364,7 +364,7 @@ pub fn protect_this_process() -> io::Result<()> {
     Ok(())
 }
 
-fn status(policy: &SandboxPolicy, grants: &grants::Grants) -> SandboxStatus {
+fn status(policy: &SandboxPolicy, grants: &grants::PathGrants) -> SandboxStatus {
     if !policy.confine {
         return not_confined("switched off by the configuration");
     }
@@ -384,7 +384,7 @@ type Probed = (Result<Confinement, String>, Result<(), String>);
 
 /// Confines a thread that does nothing else and ends.
 #[cfg(target_os = "linux")]
-fn probe(grants: Vec<grants::Grant>, network: Network) -> Probed {
+fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());
     let probe = thread.spawn(move || (confine::this_thread(&grants), calls::refuse(network)));
     let failed = |why: String| (Err(why.clone()), Err(why));
@@ -396,7 +396,7 @@ fn probe(grants: Vec<grants::Grant>, network: Network) -> Probed {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn probe(_: Vec<grants::Grant>, _: Network) -> Probed {
+fn probe(_: Vec<grants::PathGrant>, _: NetworkAccess) -> Probed {
     let missing = |what: &str| format!("this system has no {what}");
     (Err(missing("Landlock (Linux 5.13 or later has)")), Err(missing("seccomp (Linux has)")))
 }

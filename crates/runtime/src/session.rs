@@ -1,13 +1,13 @@
 //! Sessions as a program uses them: [`Runtime`] opens them, [`Session`] is a handle to one.
 
-mod among;
+mod cluster;
 mod error;
 mod log;
 mod new_message;
 mod orders;
+mod overrides;
+pub(crate) mod registry;
 mod runtime;
-pub(crate) mod slots;
-mod steering;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -21,43 +21,44 @@ use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::plan::Plan;
-use longhaul_core::queue::Queued;
-use longhaul_core::run::{CompactionOutcome, Input, Run, Status};
-use longhaul_core::survival::Survival;
-use longhaul_store::NewQueued;
+use longhaul_core::queue::QueuedMessage;
+use longhaul_core::retention_report::RetentionReport;
+use longhaul_core::run::{CompactionOutcome, Run, RunLoopInput, RunStatus};
+use longhaul_store::NewQueuedMessage;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
-pub(crate) use self::among::{Before, Told};
+pub(crate) use self::cluster::{CancelCutoff, OwnerMessage};
 pub use self::error::SessionError;
 pub(crate) use self::log::folded;
 pub use self::log::whole_log;
 pub use self::new_message::NewMessage;
-pub use self::orders::PinnedOrder;
+pub use self::orders::PinOutcome;
+pub use self::overrides::{SettingsError, SwitchOutcome};
 pub use self::runtime::{IDLE, Runtime};
-pub use self::steering::{SettingsError, Switched};
 pub use self::turn::{Turn, TurnError, TurnOutput};
-use crate::announce::{self, Announcement};
+use crate::api_events::{self, ApiEvent};
 use crate::clock::now_ms;
-use crate::compaction::Preview;
+use crate::compaction::CompactionPreview;
 use crate::context::ContextReport;
 use crate::driver::{
-    Command, Message, QueueChange, RecordMaker, Seat, Shared, SharedStrategy, release, undo,
+    AgentBinding, DriverMessage, QueueChange, RecordMaker, SessionCommand, SharedSessionState,
+    SharedStrategy, release, undo,
 };
-use crate::feed::{Announcements, Attendance, Missed};
+use crate::event_bus::{EventReceiver, EventSubscription, MissedEvents};
 
 /// A handle to an open session. Cheap to clone; dropping it stops nothing, and as long as there is one the
 /// session stays open.
 #[derive(Clone)]
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSessionState>,
     /// One for each handle and each watcher.
     in_use: Arc<()>,
 }
 
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendReceipt {
     /// Its name.
     pub id: QueueId,
     /// Whether it waits for a busy session.
@@ -68,7 +69,7 @@ pub struct Sent {
 
 /// What a cancel met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelledAt {
+pub enum CancelPoint {
     /// The model was answering and had said something: that is kept.
     PartialAssistant,
     /// Tools were running: each open call got a result.
@@ -82,7 +83,7 @@ pub enum CancelledAt {
 
 /// What a resume met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resumed {
+pub enum ResumeOutcome {
     /// A run has begun: with what waited, or with what was left unanswered.
     Begun,
     /// A run was going on already.
@@ -93,7 +94,7 @@ pub enum Resumed {
 
 /// How a session came to rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settled {
+pub struct RunOutcome {
     /// How its newest run ended, if one ran since it was opened.
     pub end: Option<RunEnd>,
     /// The error it ended with.
@@ -101,12 +102,12 @@ pub struct Settled {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<SharedSessionState>) -> Self {
         Self { shared, in_use: Arc::default() }
     }
 
     /// Who answers in it.
-    pub(crate) fn seat(&self) -> Seat {
+    pub(crate) fn seat(&self) -> AgentBinding {
         self.shared.seat()
     }
 
@@ -121,7 +122,7 @@ impl Session {
     /// [`SessionError::Refused`] by a hook; [`SessionError::Conflict`] if the session's agent is not there;
     /// [`SessionError::Store`], above all
     /// [`StoreError::QueueFull`](longhaul_store::StoreError::QueueFull).
-    pub async fn send(&self, parts: Vec<Part>) -> Result<Sent, SessionError> {
+    pub async fn send(&self, parts: Vec<Part>) -> Result<SendReceipt, SessionError> {
         self.send_keyed(parts, None).await
     }
 
@@ -129,7 +130,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::send`].
-    pub async fn send_keyed(&self, parts: Vec<Part>, key: Option<String>) -> Result<Sent, SessionError> {
+    pub async fn send_keyed(
+        &self,
+        parts: Vec<Part>,
+        key: Option<String>,
+    ) -> Result<SendReceipt, SessionError> {
         self.send_message(NewMessage { key, ..NewMessage::new(parts) }).await
     }
 
@@ -137,24 +142,24 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::send`].
-    pub async fn send_message(&self, message: NewMessage) -> Result<Sent, SessionError> {
+    pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
         let seat = self.seat();
         seat.check()?;
         // Before anything is said of the session: it is at rest while a hook thinks.
         let parts = self.submitted(message.parts).await?;
         // Of several that come at once to a session at rest one finds it so.
         let busy = !self.shared.status.send_if_modified(|status| {
-            let at_rest = matches!(status, Status::Idle | Status::Parked);
+            let at_rest = matches!(status, RunStatus::Idle | RunStatus::Parked);
             if at_rest {
-                *status = Status::Streaming;
+                *status = RunStatus::Streaming;
             }
             at_rest
         });
         let id = QueueId::new(Uuid::now_v7().to_string());
-        let message = NewQueued {
+        let message = NewQueuedMessage {
             client_key: message.key,
             metadata: message.metadata,
-            ..NewQueued::new(id, now_ms(), parts, seat.agent.rules.queue_limit)
+            ..NewQueuedMessage::new(id, now_ms(), parts, seat.agent.rules.queue_limit)
         };
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,
@@ -165,22 +170,22 @@ impl Session {
         };
         if !accepted.repeated {
             let payload = serde_json::json!({ "id": accepted.id, "position": accepted.position });
-            self.shared.feed.tell(Announcement::passing("message:queued", self.id(), payload));
+            self.shared.feed.tell(ApiEvent::passing("message:queued", self.id(), payload));
         }
         if accepted.position > 0 {
             // It is accepted, also by a session that has just been closed: it waits in the queue then.
-            let _ = self.tell(Input::Wake);
+            let _ = self.tell(RunLoopInput::Wake);
         } else {
             self.publish_status();
         }
-        Ok(Sent { id: accepted.id, queued: busy, position: accepted.position })
+        Ok(SendReceipt { id: accepted.id, queued: busy, position: accepted.position })
     }
 
     /// Sends a text and waits until the session has come to rest.
     ///
     /// # Errors
     /// As [`Session::send`].
-    pub async fn ask(&self, text: &str) -> Result<Settled, SessionError> {
+    pub async fn ask(&self, text: &str) -> Result<RunOutcome, SessionError> {
         self.send(vec![Part::text(text)]).await?;
         self.settled().await
     }
@@ -189,17 +194,17 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
-    pub async fn settled(&self) -> Result<Settled, SessionError> {
-        self.request(|reply| Command::WhenIdle { reply }).await
+    pub async fn settled(&self) -> Result<RunOutcome, SessionError> {
+        self.request(|reply| SessionCommand::WhenIdle { reply }).await
     }
 
     /// Goes on: with what waits, or with what was left unanswered. Says whether there was anything.
     ///
     /// # Errors
     /// [`SessionError::Conflict`] if its agent is not there; [`SessionError::Stopped`].
-    pub async fn resume(&self) -> Result<Resumed, SessionError> {
+    pub async fn resume(&self) -> Result<ResumeOutcome, SessionError> {
         self.seat().check()?;
-        self.request(|reply| Command::Resume { reply }).await
+        self.request(|reply| SessionCommand::Resume { reply }).await
     }
 
     /// Makes the next attempt at once, if the model's server is waited for; says whether it was.
@@ -207,11 +212,11 @@ impl Session {
     /// # Errors
     /// [`SessionError::Stopped`].
     pub async fn retry_now(&self) -> Result<bool, SessionError> {
-        self.request(|reply| Command::RetryNow { reply }).await
+        self.request(|reply| SessionCommand::RetryNow { reply }).await
     }
 
     /// Returns when the model's server is asked again, in milliseconds since 1970. It means something only while the
-    /// session waits for that server ([`Status::WaitingForServer`]).
+    /// session waits for that server ([`RunStatus::WaitingForServer`]).
     pub fn next_attempt_at(&self) -> Millis {
         self.shared.next_attempt_at.load(Ordering::Relaxed)
     }
@@ -219,35 +224,35 @@ impl Session {
     /// Takes up messages that wait since a crash or a cancel, if its agent's rules say that they do not wait for a person
     /// ([`Recovery::Continue`](longhaul_core::run::Recovery)). In a parked session they go on waiting.
     pub fn take_up(&self) {
-        self.command(Command::TakeUp);
+        self.command(SessionCommand::TakeUp);
     }
 
     /// Cancels what is going on and says what that was, once it has ended. Queued messages stay unless `clear_queue`.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
-    pub async fn cancel(&self, clear_queue: bool) -> Result<CancelledAt, SessionError> {
+    pub async fn cancel(&self, clear_queue: bool) -> Result<CancelPoint, SessionError> {
         if clear_queue {
             self.clear_queue().await?;
         }
         // What the driver computes ends before it can read the command.
         self.shared.stop_flag.raise();
-        self.request(|reply| Command::Cancel { reply }).await
+        self.request(|reply| SessionCommand::Cancel { reply }).await
     }
 
     /// Announcements from now on.
-    pub fn watch(&self) -> Announcements {
+    pub fn watch(&self) -> EventReceiver {
         self.attend().announcements
     }
 
     /// Announcements from now on, and what they go on from: for a watcher that comes late or comes back.
-    pub fn attend(&self) -> Attendance {
+    pub fn attend(&self) -> EventSubscription {
         self.shared.feed.attend(Arc::clone(&self.in_use))
     }
 
     /// What the events after `after` up to `until` mean to watchers, those of the first `events` events, if it is
     /// still in memory. `None`: the log must be asked.
-    pub fn recent(&self, after: Seq, until: Seq, events: usize) -> Option<Missed> {
+    pub fn recent(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
         self.shared.feed.missed(after, until, events)
     }
 
@@ -257,7 +262,7 @@ impl Session {
     }
 
     /// What is going on, now and later.
-    pub fn status(&self) -> watch::Receiver<Status> {
+    pub fn status(&self) -> watch::Receiver<RunStatus> {
         self.shared.status.subscribe()
     }
 
@@ -265,7 +270,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Store`].
-    pub async fn queue(&self) -> Result<Vec<Queued>, SessionError> {
+    pub async fn queue(&self) -> Result<Vec<QueuedMessage>, SessionError> {
         Ok(self.shared.store.queue(self.id()).await?)
     }
 
@@ -309,12 +314,12 @@ impl Session {
     }
 
     async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, SessionError> {
-        Ok(self.request(|reply| Command::Queue { change, reply }).await??)
+        Ok(self.request(|reply| SessionCommand::Queue { change, reply }).await??)
     }
 
     /// Returns what a compaction has left of the view before it, if it is the newest one that was made since the session was
     /// opened. [`compaction::survival`](crate::compaction::survival) reads the log for any other.
-    pub fn newest_survival(&self, edit_id: &EditId) -> Option<Survival> {
+    pub fn newest_survival(&self, edit_id: &EditId) -> Option<RetentionReport> {
         let newest = self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner);
         newest.as_ref().filter(|(id, _)| id == edit_id).map(|(_, survival)| survival.clone())
     }
@@ -336,7 +341,7 @@ impl Session {
         strategy: Option<SharedStrategy>,
         instructions: Option<String>,
     ) -> Result<CompactionOutcome, SessionError> {
-        self.request(|reply| Command::Compact { strategy, instructions, reply }).await
+        self.request(|reply| SessionCommand::Compact { strategy, instructions, reply }).await
     }
 
     /// What [`Session::compact_by`] would do, and what that would leave.
@@ -347,8 +352,8 @@ impl Session {
         &self,
         strategy: Option<SharedStrategy>,
         instructions: Option<String>,
-    ) -> Result<Preview, SessionError> {
-        self.look(|run| unless_stopped(run, Preview::of(run, strategy, instructions))).await?
+    ) -> Result<CompactionPreview, SessionError> {
+        self.look(|run| unless_stopped(run, CompactionPreview::of(run, strategy, instructions))).await?
     }
 
     /// What [`Session::compact`] would do.
@@ -405,7 +410,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Stopped`].
     pub async fn context(&self) -> Result<ContextReport, SessionError> {
-        self.request(|reply| Command::Context { reply }).await
+        self.request(|reply| SessionCommand::Context { reply }).await
     }
 
     /// Decides an approval, by the name that watchers were told or the one in the log. `false` if nobody waits
@@ -419,8 +424,8 @@ impl Session {
         allowed: bool,
         reason: Option<String>,
     ) -> Result<bool, SessionError> {
-        let approval_id = announce::own_approval(self.id(), &approval_id);
-        self.request(|reply| Command::Decide { approval_id, allowed, reason, reply }).await
+        let approval_id = api_events::own_approval(self.id(), &approval_id);
+        self.request(|reply| SessionCommand::Decide { approval_id, allowed, reason, reply }).await
     }
 
     /// Looks at the loop between two of its decisions.
@@ -431,7 +436,7 @@ impl Session {
         &self,
         look: impl FnOnce(&Run) -> T + Send + 'static,
     ) -> Result<T, SessionError> {
-        self.request(|reply| Command::Look {
+        self.request(|reply| SessionCommand::Look {
             look: Box::new(move |run| {
                 let _ = reply.send(look(run));
             }),
@@ -440,27 +445,28 @@ impl Session {
     }
 
     async fn record(&self, make: RecordMaker) -> Result<Vec<Event>, SessionError> {
-        self.request(|reply| Command::Record { make, reply }).await?
+        self.request(|reply| SessionCommand::Record { make, reply }).await?
     }
 
     pub(super) async fn request<T>(
         &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+        command: impl FnOnce(oneshot::Sender<T>) -> SessionCommand,
     ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.shared.inbox.send(Message::Command(command(reply)));
+        let sent = self.shared.inbox.send(DriverMessage::Command(command(reply)));
         sent.map_err(|_| SessionError::Stopped)?;
         answer.await.map_err(|_| SessionError::Stopped)
     }
 
-    pub(crate) fn tell(&self, input: Input) -> Result<(), SessionError> {
+    pub(crate) fn tell(&self, input: RunLoopInput) -> Result<(), SessionError> {
         self.shared.inbox.send(input.into()).map_err(|_| SessionError::Stopped)
     }
 
     /// Lets the driver say again what is going on.
     fn publish_status(&self) {
         // One that has ended says nothing, and nothing goes on.
-        let _ = self.shared.inbox.send(Message::Command(Command::Look { look: Box::new(|_| ()) }));
+        let _ =
+            self.shared.inbox.send(DriverMessage::Command(SessionCommand::Look { look: Box::new(|_| ()) }));
     }
 
     fn is_closed(&self) -> bool {
@@ -474,12 +480,12 @@ impl Session {
 
     async fn close(&self) {
         self.shared.stop_flag.raise();
-        let _ = self.request(|reply| Command::Close { reply }).await;
+        let _ = self.request(|reply| SessionCommand::Close { reply }).await;
     }
 
     /// Closes it if it is at rest. Whether it is closed now.
     async fn close_at_rest(&self) -> bool {
-        self.request(|reply| Command::CloseAtRest { reply }).await.is_ok() || self.is_closed()
+        self.request(|reply| SessionCommand::CloseAtRest { reply }).await.is_ok() || self.is_closed()
     }
 }
 

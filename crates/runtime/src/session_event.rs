@@ -1,17 +1,17 @@
 //! The events of a session as one typed enum.
 //!
-//! [`SessionEvent::from_announcement`] is the one translation from [`Announcement`]s, the names and JSON objects of the
+//! [`SessionEvent::from_announcement`] is the one translation from [`ApiEvent`]s, the names and JSON objects of the
 //! API, to types.
 
-use longhaul_core::event::{Cut, EditReason, ErrorInfo, RunEnd};
+use longhaul_core::event::{EditReason, ErrorInfo, PartialAnswerReason, RunEnd};
 use longhaul_core::ids::{ApprovalId, CallId, EditId, MessageId, Millis, OrderId, QueueId, RunId, StepId};
-use longhaul_core::message::{Origin, Part, Role, ToolStatus};
+use longhaul_core::message::{ModelOrigin, Part, Role, ToolStatus};
 use longhaul_core::usage::Usage;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::announce::Announcement;
+use crate::api_events::ApiEvent;
 
 /// Something that happened in a session. As JSON an object with the field `type`, for example
 /// `{"type":"text-delta","text":"Hel","stepId":"…","messageId":"…","offset":0}`.
@@ -87,7 +87,7 @@ pub enum SessionEvent {
         /// The content.
         parts: Vec<Part>,
         /// The reason why the answer is not whole, if it is not.
-        interrupted: Option<Cut>,
+        interrupted: Option<PartialAnswerReason>,
         /// The message that this one goes on with, for the rest of an answer that was paused to make room.
         continues: Option<MessageId>,
     },
@@ -211,7 +211,7 @@ pub enum SessionEvent {
     /// The session has another model from here on.
     ModelSwitched {
         /// The model.
-        to: Origin,
+        to: ModelOrigin,
     },
 
     /// The state of the context window. Tokens throughout.
@@ -345,8 +345,8 @@ pub enum MessageSource {
 impl SessionEvent {
     /// Returns the typed form of an announcement; `None` for one that says nothing that another does not say, such as
     /// the empty piece that ends a text.
-    pub fn from_announcement(announcement: &Announcement) -> Option<Self> {
-        let fields = Fields(&announcement.payload);
+    pub fn from_announcement(announcement: &ApiEvent) -> Option<Self> {
+        let fields = EventFields(&announcement.payload);
         match announcement.name {
             "llm:thinking" => None,
             "llm:chunk" if announcement.text("content").is_empty() => None,
@@ -359,9 +359,9 @@ impl SessionEvent {
 }
 
 /// The fields of an announcement.
-struct Fields<'a>(&'a Map<String, Value>);
+struct EventFields<'a>(&'a Map<String, Value>);
 
-impl Fields<'_> {
+impl EventFields<'_> {
     /// A field; `None` if it is missing or of another type.
     fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.0.get(name)?).ok()
@@ -379,7 +379,7 @@ impl Fields<'_> {
 }
 
 /// The typed form; `None` if the name or a field is not known.
-fn translate(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn translate(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     run_event(name, fields)
         .or_else(|| message_event(name, fields))
         .or_else(|| answer_event(name, fields))
@@ -388,7 +388,7 @@ fn translate(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
         .or_else(|| order_event(name, fields))
 }
 
-fn run_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn run_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     Some(match name {
         "run:started" => SessionEvent::RunStarted { run_id: fields.get("runId")? },
         "run:complete" => SessionEvent::RunFinished {
@@ -409,7 +409,7 @@ fn run_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
     })
 }
 
-fn message_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn message_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     Some(match name {
         "message:queued" => {
             SessionEvent::MessageQueued { queue_id: fields.get("id")?, position: fields.get("position")? }
@@ -429,7 +429,7 @@ fn message_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
     })
 }
 
-fn answer_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn answer_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     Some(match name {
         "llm:chunk" => {
             let (text, step_id) = (fields.get("content")?, fields.get("stepId")?);
@@ -456,7 +456,7 @@ fn answer_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
     })
 }
 
-fn tool_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn tool_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     Some(match name {
         "llm:tool-input" => SessionEvent::ToolInputDelta {
             step_id: fields.get("stepId")?,
@@ -499,7 +499,7 @@ fn tool_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
     })
 }
 
-fn context_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn context_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     Some(match name {
         "context:usage" => SessionEvent::ContextUsage {
             total_tokens: fields.get("total")?,
@@ -547,7 +547,7 @@ fn context_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
     })
 }
 
-fn order_event(name: &str, fields: &Fields<'_>) -> Option<SessionEvent> {
+fn order_event(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     Some(match name {
         "order:pinned" => {
             SessionEvent::OrderPinned { order_id: fields.get("orderId")?, text: fields.get("text")? }

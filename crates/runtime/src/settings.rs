@@ -1,17 +1,17 @@
 //! What may be changed while agents run: a few scalars, kept in a file. They stand above the agent file.
 
+mod agent_overrides;
 mod file;
-mod governed;
 #[cfg(test)]
 mod tests;
 
-use longhaul_core::budget::Trigger;
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::strategy;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+pub(crate) use self::agent_overrides::AgentOverrides;
 pub use self::file::{SettingsFile, Written};
-pub(crate) use self::governed::Governed;
 use crate::config::TriggerConfig;
 
 /// The session's own model, as `pruningAgent` names it.
@@ -27,7 +27,7 @@ const NAME_CHARS: usize = 200;
 /// What was changed; what is `None` is as the agent file has it.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Choices {
+pub struct SettingsOverrides {
     /// The strategy's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
@@ -65,7 +65,7 @@ pub enum TriggerChoice {
 /// Why a change is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {why}")]
-pub struct Refused {
+pub struct SettingRefusal {
     /// The setting.
     pub field: String,
     /// What it must be.
@@ -74,7 +74,7 @@ pub struct Refused {
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SettingSource {
     /// Nobody has said anything.
     Default,
     /// The agent file.
@@ -85,20 +85,20 @@ pub enum Source {
 
 /// The settings that hold, each with where it comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Holding {
+pub struct EffectiveSettings {
     /// The strategy's name.
-    pub strategy: (String, Source),
+    pub strategy: (String, SettingSource),
     /// When it acts; `None` is when the strategy itself says.
-    pub trigger: (Option<Trigger>, Source),
+    pub trigger: (Option<StrategyTrigger>, SettingSource),
     /// Who prunes.
-    pub pruning_agent: (String, Source),
+    pub pruning_agent: (String, SettingSource),
     /// Whether what a compaction left out and is spoken of follows it.
-    pub auto_recall: (bool, Source),
+    pub auto_recall: (bool, SettingSource),
     /// Who writes summaries.
-    pub summarize_with: (String, Source),
+    pub summarize_with: (String, SettingSource),
 }
 
-impl Choices {
+impl SettingsOverrides {
     /// Returns whether nothing was changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -116,8 +116,8 @@ impl Choices {
     /// agents and models are not looked up.
     ///
     /// # Errors
-    /// [`Refused`], with the first setting that is unknown or wrong.
-    pub fn changed(&self, change: &Map<String, Value>) -> Result<Self, Refused> {
+    /// [`SettingRefusal`], with the first setting that is unknown or wrong.
+    pub fn changed(&self, change: &Map<String, Value>) -> Result<Self, SettingRefusal> {
         let mut changed = self.clone();
         for (field, value) in change {
             match field.as_str() {
@@ -136,26 +136,29 @@ impl Choices {
     }
 }
 
-fn given<T>(value: &Value, read: impl FnOnce(&Value) -> Result<T, Refused>) -> Result<Option<T>, Refused> {
+fn given<T>(
+    value: &Value,
+    read: impl FnOnce(&Value) -> Result<T, SettingRefusal>,
+) -> Result<Option<T>, SettingRefusal> {
     if value.is_null() { Ok(None) } else { read(value).map(Some) }
 }
 
-fn refused<T>(field: &str, why: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused { field: field.to_owned(), why: why.into() })
+fn refused<T>(field: &str, why: impl Into<String>) -> Result<T, SettingRefusal> {
+    Err(SettingRefusal { field: field.to_owned(), why: why.into() })
 }
 
-fn known_strategy(field: &str, value: &Value) -> Result<String, Refused> {
+fn known_strategy(field: &str, value: &Value) -> Result<String, SettingRefusal> {
     match value.as_str().filter(|name| strategy::NAMES.contains(name)) {
         Some(name) => Ok(name.to_owned()),
         None => refused(field, format!("is one of {}", strategy::NAMES.join(", "))),
     }
 }
 
-fn flag(field: &str, value: &Value) -> Result<bool, Refused> {
+fn flag(field: &str, value: &Value) -> Result<bool, SettingRefusal> {
     value.as_bool().map_or_else(|| refused(field, "is true or false"), Ok)
 }
 
-fn name(field: &str, value: &Value) -> Result<String, Refused> {
+fn name(field: &str, value: &Value) -> Result<String, SettingRefusal> {
     let is_name = |name: &&str| {
         !name.trim().is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
     };
@@ -165,7 +168,7 @@ fn name(field: &str, value: &Value) -> Result<String, Refused> {
     }
 }
 
-fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, Refused> {
+fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, SettingRefusal> {
     let least = TriggerConfig::LEAST_TOKENS;
     let what = "is \"none\", { percentage }, { triggerTokens } or { type }";
     if value == "none" {
@@ -191,14 +194,14 @@ fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, Refused> {
 }
 
 impl TriggerChoice {
-    fn trigger(self) -> Option<Trigger> {
+    fn trigger(self) -> Option<StrategyTrigger> {
         match self {
             Self::None => None,
-            Self::Percentage(share) => Some(Trigger::Share(share)),
-            Self::TriggerTokens(tokens) => Some(Trigger::Tokens(tokens)),
-            Self::Overflow => Some(Trigger::Overflow),
-            Self::Manual => Some(Trigger::Manual),
-            Self::Planner => Some(Trigger::Planner),
+            Self::Percentage(share) => Some(StrategyTrigger::Share(share)),
+            Self::TriggerTokens(tokens) => Some(StrategyTrigger::Tokens(tokens)),
+            Self::Overflow => Some(StrategyTrigger::Overflow),
+            Self::Manual => Some(StrategyTrigger::Manual),
+            Self::Planner => Some(StrategyTrigger::Planner),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Spans and metrics of runs, in the names of OpenTelemetry's conventions for generative AI.
 //!
 //! What is measured is read off the loop itself: every operation begins with an [`Effect`] and ends with an
-//! [`Input`] or an append, and both pass through one place of the driver. `Trace` watches that place; nothing
+//! [`Input`] or an append, and both pass through one place of the driver. `SessionTrace` watches that place; nothing
 //! else in the runtime knows of telemetry.
 //!
 //! Spans always go to `tracing` (level INFO, target `longhaul`), where nothing is made of them unless somebody
@@ -30,18 +30,18 @@ mod trace;
 use std::sync::Arc;
 
 #[cfg(feature = "telemetry")]
-pub use self::export::Content;
-use self::export::Exporting;
+pub use self::export::ContentCapture;
+use self::export::TelemetryExporter;
 #[cfg(feature = "telemetry")]
-pub use self::otlp::{OtlpError, Service};
-pub(crate) use self::trace::Trace;
+pub use self::otlp::{OtlpError, ServiceIdentity};
+pub(crate) use self::trace::SessionTrace;
 
 /// Where an agent's spans and metrics go. By default only to `tracing`.
 #[derive(Clone, Debug, Default)]
 pub struct Telemetry {
     /// The agent's name in spans and metrics.
     agent: Option<Arc<str>>,
-    exporting: Option<Arc<Exporting>>,
+    exporting: Option<Arc<TelemetryExporter>>,
 }
 
 impl Telemetry {
@@ -75,9 +75,9 @@ impl Telemetry {
     pub fn new(
         tracers: &opentelemetry_sdk::trace::SdkTracerProvider,
         meters: &opentelemetry_sdk::metrics::SdkMeterProvider,
-        content: Content,
+        content: ContentCapture,
     ) -> Self {
-        Self { agent: None, exporting: Some(Arc::new(Exporting::new(tracers, meters, content))) }
+        Self { agent: None, exporting: Some(Arc::new(TelemetryExporter::new(tracers, meters, content))) }
     }
 
     /// Spans and metrics also go to the collector at `url`, as OTLP over HTTP (protobuf): `http://host:4318`, to
@@ -89,7 +89,7 @@ impl Telemetry {
     ///
     /// # Errors
     /// [`OtlpError`] for an address that cannot be used.
-    pub fn otlp(url: &str, service: &Service, content: Content) -> Result<Self, OtlpError> {
+    pub fn otlp(url: &str, service: &ServiceIdentity, content: ContentCapture) -> Result<Self, OtlpError> {
         let exporting = otlp::connect(url, service, content)?;
         Ok(Self { agent: None, exporting: Some(Arc::new(exporting)) })
     }

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::plan::Policy;
-use longhaul_core::run::{Approval, Counting};
-use longhaul_core::strategy::ReactiveOverflow;
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{ServerCountPolicy, ToolApproval};
+use longhaul_core::strategy::ReactiveOverflowStrategy;
 use longhaul_providers::SharedProvider;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 
-use crate::agent::{Agent, Rules};
-use crate::calibration::Calibrations;
-use crate::hooks::Hooks;
+use crate::agent::{Agent, AgentRules};
+use crate::calibration::CalibrationStore;
+use crate::hooks::HookSet;
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
 use crate::telemetry::Telemetry;
@@ -22,9 +22,9 @@ use crate::workspace::{Workspace, WorkspaceError};
 
 /// A folder that is removed when this is dropped.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct TemporaryFolder(PathBuf);
 
-impl Folder {
+impl TemporaryFolder {
     /// Makes a new folder under the system's temporary folder.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -63,31 +63,31 @@ pub enum TestingError {
 }
 
 /// Default policy: `reactive-overflow`.
-pub fn policy() -> Policy {
-    Policy::new(Arc::new(ReactiveOverflow::default()))
+pub fn policy() -> CompactionPolicy {
+    CompactionPolicy::new(Arc::new(ReactiveOverflowStrategy::default()))
 }
 
 /// An agent with that model and all built-in tools allowed, working in `folder`.
 ///
 /// # Errors
 /// [`TestingError`].
-pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, TestingError> {
+pub async fn agent(provider: SharedProvider, folder: &TemporaryFolder) -> Result<Agent, TestingError> {
     let limits = provider.limits().await;
-    let mut rules = Rules::new(policy());
-    rules.default_approval = Approval::Allow;
+    let mut rules = AgentRules::new(policy());
+    rules.default_approval = ToolApproval::Allow;
     Ok(Agent {
         system: "You are a careful assistant.".to_owned(),
         provider,
         limits,
-        counter: Counter::default(),
-        counting: Counting::Never,
-        calibrations: Arc::new(Calibrations::in_memory()),
+        counter: MessageTokenCounter::default(),
+        counting: ServerCountPolicy::Never,
+        calibrations: Arc::new(CalibrationStore::in_memory()),
         tools: ToolSet::builtin(),
         workspace: Arc::new(Workspace::new(folder.path(), &[])?),
         sandbox: Arc::new(Sandbox::new(SandboxPolicy::new(folder.path(), std::env::temp_dir()))?),
         tool_limits: ToolLimits::default(),
         rules,
-        hooks: Hooks::default(),
+        hooks: HookSet::default(),
         telemetry: Telemetry::default(),
     })
 }
@@ -96,12 +96,13 @@ pub async fn agent(provider: SharedProvider, folder: &Folder) -> Result<Agent, T
 ///
 /// # Errors
 /// [`TestingError`].
-pub fn runtime_that_says(text: &str) -> Result<(Runtime, Folder), TestingError> {
-    let folder = Folder::new()?;
-    let provider: SharedProvider = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text(text))));
+pub fn runtime_that_says(text: &str) -> Result<(Runtime, TemporaryFolder), TestingError> {
+    let folder = TemporaryFolder::new()?;
+    let provider: SharedProvider =
+        Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text(text))));
     let agent = futures_util::FutureExt::now_or_never(agent(provider, &folder));
     let agent =
         agent.ok_or_else(|| std::io::Error::other("the scripted model asks nobody for its limits"))??;
-    let blobs = Blobs::in_memory(64 << 20);
+    let blobs = BlobStore::in_memory(64 << 20);
     Ok((Runtime::new(agent, Arc::new(MemoryStore::new()), blobs), folder))
 }

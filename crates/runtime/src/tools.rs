@@ -2,11 +2,10 @@
 //!
 //! A tool never fails the run: bad arguments, missing files and failed commands are answers for the model.
 //! Cutting answers to the room that is left is not a tool's business; a tool only says which end of a long
-//! answer matters ([`Keep`]).
+//! answer matters ([`PreservedEnd`]).
 
 pub mod arguments;
 pub mod bash;
-mod brief;
 mod capture;
 pub mod edit;
 mod encoding;
@@ -16,6 +15,7 @@ pub mod grep;
 mod ignored;
 pub mod ls;
 pub mod read;
+mod short_descriptions;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -27,12 +27,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::message::{RawJson, ToolSpec};
-use longhaul_core::run::Approval;
+use longhaul_core::run::ToolApproval;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 pub use self::function::{FunctionTool, IntoToolOutput, tool_fn, tool_fn_with_schema};
-use crate::agent::Deferral;
+use crate::agent::DeferralDecision;
 use crate::sandbox::Sandbox;
 use crate::workspace::{Workspace, WorkspaceError};
 
@@ -61,10 +61,10 @@ pub trait Tool: Send + Sync {
         true
     }
 
-    /// Returns whether a call may run where no rule of the agent names the tool. [`Approval::Ask`] means what
+    /// Returns whether a call may run where no rule of the agent names the tool. [`ToolApproval::Ask`] means what
     /// [`Rules::default_approval`](crate::agent::Rules::default_approval) says; `None` means the same for a tool that
-    /// changes something, and [`Approval::Allow`] for one that only reads.
-    fn approval(&self) -> Option<Approval> {
+    /// changes something, and [`ToolApproval::Allow`] for one that only reads.
+    fn approval(&self) -> Option<ToolApproval> {
         None
     }
 
@@ -108,14 +108,14 @@ pub struct ToolContext {
     /// Ends the call early.
     pub cancel: CancellationToken,
     /// Takes output while it comes. A full channel loses progress (the offsets show it), never output.
-    pub progress: mpsc::Sender<Progress>,
+    pub progress: mpsc::Sender<ToolProgress>,
     /// Limits from the configuration.
     pub limits: ToolLimits,
 }
 
 /// A piece of output of a call that still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ToolProgress {
     /// Characters of output before this piece.
     pub offset: u64,
     /// The piece.
@@ -156,21 +156,21 @@ impl Default for ToolLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
     /// The answer, in order. Only the first piece may be long.
-    pub content: Vec<Output>,
+    pub content: Vec<ToolOutputPart>,
     /// Whether it reports an error.
     pub is_error: bool,
     /// Whether the call was stopped before it was done. A call that ends by itself in spite of a cancel has
     /// its real result and `false` here.
     pub cancelled: bool,
     /// Which end matters when it is too long.
-    pub keep: Keep,
+    pub keep: PreservedEnd,
     /// Bytes of output that are gone because there were too many.
     pub lost_bytes: u64,
 }
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum ToolOutputPart {
     /// Text.
     Text(String),
     /// A picture or a file.
@@ -186,7 +186,7 @@ pub enum Output {
 
 /// Which end of an answer matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum PreservedEnd {
     /// Its start.
     Head,
     /// Its end.
@@ -198,8 +198,8 @@ pub enum Keep {
 impl ToolOutput {
     /// A text whose start matters.
     pub fn text(text: impl Into<String>) -> Self {
-        let content = vec![Output::Text(text.into())];
-        Self { content, is_error: false, cancelled: false, keep: Keep::Head, lost_bytes: 0 }
+        let content = vec![ToolOutputPart::Text(text.into())];
+        Self { content, is_error: false, cancelled: false, keep: PreservedEnd::Head, lost_bytes: 0 }
     }
 
     /// An error, in words for the model.
@@ -215,8 +215,8 @@ impl ToolOutput {
     /// The texts, joined with line breaks; for tests and logs.
     pub fn as_text(&self) -> String {
         let texts = self.content.iter().filter_map(|piece| match piece {
-            Output::Text(text) => Some(text.as_str()),
-            Output::Media { .. } => None,
+            ToolOutputPart::Text(text) => Some(text.as_str()),
+            ToolOutputPart::Media { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }
@@ -258,7 +258,7 @@ pub struct ToolSet {
     /// `recall` was turned off.
     without_recall: bool,
     /// Whether the model is told of foreign tools.
-    pub(crate) deferral: Deferral,
+    pub(crate) deferral: DeferralDecision,
 }
 
 /// Two tools have one name.
@@ -275,13 +275,13 @@ impl ToolSet {
     /// The built-in tools of this module: `read`, `bash`, `edit`, `write`, `grep`, `glob`, `ls`.
     pub fn builtin() -> Self {
         let tools: [Arc<dyn Tool>; 7] = [
-            Arc::new(read::Read),
-            Arc::new(bash::Bash::new()),
-            Arc::new(edit::Edit),
-            Arc::new(write::Write),
-            Arc::new(grep::Grep),
-            Arc::new(glob::Glob),
-            Arc::new(ls::Ls),
+            Arc::new(read::ReadTool),
+            Arc::new(bash::BashTool::new()),
+            Arc::new(edit::EditTool),
+            Arc::new(write::WriteTool),
+            Arc::new(grep::GrepTool),
+            Arc::new(glob::GlobTool),
+            Arc::new(ls::LsTool),
         ];
         Self { tools: tools.into_iter().map(|tool| (tool.spec(), tool)).collect(), ..Self::default() }
     }
@@ -345,9 +345,10 @@ impl ToolSet {
     /// What a model with a small window is told, in order: the built-in tools in few words, without those that `bash`
     /// replaces unless they were enabled by name. All tools of the set can be called nevertheless.
     pub fn brief_specs(&self) -> Vec<ToolSpec> {
-        let is_told = |spec: &ToolSpec| brief::is_essential(spec) || self.enabled.contains(&spec.name);
+        let is_told =
+            |spec: &ToolSpec| short_descriptions::is_essential(spec) || self.enabled.contains(&spec.name);
         let specs = self.tools.iter().map(|(spec, _)| spec);
-        specs.filter(|spec| is_told(spec)).map(brief::shorten).collect()
+        specs.filter(|spec| is_told(spec)).map(short_descriptions::shorten).collect()
     }
 
     /// Ends in good order what the tools keep running.

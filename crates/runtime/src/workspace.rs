@@ -19,14 +19,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-pub use turns::{Opened, Turn};
+pub use turns::{FileVersion, FileWriteLock};
 
 /// Folders of the system that are no files of anybody: never part of a workspace, even of `/`.
 const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// What a path is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum PathAccess {
     /// It must exist.
     Read,
     /// It may be missing, together with folders above it.
@@ -140,7 +140,7 @@ impl ResolvedPath {
 
 /// What an entry of a folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum FolderEntryKind {
     /// A regular file.
     File,
     /// A folder.
@@ -153,11 +153,11 @@ pub enum EntryKind {
 
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// Its name.
     pub name: OsString,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: FolderEntryKind,
     /// Its length in bytes.
     pub bytes: u64,
     /// For a link: where it points.
@@ -228,11 +228,11 @@ impl Workspace {
     /// # Errors
     /// Every [`WorkspaceError`] except [`WorkspaceError::ReadOnly`], [`WorkspaceError::AgentFile`] and
     /// [`WorkspaceError::McpProgram`].
-    pub fn resolve(&self, path: &str, access: Access) -> Result<ResolvedPath, WorkspaceError> {
+    pub fn resolve(&self, path: &str, access: PathAccess) -> Result<ResolvedPath, WorkspaceError> {
         let wanted = self.place(path)?;
         let absolute = match access {
-            Access::Read => canonical(path, &wanted)?,
-            Access::Write => canonical_or_new(path, &wanted)?,
+            PathAccess::Read => canonical(path, &wanted)?,
+            PathAccess::Write => canonical_or_new(path, &wanted)?,
         };
         self.admit(path, &absolute)
     }
@@ -276,7 +276,7 @@ impl Workspace {
     ///
     /// # Errors
     /// [`WorkspaceError::WrongKind`] if it is no folder, [`WorkspaceError::Io`] otherwise.
-    pub fn list(&self, path: &ResolvedPath) -> Result<Vec<Entry>, WorkspaceError> {
+    pub fn list(&self, path: &ResolvedPath) -> Result<Vec<FolderEntry>, WorkspaceError> {
         let absolute = self.absolute(path);
         let mut entries = open::entries(&self.root_fd, &path.relative)?;
         entries.retain(|entry| !self.is_protected(&absolute.join(&entry.name)));
@@ -295,8 +295,8 @@ impl Workspace {
     }
 
     /// Waits until no other tool of this process changes the file.
-    pub fn turn<'a>(&'a self, path: &'a ResolvedPath) -> Turn<'a> {
-        Turn::take(self, path)
+    pub fn turn<'a>(&'a self, path: &'a ResolvedPath) -> FileWriteLock<'a> {
+        FileWriteLock::take(self, path)
     }
 
     fn check_replaceable(&self, path: &ResolvedPath) -> Result<(), WorkspaceError> {

@@ -7,7 +7,7 @@
 use axum::Router;
 use axum::routing::get;
 use longhaul::prelude::*;
-use longhaul_server::{App, ServerConfig, Token, router};
+use longhaul_server::{AccessToken, AppState, HttpServerConfig, router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -45,9 +45,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let builder = match &arguments[..] {
         [url, model] => Agent::builder().openai_compatible(url, model),
-        _ => Agent::builder().provider(Scripted::new(Script::always("Because of Rayleigh scattering."))),
+        _ => Agent::builder()
+            .provider(ScriptedProvider::new(ModelScript::always("Because of Rayleigh scattering."))),
     };
-    let app = App::new(builder.build().await?, ServerConfig::new(Token::new(TOKEN)));
+    let app = AppState::new(builder.build().await?, HttpServerConfig::new(AccessToken::new(TOKEN)));
     let routes = Router::new()
         .route("/hello", get(|| async { "a page of the program's own" }))
         .fallback_service(router(app.clone()));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use longhaul::config::RateLimit;
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul_core::ids::SessionId;
-use longhaul_core::run::{Run, Status};
+use longhaul_core::run::{Run, RunStatus};
 use longhaul_gateway::Gateway;
 use longhaul_store::StoreError;
 use tokio::sync::Semaphore;
@@ -14,30 +14,30 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::counters::Counters;
-use crate::ends::Ends;
+use crate::cluster_proxy::ClusterProxy;
+use crate::counters::ServerMetrics;
 use crate::guard::is_of_page;
-use crate::limit::{Allowances, Client};
-use crate::once::Requests;
-use crate::openings::Openings;
-use crate::peers::Peers;
-use crate::problem::Problem;
-use crate::render::Renderer;
-use crate::routes::Conversations;
-use crate::sse::Readings;
-use crate::surroundings::{Nothing, Surroundings};
-use crate::token::{Token, TokenError};
-use crate::upkeep::{Deletions, Keeping};
-use crate::uploads::Uploads;
+use crate::host_info::{EmptyEnvironment, ServerEnvironment};
+use crate::idempotency::IdempotencyLocks;
+use crate::limit::{Client, ClientRateLimiter};
+use crate::login_links::LoginLinks;
+use crate::problem::ApiProblem;
+use crate::render::MarkdownRenderer;
+use crate::routes::ConversationIndex;
+use crate::run_outcomes::RunEndCache;
+use crate::sse::LogReaderRegistry;
+use crate::token::{AccessToken, AccessTokenError};
+use crate::upkeep::{MaintenanceConfig, MaintenanceTrigger};
+use crate::uploads::UploadRegistry;
 
 /// Requests whose texts are rendered at once.
 const RENDERING: usize = 2;
 
 /// How the server answers.
 #[derive(Clone, Debug)]
-pub struct ServerConfig {
+pub struct HttpServerConfig {
     /// What every request but the health checks must bring.
-    pub token: Token,
+    pub token: AccessToken,
     /// Host names it answers to besides those of the loopback interface, with or without a port.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may ask, besides the server's own, for example `https://example.org`.
@@ -59,18 +59,18 @@ pub struct ServerConfig {
     pub gateway: Option<Gateway>,
     /// Whether programs on this machine may use it without the token.
     pub gateway_is_open: bool,
-    /// What is counted: of sessions, if their store is watched ([`Counters::watching`]).
-    pub counters: Counters,
+    /// What is counted: of sessions, if their store is watched ([`ServerMetrics::watching`]).
+    pub counters: ServerMetrics,
     /// What is kept up: blobs that nobody names, sessions that are kept for so long; `None`: nothing is.
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<MaintenanceConfig>,
     /// What the program around it knows.
-    pub surroundings: Arc<dyn Surroundings>,
+    pub surroundings: Arc<dyn ServerEnvironment>,
 }
 
-impl ServerConfig {
+impl HttpServerConfig {
     /// The defaults: loopback names only, bodies up to 32 MiB that never stand still for 30 s, a heartbeat every 15 s,
     /// 10 s for the token and at most 1,024 connections that have not brought it.
-    pub fn new(token: Token) -> Self {
+    pub fn new(token: AccessToken) -> Self {
         Self {
             token,
             allowed_hosts: Vec::new(),
@@ -83,30 +83,30 @@ impl ServerConfig {
             rate_limit: None,
             gateway: None,
             gateway_is_open: false,
-            counters: Counters::default(),
+            counters: ServerMetrics::default(),
             keeping: None,
-            surroundings: Arc::new(Nothing),
+            surroundings: Arc::new(EmptyEnvironment),
         }
     }
 }
 
 /// A runtime and the way it is served. Cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Shared>);
+pub struct AppState(Arc<AppInner>);
 
-struct Shared {
+struct AppInner {
     runtime: Runtime,
-    config: ServerConfig,
-    uploads: Uploads,
-    deletions: Deletions,
-    requests: Requests,
-    readings: Readings,
-    openings: Openings,
-    ends: Ends,
+    config: HttpServerConfig,
+    uploads: UploadRegistry,
+    deletions: MaintenanceTrigger,
+    requests: IdempotencyLocks,
+    readings: LogReaderRegistry,
+    openings: LoginLinks,
+    ends: RunEndCache,
     rendering: Semaphore,
-    allowances: Allowances,
-    conversations: Conversations,
-    peers: Peers,
+    allowances: ClientRateLimiter,
+    conversations: ConversationIndex,
+    peers: ClusterProxy,
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -115,14 +115,14 @@ struct Shared {
 }
 
 /// A session to be looked at.
-pub(crate) enum Readable {
+pub(crate) enum ReadableSession {
     /// The session is open.
     Open(Session),
     /// The session cannot be opened because nothing can be written: its run as the log has it.
     Stored(Box<Run>),
 }
 
-impl Readable {
+impl ReadableSession {
     /// Looks at the loop.
     ///
     /// # Errors
@@ -138,22 +138,22 @@ impl Readable {
     }
 }
 
-impl App {
-    /// Serves `runtime`, which is closed by [`App::close`].
-    pub fn new(runtime: Runtime, config: ServerConfig) -> Self {
-        Self(Arc::new(Shared {
+impl AppState {
+    /// Serves `runtime`, which is closed by [`AppState::close`].
+    pub fn new(runtime: Runtime, config: HttpServerConfig) -> Self {
+        Self(Arc::new(AppInner {
             runtime,
             config,
-            uploads: Uploads::default(),
-            deletions: Deletions::default(),
-            requests: Requests::default(),
-            readings: Readings::default(),
-            openings: Openings::default(),
-            ends: Ends::default(),
+            uploads: UploadRegistry::default(),
+            deletions: MaintenanceTrigger::default(),
+            requests: IdempotencyLocks::default(),
+            readings: LogReaderRegistry::default(),
+            openings: LoginLinks::default(),
+            ends: RunEndCache::default(),
             rendering: Semaphore::new(RENDERING),
-            allowances: Allowances::default(),
-            conversations: Conversations::default(),
-            peers: Peers::default(),
+            allowances: ClientRateLimiter::default(),
+            conversations: ConversationIndex::default(),
+            peers: ClusterProxy::default(),
             draining: CancellationToken::new(),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -170,7 +170,7 @@ impl App {
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub fn opening_path(&self) -> Result<String, TokenError> {
+    pub fn opening_path(&self) -> Result<String, AccessTokenError> {
         Ok(format!("/open/{}", self.openings().make(Instant::now())?))
     }
 
@@ -187,8 +187,8 @@ impl App {
             for session in self.runtime().opened() {
                 let mut status = session.status();
                 // One that has stopped runs no more. One that waits for its model's server has nothing to finish.
-                let is_at_rest = |status: &Status| {
-                    matches!(status, Status::Idle | Status::Parked | Status::WaitingForServer)
+                let is_at_rest = |status: &RunStatus| {
+                    matches!(status, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer)
                 };
                 let _ = status.wait_for(is_at_rest).await;
             }
@@ -240,39 +240,39 @@ impl App {
         Ok(())
     }
 
-    pub(crate) fn config(&self) -> &ServerConfig {
+    pub(crate) fn config(&self) -> &HttpServerConfig {
         &self.0.config
     }
 
-    pub(crate) fn uploads(&self) -> &Uploads {
+    pub(crate) fn uploads(&self) -> &UploadRegistry {
         &self.0.uploads
     }
 
-    pub(crate) fn deletions(&self) -> &Deletions {
+    pub(crate) fn deletions(&self) -> &MaintenanceTrigger {
         &self.0.deletions
     }
 
-    pub(crate) fn requests(&self) -> &Requests {
+    pub(crate) fn requests(&self) -> &IdempotencyLocks {
         &self.0.requests
     }
 
-    pub(crate) fn conversations(&self) -> &Conversations {
+    pub(crate) fn conversations(&self) -> &ConversationIndex {
         &self.0.conversations
     }
 
-    pub(crate) fn peers(&self) -> &Peers {
+    pub(crate) fn peers(&self) -> &ClusterProxy {
         &self.0.peers
     }
 
-    pub(crate) fn openings(&self) -> &Openings {
+    pub(crate) fn openings(&self) -> &LoginLinks {
         &self.0.openings
     }
 
-    pub(crate) fn ends(&self) -> &Ends {
+    pub(crate) fn ends(&self) -> &RunEndCache {
         &self.0.ends
     }
 
-    pub(crate) fn readings(&self) -> &Readings {
+    pub(crate) fn readings(&self) -> &LogReaderRegistry {
         &self.0.readings
     }
 
@@ -280,10 +280,10 @@ impl App {
     ///
     /// # Errors
     /// `rate-limit-exceeded`.
-    pub(crate) fn allow(&self, path: &str, client: Client) -> Result<(), Problem> {
+    pub(crate) fn allow(&self, path: &str, client: Client) -> Result<(), ApiProblem> {
         match self.config().rate_limit {
             Some(limit) if !is_of_page(path) => {
-                self.0.allowances.take(limit, client, Instant::now()).map_err(Problem::too_many)
+                self.0.allowances.take(limit, client, Instant::now()).map_err(ApiProblem::too_many)
             }
             _ => Ok(()),
         }
@@ -298,9 +298,9 @@ impl App {
     ///
     /// # Errors
     /// The server is ending.
-    pub(crate) fn takes_work(&self) -> Result<(), Problem> {
+    pub(crate) fn takes_work(&self) -> Result<(), ApiProblem> {
         match self.is_draining() {
-            true if self.runtime().nodes().is_some() => Err(Problem::ending_here()),
+            true if self.runtime().nodes().is_some() => Err(ApiProblem::ending_here()),
             true => Err(StoreError::Closed.into()),
             false => Ok(()),
         }
@@ -315,24 +315,24 @@ impl App {
     ///
     /// # Errors
     /// `not-found`, and those of the store.
-    pub(crate) async fn open(&self, id: &str) -> Result<Session, Problem> {
+    pub(crate) async fn open(&self, id: &str) -> Result<Session, ApiProblem> {
         Ok(self.runtime().open(&SessionId::from(id)).await?)
     }
 
     /// The session of that id, open; or, where nothing can be written, its loop as its log has it, at rest.
     ///
     /// # Errors
-    /// As [`App::open`].
-    pub(crate) async fn open_or_read(&self, id: &str) -> Result<Readable, Problem> {
+    /// As [`AppState::open`].
+    pub(crate) async fn open_or_read(&self, id: &str) -> Result<ReadableSession, ApiProblem> {
         let id = SessionId::from(id);
         let error = match self.runtime().open(&id).await {
-            Ok(session) => return Ok(Readable::Open(session)),
+            Ok(session) => return Ok(ReadableSession::Open(session)),
             Err(error) => error,
         };
         if let SessionError::Store(StoreError::Storage(_) | StoreError::ReadOnly) = &error
             && let Ok(run) = self.runtime().glance(&id).await
         {
-            return Ok(Readable::Stored(Box::new(run)));
+            return Ok(ReadableSession::Stored(Box::new(run)));
         }
         Err(error.into())
     }
@@ -341,16 +341,16 @@ impl App {
     ///
     /// # Errors
     /// None but that it failed.
-    pub(crate) async fn rendered(&self, texts: Vec<String>) -> Result<Vec<String>, Problem> {
+    pub(crate) async fn rendered(&self, texts: Vec<String>) -> Result<Vec<String>, ApiProblem> {
         // It is never closed.
         let _turn = self.0.rendering.acquire().await.ok();
         let work = move || {
-            let mut renderer = Renderer::default();
+            let mut renderer = MarkdownRenderer::default();
             texts.iter().map(|text| renderer.render(text)).collect()
         };
         tokio::task::spawn_blocking(work).await.map_err(|error| {
             tracing::error!(%error, "texts were not rendered");
-            Problem::internal()
+            ApiProblem::internal()
         })
     }
 
@@ -370,20 +370,20 @@ impl App {
     /// Those of the work.
     pub(crate) async fn to_end<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
-    ) -> Result<T, Problem> {
+        work: impl Future<Output = Result<T, ApiProblem>> + Send + 'static,
+    ) -> Result<T, ApiProblem> {
         match self.0.tasks.spawn(work).await {
             Ok(done) => done,
             Err(error) => {
                 tracing::error!(%error, "a request failed");
-                Err(Problem::internal())
+                Err(ApiProblem::internal())
             }
         }
     }
 }
 
-impl std::fmt::Debug for App {
+impl std::fmt::Debug for AppState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App").field("config", &self.0.config).finish_non_exhaustive()
+        f.debug_struct("AppState").field("config", &self.0.config).finish_non_exhaustive()
     }
 }

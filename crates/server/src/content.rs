@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{BlobRef, Media, Part};
+use longhaul_core::message::{BlobRef, MediaPart, Part};
 use longhaul_core::metadata::MessageMetadata;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::app::App;
-use crate::problem::Problem;
-use crate::wording::{is_blank, plain};
+use crate::app::AppState;
+use crate::error_messages::{is_blank, plain};
+use crate::problem::ApiProblem;
 
 /// Characters of a MIME type, and of a file's name.
 const TYPE_CHARS: usize = 100;
@@ -22,18 +22,18 @@ const NAME_CHARS: usize = 255;
 /// A part as a client gives it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
-enum Given {
+enum ClientPart {
     Text { text: String },
-    Image(GivenMedia),
-    File(GivenMedia),
+    Image(ClientMedia),
+    File(ClientMedia),
 }
 
 /// Content: in base64, or named by the hash of something the session has.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct GivenMedia {
+struct ClientMedia {
     data: Option<String>,
-    blob: Option<GivenBlob>,
+    blob: Option<ClientBlobRef>,
     /// Found out by the content if it is left out.
     #[serde(alias = "media_type", alias = "mimeType")]
     media_type: Option<String>,
@@ -44,19 +44,19 @@ struct GivenMedia {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum GivenBlob {
+enum ClientBlobRef {
     Hash(String),
     Whole { hash: String },
 }
 
 /// A message's content: a text, or a list of parts.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum ClientContent {
     Text(String),
     Parts(Vec<Value>),
 }
 
-impl<'de> Deserialize<'de> for Content {
+impl<'de> Deserialize<'de> for ClientContent {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
             Value::String(text) => Ok(Self::Text(text)),
@@ -66,19 +66,19 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-impl Content {
+impl ClientContent {
     /// Says something, or is refused.
     ///
     /// # Errors
     /// `invalid-request`.
-    pub(crate) fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), ApiProblem> {
         let is_empty = match self {
             Self::Text(text) => is_blank(text),
             Self::Parts(parts) => {
-                given(parts)?.iter().all(|part| matches!(part, Given::Text { text } if is_blank(text)))
+                given(parts)?.iter().all(|part| matches!(part, ClientPart::Text { text } if is_blank(text)))
             }
         };
-        if is_empty { Err(Problem::invalid("The message says nothing.")) } else { Ok(()) }
+        if is_empty { Err(ApiProblem::invalid("The message says nothing.")) } else { Ok(()) }
     }
 
     /// Can be the first message of a session, which has no content of its own yet. Only what depends on what is stored is
@@ -86,13 +86,13 @@ impl Content {
     ///
     /// # Errors
     /// As [`parts`](Self::parts).
-    pub(crate) fn check_for_new(&self) -> Result<(), Problem> {
+    pub(crate) fn check_for_new(&self) -> Result<(), ApiProblem> {
         let Self::Parts(parts) = self else { return Ok(()) };
         for part in given(parts)? {
             match part {
-                Given::Text { .. } => {}
-                Given::Image(media) => media.check_for_new(true)?,
-                Given::File(media) => media.check_for_new(false)?,
+                ClientPart::Text { .. } => {}
+                ClientPart::Image(media) => media.check_for_new(true)?,
+                ClientPart::File(media) => media.check_for_new(false)?,
             }
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Content {
     ///
     /// # Errors
     /// `invalid-request`; `not-found` for content that the session does not have; those of the blobs.
-    pub(crate) async fn parts(self, app: &App, session: &SessionId) -> Result<Vec<Part>, Problem> {
+    pub(crate) async fn parts(self, app: &AppState, session: &SessionId) -> Result<Vec<Part>, ApiProblem> {
         self.check()?;
         let given = match self {
             Self::Text(text) => return Ok(vec![Part::text(text)]),
@@ -123,9 +123,9 @@ impl Content {
         let mut parts = Vec::with_capacity(given.len());
         for part in given {
             parts.push(match part {
-                Given::Text { text } => Part::text(text),
-                Given::Image(media) => Part::Image(media.stored(app, session, true).await?),
-                Given::File(media) => {
+                ClientPart::Text { text } => Part::text(text),
+                ClientPart::Image(media) => Part::Image(media.stored(app, session, true).await?),
+                ClientPart::File(media) => {
                     let is_named = media.media_type.as_ref().is_some_and(|kind| !kind.trim().is_empty());
                     let media = media.stored(app, session, false).await?;
                     // Who does not say what it is has it shown as what it is.
@@ -142,42 +142,49 @@ impl Content {
 ///
 /// # Errors
 /// `invalid-request` for anything but an object within the limits.
-pub(crate) fn message_metadata(given: Option<Value>) -> Result<Option<MessageMetadata>, Problem> {
+pub(crate) fn message_metadata(given: Option<Value>) -> Result<Option<MessageMetadata>, ApiProblem> {
     let metadata = given.map(MessageMetadata::try_from).transpose();
-    metadata.map_err(|error| Problem::invalid(format!("The message cannot be taken: {error}.")))
+    metadata.map_err(|error| ApiProblem::invalid(format!("The message cannot be taken: {error}.")))
 }
 
-fn given(parts: &[Value]) -> Result<Vec<Given>, Problem> {
+fn given(parts: &[Value]) -> Result<Vec<ClientPart>, ApiProblem> {
     let read = |(at, part): (usize, &Value)| {
-        let given = Given::deserialize(part);
+        let given = ClientPart::deserialize(part);
         given.map_err(|error| {
             let error = plain(&error.to_string());
-            Problem::invalid(format!("Part {} of the content is not as expected: {error}.", at + 1))
+            ApiProblem::invalid(format!("Part {} of the content is not as expected: {error}.", at + 1))
         })
     };
     parts.iter().enumerate().map(read).collect()
 }
 
-impl GivenMedia {
-    fn check_for_new(self, is_picture: bool) -> Result<(), Problem> {
+impl ClientMedia {
+    fn check_for_new(self, is_picture: bool) -> Result<(), ApiProblem> {
         match (self.data, self.blob) {
             (Some(data), None) => {
                 let bytes = decoded(&data)?;
                 if bytes.is_empty() {
-                    return Err(Problem::invalid("The content is empty."));
+                    return Err(ApiProblem::invalid("The content is empty."));
                 }
                 let kind = stated_or_found(self.media_type, &bytes, is_picture)?;
                 checked(kind, self.name)?;
                 check_picture(&bytes)
             }
-            (None, Some(_)) => Err(Problem::not_found("such content in this session")),
-            _ => Err(Problem::invalid("An image or a file has either `data` or `blob`.")),
+            (None, Some(_)) => Err(ApiProblem::not_found("such content in this session")),
+            _ => Err(ApiProblem::invalid("An image or a file has either `data` or `blob`.")),
         }
     }
 
-    async fn stored(self, app: &App, session: &SessionId, is_picture: bool) -> Result<Media, Problem> {
+    async fn stored(
+        self,
+        app: &AppState,
+        session: &SessionId,
+        is_picture: bool,
+    ) -> Result<MediaPart, ApiProblem> {
         let blob = self.blob.map(|blob| match blob {
-            GivenBlob::Hash(hash) | GivenBlob::Whole { hash } => hash.trim_start_matches("@blob:").to_owned(),
+            ClientBlobRef::Hash(hash) | ClientBlobRef::Whole { hash } => {
+                hash.trim_start_matches("@blob:").to_owned()
+            }
         });
         match (self.data, blob) {
             (Some(data), None) => {
@@ -189,7 +196,7 @@ impl GivenMedia {
                 let about = (self.media_type, self.name);
                 named(app, session, &hash, about, is_picture).await
             }
-            _ => Err(Problem::invalid("An image or a file has either `data` or `blob`.")),
+            _ => Err(ApiProblem::invalid("An image or a file has either `data` or `blob`.")),
         }
     }
 }
@@ -198,13 +205,13 @@ impl GivenMedia {
 ///
 /// # Errors
 /// `invalid-request` for a picture that states none and is none.
-fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Result<String, Problem> {
+fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Result<String, ApiProblem> {
     if let Some(stated) = stated.filter(|stated| !stated.trim().is_empty()) {
         return Ok(stated);
     }
     let kind = found_type(bytes);
     match is_picture && !kind.starts_with("image/") {
-        true => Err(Problem::invalid(format!("The image is none by its first bytes, but {kind}."))),
+        true => Err(ApiProblem::invalid(format!("The image is none by its first bytes, but {kind}."))),
         false => Ok(kind.to_owned()),
     }
 }
@@ -214,9 +221,9 @@ pub(crate) fn found_type(bytes: &[u8]) -> &'static str {
     sniff::media_type(bytes)
 }
 
-fn decoded(data: &str) -> Result<Bytes, Problem> {
+fn decoded(data: &str) -> Result<Bytes, ApiProblem> {
     let bytes = STANDARD.decode(data.trim());
-    bytes.map(Bytes::from).map_err(|error| Problem::invalid(format!("`data` is not base64: {error}.")))
+    bytes.map(Bytes::from).map_err(|error| ApiProblem::invalid(format!("`data` is not base64: {error}.")))
 }
 
 /// Stores content for a session, within its quota.
@@ -224,21 +231,21 @@ fn decoded(data: &str) -> Result<Bytes, Problem> {
 /// # Errors
 /// `invalid-request`; too large; those of the blobs.
 pub(crate) async fn store(
-    app: &App,
+    app: &AppState,
     session: &SessionId,
     bytes: Bytes,
     media_type: String,
     name: Option<String>,
-) -> Result<Media, Problem> {
+) -> Result<MediaPart, ApiProblem> {
     if bytes.is_empty() {
-        return Err(Problem::invalid("The content is empty."));
+        return Err(ApiProblem::invalid("The content is empty."));
     }
     let (media_type, name) = checked(media_type, name)?;
     let runtime = app.runtime();
     let kept: u64 = runtime.store().blobs(session).await?.iter().map(|blob| blob.bytes).sum();
     let quota = runtime.agent().rules.session_quota_bytes;
     if kept.saturating_add(bytes.len() as u64) > quota {
-        return Err(Problem::too_large(quota.saturating_sub(kept)));
+        return Err(ApiProblem::too_large(quota.saturating_sub(kept)));
     }
     check_picture(&bytes)?;
     let blob = runtime.blobs().put(bytes.clone()).await?;
@@ -247,19 +254,19 @@ pub(crate) async fn store(
 
 /// Content that the session has: from its log, or uploaded before.
 async fn named(
-    app: &App,
+    app: &AppState,
     session: &SessionId,
     hash: &str,
     (media_type, name): (Option<String>, Option<String>),
     is_picture: bool,
-) -> Result<Media, Problem> {
+) -> Result<MediaPart, ApiProblem> {
     if let Some(upload) = app.uploads().find(session, hash) {
         let (media_type, name) = checked(media_type.unwrap_or(upload.media_type), name.or(upload.name))?;
-        return Ok(Media { media_type, name, ..upload });
+        return Ok(MediaPart { media_type, name, ..upload });
     }
     let of_log = app.runtime().store().blobs(session).await?;
     let Some(blob) = of_log.into_iter().find(|blob| blob.hash == hash) else {
-        return Err(Problem::not_found("such content in this session"));
+        return Err(ApiProblem::not_found("such content in this session"));
     };
     let bytes = app.runtime().blobs().get(&blob).await?;
     let kind = stated_or_found(media_type, &bytes, is_picture)?;
@@ -268,15 +275,15 @@ async fn named(
 }
 
 /// Small files may hold pictures that fill a machine's memory when they are decoded.
-fn check_picture(bytes: &[u8]) -> Result<(), Problem> {
+fn check_picture(bytes: &[u8]) -> Result<(), ApiProblem> {
     longhaul::picture::size(bytes)
         .map(drop)
-        .map_err(|too_large| Problem::invalid(format!("It cannot be taken: {too_large}.")))
+        .map_err(|too_large| ApiProblem::invalid(format!("It cannot be taken: {too_large}.")))
 }
 
-fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>) -> Media {
+fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>) -> MediaPart {
     let size = longhaul::picture::size(bytes).ok().flatten().filter(|_| media_type.starts_with("image/"));
-    Media {
+    MediaPart {
         blob,
         media_type,
         name,
@@ -285,20 +292,20 @@ fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>)
     }
 }
 
-fn checked(media_type: String, name: Option<String>) -> Result<(String, Option<String>), Problem> {
+fn checked(media_type: String, name: Option<String>) -> Result<(String, Option<String>), ApiProblem> {
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_word = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
     };
     let is_type = media_type.split_once('/').is_some_and(|(kind, form)| is_word(kind) && is_word(form));
     if !is_type || media_type.len() > TYPE_CHARS {
-        return Err(Problem::invalid("`mediaType` is a MIME type like image/png."));
+        return Err(ApiProblem::invalid("`mediaType` is a MIME type like image/png."));
     }
     let is_name = |name: &String| {
         !name.is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
     };
     if !name.as_ref().is_none_or(is_name) {
-        return Err(Problem::invalid(format!("A file's name has 1 to {NAME_CHARS} visible characters.")));
+        return Err(ApiProblem::invalid(format!("A file's name has 1 to {NAME_CHARS} visible characters.")));
     }
     Ok((media_type, name))
 }

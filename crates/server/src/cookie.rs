@@ -5,7 +5,7 @@ use axum::http::header::COOKIE;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue};
 
-use crate::token::Token;
+use crate::token::AccessToken;
 
 /// How long a browser keeps it, in seconds.
 const AGE_S: u32 = 30 * 24 * 60 * 60;
@@ -16,7 +16,7 @@ fn name(host: &Authority) -> String {
 }
 
 /// What sets it.
-pub(crate) fn setting(host: &Authority, token: &Token) -> Option<HeaderValue> {
+pub(crate) fn setting(host: &Authority, token: &AccessToken) -> Option<HeaderValue> {
     header(host, &token.cookie(), AGE_S)
 }
 
@@ -32,7 +32,7 @@ fn header(host: &Authority, value: &str, age_s: u32) -> Option<HeaderValue> {
 }
 
 /// Returns whether a request brings it.
-pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &Token) -> bool {
+pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &AccessToken) -> bool {
     let name = name(host);
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -7,7 +7,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::app::ServerConfig;
+use crate::app::HttpServerConfig;
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID";
@@ -17,7 +17,7 @@ const EXPOSED: &str = "ETag, Retry-After";
 const AGE_S: u32 = 600;
 
 /// The origin of an allowed page that asks.
-pub(crate) fn allowed(headers: &HeaderMap, config: &ServerConfig) -> Option<HeaderValue> {
+pub(crate) fn allowed(headers: &HeaderMap, config: &HttpServerConfig) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let text = origin.to_str().ok()?;
     let is_allowed = config.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(text));
@@ -40,7 +40,7 @@ pub(crate) fn answer() -> Response {
 }
 
 /// Lets the page of that origin read an answer.
-pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>, config: &ServerConfig) {
+pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>, config: &HttpServerConfig) {
     if config.allowed_origins.is_empty() {
         return;
     }

@@ -1,6 +1,6 @@
 //! What happens on the server, counted, and told in the text format of Prometheus.
 //!
-//! What sessions do is read off the one place that all of it passes: the store ([`Counters::watching`]).
+//! What sessions do is read off the one place that all of it passes: the store ([`ServerMetrics::watching`]).
 
 mod store;
 
@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::ToolStatus;
 use longhaul_core::usage::Usage;
-use longhaul_store::{SharedStore, Swept};
+use longhaul_store::{BlobSweepReport, SharedStore};
 
-use self::store::Counted;
+use self::store::InstrumentedStore;
 
 /// A family of figures: its name, its kind, and what it counts.
 type Family = (&'static str, &'static str, &'static str);
@@ -77,10 +77,10 @@ const COUNTED: [Family; 16] = [
 
 /// What is counted. Cheap to clone; clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct Counters(Arc<Mutex<Counts>>);
+pub struct ServerMetrics(Arc<Mutex<MetricCounts>>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct MetricCounts {
     /// By family and labels.
     counts: BTreeMap<(&'static str, String), u64>,
     streams: u64,
@@ -88,23 +88,23 @@ struct Counts {
 
 /// An event stream that is open as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Stream(Counters);
+pub(crate) struct OpenStreamGuard(ServerMetrics);
 
-impl Drop for Stream {
+impl Drop for OpenStreamGuard {
     fn drop(&mut self) {
         self.0.with(|counts| counts.streams -= 1);
     }
 }
 
-impl Counters {
+impl ServerMetrics {
     /// The same store; what is appended to it is counted.
     pub fn watching(&self, store: SharedStore) -> SharedStore {
-        Arc::new(Counted::new(store, self.clone()))
+        Arc::new(InstrumentedStore::new(store, self.clone()))
     }
 
-    pub(crate) fn stream(&self) -> Stream {
+    pub(crate) fn stream(&self) -> OpenStreamGuard {
         self.with(|counts| counts.streams += 1);
-        Stream(self.clone())
+        OpenStreamGuard(self.clone())
     }
 
     pub(crate) fn request(&self, method: &str, route: &str, status: u16) {
@@ -118,7 +118,7 @@ impl Counters {
     }
 
     /// Blobs were swept.
-    pub(crate) fn swept(&self, swept: &Swept) {
+    pub(crate) fn swept(&self, swept: &BlobSweepReport) {
         self.count(ASIDE, &[], swept.set_aside);
         self.count(REMOVED, &[], swept.removed);
         self.count(REMOVED_BYTES, &[], swept.removed_bytes);
@@ -167,7 +167,7 @@ impl Counters {
         self.with(|counts| *counts.counts.entry((family.0, labels)).or_default() += more);
     }
 
-    fn with(&self, work: impl FnOnce(&mut Counts)) {
+    fn with(&self, work: impl FnOnce(&mut MetricCounts)) {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 

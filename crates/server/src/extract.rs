@@ -13,9 +13,9 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::ids::SessionId;
 use serde::de::DeserializeOwned;
 
-use crate::app::App;
-use crate::problem::{Problem, sentence};
-use crate::wording::plain;
+use crate::app::AppState;
+use crate::error_messages::plain;
+use crate::problem::{ApiProblem, sentence};
 
 /// A body that is not wanted is read on beside its answer for this long, up to this many times the limit: a connection
 /// that is closed with something unread may lose the answer, and some senders read it only when they have sent all.
@@ -32,40 +32,40 @@ const BRIEF_BYTES: usize = 4_096;
 const KEY_CHARS: usize = 255;
 
 /// A JSON body.
-pub(crate) struct Input<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
 /// A JSON body, or none.
-pub(crate) struct Optional<T>(pub(crate) T);
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
 /// A small JSON body of somebody who has shown no token yet.
-pub(crate) struct Brief<T>(pub(crate) T);
+pub(crate) struct PreAuthJsonBody<T>(pub(crate) T);
 
 /// A body as it is.
-pub(crate) struct Raw(pub(crate) Bytes);
+pub(crate) struct RawBody(pub(crate) Bytes);
 
 /// The part of the address behind `?`.
-pub(crate) struct Params<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
 /// The names in the address.
-pub(crate) struct Named<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
 /// The caller's key for a request that may be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key(pub(crate) Option<String>);
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
-impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
+    type Rejection = ApiProblem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (headers, body) = read(request, app).await?;
         json(&headers, &body).map(Self)
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJsonBody<T> {
+    type Rejection = ApiProblem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (headers, body) = read(request, app).await?;
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(T::default()));
@@ -74,67 +74,67 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Optional<T> {
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for Brief<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned> FromRequest<AppState> for PreAuthJsonBody<T> {
+    type Rejection = ApiProblem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (parts, body) = request.into_parts();
         let body =
             tokio::time::timeout(app.config().body_patience, axum::body::to_bytes(body, BRIEF_BYTES)).await;
-        let body = body.map_err(|_| Problem::too_slow())?;
-        let body = body.map_err(|_| Problem::too_large(BRIEF_BYTES as u64))?;
+        let body = body.map_err(|_| ApiProblem::too_slow())?;
+        let body = body.map_err(|_| ApiProblem::too_large(BRIEF_BYTES as u64))?;
         json(&parts.headers, &body).map(Self)
     }
 }
 
-impl FromRequest<App> for Raw {
-    type Rejection = Problem;
+impl FromRequest<AppState> for RawBody {
+    type Rejection = ApiProblem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         read(request, app).await.map(|(_, body)| Self(body))
     }
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Params<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for QueryParams<T> {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _app: &AppState) -> Result<Self, ApiProblem> {
         if !parts.uri.query().is_none_or(is_text) {
-            return Err(Problem::invalid("What is behind the `?` is not UTF-8."));
+            return Err(ApiProblem::invalid("What is behind the `?` is not UTF-8."));
         }
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(params)) => Ok(Self(params)),
-            Err(error) => Err(Problem::invalid(sentence(&plain(&error.body_text())))),
+            Err(error) => Err(ApiProblem::invalid(sentence(&plain(&error.body_text())))),
         }
     }
 }
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParams<T> {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiProblem> {
         match Path::from_request_parts(parts, app).await {
             Ok(Path(names)) => Ok(Self(names)),
-            Err(error) => Err(Problem::invalid(sentence(&plain(&error.body_text())))),
+            Err(error) => Err(ApiProblem::invalid(sentence(&plain(&error.body_text())))),
         }
     }
 }
 
-impl FromRequestParts<App> for Key {
-    type Rejection = Problem;
+impl FromRequestParts<AppState> for IdempotencyKey {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _app: &AppState) -> Result<Self, ApiProblem> {
         let Some(value) = parts.headers.get("idempotency-key") else { return Ok(Self(None)) };
         let key = value.to_str().unwrap_or_default();
         if key.is_empty() || key.len() > KEY_CHARS {
             let detail = format!("An Idempotency-Key has 1 to {KEY_CHARS} visible ASCII characters.");
-            return Err(Problem::invalid(detail));
+            return Err(ApiProblem::invalid(detail));
         }
         Ok(Self(Some(key.to_owned())))
     }
 }
 
-impl Key {
+impl IdempotencyKey {
     /// The id of the session that this request creates: the same for the same key, also after a restart.
     pub(crate) fn session_id(&self, purpose: &str) -> Option<SessionId> {
         let key = self.0.as_deref()?;
@@ -143,21 +143,21 @@ impl Key {
     }
 }
 
-pub(crate) async fn read(request: Request, app: &App) -> Result<(HeaderMap, Bytes), Problem> {
+pub(crate) async fn read(request: Request, app: &AppState) -> Result<(HeaderMap, Bytes), ApiProblem> {
     let limit = app.config().max_body_bytes;
     let (parts, body) = request.into_parts();
     let length =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > limit as u64) {
         leave(Request::from_parts(parts, body), app);
-        return Err(Problem::too_large(limit as u64));
+        return Err(ApiProblem::too_large(limit as u64));
     }
-    let body = collect(body, length, limit, app).await?.ok_or_else(|| Problem::too_large(limit as u64))?;
+    let body = collect(body, length, limit, app).await?.ok_or_else(|| ApiProblem::too_large(limit as u64))?;
     Ok((parts.headers, body))
 }
 
 /// Answers without the body.
-pub(crate) fn leave(request: Request, app: &App) {
+pub(crate) fn leave(request: Request, app: &AppState) {
     // Who asks first has sent nothing of it yet, and will not.
     if !asks_first(request.headers()) {
         drain(request.into_body().into_data_stream(), app);
@@ -170,14 +170,19 @@ fn asks_first(headers: &HeaderMap) -> bool {
 }
 
 /// The whole body, `None` if it has more than `limit` bytes. For each piece of it there is so much patience.
-async fn collect(body: Body, length: Option<u64>, limit: usize, app: &App) -> Result<Option<Bytes>, Problem> {
+async fn collect(
+    body: Body,
+    length: Option<u64>,
+    limit: usize,
+    app: &AppState,
+) -> Result<Option<Bytes>, ApiProblem> {
     let patience = app.config().body_patience;
     let mut pieces = body.into_data_stream();
     let room = length.map_or(0, |length| length.min(limit.min(AT_ONCE_BYTES) as u64));
     let mut whole = BytesMut::with_capacity(room as usize);
-    let stuck = |_| Problem::too_slow();
+    let stuck = |_| ApiProblem::too_slow();
     while let Some(piece) = tokio::time::timeout(patience, pieces.next()).await.map_err(stuck)? {
-        let piece = piece.map_err(|_| Problem::invalid("The body broke off."))?;
+        let piece = piece.map_err(|_| ApiProblem::invalid("The body broke off."))?;
         if whole.len() + piece.len() > limit {
             drain(pieces, app);
             return Ok(None);
@@ -188,7 +193,7 @@ async fn collect(body: Body, length: Option<u64>, limit: usize, app: &App) -> Re
 }
 
 /// Reads what nobody wants, beside whatever else is done.
-fn drain(mut pieces: axum::body::BodyDataStream, app: &App) {
+fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
     let most = app.config().max_body_bytes.max(1 << 25) * DRAIN_TIMES;
     let closing = app.closing().clone();
     let all = async move {
@@ -208,18 +213,18 @@ fn drain(mut pieces: axum::body::BodyDataStream, app: &App) {
     });
 }
 
-fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, ApiProblem> {
     let kind = headers.get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
     if !kind.is_none_or(is_json) {
         let detail = "The body must be JSON: Content-Type: application/json.";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidRequest, detail));
+        return Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidRequest, detail));
     }
     // Without this a list would do for an object: its items are taken for the fields.
     if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Problem::invalid("The body must be a JSON object."));
+        return Err(ApiProblem::invalid("The body must be a JSON object."));
     }
     serde_json::from_slice(body).map_err(|error| {
-        Problem::invalid(format!("The body is not as expected: {}.", plain(&error.to_string())))
+        ApiProblem::invalid(format!("The body is not as expected: {}.", plain(&error.to_string())))
     })
 }
 

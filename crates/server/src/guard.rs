@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::app::{App, ServerConfig};
+use crate::app::{AppState, HttpServerConfig};
 use crate::cookie;
 use crate::cors;
-use crate::door::Pass;
-use crate::problem::Problem;
+use crate::pre_auth_listener::PreAuthPermit;
+use crate::problem::ApiProblem;
 use crate::routes::gateway;
 
 /// What answers to anybody, under any name.
@@ -28,7 +28,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who asks, as far as a request was let in.
 #[derive(Clone, Debug)]
-pub(crate) struct Visit {
+pub(crate) struct RequestAuthInfo {
     /// The name under which the server was asked.
     pub(crate) host: Authority,
     /// Whether the token or the cookie was shown.
@@ -36,8 +36,8 @@ pub(crate) struct Visit {
 }
 
 /// Lets a request in, or answers why not.
-pub(crate) async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let pass = request.extensions().get::<ConnectInfo<Pass>>().map(|info| info.0.clone());
+pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    let pass = request.extensions().get::<ConnectInfo<PreAuthPermit>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     let origin = cors::allowed(request.headers(), app.config());
     let path = request.uri().path().to_owned();
@@ -101,28 +101,30 @@ fn admit(
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-    config: &ServerConfig,
+    config: &HttpServerConfig,
     is_near: bool,
-) -> Result<Visit, Problem> {
+) -> Result<RequestAuthInfo, ApiProblem> {
     let host = host(uri, headers, config)?;
     check_origin(headers, &host, config)?;
     if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
-        return Ok(Visit { host, is_known: false });
+        return Ok(RequestAuthInfo { host, is_known: false });
     }
     let shown = show(method, uri, headers, &host, config);
     match shown {
-        Shown::Nothing | Shown::CookieAlone if is_at_the_door(uri.path()) => {
-            Ok(Visit { host, is_known: false })
+        CredentialStrength::Nothing | CredentialStrength::CookieAlone if is_at_the_door(uri.path()) => {
+            Ok(RequestAuthInfo { host, is_known: false })
         }
-        Shown::Nothing | Shown::CookieAlone
+        CredentialStrength::Nothing | CredentialStrength::CookieAlone
             if is_near && is_loopback(&host) && config.gateway_is_open && is_of_gateway(uri.path()) =>
         {
             check_fetch_site(headers, config)?;
-            Ok(Visit { host, is_known: false })
+            Ok(RequestAuthInfo { host, is_known: false })
         }
-        Shown::Enough => Ok(Visit { host, is_known: true }),
-        Shown::CookieAlone => Err(Problem::forbidden("The cookie counts for the server's own page only.")),
-        Shown::Nothing => Err(Problem::unauthorized()),
+        CredentialStrength::Enough => Ok(RequestAuthInfo { host, is_known: true }),
+        CredentialStrength::CookieAlone => {
+            Err(ApiProblem::forbidden("The cookie counts for the server's own page only."))
+        }
+        CredentialStrength::Nothing => Err(ApiProblem::unauthorized()),
     }
 }
 
@@ -141,32 +143,38 @@ pub(crate) fn is_of_page(path: &str) -> bool {
 }
 
 /// What a request shows for itself.
-enum Shown {
+enum CredentialStrength {
     Enough,
     /// The cookie, which a browser sends along whoever asks it to.
     CookieAlone,
     Nothing,
 }
 
-fn show(method: &Method, uri: &Uri, headers: &HeaderMap, host: &Authority, config: &ServerConfig) -> Shown {
+fn show(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    host: &Authority,
+    config: &HttpServerConfig,
+) -> CredentialStrength {
     // Clients of Anthropic show their key in a header of their own.
     let key =
         headers.get("x-api-key").filter(|_| is_of_gateway(uri.path())).and_then(|key| key.to_str().ok());
     if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
-        return Shown::Enough;
+        return CredentialStrength::Enough;
     }
     if is_of_node(headers, config) {
-        return Shown::Enough;
+        return CredentialStrength::Enough;
     }
     match cookie::is_brought(headers, host, &config.token) {
-        true if is_of_own_page(method, headers, host) => Shown::Enough,
-        true => Shown::CookieAlone,
-        false => Shown::Nothing,
+        true if is_of_own_page(method, headers, host) => CredentialStrength::Enough,
+        true => CredentialStrength::CookieAlone,
+        false => CredentialStrength::Nothing,
     }
 }
 
 /// Returns whether another node asks.
-fn is_of_node(headers: &HeaderMap, config: &ServerConfig) -> bool {
+fn is_of_node(headers: &HeaderMap, config: &HttpServerConfig) -> bool {
     bearer(headers).is_some_and(|shown| config.token.matches_node(shown))
 }
 
@@ -193,9 +201,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The name under which the server was asked, if it is one of its own.
-fn host(uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Authority, Problem> {
+fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Authority, ApiProblem> {
     let foreign =
-        || Problem::forbidden("The server does not answer to this host name (server.allowedHosts).");
+        || ApiProblem::forbidden("The server does not answer to this host name (server.allowedHosts).");
     let mut named = headers.get_all(HOST).iter();
     let read = |host: &HeaderValue| host.to_str().ok()?.parse::<Authority>().ok();
     let header = named.next().map(|host| read(host).ok_or_else(foreign)).transpose()?;
@@ -207,7 +215,7 @@ fn host(uri: &Uri, headers: &HeaderMap, config: &ServerConfig) -> Result<Authori
     if all_known { Ok(host) } else { Err(foreign()) }
 }
 
-fn is_known(host: &Authority, config: &ServerConfig) -> bool {
+fn is_known(host: &Authority, config: &HttpServerConfig) -> bool {
     let name = host.host();
     // Nothing but a name and a port: some programs take what stands before an `@` for the name.
     let port = host.as_str().strip_prefix(name);
@@ -241,8 +249,8 @@ fn is_port(text: &str) -> bool {
 }
 
 /// A web page may ask if it came from this server, or from an origin that was allowed.
-fn check_origin(headers: &HeaderMap, host: &Authority, config: &ServerConfig) -> Result<(), Problem> {
-    let foreign = || Problem::forbidden("Pages of this origin may not ask (server.allowedOrigins).");
+fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig) -> Result<(), ApiProblem> {
+    let foreign = || ApiProblem::forbidden("Pages of this origin may not ask (server.allowedOrigins).");
     for origin in headers.get_all(ORIGIN) {
         let origin = origin.to_str().map_err(|_| foreign())?;
         if !is_own(origin, host)
@@ -256,12 +264,12 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &ServerConfig) ->
 
 /// Without a token no page of another site may ask. Browsers leave `Origin` out where a page does not read the answer
 /// (pictures, links, forms that get), and say with `Sec-Fetch-Site` alone whose page it is.
-fn check_fetch_site(headers: &HeaderMap, config: &ServerConfig) -> Result<(), Problem> {
+fn check_fetch_site(headers: &HeaderMap, config: &HttpServerConfig) -> Result<(), ApiProblem> {
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
     if headers.get_all(FETCH_SITE).iter().all(is_own) || cors::allowed(headers, config).is_some() {
         return Ok(());
     }
-    Err(Problem::forbidden("Pages of other sites may not ask without the token (server.allowedOrigins)."))
+    Err(ApiProblem::forbidden("Pages of other sites may not ask without the token (server.allowedOrigins)."))
 }
 
 fn is_own(origin: &str, host: &Authority) -> bool {
@@ -273,10 +281,10 @@ fn is_own(origin: &str, host: &Authority) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::Token;
+    use crate::token::AccessToken;
 
     fn admitted(uri: &str, headers: &[(&'static str, &'static str)]) -> bool {
-        let mut config = ServerConfig::new(Token::new("right"));
+        let mut config = HttpServerConfig::new(AccessToken::new("right"));
         config.allowed_hosts = vec!["box.lan".to_owned()];
         config.allowed_origins = vec!["https://page.example".to_owned()];
         let mut map = HeaderMap::new();
@@ -339,10 +347,10 @@ mod tests {
 
     #[test]
     fn the_gateway_is_open_to_this_machine_under_its_own_names_alone() {
-        let mut config = ServerConfig::new(Token::new("right"));
+        let mut config = HttpServerConfig::new(AccessToken::new("right"));
         config.allowed_hosts = vec!["box.lan".to_owned()];
         config.gateway_is_open = true;
-        let enters = |config: &ServerConfig, host: &'static str, path: &str, is_near: bool| {
+        let enters = |config: &HttpServerConfig, host: &'static str, path: &str, is_near: bool| {
             let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
             admit(&Method::POST, &path.parse().unwrap(), &headers, config, is_near).is_ok()
         };
@@ -356,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_page_of_another_site_does_not_ask_the_open_gateway_without_an_origin_either() {
-        let mut config = ServerConfig::new(Token::new("right"));
+        let mut config = HttpServerConfig::new(AccessToken::new("right"));
         config.gateway_is_open = true;
         config.allowed_origins = vec!["https://page.example".to_owned()];
         let enters = |method: &Method, path: &str, headers: &[(&'static str, &'static str)]| {
@@ -395,7 +403,7 @@ mod tests {
     }
 
     fn shows(method: &Method, path: &str, headers: &[(&'static str, &'static str)]) -> Result<bool, u16> {
-        let config = ServerConfig::new(Token::new("right"));
+        let config = HttpServerConfig::new(AccessToken::new("right"));
         let mut map = HeaderMap::new();
         map.insert(HOST, HeaderValue::from_static("localhost:4400"));
         let cookie = format!("a=b; longhaul-4400={}; c=d", config.token.cookie());

@@ -9,39 +9,39 @@
 //! slowly slows nobody.
 
 mod app;
+mod cluster_proxy;
 mod content;
 mod cookie;
 mod cors;
 mod counters;
-mod dialect;
-mod door;
-mod ends;
+mod error_messages;
 mod extract;
 mod guard;
+mod host_info;
+mod idempotency;
 mod limit;
-mod once;
+mod login_links;
 mod openapi;
-mod openings;
-mod peers;
+mod pre_auth_listener;
 mod problem;
 mod render;
 mod routes;
+mod run_outcomes;
 mod search;
 mod serve;
 mod sse;
-mod surroundings;
 mod token;
+mod ui_protocol;
 mod upkeep;
 mod uploads;
-mod wording;
 
 pub use longhaul::config::RateLimit;
 
-pub use crate::app::{App, ServerConfig};
-pub use crate::counters::Counters;
+pub use crate::app::{AppState, HttpServerConfig};
+pub use crate::counters::ServerMetrics;
+pub use crate::host_info::{EmptyEnvironment, Later, ModelBackend, ServerEnvironment};
 pub use crate::openapi::openapi;
 pub use crate::routes::router;
 pub use crate::serve::serve;
-pub use crate::surroundings::{Backend, Later, Nothing, Surroundings};
-pub use crate::token::{Token, TokenError};
-pub use crate::upkeep::Keeping;
+pub use crate::token::{AccessToken, AccessTokenError};
+pub use crate::upkeep::MaintenanceConfig;

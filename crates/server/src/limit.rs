@@ -15,15 +15,15 @@ pub(crate) type Client = (Option<IpAddr>, bool);
 
 /// What each client has left.
 #[derive(Debug, Default)]
-pub(crate) struct Allowances(Mutex<BTreeMap<Client, Left>>);
+pub(crate) struct ClientRateLimiter(Mutex<BTreeMap<Client, RateLimitBucket>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct RateLimitBucket {
     requests: f64,
     at: Instant,
 }
 
-impl Allowances {
+impl ClientRateLimiter {
     /// Takes one request of the client's.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Allowances {
                 return Err(limit.per);
             }
         }
-        let left = all.entry(client).or_insert(Left { requests: most, at: now });
+        let left = all.entry(client).or_insert(RateLimitBucket { requests: most, at: now });
         let since = now.saturating_duration_since(left.at).as_secs_f64();
         left.requests = (left.requests + since / each).min(most);
         left.at = now;
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn so_many_at_once_and_then_one_after_another() {
-        let (allowances, now) = (Allowances::default(), Instant::now());
+        let (allowances, now) = (ClientRateLimiter::default(), Instant::now());
         let (one, other): (Client, Client) = ((None, true), (None, false));
         for _ in 0..3 {
             allowances.take(LIMIT, one, now).unwrap();
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_clients_that_are_remembered_are_bounded() {
-        let (allowances, now) = (Allowances::default(), Instant::now());
+        let (allowances, now) = (ClientRateLimiter::default(), Instant::now());
         let from = |at: u32| (Some(IpAddr::from(at.to_be_bytes())), false);
         (0..CLIENTS as u32).for_each(|at| allowances.take(LIMIT, from(at), now).unwrap());
         assert!(allowances.take(LIMIT, from(u32::MAX), now).is_err());

@@ -17,7 +17,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Required, ResponseBuilder, SecurityRequirement};
 use utoipa::{Modify, OpenApi as _};
 
-use self::events::{EVENTS, Events, Kept};
+use self::events::{EVENTS, EventPersistence, Events};
 use crate::routes;
 
 #[derive(utoipa::OpenApi)]
@@ -44,10 +44,10 @@ use crate::routes;
         routes::models::list, routes::render::render, routes::settings::show, routes::settings::change, routes::search::search, routes::agents::list, routes::llm::switch, routes::metrics::show,
         routes::ui_stream::chat, routes::ui_stream::reconnect, routes::agui::run, document,
     ),
-    components(schemas(answer::Problem, crate::routes::messages::Form, crate::routes::export::Format)),
-    modifiers(&Completed),
+    components(schemas(answer::ProblemDocument, crate::routes::messages::RenderForm, crate::routes::export::ExportFormat)),
+    modifiers(&CommonRouteParts),
 )]
-struct Document;
+struct OpenApiDocument;
 
 /// The description as JSON, made once.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
@@ -69,7 +69,7 @@ pub(crate) async fn document() -> Response {
 }
 
 fn whole() -> OpenApi {
-    let mut document = Document::openapi();
+    let mut document = OpenApiDocument::openapi();
     document.merge(Events::openapi());
     complete_events(&mut document);
     close_objects(&mut document);
@@ -78,9 +78,9 @@ fn whole() -> OpenApi {
 }
 
 /// What all routes have in common.
-struct Completed;
+struct CommonRouteParts;
 
-impl Modify for Completed {
+impl Modify for CommonRouteParts {
     fn modify(&self, document: &mut OpenApi) {
         let components = document.components.get_or_insert_default();
         let bearer =
@@ -201,7 +201,7 @@ fn complete_events(document: &mut OpenApi) {
     components.schemas.insert("Event".to_owned(), RefOr::T(Schema::OneOf(any)));
 }
 
-fn complete_event(object: &mut Object, event: &str, kept: Kept) {
+fn complete_event(object: &mut Object, event: &str, kept: EventPersistence) {
     let text = || ObjectBuilder::new().schema_type(Type::String);
     let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
     let name = text().enum_values(Some([event])).build();
@@ -214,8 +214,8 @@ fn complete_event(object: &mut Object, event: &str, kept: Kept) {
     };
     put("name", name, true);
     put("sessionId", text().build(), true);
-    if kept != Kept::Never {
-        put("seq", number.build(), kept == Kept::Always);
+    if kept != EventPersistence::Never {
+        put("seq", number.build(), kept == EventPersistence::Always);
     }
     put("runId", text().build(), false);
     object.properties.extend(own);

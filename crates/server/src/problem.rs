@@ -10,11 +10,11 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use longhaul::session::SessionError;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::orders::OrderError;
+use longhaul_core::orders::StandingOrderError;
 use longhaul_store::{BlobError, StoreError};
 use serde_json::{Map, Value, json};
 
-use crate::peers::Elsewhere;
+use crate::cluster_proxy::RemoteSessionMarker;
 
 /// Codes of conflicts with what became of an edit before, besides those that all of the program has.
 pub(crate) const EDIT_CODES: [&str; 3] = [ALREADY_UNDONE, ALREADY_RELEASED, NOT_UNDONE];
@@ -38,18 +38,18 @@ const ENDED_S: u32 = 5;
 
 /// Why a request was not done.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ApiProblem {
     status: StatusCode,
     code: &'static str,
     detail: String,
     more: Map<String, Value>,
     retry_after_s: Option<u32>,
     /// Whose it is, if it is another node's.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<RemoteSessionMarker>,
     is_damage: bool,
 }
 
-impl Problem {
+impl ApiProblem {
     pub(crate) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         Self {
             status,
@@ -162,7 +162,7 @@ impl Problem {
     }
 
     /// Whose it is, if it is another node's.
-    pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
+    pub(crate) fn elsewhere(&self) -> Option<&RemoteSessionMarker> {
         self.elsewhere.as_ref()
     }
 
@@ -191,20 +191,20 @@ impl Problem {
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for ApiProblem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(_) => Self::conflict("Another change came first."),
             StoreError::Busy(session) => {
                 let busy = Self::conflict("The session is in use elsewhere.");
-                Self { elsewhere: Some(Elsewhere(session)), ..busy }
+                Self { elsewhere: Some(RemoteSessionMarker(session)), ..busy }
             }
             // Taken over a moment ago, or had by another node all along.
             StoreError::Fenced(session) | StoreError::Elsewhere { session, .. } => {
                 let detail = "Another node has the session: try again in a moment.";
                 let elsewhere = Self::unavailable(ErrorCode::Interrupted, detail);
-                Self { elsewhere: Some(Elsewhere(session)), ..elsewhere }
+                Self { elsewhere: Some(RemoteSessionMarker(session)), ..elsewhere }
             }
             StoreError::QueueFull(waiting) => {
                 let detail = format!("The queue is full: {waiting} messages wait.");
@@ -234,7 +234,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<SessionError> for Problem {
+impl From<SessionError> for ApiProblem {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Store(error) => error.into(),
@@ -270,13 +270,13 @@ impl From<SessionError> for Problem {
     }
 }
 
-impl From<OrderError> for Problem {
-    fn from(error: OrderError) -> Self {
+impl From<StandingOrderError> for ApiProblem {
+    fn from(error: StandingOrderError) -> Self {
         let detail = sentence(&error.to_string());
         match error {
-            OrderError::NotFound(id) => Self::not_found(format!("standing order {id}")),
-            OrderError::Empty | OrderError::TooLong { .. } => Self::invalid(detail),
-            OrderError::TooLarge { tokens, most } => {
+            StandingOrderError::NotFound(id) => Self::not_found(format!("standing order {id}")),
+            StandingOrderError::Empty | StandingOrderError::TooLong { .. } => Self::invalid(detail),
+            StandingOrderError::TooLarge { tokens, most } => {
                 let misfit = Self::new(StatusCode::CONFLICT, ErrorCode::ContextOverflow, detail);
                 misfit.with("tokens", tokens).with("usable", most)
             }
@@ -285,7 +285,7 @@ impl From<OrderError> for Problem {
     }
 }
 
-impl From<BlobError> for Problem {
+impl From<BlobError> for ApiProblem {
     fn from(error: BlobError) -> Self {
         match error {
             BlobError::NotFound(_) => Self::not_found("such content"),
@@ -314,7 +314,7 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{stop}", chars.as_str())
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let mut body = json!({

@@ -7,9 +7,9 @@
 mod code;
 #[cfg(test)]
 mod hostile;
+mod sanitizer;
 #[cfg(test)]
 mod tests;
-mod wall;
 
 use std::borrow::Cow;
 
@@ -27,30 +27,30 @@ const HIGHLIGHTED_BYTES: usize = 256 << 10;
 
 /// Renders the texts of one request.
 #[derive(Debug)]
-pub(crate) struct Renderer {
+pub(crate) struct MarkdownRenderer {
     highlighted_bytes: usize,
 }
 
-impl Default for Renderer {
+impl Default for MarkdownRenderer {
     fn default() -> Self {
         Self { highlighted_bytes: HIGHLIGHTED_BYTES }
     }
 }
 
-impl Renderer {
+impl MarkdownRenderer {
     /// Markup for a text in Markdown.
     pub(crate) fn render(&mut self, text: &str) -> String {
         if text.len() > LARGEST_BYTES {
-            return wall::clean(&format!("<pre>{}</pre>", escaped(text)));
+            return sanitizer::clean(&format!("<pre>{}</pre>", escaped(text)));
         }
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        let mut writer = Writer::new(&mut self.highlighted_bytes, text.len());
+        let mut writer = HtmlWriter::new(&mut self.highlighted_bytes, text.len());
         Parser::new_ext(text, options).for_each(|event| writer.event(event));
-        wall::clean(&writer.markup)
+        sanitizer::clean(&writer.markup)
     }
 }
 
-struct Writer<'a> {
+struct HtmlWriter<'a> {
     markup: String,
     /// What closes the elements that are open.
     open: Vec<Cow<'static, str>>,
@@ -65,7 +65,7 @@ struct Writer<'a> {
     highlighted_bytes: &'a mut usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> HtmlWriter<'a> {
     fn new(highlighted_bytes: &'a mut usize, bytes: usize) -> Self {
         Self {
             markup: String::with_capacity(bytes * 3 / 2),
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
 fn language(kind: &CodeBlockKind<'_>) -> Option<String> {
     let CodeBlockKind::Fenced(info) = kind else { return None };
     let name = info.split([' ', ',', '\t', '{']).next().unwrap_or_default().to_ascii_lowercase();
-    let is_name = (1..=24).contains(&name.len()) && name.bytes().all(wall::is_of_language);
+    let is_name = (1..=24).contains(&name.len()) && name.bytes().all(sanitizer::is_of_language);
     is_name.then_some(name)
 }
 

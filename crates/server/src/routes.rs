@@ -36,16 +36,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use longhaul_core::error::ErrorCode;
 
-pub(crate) use self::agents_as_models::Conversations;
+pub(crate) use self::agents_as_models::ConversationIndex;
 pub(crate) use self::queue::entries as queue_entries;
-use crate::app::App;
+use crate::app::AppState;
+use crate::cluster_proxy::pass_on;
 use crate::guard::guard;
 use crate::openapi;
-use crate::peers::pass_on;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// All routes, guarded.
-pub fn router(app: App) -> Router {
+pub fn router(app: AppState) -> Router {
     // A layer sees a request when its route is found: paths are put right in a router around the routes.
     Router::new().fallback_service(guarded(app)).layer(map_request(put_path_right))
 }
@@ -57,7 +57,7 @@ async fn put_path_right(mut request: Request) -> Request {
     request
 }
 
-fn guarded(app: App) -> Router {
+fn guarded(app: AppState) -> Router {
     Router::new()
         .route("/", get(page::index))
         .route("/web/{*path}", get(page::asset))
@@ -94,7 +94,7 @@ fn guarded(app: App) -> Router {
         .with_state(app)
 }
 
-fn of_session() -> Router<App> {
+fn of_session() -> Router<AppState> {
     Router::new()
         .route("/messages", get(messages::page))
         .route("/context", get(context::show))
@@ -118,16 +118,16 @@ fn of_session() -> Router<App> {
 
 async fn unknown(uri: Uri) -> Response {
     let path: String = uri.path().chars().take(200).collect();
-    refused(&uri, Problem::not_found(format!("route {path}")))
+    refused(&uri, ApiProblem::not_found(format!("route {path}")))
 }
 
 async fn not_allowed(uri: Uri) -> Response {
     let detail = "This route does not take this method.";
-    refused(&uri, Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
+    refused(&uri, ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
 }
 
 /// A problem, in the dialect of those who ask there.
-fn refused(uri: &Uri, problem: Problem) -> Response {
+fn refused(uri: &Uri, problem: ApiProblem) -> Response {
     match uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
         true => gateway::refused_at(uri.path(), &problem),
         false => problem.into_response(),

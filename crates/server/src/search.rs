@@ -1,13 +1,13 @@
 //! Which sessions speak of something: titles, what people and models have said, and what tools gave, the newest session first.
 
 use longhaul_core::event::{Event, EventBody};
-use longhaul_core::ids::{Handle, LogRange, Millis, Seq};
+use longhaul_core::ids::{LogHandle, LogRange, Millis, Seq};
 use longhaul_core::message::{Part, Role};
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::AppState;
 
 /// Sessions that are looked through for one query at most, and events of all of them together.
 const SESSIONS: usize = 1_000;
@@ -25,8 +25,9 @@ const PASSAGE: usize = 240;
 
 /// What was found, and whether everything was looked through.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct Found {
-    pub(crate) hits: Vec<Hit>,
+#[schema(as = Found)]
+pub(crate) struct SearchResponse {
+    pub(crate) hits: Vec<SearchHit>,
     /// Whether nothing was left out; else there were too many hits, too much to look through, or damage.
     pub(crate) complete: bool,
 }
@@ -34,7 +35,8 @@ pub(crate) struct Found {
 /// A message, or a title, that has all the words.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Hit {
+#[schema(as = Hit)]
+pub(crate) struct SearchHit {
     session_id: String,
     #[schema(required)]
     title: Option<String>,
@@ -46,7 +48,7 @@ pub(crate) struct Hit {
     handle: Option<String>,
     #[schema(required, value_type = Option<u64>)]
     at: Option<Millis>,
-    #[schema(required, value_type = Option<crate::openapi::part::Role>)]
+    #[schema(required, value_type = Option<crate::openapi::part::RoleSchema>)]
     role: Option<Role>,
     /// The words and what stands around them.
     text: String,
@@ -56,11 +58,11 @@ pub(crate) struct Hit {
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn search(app: &App, query: &str, limit: usize) -> Result<Found, StoreError> {
+pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<SearchResponse, StoreError> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let store = app.runtime().store();
     let records = store.sessions(SESSIONS + 1).await?;
-    let mut found = Found { complete: records.len() <= SESSIONS, ..Found::default() };
+    let mut found = SearchResponse { complete: records.len() <= SESSIONS, ..SearchResponse::default() };
     let mut left = EVENTS;
     for record in records.iter().take(SESSIONS) {
         if found.hits.len() >= limit || left == 0 {
@@ -85,32 +87,32 @@ pub(crate) async fn search(app: &App, query: &str, limit: usize) -> Result<Found
     Ok(found)
 }
 
-fn in_title(record: &SessionRecord, words: &[String]) -> Option<Hit> {
+fn in_title(record: &SessionRecord, words: &[String]) -> Option<SearchHit> {
     let text = passage(record.title.as_deref()?, words)?;
     Some(hit(record, text))
 }
 
-fn hit(record: &SessionRecord, text: String) -> Hit {
+fn hit(record: &SessionRecord, text: String) -> SearchHit {
     let (session_id, title) = (record.id.to_string(), record.title.clone());
-    Hit { session_id, title, seq: None, handle: None, at: None, role: None, text }
+    SearchHit { session_id, title, seq: None, handle: None, at: None, role: None, text }
 }
 
 /// What was found in a log.
-struct LogHits {
+struct LogSearchHits {
     /// The newest ones, the newest first.
-    hits: Vec<Hit>,
+    hits: Vec<SearchHit>,
     /// Whether there are no others.
     is_all: bool,
 }
 
 /// Looks through a log from its end, as long as `left` lasts.
 async fn in_log(
-    app: &App,
+    app: &AppState,
     record: &SessionRecord,
     words: &[String],
     left: &mut usize,
-) -> Result<LogHits, StoreError> {
-    let mut found = LogHits { hits: Vec::new(), is_all: true };
+) -> Result<LogSearchHits, StoreError> {
+    let mut found = LogSearchHits { hits: Vec::new(), is_all: true };
     let mut last = record.last_seq;
     while last > 0 {
         if *left == 0 {
@@ -131,9 +133,9 @@ async fn in_log(
                 found.is_all = false;
                 return Ok(found);
             }
-            found.hits.push(Hit {
+            found.hits.push(SearchHit {
                 seq: Some(event.seq),
-                handle: Some(Handle(LogRange::one(event.seq)).to_string()),
+                handle: Some(LogHandle(LogRange::one(event.seq)).to_string()),
                 at: Some(event.at),
                 role: Some(role),
                 ..hit(record, text)

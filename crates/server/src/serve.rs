@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::app::App;
-use crate::door::{Door, Pass};
+use crate::app::AppState;
+use crate::pre_auth_listener::{PreAuthListener, PreAuthPermit};
 use crate::routes::router;
 use crate::upkeep::keep_up;
 
@@ -19,10 +19,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The listener's. One connection's errors are its own.
 pub async fn serve(
     listener: TcpListener,
-    app: App,
+    app: AppState,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let door = Door::new(listener, app.config().max_strangers, app.config().first_request);
+    let door = PreAuthListener::new(listener, app.config().max_strangers, app.config().first_request);
     let closing = app.closing().clone();
     let asked = {
         let closing = closing.clone();
@@ -31,7 +31,7 @@ pub async fn serve(
             closing.cancel();
         }
     };
-    let service = router(app.clone()).into_make_service_with_connect_info::<Pass>();
+    let service = router(app.clone()).into_make_service_with_connect_info::<PreAuthPermit>();
     let server = axum::serve(door, service).with_graceful_shutdown(asked);
     let recovery = async {
         if let Err(error) = app.recover().await {

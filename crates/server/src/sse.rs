@@ -9,8 +9,8 @@
 //! Each frame is written once for all watchers. One whose client does not read holds a bounded number of bytes
 //! and is not woken by what happens: it slows no run, and finds the rest when it goes on.
 
+mod backpressure;
 mod frame;
-mod held;
 mod position;
 mod reading;
 #[cfg(test)]
@@ -25,19 +25,19 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use longhaul::announce::Announcement;
-use longhaul::feed::{Announcements, Attendance, Missed, RecvError, Told};
+use longhaul::api_events::ApiEvent;
+use longhaul::event_bus::{EventReceiver, EventSubscription, MissedEvents, RecvError, SharedEvent};
 use longhaul::session::Session;
 use longhaul_core::ids::Seq;
 use serde_json::{Value, json};
 
+use self::backpressure::ConnectionBackpressure;
 pub(crate) use self::frame::event;
 use self::frame::{HEARTBEAT, frame, with_id};
-use self::held::Held;
-pub(crate) use self::position::Position;
-pub(crate) use self::reading::Readings;
-use self::reading::{PAGE_BYTES, Page, Reading};
-use crate::app::App;
+pub(crate) use self::position::SsePosition;
+pub(crate) use self::reading::LogReaderRegistry;
+use self::reading::{PAGE_BYTES, SharedLogReader, SseFramePage};
+use crate::app::AppState;
 use crate::counters;
 use crate::routes::queue_entries;
 
@@ -45,47 +45,47 @@ use crate::routes::queue_entries;
 const RECENT_EVENTS: usize = 8;
 
 /// A watcher.
-pub(crate) struct Watcher {
-    app: App,
+pub(crate) struct SseWatcher {
+    app: AppState,
     session: Session,
-    announcements: Announcements,
+    announcements: EventReceiver,
     /// Everything up to this position has been given.
     after: Seq,
     /// Announcements given of the one event behind it.
     begun: (Seq, usize),
-    stage: Stage,
+    stage: SseWatcherStage,
     ready: VecDeque<Bytes>,
     /// Counted as long as it watches.
-    _stream: counters::Stream,
+    _stream: counters::OpenStreamGuard,
 }
 
 /// What a watcher does next.
-enum Stage {
+enum SseWatcherStage {
     /// It is to be given what was stored up to a position. Of the answer in flight it keeps nothing meanwhile.
     Behind {
         until: Seq,
-        reading: Option<Arc<Reading>>,
+        reading: Option<Arc<SharedLogReader>>,
     },
     /// It has more than was told here.
     Ahead {
         told: Seq,
-        in_flight: Option<Arc<Told>>,
+        in_flight: Option<Arc<SharedEvent>>,
     },
     /// It is to be given what is in flight and what waits.
-    Arrives(Option<Arc<Told>>),
+    Arrives(Option<Arc<SharedEvent>>),
     Listens,
 }
 
-impl Watcher {
+impl SseWatcher {
     /// A watcher that has everything up to `after`; `None`: from now on.
-    pub(crate) fn new(app: App, session: Session, after: Option<Seq>) -> Self {
-        Self::behind(app, session, after.map(Position::from))
+    pub(crate) fn new(app: AppState, session: Session, after: Option<Seq>) -> Self {
+        Self::behind(app, session, after.map(SsePosition::from))
     }
 
     /// The same, and of the event behind it perhaps a part.
-    pub(crate) fn behind(app: App, session: Session, position: Option<Position>) -> Self {
-        let Attendance { announcements, told, in_flight } = session.attend();
-        let Position { after, begun } = position.unwrap_or_else(|| told.into());
+    pub(crate) fn behind(app: AppState, session: Session, position: Option<SsePosition>) -> Self {
+        let EventSubscription { announcements, told, in_flight } = session.attend();
+        let SsePosition { after, begun } = position.unwrap_or_else(|| told.into());
         let mut watcher = Self {
             _stream: app.config().counters.stream(),
             app,
@@ -93,7 +93,7 @@ impl Watcher {
             announcements,
             after,
             begun,
-            stage: Stage::Listens,
+            stage: SseWatcherStage::Listens,
             ready: VecDeque::new(),
         };
         watcher.take_place(told, in_flight);
@@ -119,28 +119,28 @@ impl Watcher {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            match std::mem::replace(&mut self.stage, Stage::Listens) {
-                Stage::Behind { until, .. } if self.after >= until => self.attend(),
-                Stage::Behind { until, reading } => self.catch_up(until, reading).await?,
-                Stage::Ahead { told, in_flight } => self.go_back(told, in_flight).await?,
-                Stage::Arrives(in_flight) => self.arrive(in_flight).await,
-                Stage::Listens => self.listen().await?,
+            match std::mem::replace(&mut self.stage, SseWatcherStage::Listens) {
+                SseWatcherStage::Behind { until, .. } if self.after >= until => self.attend(),
+                SseWatcherStage::Behind { until, reading } => self.catch_up(until, reading).await?,
+                SseWatcherStage::Ahead { told, in_flight } => self.go_back(told, in_flight).await?,
+                SseWatcherStage::Arrives(in_flight) => self.arrive(in_flight).await,
+                SseWatcherStage::Listens => self.listen().await?,
             }
         }
     }
 
     /// Listens from now on, as soon as it has what is before.
     fn attend(&mut self) {
-        let Attendance { announcements, told, in_flight } = self.session.attend();
+        let EventSubscription { announcements, told, in_flight } = self.session.attend();
         self.announcements = announcements;
         self.take_place(told, in_flight);
     }
 
-    fn take_place(&mut self, told: Seq, in_flight: Option<Arc<Told>>) {
+    fn take_place(&mut self, told: Seq, in_flight: Option<Arc<SharedEvent>>) {
         self.stage = match self.newest().cmp(&told) {
-            Ordering::Greater => Stage::Ahead { told, in_flight },
-            _ if self.after < told => Stage::Behind { until: told, reading: None },
-            _ => Stage::Arrives(in_flight),
+            Ordering::Greater => SseWatcherStage::Ahead { told, in_flight },
+            _ if self.after < told => SseWatcherStage::Behind { until: told, reading: None },
+            _ => SseWatcherStage::Arrives(in_flight),
         };
     }
 
@@ -151,27 +151,27 @@ impl Watcher {
 
     /// The position is of another log, or of a later state than the one that was restored. Or this process is the one
     /// that is behind: it was stopped, and others have gone on with the session. `None` then.
-    async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<Told>>) -> Option<()> {
+    async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<SharedEvent>>) -> Option<()> {
         let record = self.app.runtime().store().session(self.session.id()).await.ok()?;
         if record.last_seq >= self.newest() {
             return None;
         }
         self.gap(told, self.newest());
         (self.after, self.begun) = (told, (0, 0));
-        self.stage = Stage::Arrives(in_flight);
+        self.stage = SseWatcherStage::Arrives(in_flight);
         Some(())
     }
 
     fn gap(&mut self, from: Seq, to: Seq) {
-        let gap = Announcement::passing("stream:gap", self.session.id(), json!({ "from": from, "to": to }));
+        let gap = ApiEvent::passing("stream:gap", self.session.id(), json!({ "from": from, "to": to }));
         self.ready.push_back(frame(&gap));
     }
 
     /// The next events, from memory or from the log. `None` if that cannot be read now.
-    async fn catch_up(&mut self, until: Seq, reading: Option<Arc<Reading>>) -> Option<()> {
+    async fn catch_up(&mut self, until: Seq, reading: Option<Arc<SharedLogReader>>) -> Option<()> {
         if let Some(recent) = self.session.recent(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
-            self.stage = Stage::Behind { until, reading };
+            self.stage = SseWatcherStage::Behind { until, reading };
             return Some(());
         }
         let reading = reading.unwrap_or_else(|| self.app.readings().of(self.session.id()));
@@ -184,11 +184,11 @@ impl Watcher {
                 self.after = until;
             }
         }
-        self.stage = Stage::Behind { until, reading: Some(reading) };
+        self.stage = SseWatcherStage::Behind { until, reading: Some(reading) };
         Some(())
     }
 
-    fn tell_recent(&mut self, recent: &Missed) {
+    fn tell_recent(&mut self, recent: &MissedEvents) {
         let mut bytes = 0;
         for event in recent.announcements.chunk_by(|one, next| one.seq == next.seq) {
             let Some(seq) = event[0].seq else { continue };
@@ -205,7 +205,7 @@ impl Watcher {
         self.after = recent.until;
     }
 
-    fn tell_page(&mut self, page: &Page) {
+    fn tell_page(&mut self, page: &SseFramePage) {
         for event in page.frames.chunk_by(|(one, _), (next, _)| one == next) {
             let seq = event[0].0;
             if seq > self.after {
@@ -220,13 +220,13 @@ impl Watcher {
         if self.begun.0 == seq { self.begun.1 } else { 0 }
     }
 
-    async fn arrive(&mut self, in_flight: Option<Arc<Told>>) {
+    async fn arrive(&mut self, in_flight: Option<Arc<SharedEvent>>) {
         self.ready.extend(in_flight.map(|snapshot| snapshot.written(frame)));
         let entries = match self.session.queue().await {
             Ok(queue) => queue_entries(&queue),
             Err(_) => Value::Array(Vec::new()),
         };
-        let queue = Announcement::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));
+        let queue = ApiEvent::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));
         // The position lets a watcher that leaves now come back to where it was.
         self.ready.push_back(with_id(&queue, Some(self.after.to_string())));
     }
@@ -251,7 +251,7 @@ impl Watcher {
     }
 
     /// Where the watcher is once it has that announcement.
-    fn note(&mut self, announcement: &Announcement) {
+    fn note(&mut self, announcement: &ApiEvent) {
         let Some(seq) = announcement.seq else { return };
         self.begun = (seq, self.given_of(seq) + 1);
         if announcement.ends_event {
@@ -265,7 +265,7 @@ pub(crate) fn held(
     frames: impl Stream<Item = Bytes>,
     heartbeat: Duration,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    let begun = (Box::pin(frames), Arc::new(Held::default()));
+    let begun = (Box::pin(frames), Arc::new(ConnectionBackpressure::default()));
     futures_util::stream::unfold(begun, move |(mut frames, held)| async move {
         held.room().await;
         let frame = tokio::select! {

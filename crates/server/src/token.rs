@@ -24,12 +24,12 @@ const DIGEST: &str = "longhaul server: what a database keeps to tell tokens apar
 
 /// What proves that a client may ask. Only its hash is kept; neither is ever shown.
 #[derive(Clone)]
-pub struct Token(blake3::Hash);
+pub struct AccessToken(blake3::Hash);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TokenError {
+pub enum AccessTokenError {
     /// The file cannot be read or written.
     #[error("the token file {} cannot be used: {source}", .path.display())]
     File {
@@ -59,7 +59,7 @@ pub enum TokenError {
     Random(String),
 }
 
-impl Token {
+impl AccessToken {
     /// A token that the caller made.
     pub fn new(text: &str) -> Self {
         Self(blake3::hash(text.as_bytes()))
@@ -68,13 +68,14 @@ impl Token {
     /// The token in `path`, made and written there (mode 0600) if the file is missing or empty.
     ///
     /// # Errors
-    /// [`TokenError`].
-    pub fn load_or_create(path: &Path) -> Result<Self, TokenError> {
+    /// [`AccessTokenError`].
+    pub fn load_or_create(path: &Path) -> Result<Self, AccessTokenError> {
         match read(path)? {
             Some(text) if !text.is_empty() => Self::checked(&text, path),
             _ => {
                 let text = random()?;
-                write(path, &text).map_err(|source| TokenError::File { path: path.to_owned(), source })?;
+                write(path, &text)
+                    .map_err(|source| AccessTokenError::File { path: path.to_owned(), source })?;
                 Ok(Self::new(&text))
             }
         }
@@ -83,12 +84,12 @@ impl Token {
     /// The token in a file that must exist.
     ///
     /// # Errors
-    /// [`TokenError::File`]; [`TokenError::Weak`].
-    pub fn load(path: &Path) -> Result<Self, TokenError> {
+    /// [`AccessTokenError::File`]; [`AccessTokenError::Weak`].
+    pub fn load(path: &Path) -> Result<Self, AccessTokenError> {
         let text = read(path)?.unwrap_or_default();
         if text.is_empty() && !path.exists() {
             let source = io::Error::from(io::ErrorKind::NotFound);
-            return Err(TokenError::File { path: path.to_owned(), source });
+            return Err(AccessTokenError::File { path: path.to_owned(), source });
         }
         Self::checked(&text, path)
     }
@@ -132,32 +133,32 @@ impl Token {
         blake3::Hash::from_bytes(blake3::derive_key(COOKIE, self.0.as_bytes()))
     }
 
-    fn checked(text: &str, path: &Path) -> Result<Self, TokenError> {
+    fn checked(text: &str, path: &Path) -> Result<Self, AccessTokenError> {
         let is_line = text.chars().all(|c| c.is_ascii_graphic());
         if text.len() < LEAST_CHARS || !is_line {
-            return Err(TokenError::Weak(path.to_owned()));
+            return Err(AccessTokenError::Weak(path.to_owned()));
         }
         Ok(Self::new(text))
     }
 }
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
 /// What is in the file, without space around it; `None` if there is none.
-fn read(path: &Path) -> Result<Option<String>, TokenError> {
+fn read(path: &Path) -> Result<Option<String>, AccessTokenError> {
     let (text, known) = match read_file(path) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(TokenError::File { path: path.to_owned(), source }),
+        Err(source) => return Err(AccessTokenError::File { path: path.to_owned(), source }),
     };
     let text = text.trim().to_owned();
     // An empty file tells nobody anything, and is written anew.
     match open_to_others(&known).filter(|_| !text.is_empty()) {
-        Some(mode) => Err(TokenError::Loose { path: path.to_owned(), mode }),
+        Some(mode) => Err(AccessTokenError::Loose { path: path.to_owned(), mode }),
         None => Ok(Some(text)),
     }
 }
@@ -199,10 +200,10 @@ fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
 /// A text that nobody can guess.
 ///
 /// # Errors
-/// [`TokenError::Random`].
-pub(crate) fn random() -> Result<String, TokenError> {
+/// [`AccessTokenError::Random`].
+pub(crate) fn random() -> Result<String, AccessTokenError> {
     let mut bytes = [0; RANDOM_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| AccessTokenError::Random(error.to_string()))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -238,20 +239,20 @@ mod tests {
     fn a_token_is_made_once_and_only_its_owner_reads_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        Token::load_or_create(&path).unwrap();
+        AccessToken::load_or_create(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
         assert_eq!((mode & 0o777, text.trim().len()), (0o600, 64));
-        let again = Token::load_or_create(&path).unwrap();
+        let again = AccessToken::load_or_create(&path).unwrap();
         assert!(again.matches(text.trim()) && !again.matches("") && !again.matches(&text));
         assert_eq!(format!("{again:?}"), "Token(…)");
     }
 
     #[test]
     fn the_cookie_proves_the_token_and_does_not_tell_it() {
-        let (token, other) = (Token::new("one"), Token::new("two"));
+        let (token, other) = (AccessToken::new("one"), AccessToken::new("two"));
         let cookie = token.cookie();
-        assert_eq!(cookie, Token::new("one").cookie(), "also after a restart");
+        assert_eq!(cookie, AccessToken::new("one").cookie(), "also after a restart");
         assert!(token.matches_cookie(&cookie) && !other.matches_cookie(&cookie));
         assert!(!token.matches(&cookie) && !token.matches_cookie("one") && !token.matches_cookie(""));
         assert_ne!(cookie, blake3::hash(b"one").to_hex().to_string());
@@ -259,9 +260,9 @@ mod tests {
 
     #[test]
     fn the_digest_tells_tokens_apart_and_proves_nothing() {
-        let token = Token::new("one");
+        let token = AccessToken::new("one");
         let digest = token.digest();
-        assert!(digest == Token::new("one").digest() && digest != Token::new("two").digest());
+        assert!(digest == AccessToken::new("one").digest() && digest != AccessToken::new("two").digest());
         assert!(!token.matches(&digest) && !token.matches_cookie(&digest) && !token.matches_node(&digest));
     }
 
@@ -271,7 +272,7 @@ mod tests {
         let path = folder.path().join("token");
         fs::write(&path, "").unwrap();
         fs::write(folder.path().join("token.new"), "half").unwrap();
-        Token::load_or_create(&path).unwrap();
+        AccessToken::load_or_create(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 64);
     }
 
@@ -289,19 +290,24 @@ mod tests {
     fn a_file_that_others_can_use_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        Token::load_or_create(&path).unwrap();
+        AccessToken::load_or_create(&path).unwrap();
         for mode in [0o604, 0o640, 0o660, 0o602, 0o644, 0o777] {
             set_mode(&path, mode);
-            for error in [Token::load(&path).unwrap_err(), Token::load_or_create(&path).unwrap_err()] {
-                assert!(matches!(error, TokenError::Loose { mode: told, .. } if told == mode), "{error}");
+            for error in
+                [AccessToken::load(&path).unwrap_err(), AccessToken::load_or_create(&path).unwrap_err()]
+            {
+                assert!(
+                    matches!(error, AccessTokenError::Loose { mode: told, .. } if told == mode),
+                    "{error}"
+                );
                 let text = error.to_string();
                 assert!(text.contains(&format!("mode {mode:04o}")) && text.contains("chmod 600"), "{text}");
             }
         }
         for mode in [0o600, 0o400] {
             set_mode(&path, mode);
-            Token::load(&path).unwrap();
-            Token::load_or_create(&path).unwrap();
+            AccessToken::load(&path).unwrap();
+            AccessToken::load_or_create(&path).unwrap();
         }
     }
 
@@ -313,7 +319,9 @@ mod tests {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
         for path in [pipe.as_path(), &link, folder.path(), Path::new("/dev/zero")] {
-            for error in [Token::load(path).unwrap_err(), Token::load_or_create(path).unwrap_err()] {
+            for error in
+                [AccessToken::load(path).unwrap_err(), AccessToken::load_or_create(path).unwrap_err()]
+            {
                 assert!(error.to_string().ends_with("not a regular file"), "{}: {error}", path.display());
             }
         }
@@ -321,16 +329,16 @@ mod tests {
         write_closed(&file, "long-enough-for-a-token\n");
         fs::remove_file(&link).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert!(Token::load(&link).unwrap().matches("long-enough-for-a-token"));
+        assert!(AccessToken::load(&link).unwrap().matches("long-enough-for-a-token"));
     }
 
     #[test]
     fn a_short_token_and_a_missing_file_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        assert!(matches!(Token::load(&path), Err(TokenError::File { .. })));
+        assert!(matches!(AccessToken::load(&path), Err(AccessTokenError::File { .. })));
         write_closed(&path, "secret\n");
-        assert!(matches!(Token::load(&path), Err(TokenError::Weak(_))));
-        assert!(matches!(Token::load_or_create(&path), Err(TokenError::Weak(_))));
+        assert!(matches!(AccessToken::load(&path), Err(AccessTokenError::Weak(_))));
+        assert!(matches!(AccessToken::load_or_create(&path), Err(AccessTokenError::Weak(_))));
     }
 }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_core::ids::Millis;
-use longhaul_store::{BlobError, SharedUpkeep, StoreError, Swept};
+use longhaul_store::{BlobError, BlobSweepReport, SharedUpkeep, StoreError};
 use tokio::sync::Notify;
 
-use crate::app::App;
+use crate::app::AppState;
 
 /// After the start, and after a session was deleted. What is deleted together is looked after together.
 const SOON: Duration = Duration::from_secs(2);
@@ -24,24 +24,24 @@ const AT_ONCE: usize = 100;
 
 /// What a server keeps up.
 #[derive(Clone)]
-pub struct Keeping {
+pub struct MaintenanceConfig {
     /// Its store.
     pub upkeep: SharedUpkeep,
     /// How long sessions are kept after their last event; `None`: for ever.
     pub sessions: Option<Duration>,
 }
 
-impl fmt::Debug for Keeping {
+impl fmt::Debug for MaintenanceConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeping").field("sessions", &self.sessions).finish_non_exhaustive()
+        f.debug_struct("MaintenanceConfig").field("sessions", &self.sessions).finish_non_exhaustive()
     }
 }
 
 /// Wakes the upkeep when there may be something to do.
 #[derive(Debug, Default)]
-pub(crate) struct Deletions(Notify);
+pub(crate) struct MaintenanceTrigger(Notify);
 
-impl Deletions {
+impl MaintenanceTrigger {
     pub(crate) fn note(&self) {
         self.0.notify_one();
     }
@@ -49,13 +49,13 @@ impl Deletions {
 
 /// What an upkeep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Kept {
+struct MaintenanceReport {
     sessions: u64,
-    blobs: Swept,
+    blobs: BlobSweepReport,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum UpkeepError {
+enum MaintenanceError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -63,7 +63,7 @@ enum UpkeepError {
 }
 
 /// Keeps everything up until the server ends.
-pub(crate) async fn keep_up(app: &App) {
+pub(crate) async fn keep_up(app: &AppState) {
     let Some(keeping) = &app.config().keeping else { return std::future::pending().await };
     let mut wait = SOON;
     loop {
@@ -82,16 +82,16 @@ pub(crate) async fn keep_up(app: &App) {
     }
 }
 
-fn tell(kept: &Kept, keeping: &Keeping) {
-    let Kept { sessions, blobs } = kept;
+fn tell(kept: &MaintenanceReport, keeping: &MaintenanceConfig) {
+    let MaintenanceReport { sessions, blobs } = kept;
     if *sessions > 0 {
         let kept = keeping.sessions.unwrap_or_default();
         tracing::info!(
             "{sessions} sessions are deleted in which nothing was said for {kept:?} (server.keepSessions)"
         );
     }
-    if *blobs != Swept::default() {
-        let Swept { set_aside, brought_back, removed, removed_bytes } = blobs;
+    if *blobs != BlobSweepReport::default() {
+        let BlobSweepReport { set_aside, brought_back, removed, removed_bytes } = blobs;
         tracing::info!(
             "blobs: {removed} are removed that nobody names ({removed_bytes} bytes), {set_aside} are set aside, \
              {brought_back} brought back"
@@ -100,7 +100,11 @@ fn tell(kept: &Kept, keeping: &Keeping) {
 }
 
 /// Does it once, as if it were `now`. `None`: another node has the turn.
-async fn once(app: &App, keeping: &Keeping, now: SystemTime) -> Result<Option<Kept>, UpkeepError> {
+async fn once(
+    app: &AppState,
+    keeping: &MaintenanceConfig,
+    now: SystemTime,
+) -> Result<Option<MaintenanceReport>, MaintenanceError> {
     let Some(_turn) = keeping.upkeep.turn().await? else { return Ok(None) };
     let counters = &app.config().counters;
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -115,7 +119,7 @@ async fn once(app: &App, keeping: &Keeping, now: SystemTime) -> Result<Option<Ke
     let named = keeping.upkeep.named_blobs().await?;
     let blobs = app.runtime().blobs().sweep_unnamed(&named, now).await?;
     counters.swept(&blobs);
-    Ok(Some(Kept { sessions, blobs }))
+    Ok(Some(MaintenanceReport { sessions, blobs }))
 }
 
 /// Deletes what is at rest and has not grown since `before`, and says how many sessions that were.

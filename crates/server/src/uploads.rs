@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::Media;
+use longhaul_core::message::MediaPart;
 
 /// Uploads that are remembered, over all sessions; the oldest is forgotten first and must be sent again.
 const REMEMBERED: usize = 1_000;
 
 /// Which session has uploaded what: what it may name in a message although its log does not yet.
 #[derive(Debug, Default)]
-pub(crate) struct Uploads(Mutex<VecDeque<(SessionId, Media)>>);
+pub(crate) struct UploadRegistry(Mutex<VecDeque<(SessionId, MediaPart)>>);
 
-impl Uploads {
-    pub(crate) fn add(&self, session: SessionId, media: Media) {
+impl UploadRegistry {
+    pub(crate) fn add(&self, session: SessionId, media: MediaPart) {
         let mut uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         uploads.retain(|(owner, old)| !(*owner == session && old.blob == media.blob));
         if uploads.len() == REMEMBERED {
@@ -23,7 +23,7 @@ impl Uploads {
         uploads.push_back((session, media));
     }
 
-    pub(crate) fn find(&self, session: &SessionId, hash: &str) -> Option<Media> {
+    pub(crate) fn find(&self, session: &SessionId, hash: &str) -> Option<MediaPart> {
         let uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut of_session = uploads.iter().filter(|(owner, _)| owner == session);
         of_session.find(|(_, media)| media.blob.hash == hash).map(|(_, media)| media.clone())

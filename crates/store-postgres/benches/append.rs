@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::message::{Message, Part};
-use longhaul_store::{Append, Lease, NewSession, Nodes, Store};
+use longhaul_store::{ClusterStore, Lease, LogAppend, NewSession, Store};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, PgConnection, PgPool};
@@ -141,7 +141,7 @@ async fn appends(store: &Arc<PostgresStore>, leases: &[Lease], batch: usize) -> 
         writing.spawn(async move {
             let mut times = Vec::new();
             while begun.elapsed() < ROUND {
-                let append = Append { at: 2, events: vec![note(); batch], ..Append::default() };
+                let append = LogAppend { at: 2, events: vec![note(); batch], ..LogAppend::default() };
                 let one = Instant::now();
                 store.append(&lease, append).await.unwrap();
                 times.push(one.elapsed());
@@ -249,7 +249,7 @@ async fn heard_after(place: &Place, summary: &mut Summary) {
     let (begun, mut times, mut acknowledged) = (Instant::now(), Vec::new(), Vec::new());
     for pause in (0..200).map(|number| 5 + number * 7 % 23) {
         let one = Instant::now();
-        let append = Append { at: 2, events: vec![note()], ..Append::default() };
+        let append = LogAppend { at: 2, events: vec![note()], ..LogAppend::default() };
         let seq = here.append(&lease, append).await.unwrap()[0].seq;
         acknowledged.push(one.elapsed());
         watch.wait_for(|seen| *seen >= seq).await.unwrap();
@@ -274,7 +274,7 @@ async fn takeover(place: &Place, summary: &mut Summary) {
     for number in 0..SESSIONS {
         let lease = begin(&gone, &format!("orphan {number}")).await;
         let events = vec![EventBody::RunStarted { run_id: "r".into() }];
-        gone.append(&lease, Append { at: 2, events, ..Append::default() }).await.unwrap();
+        gone.append(&lease, LogAppend { at: 2, events, ..LogAppend::default() }).await.unwrap();
     }
     gone.close().await;
     let (begun, mut times) = (Instant::now(), Vec::new());

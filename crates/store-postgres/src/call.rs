@@ -12,9 +12,9 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Executor as _, PgConnection, PgPool, Postgres};
 use tokio::time::{timeout, timeout_at};
 
-use crate::error::{Failure, is_connection_lost, is_passing, store_error};
+use crate::error::{PostgresOperationError, is_connection_lost, is_passing, store_error};
 use crate::options::PostgresOptions;
-use crate::trust::Trust;
+use crate::trust::ConnectionTrust;
 
 /// The shortest and the longest wait before a call is repeated.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
@@ -24,33 +24,33 @@ const RETURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Something to ask of the database.
 #[async_trait]
-pub(crate) trait Call: Send + Sync {
+pub(crate) trait PostgresOperation: Send + Sync {
     /// What the caller learns.
     type Answer: Send;
 
     /// Asks once. `again` says that it was asked before, and that the answer may have been lost.
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<Self::Answer, Failure>;
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<Self::Answer, PostgresOperationError>;
 }
 
 /// The connections that read and write.
 #[derive(Clone, Debug)]
-pub(crate) struct Database {
+pub(crate) struct PostgresDatabase {
     pool: PgPool,
     patience: Duration,
     patience_of_writes: Duration,
     answer_within: Duration,
-    trust: Trust,
+    trust: ConnectionTrust,
 }
 
 /// When to repeat a call, and when to give up.
-pub(crate) struct Patience {
+pub(crate) struct PostgresRetryState {
     until: Instant,
     /// After a restart every pooled connection is dead: each may be found so once, at no cost.
     free: u32,
     pause: Duration,
 }
 
-impl Patience {
+impl PostgresRetryState {
     /// Returns whether to try again after `error`; waits before it says so.
     pub(crate) async fn allows(&mut self, error: &sqlx::Error) -> bool {
         if !is_passing(error) || Instant::now() >= self.until {
@@ -66,9 +66,9 @@ impl Patience {
     }
 }
 
-impl Database {
+impl PostgresDatabase {
     /// `trust` is what the pool asks of its idle connections.
-    pub(crate) fn new(pool: PgPool, options: &PostgresOptions, trust: Trust) -> Self {
+    pub(crate) fn new(pool: PgPool, options: &PostgresOptions, trust: ConnectionTrust) -> Self {
         Self {
             pool,
             trust,
@@ -83,12 +83,12 @@ impl Database {
     }
 
     /// For writes under a lease, which end with the lease.
-    pub(crate) fn patience_of_writes(&self) -> Patience {
+    pub(crate) fn patience_of_writes(&self) -> PostgresRetryState {
         self.patient_for(self.patience_of_writes)
     }
 
-    fn patient_for(&self, time: Duration) -> Patience {
-        Patience {
+    fn patient_for(&self, time: Duration) -> PostgresRetryState {
+        PostgresRetryState {
             until: Instant::now() + time,
             free: self.pool.options().get_max_connections(),
             pause: PAUSES.0,
@@ -99,21 +99,26 @@ impl Database {
     ///
     /// # Errors
     /// What it was refused for; [`StoreError::Storage`] if the database stays away.
-    pub(crate) async fn make<C: Call>(&self, call: &C) -> Result<C::Answer, StoreError> {
+    pub(crate) async fn make<C: PostgresOperation>(&self, call: &C) -> Result<C::Answer, StoreError> {
         let (mut patience, mut again) = (self.patient_for(self.patience), false);
         loop {
             match self.attempt(call, again).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Refused(error)) => return Err(error),
-                Err(Failure::Database(error)) if patience.allows(&error).await => again = true,
-                Err(Failure::Database(error)) => return Err(store_error(&error)),
+                Err(PostgresOperationError::Refused(error)) => return Err(error),
+                Err(PostgresOperationError::Database(error)) if patience.allows(&error).await => again = true,
+                Err(PostgresOperationError::Database(error)) => return Err(store_error(&error)),
             }
         }
     }
 
     /// Makes the call once. A connection that died, or does not answer, is thrown away.
-    pub(crate) async fn attempt<C: Call>(&self, call: &C, again: bool) -> Result<C::Answer, Failure> {
-        let mut lent = Lent { connection: Some(self.pool.acquire().await?), is_idle: false };
+    pub(crate) async fn attempt<C: PostgresOperation>(
+        &self,
+        call: &C,
+        again: bool,
+    ) -> Result<C::Answer, PostgresOperationError> {
+        let mut lent =
+            PostgresPooledConnection { connection: Some(self.pool.acquire().await?), is_idle: false };
         let db = lent.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)?;
         let answer = tokio::select! {
             answer = timeout(self.answer_within, call.make(db, again)) => answer.ok(),
@@ -121,15 +126,15 @@ impl Database {
         };
         lent.is_idle = answer.is_some();
         match answer {
-            Some(Err(Failure::Database(error))) if is_connection_lost(&error) => {
+            Some(Err(PostgresOperationError::Database(error))) if is_connection_lost(&error) => {
                 lent.discard();
-                Err(Failure::Database(error))
+                Err(PostgresOperationError::Database(error))
             }
             Some(answer) => answer,
             None => {
                 lent.discard();
                 let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
-                Err(Failure::Database(sqlx::Error::Io(why)))
+                Err(PostgresOperationError::Database(sqlx::Error::Io(why)))
             }
         }
     }
@@ -137,19 +142,19 @@ impl Database {
 
 /// A connection that goes back when it is dropped, also by a caller who stopped waiting. The pool asks it then whether it
 /// lives, for as long as it likes; one that does not answer would keep its place for ever.
-struct Lent {
+struct PostgresPooledConnection {
     connection: Option<PoolConnection<Postgres>>,
     /// Whether what was asked of it is answered.
     is_idle: bool,
 }
 
-impl Lent {
+impl PostgresPooledConnection {
     fn discard(mut self) {
         drop(self.connection.take().map(PoolConnection::detach));
     }
 }
 
-impl Drop for Lent {
+impl Drop for PostgresPooledConnection {
     fn drop(&mut self) {
         let Some(db) = self.connection.take() else { return };
         match tokio::runtime::Handle::try_current() {

@@ -2,23 +2,23 @@
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Millis;
-use longhaul_store::{RecordChange, StoreError, blob_refs, event_checksum};
+use longhaul_store::{SessionRecordChange, StoreError, blob_refs, event_checksum};
 
 use crate::text::{text_to_db, to_db};
 
 /// Events as the columns of the rows they become, with what else of them is stored.
-pub(crate) struct Encoded {
+pub(crate) struct PostgresEncodedEvents {
     pub(crate) bodies: Vec<String>,
     pub(crate) times: Vec<i64>,
     pub(crate) checksums: Vec<i64>,
-    pub(crate) change: RecordChange,
+    pub(crate) change: SessionRecordChange,
     pub(crate) hashes: Vec<String>,
     pub(crate) sizes: Vec<i64>,
     /// From 1: which of the events names the blob.
     pub(crate) places: Vec<i64>,
 }
 
-impl Encoded {
+impl PostgresEncodedEvents {
     pub(crate) fn new<'e>(
         events: impl Iterator<Item = (Millis, &'e EventBody)> + Clone,
     ) -> Result<Self, StoreError> {
@@ -39,7 +39,7 @@ impl Encoded {
             }
         }
         let times = events.clone().map(|(at, _)| to_db(at)).collect();
-        let change = RecordChange::of(events.map(|(_, event)| event));
+        let change = SessionRecordChange::of(events.map(|(_, event)| event));
         Ok(Self { bodies, times, checksums, change, hashes, sizes, places })
     }
 

@@ -5,20 +5,20 @@ use longhaul_store::StoreError;
 
 /// Why a call came to nothing.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum PostgresOperationError {
     /// It was refused, and changed nothing.
     Refused(StoreError),
     /// The database failed, or is not to be reached. What became of the call may be unknown.
     Database(sqlx::Error),
 }
 
-impl From<sqlx::Error> for Failure {
+impl From<sqlx::Error> for PostgresOperationError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for PostgresOperationError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }

@@ -16,22 +16,22 @@ use longhaul_core::ids::SessionId;
 use longhaul_store::{BootId, Lease, StoreError};
 use sqlx::PgConnection;
 
-use crate::call::{Call, Database};
-use crate::error::{Failure, store_error};
+use crate::call::{PostgresDatabase, PostgresOperation};
+use crate::error::{PostgresOperationError, store_error};
 use crate::text::{from_db, to_db};
 
 /// A session that this node has.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct PostgresLeasedSession {
     pub(crate) id: SessionId,
     pub(crate) no: i64,
     pub(crate) boot: BootId,
     pub(crate) epoch: i64,
-    turn: tokio::sync::Mutex<Turn>,
+    turn: tokio::sync::Mutex<PostgresWriteNumbers>,
 }
 
 #[derive(Debug)]
-struct Turn {
+struct PostgresWriteNumbers {
     /// The number that the session row has.
     writes: i64,
     /// Never used before.
@@ -44,7 +44,7 @@ struct Turn {
 
 /// Where a write takes place, and what it expects.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PostgresWriteContext {
     pub(crate) id: SessionId,
     pub(crate) no: i64,
     pub(crate) boot: BootId,
@@ -58,7 +58,7 @@ pub(crate) struct Place {
 }
 
 /// What the session row says when a write did nothing.
-pub(crate) enum Found {
+pub(crate) enum PostgresWriteStatus {
     /// Somebody else has the session.
     Void,
     /// As it was before.
@@ -69,35 +69,39 @@ pub(crate) enum Found {
 
 /// A write under a lease.
 #[async_trait]
-pub(crate) trait LeasedWrite: Send + Sync {
+pub(crate) trait PostgresLeasedWrite: Send + Sync {
     /// What the caller learns.
     type Answer: Send;
 
     /// Whether it sets the new number.
     const COUNTS: bool = true;
 
-    /// Writes once. See [`Call::make`].
-    async fn write(&self, db: &mut PgConnection, place: &Place, again: bool)
-    -> Result<Self::Answer, Failure>;
+    /// Writes once. See [`PostgresOperation::make`].
+    async fn write(
+        &self,
+        db: &mut PgConnection,
+        place: &PostgresWriteContext,
+        again: bool,
+    ) -> Result<Self::Answer, PostgresOperationError>;
 }
 
-struct At<'w, W> {
-    place: Place,
+struct LeasedWriteOperation<'w, W> {
+    place: PostgresWriteContext,
     write: &'w W,
 }
 
 #[async_trait]
-impl<W: LeasedWrite> Call for At<'_, W> {
+impl<W: PostgresLeasedWrite> PostgresOperation for LeasedWriteOperation<'_, W> {
     type Answer = W::Answer;
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<W::Answer, Failure> {
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<W::Answer, PostgresOperationError> {
         self.write.write(db, &self.place, again).await
     }
 }
 
-impl Place {
+impl PostgresWriteContext {
     /// Looks what became of a write.
-    pub(crate) async fn look(&self, db: &mut PgConnection) -> Result<Found, sqlx::Error> {
+    pub(crate) async fn look(&self, db: &mut PgConnection) -> Result<PostgresWriteStatus, sqlx::Error> {
         let row = sqlx::query!(
             "SELECT writes, last_seq FROM session WHERE no = $1 AND owner = $2 AND epoch = $3",
             self.no,
@@ -107,9 +111,9 @@ impl Place {
         .fetch_optional(db)
         .await?;
         Ok(match row {
-            Some(row) if row.writes == self.old => Found::Before,
-            Some(row) if row.writes == self.new => Found::Done { last_seq: row.last_seq },
-            _ => Found::Void,
+            Some(row) if row.writes == self.old => PostgresWriteStatus::Before,
+            Some(row) if row.writes == self.new => PostgresWriteStatus::Done { last_seq: row.last_seq },
+            _ => PostgresWriteStatus::Void,
         })
     }
 
@@ -118,33 +122,46 @@ impl Place {
     }
 }
 
-impl Held {
+impl PostgresLeasedSession {
     pub(crate) fn new(id: SessionId, no: i64, boot: BootId, epoch: i64) -> Self {
-        let turn = tokio::sync::Mutex::new(Turn { writes: 0, next: 1, under_way: None, lost: Vec::new() });
+        let turn = tokio::sync::Mutex::new(PostgresWriteNumbers {
+            writes: 0,
+            next: 1,
+            under_way: None,
+            lost: Vec::new(),
+        });
         Self { id, no, boot, epoch, turn }
     }
 
-    fn place(&self, turn: &mut Turn) -> Place {
+    fn place(&self, turn: &mut PostgresWriteNumbers) -> PostgresWriteContext {
         let (old, new, lost) = (turn.writes, turn.next, turn.lost.clone());
         turn.next += 1;
-        Place { id: self.id.clone(), no: self.no, boot: self.boot.clone(), epoch: self.epoch, old, new, lost }
+        PostgresWriteContext {
+            id: self.id.clone(),
+            no: self.no,
+            boot: self.boot.clone(),
+            epoch: self.epoch,
+            old,
+            new,
+            lost,
+        }
     }
 
     /// Writes, and repeats it for as long as the caller waits while the database is away.
-    pub(crate) async fn write<W: LeasedWrite>(
+    pub(crate) async fn write<W: PostgresLeasedWrite>(
         &self,
-        database: &Database,
+        database: &PostgresDatabase,
         write: &W,
     ) -> Result<W::Answer, StoreError> {
         let mut turn = self.turn.lock().await;
         if let Some(lost) = turn.under_way {
             let place = self.place(&mut turn);
             let new = place.new;
-            database.make(&Renumber { place }).await?;
+            database.make(&PostgresWriteNumberReset { place }).await?;
             turn.lost.push(lost);
             (turn.writes, turn.under_way) = (new, None);
         }
-        let call = At { place: self.place(&mut turn), write };
+        let call = LeasedWriteOperation { place: self.place(&mut turn), write };
         turn.under_way = Some(call.place.new);
         let answer = repeat(database, &call).await?;
         turn.under_way = None;
@@ -159,28 +176,31 @@ impl Held {
 ///
 /// # Errors
 /// If the database stays away: what became of the call is not known.
-async fn repeat<C: Call>(database: &Database, call: &C) -> Result<Result<C::Answer, StoreError>, StoreError> {
+async fn repeat<C: PostgresOperation>(
+    database: &PostgresDatabase,
+    call: &C,
+) -> Result<Result<C::Answer, StoreError>, StoreError> {
     let (mut patience, mut again) = (database.patience_of_writes(), false);
     loop {
         match database.attempt(call, again).await {
             Ok(answer) => return Ok(Ok(answer)),
-            Err(Failure::Refused(error)) => return Ok(Err(error)),
-            Err(Failure::Database(error)) if patience.allows(&error).await => again = true,
-            Err(Failure::Database(error)) => return Err(store_error(&error)),
+            Err(PostgresOperationError::Refused(error)) => return Ok(Err(error)),
+            Err(PostgresOperationError::Database(error)) if patience.allows(&error).await => again = true,
+            Err(PostgresOperationError::Database(error)) => return Err(store_error(&error)),
         }
     }
 }
 
 /// Sets a number that no write expects.
-struct Renumber {
-    place: Place,
+struct PostgresWriteNumberReset {
+    place: PostgresWriteContext,
 }
 
 #[async_trait]
-impl Call for Renumber {
+impl PostgresOperation for PostgresWriteNumberReset {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let set = sqlx::query!(
             "UPDATE session SET writes = $4 WHERE no = $1 AND owner = $2 AND epoch = $3",
             self.place.no,
@@ -196,23 +216,23 @@ impl Call for Renumber {
 
 /// The sessions that this node has.
 #[derive(Debug, Default)]
-pub(crate) struct Leases {
-    held: Mutex<HashMap<SessionId, Arc<Held>>>,
+pub(crate) struct PostgresLeaseTable {
+    held: Mutex<HashMap<SessionId, Arc<PostgresLeasedSession>>>,
 }
 
-impl Leases {
+impl PostgresLeaseTable {
     /// The session, if `lease` may be the valid one.
     ///
     /// # Errors
     /// [`StoreError::Fenced`].
-    pub(crate) fn find(&self, lease: &Lease) -> Result<Arc<Held>, StoreError> {
+    pub(crate) fn find(&self, lease: &Lease) -> Result<Arc<PostgresLeasedSession>, StoreError> {
         let held =
             self.lock().get(&lease.session_id).filter(|held| held.epoch == to_db(lease.epoch)).cloned();
         held.ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
     }
 
     /// Keeps a claim, unless a later one came first.
-    pub(crate) fn keep(&self, held: Held) -> Lease {
+    pub(crate) fn keep(&self, held: PostgresLeasedSession) -> Lease {
         let lease = Lease { session_id: held.id.clone(), epoch: from_db(held.epoch) };
         let mut all = self.lock();
         if all.get(&held.id).is_none_or(|other| other.epoch < held.epoch) {
@@ -236,7 +256,7 @@ impl Leases {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Held>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<PostgresLeasedSession>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

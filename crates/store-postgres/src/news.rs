@@ -11,60 +11,60 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::{Arriving, Standing, Watchers};
+use longhaul_store::{NodeStatus, SessionChangePublisher, SessionWatchers};
 use sqlx::PgPool;
 use sqlx::postgres::PgListener;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use self::payload::{Item, pack, unpack};
-use crate::call::Database;
-use crate::calls::node::{News as Look, Tell};
-use crate::held::Leases;
+use self::payload::{PostgresNotification, pack, unpack};
+use crate::call::PostgresDatabase;
+use crate::calls::node::{PostgresMissedNewsQuery as Look, PostgresNotifyCommand};
+use crate::held::PostgresLeaseTable;
 use crate::text::from_db;
 
 /// How long to wait after news could not be sent or heard.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The news of a node: what it has to tell, and whom it tells what it hears.
-pub(crate) struct News {
+pub(crate) struct PostgresNotifier {
     /// Told to other nodes to be known by, so that a node does not hear itself.
     sender: String,
-    pub(crate) watchers: Watchers,
-    pub(crate) arriving: Arriving,
-    leases: Arc<Leases>,
-    known: Mutex<Known>,
-    unsent: Mutex<Unsent>,
+    pub(crate) watchers: SessionWatchers,
+    pub(crate) arriving: SessionChangePublisher,
+    leases: Arc<PostgresLeaseTable>,
+    known: Mutex<PostgresSessionIndex>,
+    unsent: Mutex<PostgresNotificationOutbox>,
     changed: Notify,
 }
 
 /// Sessions that this node watches or has, and what it knows of them.
 #[derive(Debug, Default)]
-struct Known {
-    by_no: HashMap<i64, Session>,
+struct PostgresSessionIndex {
+    by_no: HashMap<i64, PostgresTrackedSession>,
     by_id: HashMap<SessionId, i64>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct PostgresTrackedSession {
     id: SessionId,
     /// How much others did for the owner, as far as it was told.
     mail: Option<i64>,
 }
 
 #[derive(Debug, Default)]
-struct Unsent {
+struct PostgresNotificationOutbox {
     grown: BTreeMap<i64, Seq>,
     mailed: BTreeSet<i64>,
     gone: BTreeSet<i64>,
 }
 
-impl News {
-    pub(crate) fn new(leases: Arc<Leases>) -> Self {
+impl PostgresNotifier {
+    pub(crate) fn new(leases: Arc<PostgresLeaseTable>) -> Self {
         Self {
             sender: crate::call::call_name(),
-            watchers: Watchers::default(),
-            arriving: Arriving::default(),
+            watchers: SessionWatchers::default(),
+            arriving: SessionChangePublisher::default(),
             leases,
             known: Mutex::default(),
             unsent: Mutex::default(),
@@ -78,7 +78,7 @@ impl News {
         if known.by_id.insert(id.clone(), no) == Some(no) && known.by_no.contains_key(&no) {
             return false;
         }
-        known.by_no.insert(no, Session { id: id.clone(), mail: None });
+        known.by_no.insert(no, PostgresTrackedSession { id: id.clone(), mail: None });
         true
     }
 
@@ -107,12 +107,12 @@ impl News {
     }
 
     /// Sends what is new, at most once in `every`.
-    pub(crate) async fn send(self: Arc<Self>, database: Database, channel: String, every: Duration) {
+    pub(crate) async fn send(self: Arc<Self>, database: PostgresDatabase, channel: String, every: Duration) {
         loop {
             self.changed.notified().await;
             let unsent = std::mem::take(&mut *self.unsent());
             for payload in pack(&self.sender, unsent.items()) {
-                let tell = Tell { channel: channel.clone(), payload };
+                let tell = PostgresNotifyCommand { channel: channel.clone(), payload };
                 if let Err(failure) = database.attempt(&tell, false).await {
                     tracing::debug!(?failure, "other nodes were not told; they will see by themselves");
                     sleep(PAUSE).await;
@@ -127,7 +127,7 @@ impl News {
         self: Arc<Self>,
         pool: PgPool,
         channel: String,
-        mut standing: watch::Receiver<Standing>,
+        mut standing: watch::Receiver<NodeStatus>,
     ) {
         loop {
             standing.borrow_and_update();
@@ -158,25 +158,25 @@ impl News {
         }
     }
 
-    fn heard(&self, item: Item) {
+    fn heard(&self, item: PostgresNotification) {
         match item {
-            Item::Grown(no, last) => {
+            PostgresNotification::Grown(no, last) => {
                 if let Some(id) = self.known().id(no) {
                     self.watchers.publish(&id, last);
                 }
             }
-            Item::Mailed(no) => {
+            PostgresNotification::Mailed(no) => {
                 let id = self.known().id(no).filter(|id| self.leases.holds(id));
                 if let Some(id) = id {
                     self.arriving.publish(&id);
                 }
             }
-            Item::Gone(no) => self.end(no),
+            PostgresNotification::Gone(no) => self.end(no),
         }
     }
 
     /// Looks, once in `every`, whether something was missed.
-    pub(crate) async fn look(self: Arc<Self>, database: Database, every: Duration) {
+    pub(crate) async fn look(self: Arc<Self>, database: PostgresDatabase, every: Duration) {
         loop {
             sleep(every).await;
             let sessions = self.followed();
@@ -194,13 +194,13 @@ impl News {
     fn followed(&self) -> Vec<i64> {
         let watched: std::collections::HashSet<_> = self.watchers.watched().into_iter().collect();
         let mut known = self.known();
-        let Known { by_no, by_id } = &mut *known;
+        let PostgresSessionIndex { by_no, by_id } = &mut *known;
         by_no.retain(|_, session| watched.contains(&session.id) || self.leases.holds(&session.id));
         by_id.retain(|_, no| by_no.contains_key(no));
         by_no.keys().copied().collect()
     }
 
-    fn compare(&self, asked: Vec<i64>, found: Vec<crate::calls::node::Newest>) {
+    fn compare(&self, asked: Vec<i64>, found: Vec<crate::calls::node::PostgresSessionHeadRow>) {
         let mut missing: BTreeSet<i64> = asked.into_iter().collect();
         for newest in found {
             missing.remove(&newest.no);
@@ -226,16 +226,16 @@ impl News {
         self.arriving.end();
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, PostgresSessionIndex> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unsent(&self) -> MutexGuard<'_, Unsent> {
+    fn unsent(&self) -> MutexGuard<'_, PostgresNotificationOutbox> {
         self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl PostgresSessionIndex {
     fn id(&self, no: i64) -> Option<SessionId> {
         self.by_no.get(&no).map(|session| session.id.clone())
     }
@@ -258,10 +258,10 @@ impl Known {
     }
 }
 
-impl Unsent {
-    fn items(self) -> impl Iterator<Item = Item> {
-        let grown = self.grown.into_iter().map(|(no, last)| Item::Grown(no, last));
-        let mailed = self.mailed.into_iter().map(Item::Mailed);
-        grown.chain(mailed).chain(self.gone.into_iter().map(Item::Gone))
+impl PostgresNotificationOutbox {
+    fn items(self) -> impl Iterator<Item = PostgresNotification> {
+        let grown = self.grown.into_iter().map(|(no, last)| PostgresNotification::Grown(no, last));
+        let mailed = self.mailed.into_iter().map(PostgresNotification::Mailed);
+        grown.chain(mailed).chain(self.gone.into_iter().map(PostgresNotification::Gone))
     }
 }

@@ -5,36 +5,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use longhaul_core::ids::SessionId;
-use longhaul_store::{BootId, Standing, StoreError};
+use longhaul_store::{BootId, NodeStatus, StoreError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::call::{Database, call_name};
-use crate::calls::node::{Join, Leave, Renew};
-use crate::error::Failure;
-use crate::held::Leases;
+use crate::call::{PostgresDatabase, call_name};
+use crate::calls::node::{PostgresNodeJoin, PostgresNodeRemoval, PostgresNodeRenewal};
+use crate::error::PostgresOperationError;
+use crate::held::PostgresLeaseTable;
 use crate::options::PostgresOptions;
-use crate::trust::Trust;
+use crate::trust::ConnectionTrust;
 
 /// How long to wait after the database could not be reached.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// This process among the nodes.
-pub(crate) struct Membership {
-    database: Database,
+pub(crate) struct ClusterMembership {
+    database: PostgresDatabase,
     options: PostgresOptions,
-    leases: Arc<Leases>,
+    leases: Arc<PostgresLeaseTable>,
     /// In the connections for everything but the lease.
-    trust: Trust,
-    standing: watch::Sender<Standing>,
-    times: Mutex<Times>,
+    trust: ConnectionTrust,
+    standing: watch::Sender<NodeStatus>,
+    times: Mutex<MembershipTimes>,
     /// For tests: as if the process had been stopped, without knowing it.
     stalled: AtomicBool,
 }
 
 /// By this process's own clock.
 #[derive(Clone, Copy, Debug)]
-struct Times {
+struct MembershipTimes {
     /// When the newest renewal that succeeded was sent.
     renewed: Instant,
     /// Before then, sessions of others are left alone: their owners may only be waiting for the database, as this node
@@ -42,23 +42,23 @@ struct Times {
     orphans_from: Instant,
 }
 
-impl Membership {
+impl ClusterMembership {
     /// Joins.
     pub(crate) async fn join(
-        database: Database,
+        database: PostgresDatabase,
         options: PostgresOptions,
-        leases: Arc<Leases>,
-        trust: Trust,
+        leases: Arc<PostgresLeaseTable>,
+        trust: ConnectionTrust,
     ) -> Result<Self, StoreError> {
         let now = Instant::now();
         let boot = BootId::new(call_name());
         database.make(&join(&options, boot.clone(), None)).await?;
-        let standing = watch::Sender::new(Standing::Joined(boot));
-        let times = Mutex::new(Times { renewed: now, orphans_from: now });
+        let standing = watch::Sender::new(NodeStatus::Joined(boot));
+        let times = Mutex::new(MembershipTimes { renewed: now, orphans_from: now });
         Ok(Self { database, options, leases, trust, standing, times, stalled: AtomicBool::new(false) })
     }
 
-    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+    pub(crate) fn standing(&self) -> watch::Receiver<NodeStatus> {
         self.standing.subscribe()
     }
 
@@ -72,9 +72,9 @@ impl Membership {
             self.fence();
         }
         match &*self.standing.borrow() {
-            Standing::Joined(boot) => Ok(boot.clone()),
-            Standing::Fenced => Err(StoreError::Fenced(id.clone())),
-            Standing::Left => Err(StoreError::Closed),
+            NodeStatus::Joined(boot) => Ok(boot.clone()),
+            NodeStatus::Fenced => Err(StoreError::Fenced(id.clone())),
+            NodeStatus::Left => Err(StoreError::Closed),
         }
     }
 
@@ -82,12 +82,13 @@ impl Membership {
     pub(crate) async fn over(&self, boot: &BootId) {
         let mut standing = self.standing.subscribe();
         // The sender lives as long as `self`.
-        let _ = standing.wait_for(|now| !matches!(now, Standing::Joined(now) if now == boot)).await;
+        let _ = standing.wait_for(|now| !matches!(now, NodeStatus::Joined(now) if now == boot)).await;
     }
 
     /// Returns whether sessions without a living owner may be taken: not while others may only be late.
     pub(crate) fn may_adopt(&self) -> bool {
-        matches!(*self.standing.borrow(), Standing::Joined(_)) && Instant::now() >= self.times().orphans_from
+        matches!(*self.standing.borrow(), NodeStatus::Joined(_))
+            && Instant::now() >= self.times().orphans_from
     }
 
     /// Begins a time in which the sessions of others are left alone.
@@ -109,7 +110,7 @@ impl Membership {
     pub(crate) async fn keep(self: Arc<Self>) {
         let mut standing = self.standing.subscribe();
         let left = async {
-            let _ = standing.wait_for(|now| *now == Standing::Left).await;
+            let _ = standing.wait_for(|now| *now == NodeStatus::Left).await;
         };
         tokio::select! {
             // First: one that leaves does not begin to join again.
@@ -126,7 +127,7 @@ impl Membership {
                 Some(now) => {
                     self.renew_until_over(&now).await;
                     // One that leaves is seen here first, if it has left just now.
-                    let leaves = *self.standing.borrow() == Standing::Left;
+                    let leaves = *self.standing.borrow() == NodeStatus::Left;
                     boot = if leaves { None } else { self.rejoin(now).await };
                 }
                 None => return,
@@ -137,14 +138,14 @@ impl Membership {
     /// The node's name, while it may write.
     pub(crate) fn boot(&self) -> Option<BootId> {
         match &*self.standing.borrow() {
-            Standing::Joined(boot) => Some(boot.clone()),
+            NodeStatus::Joined(boot) => Some(boot.clone()),
             _ => None,
         }
     }
 
     /// Renews the lease of `boot` for as long as that goes well, and ends with the node fenced.
     async fn renew_until_over(&self, boot: &BootId) {
-        let renew = Renew { boot: boot.clone(), ttl: self.options.ttl };
+        let renew = PostgresNodeRenewal { boot: boot.clone(), ttl: self.options.ttl };
         let mut next = self.times().renewed + self.options.renew_every;
         let mut failed = false;
         loop {
@@ -196,16 +197,16 @@ impl Membership {
                     self.trust.only_since(sent.into_std());
                     self.change(|times| times.renewed = sent);
                     let back = self.standing.send_if_modified(|standing| {
-                        let fenced = *standing == Standing::Fenced;
+                        let fenced = *standing == NodeStatus::Fenced;
                         if fenced {
-                            *standing = Standing::Joined(boot.clone());
+                            *standing = NodeStatus::Joined(boot.clone());
                         }
                         fenced
                     });
                     tracing::info!(%boot, "this node has joined again");
                     return back.then_some(boot);
                 }
-                Ok(Err(Failure::Refused(error))) if !is_told => {
+                Ok(Err(PostgresOperationError::Refused(error))) if !is_told => {
                     tracing::error!("this node stays out: {error}");
                     is_told = true;
                 }
@@ -219,9 +220,9 @@ impl Membership {
     /// Ends all leases of this node, here and now.
     fn fence(&self) {
         let fenced = self.standing.send_if_modified(|standing| {
-            let joined = matches!(standing, Standing::Joined(_));
+            let joined = matches!(standing, NodeStatus::Joined(_));
             if joined {
-                *standing = Standing::Fenced;
+                *standing = NodeStatus::Fenced;
             }
             joined
         });
@@ -235,10 +236,10 @@ impl Membership {
 
     /// Ends the node: its sessions are free at once.
     pub(crate) async fn leave(&self) {
-        let before = self.standing.send_replace(Standing::Left);
+        let before = self.standing.send_replace(NodeStatus::Left);
         self.leases.clear();
-        if let Standing::Joined(boot) = before
-            && let Err(error) = self.database.make(&Leave { boot }).await
+        if let NodeStatus::Joined(boot) = before
+            && let Err(error) = self.database.make(&PostgresNodeRemoval { boot }).await
         {
             tracing::warn!(%error, "this node's lease was not ended; it will run out");
         }
@@ -248,20 +249,20 @@ impl Membership {
         self.times().renewed + self.options.fence_after
     }
 
-    fn times(&self) -> Times {
+    fn times(&self) -> MembershipTimes {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Times)) {
+    fn change(&self, change: impl FnOnce(&mut MembershipTimes)) {
         change(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-fn join(options: &PostgresOptions, boot: BootId, before: Option<BootId>) -> Join {
+fn join(options: &PostgresOptions, boot: BootId, before: Option<BootId>) -> PostgresNodeJoin {
     let (address, token_digest) = (options.address.clone(), options.token_digest.clone());
-    Join { boot, before, address, token_digest, ttl: options.ttl }
+    PostgresNodeJoin { boot, before, address, token_digest, ttl: options.ttl }
 }
 
-fn note(failure: &Failure) {
+fn note(failure: &PostgresOperationError) {
     tracing::debug!(?failure, "the lease of this node was not renewed");
 }

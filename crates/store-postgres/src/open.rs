@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 use crate::error::{is_passing, store_error};
 use crate::options::PostgresOptions;
-use crate::trust::Trust;
+use crate::trust::ConnectionTrust;
 
 static MIGRATOR: Migrator = sqlx::migrate!();
 
@@ -37,7 +37,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 const MIGRATION_TIMEOUT: &str = "120s";
 
 /// The connections of a node.
-pub(crate) struct Connections {
+pub(crate) struct PostgresConnections {
     /// For reading and writing.
     pub(crate) work: PgPool,
     /// For taking sessions: what a dead node had must not wait behind everything that goes on here.
@@ -51,11 +51,11 @@ pub(crate) struct Connections {
     /// What this database and schema call their news.
     pub(crate) channel: String,
     /// Which of the connections for work, for taking sessions and for sending news are used.
-    pub(crate) trust: Trust,
+    pub(crate) trust: ConnectionTrust,
 }
 
 /// Connects to the database at `url` and brings it up to date.
-pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connections, StoreError> {
+pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<PostgresConnections, StoreError> {
     if let Some(problem) = options.problem() {
         return Err(StoreError::Storage(problem.to_owned()));
     }
@@ -70,7 +70,7 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connect
     let pool = |size| {
         PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
     };
-    let trust = Trust::default();
+    let trust = ConnectionTrust::default();
     let trusted = |size| {
         let trust = trust.clone();
         pool(size).before_acquire(move |_, known| {
@@ -83,7 +83,7 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Connect
     let (lease, ear) = (open(pool(1)), open(pool(1)));
     let impatient = connect.clone().options([("lock_timeout", CLAIM_LOCK_TIMEOUT)]);
     let claims = trusted(2).connect_lazy_with(impatient);
-    Ok(Connections { work, claims, lease, news, ear, channel, trust })
+    Ok(PostgresConnections { work, claims, lease, news, ear, channel, trust })
 }
 
 /// Why there is no connection. PostgreSQL's own words say what it refuses: a name, a password.

@@ -8,23 +8,24 @@ use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_store::{
-    Accepted, Append, Arrivals, Chunk, Lease, NewQueued, NewRequest, NewSession, Node, Nodes, Request,
-    SessionCounts, SessionRecord, Signal, Standing, Store, StoreError, ViewChange,
+    AnswerChunk, ClusterNode, ClusterStore, EnqueueReceipt, IdempotentRequest, Lease, LogAppend,
+    NewIdempotentRequest, NewQueuedMessage, NewSession, NodeStatus, SessionChangeReceiver, SessionCounts,
+    SessionRecord, SessionSignal, Store, StoreError, ViewChangeKind,
 };
 use sqlx::PgPool;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::call::{Database, call_name};
+use crate::call::{PostgresDatabase, call_name};
 use crate::calls::{chunk, inbox, lease, log, node, read, request, session, signal};
-use crate::held::{Held, LeasedWrite, Leases};
-use crate::news::News;
-use crate::node::Membership;
-use crate::open::{Connections, open};
+use crate::held::{PostgresLeaseTable, PostgresLeasedSession, PostgresLeasedWrite};
+use crate::news::PostgresNotifier;
+use crate::node::ClusterMembership;
+use crate::open::{PostgresConnections, open};
 use crate::options::PostgresOptions;
-use crate::trust::Trust;
+use crate::trust::ConnectionTrust;
 
 /// How long one attempt to tell or find news waits for an answer.
 const NEWS_WITHIN: Duration = Duration::from_secs(5);
@@ -43,12 +44,12 @@ const NEWS_WITHIN: Duration = Duration::from_secs(5);
 /// # Ok(()) }
 /// ```
 pub struct PostgresStore {
-    database: Database,
+    database: PostgresDatabase,
     /// For taking sessions.
-    claims: Database,
-    leases: Arc<Leases>,
-    membership: Arc<Membership>,
-    news: Arc<News>,
+    claims: PostgresDatabase,
+    leases: Arc<PostgresLeaseTable>,
+    membership: Arc<ClusterMembership>,
+    news: Arc<PostgresNotifier>,
     /// The connections that serve the lease and the news.
     side: [PgPool; 3],
     tasks: Mutex<JoinSet<()>>,
@@ -70,23 +71,23 @@ impl PostgresStore {
     /// version; [`StoreError::OtherToken`].
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let opened = open(url, &options).await?;
-        let Connections { work, claims, lease, news: news_pool, ear, channel, trust } = opened;
-        let leases = Arc::new(Leases::default());
+        let PostgresConnections { work, claims, lease, news: news_pool, ear, channel, trust } = opened;
+        let leases = Arc::new(PostgresLeaseTable::default());
         // Its connection is what shows that the database is there again.
-        let renewing = Database::new(lease.clone(), &options, Trust::default());
-        let joined = Membership::join(renewing, options.clone(), Arc::clone(&leases), trust.clone());
+        let renewing = PostgresDatabase::new(lease.clone(), &options, ConnectionTrust::default());
+        let joined = ClusterMembership::join(renewing, options.clone(), Arc::clone(&leases), trust.clone());
         let membership = Arc::new(joined.await?);
-        let database = Database::new(work, &options, trust.clone());
-        let claims = Database::new(claims, &options, trust.clone());
-        if database.make(&node::IsYoung { ttl: options.ttl }).await? {
+        let database = PostgresDatabase::new(work, &options, trust.clone());
+        let claims = PostgresDatabase::new(claims, &options, trust.clone());
+        if database.make(&node::PostgresRecentStartQuery { ttl: options.ttl }).await? {
             membership.spare_others();
         }
-        let news = Arc::new(News::new(Arc::clone(&leases)));
+        let news = Arc::new(PostgresNotifier::new(Arc::clone(&leases)));
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&membership).keep());
         let answer_within = options.answer_within.min(NEWS_WITHIN);
         let brief = PostgresOptions { answer_within, ..options.clone() };
-        let telling = Database::new(news_pool.clone(), &brief, trust);
+        let telling = PostgresDatabase::new(news_pool.clone(), &brief, trust);
         tasks.spawn(Arc::clone(&news).look(telling.clone(), options.poll_every));
         tasks.spawn(Arc::clone(&news).send(telling, channel.clone(), options.notify_every));
         tasks.spawn(Arc::clone(&news).hear(ear.clone(), channel, membership.standing()));
@@ -102,7 +103,7 @@ impl PostgresStore {
         self.membership.stall(stalled);
     }
 
-    pub(crate) fn database(&self) -> &Database {
+    pub(crate) fn database(&self) -> &PostgresDatabase {
         &self.database
     }
 
@@ -112,11 +113,11 @@ impl PostgresStore {
     }
 
     /// Writes under a lease, unless this node is fenced before.
-    async fn write<W: LeasedWrite>(
+    async fn write<W: PostgresLeasedWrite>(
         &self,
         lease: &Lease,
         write: &W,
-    ) -> Result<(W::Answer, Arc<Held>), StoreError> {
+    ) -> Result<(W::Answer, Arc<PostgresLeasedSession>), StoreError> {
         let boot = self.membership.check(&lease.session_id)?;
         let held = self.leases.find(lease)?;
         let fenced = || StoreError::Fenced(lease.session_id.clone());
@@ -138,32 +139,34 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
-        let create = session::Create::new(&session)?;
+        let create = session::PostgresSessionCreation::new(&session)?;
         self.database.make(&create).await?;
         Ok(create.record())
     }
 
     async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
-        self.database.make(&read::Record { id: id.clone() }).await
+        self.database.make(&read::PostgresSessionQuery { id: id.clone() }).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
-        self.database.make(&read::Records { limit }).await
+        self.database.make(&read::PostgresSessionListQuery { limit }).await
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let (no, _) = self.database.make(&read::Position { id: id.clone() }).await?;
-        self.database.make(&session::Delete { id: id.clone(), no }).await?;
+        let (no, _) = self.database.make(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
+        self.database.make(&session::PostgresSessionDeletion { id: id.clone(), no }).await?;
         self.news.gone(no, id);
         Ok(())
     }
 
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
         let boot = self.membership.check(id)?;
-        let claim = lease::Claim { id: id.clone(), owner_name: owner.to_owned(), boot: boot.clone() };
+        let claim =
+            lease::PostgresLeaseClaim { id: id.clone(), owner_name: owner.to_owned(), boot: boot.clone() };
         let claimed = self.claims.make(&claim).await?;
         self.news.follow(claimed.no, id);
-        let lease = self.leases.keep(Held::new(id.clone(), claimed.no, boot.clone(), claimed.epoch));
+        let lease =
+            self.leases.keep(PostgresLeasedSession::new(id.clone(), claimed.no, boot.clone(), claimed.epoch));
         // Fenced in between: the lease is void, whatever the database says.
         if self.membership.check(id)? != boot {
             self.leases.remove(&lease);
@@ -175,12 +178,12 @@ impl Store for PostgresStore {
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let Ok(held) = self.leases.find(lease) else { return Ok(()) };
         self.leases.remove(lease);
-        let release = lease::Release { no: held.no, boot: held.boot.clone(), epoch: held.epoch };
+        let release = lease::PostgresLeaseRelease { no: held.no, boot: held.boot.clone(), epoch: held.epoch };
         self.database.make(&release).await
     }
 
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
-        let (first, held) = self.write(lease, &log::AppendEvents::new(&append)?).await?;
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
+        let (first, held) = self.write(lease, &log::PostgresEventAppend::new(&append)?).await?;
         let at = append.at;
         let events: Vec<Event> =
             (first..).zip(append.events).map(|(seq, body)| Event { seq, at, format: FORMAT, body }).collect();
@@ -191,12 +194,12 @@ impl Store for PostgresStore {
     }
 
     async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let rows = self.database.make(&read::Events { id: id.clone(), after, limit }).await?;
+        let rows = self.database.make(&read::PostgresEventsQuery { id: id.clone(), after, limit }).await?;
         read::decode(id, after, rows).await
     }
 
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let (_, last) = self.database.make(&read::Position { id: id.clone() }).await?;
+        let (_, last) = self.database.make(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
         let count = u64::try_from(limit).unwrap_or(u64::MAX);
         // Events that come in between are left out: they would push the oldest asked for out of the answer.
         self.read(id, last.saturating_sub(count), limit).await
@@ -205,25 +208,25 @@ impl Store for PostgresStore {
     async fn view_changes(
         &self,
         id: &SessionId,
-        kind: ViewChange,
+        kind: ViewChangeKind,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        self.database.make(&read::ViewChanges { id: id.clone(), kind, after, limit }).await
+        self.database.make(&read::PostgresViewChangesQuery { id: id.clone(), kind, after, limit }).await
     }
 
     async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
-        self.database.make(&read::Counts).await
+        self.database.make(&read::PostgresSessionCountsQuery).await
     }
 
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
-        let (accepted, no) = self.database.make(&inbox::Enqueue::new(id, message)?).await?;
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
+        let (accepted, no) = self.database.make(&inbox::PostgresEnqueue::new(id, message)?).await?;
         self.news.mailed(no);
         Ok(accepted)
     }
 
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
-        self.database.make(&read::Queue { id: id.clone() }).await
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
+        self.database.make(&read::PostgresQueueQuery { id: id.clone() }).await
     }
 
     async fn edit_queued(
@@ -233,25 +236,32 @@ impl Store for PostgresStore {
         parts: Vec<Part>,
         metadata: Option<MessageMetadata>,
     ) -> Result<(), StoreError> {
-        let no = self.database.make(&inbox::Edit::new(id, entry, &parts, metadata.as_ref())?).await?;
+        let no =
+            self.database.make(&inbox::PostgresQueueEdit::new(id, entry, &parts, metadata.as_ref())?).await?;
         self.news.mailed(no);
         Ok(())
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
-        let (_, no) = self.database.make(&inbox::Remove::one(id, entry)).await?;
+        let (_, no) = self.database.make(&inbox::PostgresQueueRemoval::one(id, entry)).await?;
         self.news.mailed(no);
         Ok(())
     }
 
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
-        let (ids, no) = self.database.make(&inbox::Remove::all(id)).await?;
+        let (ids, no) = self.database.make(&inbox::PostgresQueueRemoval::all(id)).await?;
         self.news.mailed(no);
         Ok(ids)
     }
 
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
-        self.database.make(&request::Begin { id: id.clone(), request, begun_by: call_name() }).await
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError> {
+        self.database
+            .make(&request::PostgresRequestBegin { id: id.clone(), request, begun_by: call_name() })
+            .await
     }
 
     async fn answer_request(
@@ -260,24 +270,26 @@ impl Store for PostgresStore {
         key: &str,
         answer: Option<String>,
     ) -> Result<(), StoreError> {
-        self.database.make(&request::Answer { id: id.clone(), key: key.to_owned(), answer }).await
+        self.database
+            .make(&request::PostgresRequestAnswer { id: id.clone(), key: key.to_owned(), answer })
+            .await
     }
 
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
-        self.write(lease, &chunk::Put { chunk }).await.map(|_| ())
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError> {
+        self.write(lease, &chunk::PostgresChunkInsert { chunk }).await.map(|_| ())
     }
 
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
-        self.database.make(&read::Chunks { id: id.clone() }).await
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
+        self.database.make(&read::PostgresChunksQuery { id: id.clone() }).await
     }
 
     async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
-        self.database.make(&read::Blobs { id: id.clone() }).await
+        self.database.make(&read::PostgresBlobsQuery { id: id.clone() }).await
     }
 
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
         let watched = self.news.watchers.watch(id);
-        let position = read::Position { id: id.clone() };
+        let position = read::PostgresLogExtentQuery { id: id.clone() };
         let (no, mut last) = self.database.make(&position).await?;
         if self.news.follow(no, id) {
             // What was told before this node listened.
@@ -301,24 +313,24 @@ impl Store for PostgresStore {
 }
 
 #[async_trait]
-impl Nodes for PostgresStore {
-    fn standing(&self) -> watch::Receiver<Standing> {
+impl ClusterStore for PostgresStore {
+    fn standing(&self) -> watch::Receiver<NodeStatus> {
         self.membership.standing()
     }
 
-    async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
-        self.database.make(&node::Living).await
+    async fn nodes(&self) -> Result<Vec<ClusterNode>, StoreError> {
+        self.database.make(&node::PostgresLiveNodesQuery).await
     }
 
-    async fn living_owner(&self, id: &SessionId) -> Result<Option<Node>, StoreError> {
-        self.database.make(&node::Owner { id: id.clone() }).await
+    async fn living_owner(&self, id: &SessionId) -> Result<Option<ClusterNode>, StoreError> {
+        self.database.make(&node::PostgresOwnerQuery { id: id.clone() }).await
     }
 
     async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError> {
         if !self.membership.may_adopt() {
             return Ok(Vec::new());
         }
-        let found = self.claims.make(&node::Orphans { limit, waiting, seed: self.seed }).await?;
+        let found = self.claims.make(&node::PostgresOrphansQuery { limit, waiting, seed: self.seed }).await?;
         // The call may have outlasted an outage, and owners may not be back from it yet.
         Ok(if self.membership.may_adopt() { found } else { Vec::new() })
     }
@@ -327,24 +339,27 @@ impl Nodes for PostgresStore {
         let Some(boot) = self.membership.boot().filter(|_| self.membership.may_adopt()) else {
             return Ok(None);
         };
-        self.claims.make(&node::NextEnd { boot }).await
+        self.claims.make(&node::PostgresNextLeaseEndQuery { boot }).await
     }
 
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError> {
-        let no = self.database.make(&signal::Send { id: id.clone(), body, sent_by: call_name() }).await?;
+        let no = self
+            .database
+            .make(&signal::PostgresSignalInsert { id: id.clone(), body, sent_by: call_name() })
+            .await?;
         self.news.mailed(no);
         Ok(())
     }
 
-    async fn signals(&self, id: &SessionId) -> Result<Vec<Signal>, StoreError> {
-        self.database.make(&signal::Waiting { id: id.clone() }).await
+    async fn signals(&self, id: &SessionId) -> Result<Vec<SessionSignal>, StoreError> {
+        self.database.make(&signal::PostgresSignalsQuery { id: id.clone() }).await
     }
 
-    async fn take_signals(&self, lease: &Lease) -> Result<Vec<Signal>, StoreError> {
-        self.write(lease, &signal::Take).await.map(|(signals, _)| signals)
+    async fn take_signals(&self, lease: &Lease) -> Result<Vec<SessionSignal>, StoreError> {
+        self.write(lease, &signal::PostgresSignalsTake).await.map(|(signals, _)| signals)
     }
 
-    fn arrivals(&self) -> Arrivals {
+    fn arrivals(&self) -> SessionChangeReceiver {
         self.news.arriving.subscribe()
     }
 }

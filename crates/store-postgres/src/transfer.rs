@@ -4,62 +4,67 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_store::transfer::{
-    EventCopy, InboxCopy, InboxState, MemoCopy, RequestCopy, SessionCopy, Transfer,
+    EventCopy, IdempotentRequestCopy, InboxEntryCopy, InboxEntryState, PrefixCacheEntryCopy, SessionCopy,
+    SessionTransfer,
 };
-use longhaul_store::{Chunk, MemoKey, StoreError, event_checksum};
+use longhaul_store::{AnswerChunk, PrefixCacheKey, StoreError, event_checksum};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::{Call, call_name};
+use crate::call::{PostgresOperation, call_name};
 use crate::calls::read::check;
-use crate::error::{Failure, not_found};
+use crate::error::{PostgresOperationError, not_found};
 use crate::store::PostgresStore;
 use crate::text::{from_db, text_from_db, text_to_db, to_db};
 
 #[async_trait]
-impl Transfer for PostgresStore {
+impl SessionTransfer for PostgresStore {
     async fn created(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.database().make(&Created).await
+        self.database().make(&PostgresCreationOrderQuery).await
     }
 
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError> {
-        self.database().make(&Export { id: id.clone() }).await
+        self.database().make(&PostgresSessionExport { id: id.clone() }).await
     }
 
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
         copy.check()?;
-        self.database().make(&Import { copy, made_by: call_name() }).await
+        self.database().make(&PostgresSessionImport { copy, made_by: call_name() }).await
     }
 
-    async fn export_memo(&self) -> Result<Vec<MemoCopy>, StoreError> {
-        self.database().make(&ExportMemo).await
+    async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError> {
+        self.database().make(&PostgresPrefixCacheExport).await
     }
 
-    async fn import_memo(&self, entries: &[MemoCopy]) -> Result<(), StoreError> {
-        self.database().make(&ImportMemo { entries }).await
+    async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError> {
+        self.database().make(&PostgresPrefixCacheImport { entries }).await
     }
 }
 
-struct Created;
+struct PostgresCreationOrderQuery;
 
 #[async_trait]
-impl Call for Created {
+impl PostgresOperation for PostgresCreationOrderQuery {
     type Answer = Vec<SessionId>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionId>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<SessionId>, PostgresOperationError> {
         let ids = sqlx::query_scalar!("SELECT id FROM session ORDER BY no").fetch_all(db).await?;
         Ok(ids.into_iter().map(|id| text_from_db(id).into()).collect())
     }
 }
 
-struct Export {
+struct PostgresSessionExport {
     id: SessionId,
 }
 
 #[async_trait]
-impl Call for Export {
+impl PostgresOperation for PostgresSessionExport {
     type Answer = SessionCopy;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionCopy, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionCopy, PostgresOperationError> {
         // Everything as it is at one moment.
         let mut all = db.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let session = sqlx::query!(
@@ -89,7 +94,11 @@ impl Call for Export {
 }
 
 /// A copy with a damaged event would vouch for the damage: it is refused.
-async fn events(db: &mut PgConnection, session: &SessionId, no: i64) -> Result<Vec<EventCopy>, Failure> {
+async fn events(
+    db: &mut PgConnection,
+    session: &SessionId,
+    no: i64,
+) -> Result<Vec<EventCopy>, PostgresOperationError> {
     let rows = sqlx::query!(
         "SELECT seq, format, epoch, at_ms, body, checksum FROM event WHERE session_no = $1 ORDER BY seq",
         no
@@ -110,43 +119,43 @@ async fn events(db: &mut PgConnection, session: &SessionId, no: i64) -> Result<V
     events.collect()
 }
 
-async fn inbox(db: &mut PgConnection, no: i64) -> Result<Vec<InboxCopy>, sqlx::Error> {
+async fn inbox(db: &mut PgConnection, no: i64) -> Result<Vec<InboxEntryCopy>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT queue_id, client_key, queued_ms, body, state FROM inbox WHERE session_no = $1 ORDER BY inbox.no",
         no
     )
     .fetch_all(db)
     .await?;
-    let entries = rows.into_iter().map(|row| InboxCopy {
+    let entries = rows.into_iter().map(|row| InboxEntryCopy {
         id: text_from_db(row.queue_id).into(),
         client_key: row.client_key.map(text_from_db),
         at: from_db(row.queued_ms),
         body: row.body,
-        state: InboxState::of(row.state.into()),
+        state: InboxEntryState::of(row.state.into()),
     });
     Ok(entries.collect())
 }
 
-async fn requests(db: &mut PgConnection, no: i64) -> Result<Vec<RequestCopy>, sqlx::Error> {
+async fn requests(db: &mut PgConnection, no: i64) -> Result<Vec<IdempotentRequestCopy>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT key, what, since_seq, at_ms, answer FROM request WHERE session_no = $1 ORDER BY key",
         no
     )
     .fetch_all(db)
     .await?;
-    let requests = rows.into_iter().map(|row| RequestCopy {
+    let requests = rows.into_iter().map(|row| IdempotentRequestCopy {
         key: text_from_db(row.key),
         what: text_from_db(row.what),
         since: from_db(row.since_seq),
         at: from_db(row.at_ms),
         answer: row.answer.map(text_from_db),
     });
-    let mut requests: Vec<RequestCopy> = requests.collect();
+    let mut requests: Vec<IdempotentRequestCopy> = requests.collect();
     requests.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(requests)
 }
 
-async fn chunks(db: &mut PgConnection, no: i64) -> Result<Vec<Chunk>, sqlx::Error> {
+async fn chunks(db: &mut PgConnection, no: i64) -> Result<Vec<AnswerChunk>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT step, idx, body FROM chunk WHERE session_no = $1
          ORDER BY min(no) OVER (PARTITION BY step), idx",
@@ -154,7 +163,7 @@ async fn chunks(db: &mut PgConnection, no: i64) -> Result<Vec<Chunk>, sqlx::Erro
     )
     .fetch_all(db)
     .await?;
-    let chunks = rows.into_iter().map(|row| Chunk {
+    let chunks = rows.into_iter().map(|row| AnswerChunk {
         step: text_from_db(row.step),
         index: from_db(row.idx),
         body: text_from_db(row.body),
@@ -175,16 +184,16 @@ async fn blobs(db: &mut PgConnection, no: i64) -> Result<Vec<(BlobRef, Seq)>, sq
     Ok(blobs.collect())
 }
 
-struct Import<'c> {
+struct PostgresSessionImport<'c> {
     copy: &'c SessionCopy,
     made_by: String,
 }
 
 #[async_trait]
-impl Call for Import<'_> {
+impl PostgresOperation for PostgresSessionImport<'_> {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         let Some(no) = self.session(&mut all).await? else {
             let id = &self.copy.id;
@@ -208,7 +217,7 @@ impl Call for Import<'_> {
     }
 }
 
-impl Import<'_> {
+impl PostgresSessionImport<'_> {
     async fn session(&self, db: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
         let title = self.copy.title.as_deref().map(text_to_db);
         sqlx::query_scalar!(
@@ -323,33 +332,40 @@ impl Import<'_> {
     }
 }
 
-struct ExportMemo;
+struct PostgresPrefixCacheExport;
 
 #[async_trait]
-impl Call for ExportMemo {
-    type Answer = Vec<MemoCopy>;
+impl PostgresOperation for PostgresPrefixCacheExport {
+    type Answer = Vec<PrefixCacheEntryCopy>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<MemoCopy>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<PrefixCacheEntryCopy>, PostgresOperationError> {
         let rows = sqlx::query!("SELECT key, body FROM memo ORDER BY used, no").fetch_all(db).await?;
         let entries = rows.into_iter().filter_map(|row| {
-            Some(MemoCopy { key: MemoKey::from_bytes(row.key.try_into().ok()?), body: row.body })
+            Some(PrefixCacheEntryCopy {
+                key: PrefixCacheKey::from_bytes(row.key.try_into().ok()?),
+                body: row.body,
+            })
         });
         Ok(entries.collect())
     }
 }
 
-struct ImportMemo<'c> {
-    entries: &'c [MemoCopy],
+struct PostgresPrefixCacheImport<'c> {
+    entries: &'c [PrefixCacheEntryCopy],
 }
 
 #[async_trait]
-impl Call for ImportMemo<'_> {
+impl PostgresOperation for PostgresPrefixCacheImport<'_> {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         crate::calls::memo::lock(&mut all).await?;
-        for MemoCopy { key, body } in self.entries {
+        for PrefixCacheEntryCopy { key, body } in self.entries {
             crate::calls::memo::insert(&mut all, key, body).await?;
         }
         all.commit().await?;

@@ -10,9 +10,9 @@ use tokio::sync::watch;
 
 /// Since when connections are trusted. Clones know the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trust(watch::Sender<Option<Instant>>);
+pub(crate) struct ConnectionTrust(watch::Sender<Option<Instant>>);
 
-impl Trust {
+impl ConnectionTrust {
     /// From now on, what was opened before `moment` is not used any more.
     pub(crate) fn only_since(&self, moment: Instant) {
         self.0.send_replace(Some(moment));
@@ -35,11 +35,11 @@ impl Trust {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Trust;
+    use super::ConnectionTrust;
 
     #[test]
     fn only_what_was_opened_since_is_used() {
-        let trust = Trust::default();
+        let trust = ConnectionTrust::default();
         let (old, new) = (Duration::from_secs(60), Duration::ZERO);
         assert!(trust.covers(old) && trust.covers(new));
         trust.clone().only_since(Instant::now());

@@ -2,33 +2,35 @@
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};
-use longhaul_store::{NamedBlobs, StoreError, Turn, Upkeep};
+use longhaul_store::{MaintenanceLock, ReferencedBlobs, StoreError, StoreMaintenance};
 
-use crate::calls::upkeep::{DeleteAtRest, Named, Resting, take_turn};
+use crate::calls::upkeep::{
+    PostgresIdleSessionDeletion, PostgresIdleSessionsQuery, PostgresReferencedBlobsQuery, take_turn,
+};
 use crate::error::store_error;
 use crate::store::PostgresStore;
 
 #[async_trait]
-impl Upkeep for PostgresStore {
-    async fn named_blobs(&self) -> Result<NamedBlobs, StoreError> {
-        self.database().make(&Named).await
+impl StoreMaintenance for PostgresStore {
+    async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError> {
+        self.database().make(&PostgresReferencedBlobsQuery).await
     }
 
     async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError> {
-        self.database().make(&Resting { before, limit }).await
+        self.database().make(&PostgresIdleSessionsQuery { before, limit }).await
     }
 
     async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError> {
-        let deleted = self.database().make(&DeleteAtRest { id: id.clone(), before }).await?;
+        let deleted = self.database().make(&PostgresIdleSessionDeletion { id: id.clone(), before }).await?;
         deleted.iter().for_each(|no| self.gone(*no, id));
         Ok(deleted.is_some())
     }
 
-    async fn turn(&self) -> Result<Option<Turn>, StoreError> {
+    async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
         let db = self.database().pool().acquire().await.map_err(|error| store_error(&error))?;
         // A connection of its own, which holds the lock until it is closed.
         let mut db = db.detach();
         let taken = take_turn(&mut db).await.map_err(|error| store_error(&error))?;
-        Ok(taken.then(|| Turn::holding(db)))
+        Ok(taken.then(|| MaintenanceLock::holding(db)))
     }
 }

@@ -16,7 +16,7 @@ use criterion::{Criterion, SamplingMode, Throughput, criterion_group};
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::history::History;
 use longhaul_core::message::{Message, Part};
-use longhaul_store::{Append, Lease, NewSession, SharedStore};
+use longhaul_store::{Lease, LogAppend, NewSession, SharedStore};
 use longhaul_store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -100,7 +100,7 @@ async fn produce(store: &SharedStore, leases: &[Lease], count: u64) -> Duration 
 
 async fn append(store: SharedStore, lease: Lease, count: u64) {
     for _ in 0..count {
-        let append = Append { at: 2, events: vec![note(EVENT_BYTES)], ..Append::default() };
+        let append = LogAppend { at: 2, events: vec![note(EVENT_BYTES)], ..LogAppend::default() };
         store.append(&lease, append).await.unwrap();
     }
 }
@@ -111,7 +111,7 @@ fn reads(criterion: &mut Criterion) {
     let store = runtime.block_on(open(&folder));
     let lease = runtime.block_on(begin(&store, "long".into()));
     let events = vec![note(MESSAGE_BYTES); SESSION_MESSAGES];
-    runtime.block_on(store.append(&lease, Append { at: 2, events, ..Append::default() })).unwrap();
+    runtime.block_on(store.append(&lease, LogAppend { at: 2, events, ..LogAppend::default() })).unwrap();
     let mut group = criterion.benchmark_group("read");
     group.sample_size(20);
     group.bench_function("10,000 messages of 2 kB", |bench| {

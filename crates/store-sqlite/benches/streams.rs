@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::message::{Message, Part};
-use longhaul_store::{Append, Chunk, Lease, NewSession, SharedStore};
+use longhaul_store::{AnswerChunk, Lease, LogAppend, NewSession, SharedStore};
 use longhaul_store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -67,7 +67,7 @@ async fn stream(store: SharedStore, lease: Lease, first: tokio::time::Instant) -
     let mut lags = Vec::new();
     for index in 0..SECONDS * 1_000 / EVERY.as_millis() as u64 {
         let due = ticks.tick().await;
-        let chunk = Chunk { step: "t1".to_owned(), index, body: body.clone() };
+        let chunk = AnswerChunk { step: "t1".to_owned(), index, body: body.clone() };
         store.put_chunk(&lease, chunk).await.unwrap();
         // The first token of the piece came when the piece before was given away.
         lags.push(EVERY + due.elapsed());
@@ -110,7 +110,7 @@ async fn start_after_a_crash() {
         events.extend(
             (number % (SESSIONS / INTERRUPTED) == 0).then_some(EventBody::RunStarted { run_id: "r".into() }),
         );
-        store.append(&lease, Append { at: 2, events, ..Append::default() }).await.unwrap();
+        store.append(&lease, LogAppend { at: 2, events, ..LogAppend::default() }).await.unwrap();
     }
     store.close().await;
     let mut times = Vec::new();

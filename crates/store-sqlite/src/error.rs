@@ -4,7 +4,7 @@ use longhaul_store::StoreError;
 
 /// Why a write came to nothing.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum SqliteWriteError {
     /// It was refused before it changed anything; its neighbours in the transaction are not concerned.
     Refused(StoreError),
     /// The database failed; the transaction is lost.
@@ -13,7 +13,7 @@ pub(crate) enum Failure {
 
 /// What a database error means for later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Severity {
+pub(crate) enum SqliteErrorSeverity {
     /// This write failed; others need not.
     Passing,
     /// There is no room on the disk: writes fail until there is.
@@ -22,26 +22,26 @@ pub(crate) enum Severity {
     Fatal,
 }
 
-impl Failure {
+impl SqliteWriteError {
     /// A refusal that is nobody's mistake.
     pub(crate) fn storage(why: impl Into<String>) -> Self {
         Self::Refused(StoreError::Storage(why.into()))
     }
 }
 
-impl From<sqlx::Error> for Failure {
+impl From<sqlx::Error> for SqliteWriteError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for SqliteWriteError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<serde_json::Error> for Failure {
+impl From<serde_json::Error> for SqliteWriteError {
     fn from(error: serde_json::Error) -> Self {
         Self::storage(error.to_string())
     }
@@ -55,19 +55,19 @@ const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
 /// What an error while writing means.
-pub(crate) fn severity(error: &sqlx::Error) -> Severity {
+pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     match error {
-        sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => Severity::Fatal,
-        other => code(other).map_or(Severity::Passing, severity_of_code),
+        sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => SqliteErrorSeverity::Fatal,
+        other => code(other).map_or(SqliteErrorSeverity::Passing, severity_of_code),
     }
 }
 
 /// Extended result codes have the primary one in their lowest byte.
-fn severity_of_code(code: i32) -> Severity {
+fn severity_of_code(code: i32) -> SqliteErrorSeverity {
     match code & 0xff {
-        SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => Severity::Fatal,
-        SQLITE_FULL => Severity::Full,
-        _ => Severity::Passing,
+        SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => SqliteErrorSeverity::Fatal,
+        SQLITE_FULL => SqliteErrorSeverity::Full,
+        _ => SqliteErrorSeverity::Passing,
     }
 }
 
@@ -95,19 +95,19 @@ fn code(error: &sqlx::Error) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Severity, severity_of_code};
+    use super::{SqliteErrorSeverity, severity_of_code};
 
     #[test]
     fn only_errors_that_leave_the_disk_unknown_are_fatal() {
         // SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_CORRUPT, SQLITE_NOTADB
         for code in [1034, 778, 11, 26] {
-            assert_eq!(severity_of_code(code), Severity::Fatal, "{code}");
+            assert_eq!(severity_of_code(code), SqliteErrorSeverity::Fatal, "{code}");
         }
         // SQLITE_FULL
-        assert_eq!(severity_of_code(13), Severity::Full);
+        assert_eq!(severity_of_code(13), SqliteErrorSeverity::Full);
         // SQLITE_CONSTRAINT_UNIQUE, SQLITE_TOOBIG, SQLITE_BUSY, SQLITE_READONLY
         for code in [2067, 18, 5, 8] {
-            assert_eq!(severity_of_code(code), Severity::Passing, "{code}");
+            assert_eq!(severity_of_code(code), SqliteErrorSeverity::Passing, "{code}");
         }
     }
 }

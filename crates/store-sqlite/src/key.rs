@@ -2,7 +2,7 @@
 
 use longhaul_core::ids::Seq;
 
-use crate::error::Failure;
+use crate::error::SqliteWriteError;
 
 const SEQ_BITS: u32 = 32;
 
@@ -28,9 +28,9 @@ pub(crate) fn seq_of(event_id: i64) -> Seq {
 ///
 /// # Errors
 /// If the log cannot be that long.
-pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, Failure> {
+pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, SqliteWriteError> {
     let next = last.saturating_add(count as u64);
-    if next > MAX_SEQ { Err(Failure::storage("the log of this session is full")) } else { Ok(next) }
+    if next > MAX_SEQ { Err(SqliteWriteError::storage("the log of this session is full")) } else { Ok(next) }
 }
 
 /// A count, a time or an index for the database; beyond its range, the greatest it has.

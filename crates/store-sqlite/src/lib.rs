@@ -26,4 +26,4 @@ mod wal;
 mod writer;
 
 pub use crate::memo::SqliteMemo;
-pub use crate::store::{Hold, SqliteStore};
+pub use crate::store::{DataFolderGuard, SqliteStore};

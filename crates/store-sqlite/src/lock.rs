@@ -20,12 +20,12 @@ pub(crate) fn is_taken(folder: &Path) -> bool {
 }
 
 /// Keeps the folder from being taken, as long as the file is open. `None` if a process has it.
-pub(crate) fn keep_free(folder: &Path) -> Option<Free> {
+pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
     match shared(folder) {
         Some(Err(TryLockError::WouldBlock)) => None,
-        Some(Ok(file)) => Some(Free { _file: Some(file) }),
+        Some(Ok(file)) => Some(SharedFolderLock { _file: Some(file) }),
         // Nobody has ever written here, or locks do not work here: then nobody can have it.
-        Some(Err(TryLockError::Error(_))) | None => Some(Free { _file: None }),
+        Some(Err(TryLockError::Error(_))) | None => Some(SharedFolderLock { _file: None }),
     }
 }
 
@@ -39,17 +39,17 @@ fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
 
 /// Nobody takes the folder until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Free {
+pub(crate) struct SharedFolderLock {
     _file: Option<File>,
 }
 
 /// Holds the folder until it is dropped, or the process ends however it ends.
 #[derive(Debug)]
-pub(crate) struct FolderLock {
+pub(crate) struct ExclusiveFolderLock {
     _file: File,
 }
 
-impl FolderLock {
+impl ExclusiveFolderLock {
     /// Takes the folder.
     ///
     /// # Errors

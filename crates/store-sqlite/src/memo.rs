@@ -1,27 +1,27 @@
 //! The memo's rows in the store's file.
 
 use async_trait::async_trait;
-use longhaul_store::memo::{MemoRows, StoredMemo};
-use longhaul_store::{MemoKey, MemoLimits, StoreError};
+use longhaul_store::memo::{DatabasePrefixCache, PrefixCacheRows};
+use longhaul_store::{PrefixCacheKey, PrefixCacheLimits, StoreError};
 
 use crate::store::SqliteStore;
-use crate::writer::memo::Put;
+use crate::writer::memo::SqlitePrefixCacheInsert;
 
 /// View edits remembered in the store's file.
-pub type SqliteMemo = StoredMemo<SqliteStore>;
+pub type SqliteMemo = DatabasePrefixCache<SqliteStore>;
 
 #[async_trait]
-impl MemoRows for SqliteStore {
-    async fn remembered(&self, keys: &[MemoKey]) -> Result<Vec<(usize, String)>, StoreError> {
+impl PrefixCacheRows for SqliteStore {
+    async fn remembered(&self, keys: &[PrefixCacheKey]) -> Result<Vec<(usize, String)>, StoreError> {
         self.reader().remembered(keys).await
     }
 
     async fn remember(
         &self,
-        found: Vec<MemoKey>,
-        entry: Option<(MemoKey, String)>,
-        limits: MemoLimits,
+        found: Vec<PrefixCacheKey>,
+        entry: Option<(PrefixCacheKey, String)>,
+        limits: PrefixCacheLimits,
     ) -> Result<(), StoreError> {
-        self.writer()?.submit(Put { found, entry, limits }).await
+        self.writer()?.submit(SqlitePrefixCacheInsert { found, entry, limits }).await
     }
 }

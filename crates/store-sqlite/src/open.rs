@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
 use crate::error::store_error;
-use crate::lock::{FolderLock, regular};
+use crate::lock::{ExclusiveFolderLock, regular};
 use crate::{durable, marker};
 
 pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
@@ -39,23 +39,23 @@ pub(crate) const BUFFERED_ROWS: usize = 256;
 const CACHED_STATEMENTS: usize = 256;
 
 /// What a folder gives when it is opened.
-pub(crate) struct Opened {
-    pub(crate) lock: FolderLock,
+pub(crate) struct SqliteConnections {
+    pub(crate) lock: ExclusiveFolderLock,
     pub(crate) writer: SqliteConnection,
     pub(crate) readers: SqlitePool,
 }
 
 /// Opens `folder`, creating what is missing and bringing an older schema up to date.
-pub(crate) async fn open(folder: &Path) -> Result<Opened, StoreError> {
+pub(crate) async fn open(folder: &Path) -> Result<SqliteConnections, StoreError> {
     create(folder).map_err(|error| StoreError::Storage(format!("{}: {error}", folder.display())))?;
-    let lock = FolderLock::take(folder).await?;
+    let lock = ExclusiveFolderLock::take(folder).await?;
     let file = folder.join(FILE_NAME);
     check_files(&file)?;
     marker::check(folder, &file)?;
     durable::prepare(folder, &file).await.map_err(|error| StoreError::Storage(error.to_string()))?;
     let (writer, readers) = connect(&file).await.map_err(|error| named(error, &file))?;
     marker::set(folder);
-    Ok(Opened { lock, writer, readers })
+    Ok(SqliteConnections { lock, writer, readers })
 }
 
 /// Refuses what is no file where the database's should be: SQLite would wait for a pipe. A link to a file will do.

@@ -8,21 +8,21 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions, SqliteConnection};
 
 use crate::error::{is_about_surroundings, store_error};
-use crate::lock::{Free, check_file, keep_free};
+use crate::lock::{SharedFolderLock, check_file, keep_free};
 use crate::marker;
 use crate::open::{
     BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
 };
 
 /// What a folder gives when it is only read.
-pub(crate) struct Readable {
+pub(crate) struct SqliteReadConnections {
     pub(crate) readers: SqlitePool,
     /// Nobody may begin to write while the file is read without its log.
-    pub(crate) free: Option<Free>,
+    pub(crate) free: Option<SharedFolderLock>,
 }
 
 /// Opens the database in `folder` for reading.
-pub(crate) async fn open(folder: &Path) -> Result<Readable, StoreError> {
+pub(crate) async fn open(folder: &Path) -> Result<SqliteReadConnections, StoreError> {
     let file = folder.join(FILE_NAME);
     marker::check(folder, &file)?;
     if !file.exists() {
@@ -33,9 +33,9 @@ pub(crate) async fn open(folder: &Path) -> Result<Readable, StoreError> {
     connect(folder, &file).await.map_err(|error| named(error, &file))
 }
 
-async fn connect(folder: &Path, file: &Path) -> Result<Readable, StoreError> {
+async fn connect(folder: &Path, file: &Path) -> Result<SqliteReadConnections, StoreError> {
     match readers(options(file)).await {
-        Ok(readers) => return checked(Readable { readers, free: None }).await,
+        Ok(readers) => return checked(SqliteReadConnections { readers, free: None }).await,
         Err(error) if !(is_about_surroundings(&error) && is_whole(file)) => return Err(store_error(&error)),
         Err(_) => {}
     }
@@ -44,7 +44,7 @@ async fn connect(folder: &Path, file: &Path) -> Result<Readable, StoreError> {
         || StoreError::Storage("it cannot be read now: a process is just beginning to write".to_owned());
     let free = keep_free(folder).ok_or_else(in_use)?;
     let readers = readers(options(file).immutable(true)).await.map_err(|error| store_error(&error))?;
-    checked(Readable { readers, free: Some(free) }).await
+    checked(SqliteReadConnections { readers, free: Some(free) }).await
 }
 
 fn options(file: &Path) -> SqliteConnectOptions {
@@ -80,7 +80,7 @@ async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Erro
     }
 }
 
-async fn checked(readable: Readable) -> Result<Readable, StoreError> {
+async fn checked(readable: SqliteReadConnections) -> Result<SqliteReadConnections, StoreError> {
     let check = async {
         let mut db = readable.readers.acquire().await.map_err(|error| store_error(&error))?;
         check_version(&mut db).await?;

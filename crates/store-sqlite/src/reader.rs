@@ -2,8 +2,8 @@
 
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
-use longhaul_core::queue::Queued;
-use longhaul_store::{Chunk, MemoKey, SessionCounts, SessionRecord, StoreError, decode_queued};
+use longhaul_core::queue::QueuedMessage;
+use longhaul_store::{AnswerChunk, PrefixCacheKey, SessionCounts, SessionRecord, StoreError, decode_queued};
 use sqlx::SqlitePool;
 
 use crate::error::store_error;
@@ -14,11 +14,11 @@ pub(crate) mod log;
 
 /// The connections that read.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader {
+pub(crate) struct SqliteReader {
     pool: SqlitePool,
 }
 
-struct RecordRow {
+struct SqliteSessionRow {
     id: String,
     title: Option<String>,
     created_ms: i64,
@@ -29,7 +29,7 @@ struct RecordRow {
     queued: i64,
 }
 
-impl Reader {
+impl SqliteReader {
     pub(crate) fn new(pool: SqlitePool) -> Self {
         Self { pool }
     }
@@ -45,7 +45,7 @@ impl Reader {
     pub(crate) async fn record(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
         let name = id.as_str();
         let row = sqlx::query_as!(
-            RecordRow,
+            SqliteSessionRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
                       (SELECT count(*) FROM inbox
                        WHERE inbox.id > no << 32 | settled_messages AND inbox.id <= no << 32 | 4294967295
@@ -56,13 +56,13 @@ impl Reader {
         .fetch_optional(&self.pool)
         .await
         .map_err(|error| store_error(&error))?;
-        row.map(RecordRow::into_record).ok_or_else(|| not_found(id))
+        row.map(SqliteSessionRow::into_record).ok_or_else(|| not_found(id))
     }
 
     pub(crate) async fn records(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
         let limit = limit_to_db(limit);
         let rows = sqlx::query_as!(
-            RecordRow,
+            SqliteSessionRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
                       (SELECT count(*) FROM inbox
                        WHERE inbox.id > no << 32 | settled_messages AND inbox.id <= no << 32 | 4294967295
@@ -73,7 +73,7 @@ impl Reader {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| store_error(&error))?;
-        Ok(rows.into_iter().map(RecordRow::into_record).collect())
+        Ok(rows.into_iter().map(SqliteSessionRow::into_record).collect())
     }
 
     pub(crate) async fn counts(&self) -> Result<SessionCounts, StoreError> {
@@ -100,7 +100,7 @@ impl Reader {
         last.map(from_db).ok_or_else(|| not_found(id))
     }
 
-    pub(crate) async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+    pub(crate) async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
         let no = self.session_no(id).await?;
         let last = last_event_id(no);
         let rows = sqlx::query!(
@@ -117,12 +117,17 @@ impl Reader {
             .map(|row| {
                 let (parts, metadata) = decode_queued(&row.body)
                     .map_err(|error| corrupt(format!("queued message {}: {error}", row.queue_id)))?;
-                Ok(Queued { id: row.queue_id.into(), queued_at: from_db(row.queued_ms), parts, metadata })
+                Ok(QueuedMessage {
+                    id: row.queue_id.into(),
+                    queued_at: from_db(row.queued_ms),
+                    parts,
+                    metadata,
+                })
             })
             .collect()
     }
 
-    pub(crate) async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+    pub(crate) async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         let no = self.session_no(id).await?;
         let rows = sqlx::query!(
             r#"SELECT step, idx, body FROM chunk WHERE session_no = ?1
@@ -136,7 +141,7 @@ impl Reader {
         .map_err(|error| store_error(&error))?;
         Ok(rows
             .into_iter()
-            .map(|row| Chunk { step: row.step, index: from_db(row.idx), body: row.body })
+            .map(|row| AnswerChunk { step: row.step, index: from_db(row.idx), body: row.body })
             .collect())
     }
 
@@ -153,7 +158,10 @@ impl Reader {
     }
 
     /// What is remembered under `keys`: place and body of each that is known, in order.
-    pub(crate) async fn remembered(&self, keys: &[MemoKey]) -> Result<Vec<(usize, String)>, StoreError> {
+    pub(crate) async fn remembered(
+        &self,
+        keys: &[PrefixCacheKey],
+    ) -> Result<Vec<(usize, String)>, StoreError> {
         let keys = keys_to_db(keys).map_err(|error| StoreError::Storage(error.to_string()))?;
         let rows = sqlx::query!(
             r#"SELECT asked.key + 0 AS "place!: i64", memo.body FROM json_each(?) AS asked
@@ -176,7 +184,7 @@ impl Reader {
     }
 }
 
-impl RecordRow {
+impl SqliteSessionRow {
     fn into_record(self) -> SessionRecord {
         SessionRecord {
             id: self.id.into(),

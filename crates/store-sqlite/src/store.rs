@@ -8,18 +8,18 @@ use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionCounts, SessionRecord,
-    Store, StoreError, ViewChange, Watchers,
+    AnswerChunk, EnqueueReceipt, IdempotentRequest, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage,
+    NewSession, SessionCounts, SessionRecord, SessionWatchers, Store, StoreError, ViewChangeKind,
 };
 use tokio::sync::watch;
 
-use crate::lock::{self, FolderLock, Free};
-use crate::open::{Opened, open};
-use crate::read_only::{self, Readable};
-use crate::reader::Reader;
-use crate::writer::Writer;
+use crate::lock::{self, ExclusiveFolderLock, SharedFolderLock};
+use crate::open::{SqliteConnections, open};
+use crate::read_only::{self, SqliteReadConnections};
+use crate::reader::SqliteReader;
+use crate::writer::SqliteWriter;
 use crate::writer::{chunk, inbox, lease, log, request, session};
 
 /// Sessions in one SQLite file of a data folder.
@@ -38,20 +38,20 @@ use crate::writer::{chunk, inbox, lease, log, request, session};
 #[derive(Debug)]
 pub struct SqliteStore {
     folder: PathBuf,
-    reader: Reader,
+    reader: SqliteReader,
     /// None if the folder is only read.
-    writer: Option<Writer>,
-    watchers: Arc<Watchers>,
+    writer: Option<SqliteWriter>,
+    watchers: Arc<SessionWatchers>,
     /// Why the folder is only read, if it was to be written.
     unwritable: Option<StoreError>,
     /// Held by some that only read.
-    _free: Option<Free>,
+    _free: Option<SharedFolderLock>,
 }
 
 /// A data folder that is this process's, with or without a database in it, until this is dropped.
 #[derive(Debug)]
-pub struct Hold {
-    _lock: FolderLock,
+pub struct DataFolderGuard {
+    _lock: ExclusiveFolderLock,
 }
 
 impl SqliteStore {
@@ -62,10 +62,10 @@ impl SqliteStore {
     /// [`StoreError::Locked`] if another process has the folder; [`StoreError::Corrupt`] if the file is not a
     /// database; [`StoreError::Storage`] if it cannot be used or was written by a newer version.
     pub async fn open(folder: &Path) -> Result<Self, StoreError> {
-        let Opened { lock, writer, readers } = open(folder).await?;
-        let watchers = Arc::new(Watchers::default());
-        let writer = Writer::spawn(writer, lock, Arc::clone(&watchers));
-        let reader = Reader::new(readers);
+        let SqliteConnections { lock, writer, readers } = open(folder).await?;
+        let watchers = Arc::new(SessionWatchers::default());
+        let writer = SqliteWriter::spawn(writer, lock, Arc::clone(&watchers));
+        let reader = SqliteReader::new(readers);
         let folder = folder.to_owned();
         Ok(Self { folder, reader, writer: Some(writer), watchers, unwritable: None, _free: None })
     }
@@ -80,8 +80,8 @@ impl SqliteStore {
     /// [`StoreError::Corrupt`] if the file is not a database; [`StoreError::Storage`] if it cannot be read or was
     /// written by a newer version.
     pub async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
-        let Readable { readers, free } = read_only::open(folder).await?;
-        let reader = Reader::new(readers);
+        let SqliteReadConnections { readers, free } = read_only::open(folder).await?;
+        let reader = SqliteReader::new(readers);
         let folder = folder.to_owned();
         Ok(Self { folder, reader, writer: None, watchers: Arc::default(), unwritable: None, _free: free })
     }
@@ -115,8 +115,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`open`](Self::open), if another process has it.
-    pub async fn hold(folder: &Path) -> Result<Hold, StoreError> {
-        Ok(Hold { _lock: FolderLock::take(folder).await? })
+    pub async fn hold(folder: &Path) -> Result<DataFolderGuard, StoreError> {
+        Ok(DataFolderGuard { _lock: ExclusiveFolderLock::take(folder).await? })
     }
 
     /// Returns whether a process has `folder` now.
@@ -124,11 +124,11 @@ impl SqliteStore {
         lock::is_taken(folder)
     }
 
-    pub(crate) fn reader(&self) -> &Reader {
+    pub(crate) fn reader(&self) -> &SqliteReader {
         &self.reader
     }
 
-    pub(crate) fn writer(&self) -> Result<&Writer, StoreError> {
+    pub(crate) fn writer(&self) -> Result<&SqliteWriter, StoreError> {
         self.writer.as_ref().ok_or_else(|| self.unwritable.clone().unwrap_or(StoreError::ReadOnly))
     }
 }
@@ -156,7 +156,7 @@ fn unwritable_reason(_folder: &Path) -> Option<&'static str> {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
-        let write = session::Create::new(&session)?;
+        let write = session::SqliteSessionCreation::new(&session)?;
         let record = write.record();
         self.writer()?.submit(write).await?;
         Ok(record)
@@ -171,19 +171,19 @@ impl Store for SqliteStore {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        self.writer()?.submit(session::Delete { id: id.clone() }).await
+        self.writer()?.submit(session::SqliteSessionDeletion { id: id.clone() }).await
     }
 
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError> {
-        self.writer()?.submit(lease::Claim { id: id.clone(), owner: owner.to_owned() }).await
+        self.writer()?.submit(lease::SqliteLeaseClaim { id: id.clone(), owner: owner.to_owned() }).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.writer()?.submit(lease::Release { lease: lease.clone() }).await
+        self.writer()?.submit(lease::SqliteLeaseRelease { lease: lease.clone() }).await
     }
 
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
-        let first = self.writer()?.submit(log::AppendEvents::new(lease, &append)?).await?;
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
+        let first = self.writer()?.submit(log::SqliteEventAppend::new(lease, &append)?).await?;
         let at = append.at;
         Ok((first..).zip(append.events).map(|(seq, body)| Event { seq, at, format: FORMAT, body }).collect())
     }
@@ -199,7 +199,7 @@ impl Store for SqliteStore {
     async fn view_changes(
         &self,
         id: &SessionId,
-        kind: ViewChange,
+        kind: ViewChangeKind,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
@@ -219,11 +219,11 @@ impl Store for SqliteStore {
         self.reader.counts().await
     }
 
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
-        self.writer()?.submit(inbox::Enqueue::new(id, message)?).await
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
+        self.writer()?.submit(inbox::SqliteEnqueue::new(id, message)?).await
     }
 
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
         self.reader.queue(id).await
     }
 
@@ -234,19 +234,23 @@ impl Store for SqliteStore {
         parts: Vec<Part>,
         metadata: Option<MessageMetadata>,
     ) -> Result<(), StoreError> {
-        self.writer()?.submit(inbox::Edit::new(id, entry, &parts, metadata.as_ref())?).await
+        self.writer()?.submit(inbox::SqliteQueueEdit::new(id, entry, &parts, metadata.as_ref())?).await
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
-        self.writer()?.submit(inbox::Remove { id: id.clone(), entry: entry.clone() }).await
+        self.writer()?.submit(inbox::SqliteQueueRemoval { id: id.clone(), entry: entry.clone() }).await
     }
 
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
-        self.writer()?.submit(inbox::Clear { id: id.clone() }).await
+        self.writer()?.submit(inbox::SqliteQueueClearing { id: id.clone() }).await
     }
 
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
-        self.writer()?.submit(request::Begin { id: id.clone(), request }).await
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError> {
+        self.writer()?.submit(request::SqliteRequestBegin { id: id.clone(), request }).await
     }
 
     async fn answer_request(
@@ -255,14 +259,16 @@ impl Store for SqliteStore {
         key: &str,
         answer: Option<String>,
     ) -> Result<(), StoreError> {
-        self.writer()?.submit(request::Answer { id: id.clone(), key: key.to_owned(), answer }).await
+        self.writer()?
+            .submit(request::SqliteRequestAnswer { id: id.clone(), key: key.to_owned(), answer })
+            .await
     }
 
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
-        self.writer()?.submit(chunk::Put { lease: lease.clone(), chunk }).await
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError> {
+        self.writer()?.submit(chunk::SqliteChunkInsert { lease: lease.clone(), chunk }).await
     }
 
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         self.reader.chunks(id).await
     }
 

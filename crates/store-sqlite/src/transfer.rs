@@ -4,19 +4,20 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
 use longhaul_store::transfer::{
-    EventCopy, InboxCopy, InboxState, MemoCopy, RequestCopy, SessionCopy, Transfer,
+    EventCopy, IdempotentRequestCopy, InboxEntryCopy, InboxEntryState, PrefixCacheEntryCopy, SessionCopy,
+    SessionTransfer,
 };
-use longhaul_store::{Chunk, MemoKey, StoreError};
+use longhaul_store::{AnswerChunk, PrefixCacheKey, StoreError};
 use sqlx::SqliteConnection;
 
 use crate::error::store_error;
 use crate::key::{event_id, from_db, last_event_id, seq_of};
-use crate::reader::log::{StoredEvent, damaged};
+use crate::reader::log::{SqliteEventRow, damaged};
 use crate::store::SqliteStore;
-use crate::writer::transfer::{Import, ImportMemo};
+use crate::writer::transfer::{SqlitePrefixCacheImport, SqliteSessionImport};
 
 #[async_trait]
-impl Transfer for SqliteStore {
+impl SessionTransfer for SqliteStore {
     async fn created(&self) -> Result<Vec<SessionId>, StoreError> {
         let ids = sqlx::query_scalar!("SELECT id FROM session ORDER BY no")
             .fetch_all(self.reader().pool())
@@ -33,22 +34,25 @@ impl Transfer for SqliteStore {
 
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
         copy.check()?;
-        self.writer()?.submit(Import { copy: copy.clone() }).await
+        self.writer()?.submit(SqliteSessionImport { copy: copy.clone() }).await
     }
 
-    async fn export_memo(&self) -> Result<Vec<MemoCopy>, StoreError> {
+    async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError> {
         let rows = sqlx::query!("SELECT key, body FROM memo ORDER BY used, no")
             .fetch_all(self.reader().pool())
             .await
             .map_err(|error| store_error(&error))?;
         let entries = rows.into_iter().filter_map(|row| {
-            Some(MemoCopy { key: MemoKey::from_bytes(row.key.try_into().ok()?), body: row.body })
+            Some(PrefixCacheEntryCopy {
+                key: PrefixCacheKey::from_bytes(row.key.try_into().ok()?),
+                body: row.body,
+            })
         });
         Ok(entries.collect())
     }
 
-    async fn import_memo(&self, entries: &[MemoCopy]) -> Result<(), StoreError> {
-        self.writer()?.submit(ImportMemo { entries: entries.to_vec() }).await
+    async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError> {
+        self.writer()?.submit(SqlitePrefixCacheImport { entries: entries.to_vec() }).await
     }
 }
 
@@ -99,7 +103,7 @@ async fn events(
     let events = rows.into_iter().map(|row| {
         let seq = seq_of(row.id);
         let (id, format, at_ms, checksum) = (row.id, row.format, row.at_ms, row.checksum);
-        let stored = StoredEvent { id, format, at_ms, checksum, body: &row.body };
+        let stored = SqliteEventRow { id, format, at_ms, checksum, body: &row.body };
         stored.check().map_err(|why| damaged(session, seq, why))?;
         Ok(EventCopy {
             seq,
@@ -112,7 +116,7 @@ async fn events(
     events.collect()
 }
 
-async fn inbox(db: &mut SqliteConnection, no: i64) -> Result<Vec<InboxCopy>, sqlx::Error> {
+async fn inbox(db: &mut SqliteConnection, no: i64) -> Result<Vec<InboxEntryCopy>, sqlx::Error> {
     let (first, last) = (event_id(no, 0), last_event_id(no));
     let rows = sqlx::query!(
         "SELECT queue_id, client_key, queued_ms, body, state FROM inbox WHERE id BETWEEN ? AND ? ORDER BY id",
@@ -121,24 +125,24 @@ async fn inbox(db: &mut SqliteConnection, no: i64) -> Result<Vec<InboxCopy>, sql
     )
     .fetch_all(db)
     .await?;
-    let entries = rows.into_iter().map(|row| InboxCopy {
+    let entries = rows.into_iter().map(|row| InboxEntryCopy {
         id: row.queue_id.into(),
         client_key: row.client_key,
         at: from_db(row.queued_ms),
         body: row.body,
-        state: InboxState::of(row.state),
+        state: InboxEntryState::of(row.state),
     });
     Ok(entries.collect())
 }
 
-async fn requests(db: &mut SqliteConnection, no: i64) -> Result<Vec<RequestCopy>, sqlx::Error> {
+async fn requests(db: &mut SqliteConnection, no: i64) -> Result<Vec<IdempotentRequestCopy>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT key, what, since_seq, at_ms, answer FROM request WHERE session_no = ? ORDER BY key",
         no
     )
     .fetch_all(db)
     .await?;
-    let requests = rows.into_iter().map(|row| RequestCopy {
+    let requests = rows.into_iter().map(|row| IdempotentRequestCopy {
         key: row.key,
         what: row.what,
         since: from_db(row.since_seq),
@@ -148,7 +152,7 @@ async fn requests(db: &mut SqliteConnection, no: i64) -> Result<Vec<RequestCopy>
     Ok(requests.collect())
 }
 
-async fn chunks(db: &mut SqliteConnection, no: i64) -> Result<Vec<Chunk>, sqlx::Error> {
+async fn chunks(db: &mut SqliteConnection, no: i64) -> Result<Vec<AnswerChunk>, sqlx::Error> {
     let rows = sqlx::query!(
         "SELECT step, idx, body FROM chunk WHERE session_no = ?1
                  AND step NOT IN (SELECT step FROM chunk WHERE session_no = ?1 AND idx = -1)
@@ -160,7 +164,7 @@ async fn chunks(db: &mut SqliteConnection, no: i64) -> Result<Vec<Chunk>, sqlx::
     .await?;
     Ok(rows
         .into_iter()
-        .map(|row| Chunk { step: row.step, index: from_db(row.idx), body: row.body })
+        .map(|row| AnswerChunk { step: row.step, index: from_db(row.idx), body: row.body })
         .collect())
 }
 

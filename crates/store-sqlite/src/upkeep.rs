@@ -3,20 +3,20 @@
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use longhaul_core::ids::{Millis, SessionId};
-use longhaul_store::{NamedBlobs, StoreError, Turn, Upkeep, decode_queued};
+use longhaul_store::{MaintenanceLock, ReferencedBlobs, StoreError, StoreMaintenance, decode_queued};
 use sqlx::SqliteConnection;
 
 use crate::error::store_error;
 use crate::key::{limit_to_db, to_db};
 use crate::store::SqliteStore;
-use crate::writer::session::DeleteAtRest;
+use crate::writer::session::SqliteIdleSessionDeletion;
 
 #[async_trait]
-impl Upkeep for SqliteStore {
-    async fn named_blobs(&self) -> Result<NamedBlobs, StoreError> {
+impl StoreMaintenance for SqliteStore {
+    async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError> {
         // Everything as it is at one moment.
         let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
-        let mut named = NamedBlobs::default();
+        let mut named = ReferencedBlobs::default();
         for body in named_by_logs(&mut all, &mut named).await.map_err(|error| store_error(&error))? {
             let (parts, _) = decode_queued(&body)
                 .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
@@ -43,20 +43,20 @@ impl Upkeep for SqliteStore {
     }
 
     async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError> {
-        self.writer()?.submit(DeleteAtRest { id: id.clone(), before }).await
+        self.writer()?.submit(SqliteIdleSessionDeletion { id: id.clone(), before }).await
     }
 
-    async fn turn(&self) -> Result<Option<Turn>, StoreError> {
+    async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
         // A folder belongs to one process.
         self.writer()?;
-        Ok(Some(Turn::alone()))
+        Ok(Some(MaintenanceLock::alone()))
     }
 }
 
 /// Adds what logs name, and gives the messages that wait.
 async fn named_by_logs(
     db: &mut SqliteConnection,
-    named: &mut NamedBlobs,
+    named: &mut ReferencedBlobs,
 ) -> Result<Vec<String>, sqlx::Error> {
     let mut hashes = sqlx::query_scalar!("SELECT hash FROM blob_ref").fetch(&mut *db);
     while let Some(hash) = hashes.try_next().await? {

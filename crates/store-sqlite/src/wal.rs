@@ -71,7 +71,7 @@ pub(crate) fn find_damage(log: &mut impl Read) -> io::Result<Option<WalDamage>> 
     }
     let [magic, _, page_bytes, ..] = words(&header);
     let is_big_endian = magic == MAGIC + 1;
-    let mut sum = Checksum { is_big_endian, sums: (0, 0) };
+    let mut sum = WalChecksum { is_big_endian, sums: (0, 0) };
     sum.add(&header[..24]);
     let is_header_whole = (magic == MAGIC || is_big_endian) && sum.stored() == header[24..];
     let is_page_size =
@@ -118,12 +118,12 @@ fn big_endian(bytes: &[u8]) -> u32 {
 }
 
 /// The running checksum of a log.
-struct Checksum {
+struct WalChecksum {
     is_big_endian: bool,
     sums: (u32, u32),
 }
 
-impl Checksum {
+impl WalChecksum {
     fn add(&mut self, bytes: &[u8]) {
         let number = |bytes: &[u8]| match self.is_big_endian {
             true => big_endian(bytes),
@@ -147,7 +147,7 @@ impl Checksum {
 mod tests {
     use longhaul_core::event::{EventBody, NoteReason};
     use longhaul_core::message::{Message, Part};
-    use longhaul_store::{Append, NewSession, Store};
+    use longhaul_store::{LogAppend, NewSession, Store};
 
     use super::{FRAME_HEADER_BYTES, HEADER_BYTES, WalDamage, big_endian, find_damage};
     use crate::SqliteStore;
@@ -167,7 +167,7 @@ mod tests {
         for _ in 0..10 {
             let note = Message::user("m", vec![Part::text("x".repeat(9_000))]);
             let events = vec![EventBody::NoteAdded { message: note, why: NoteReason::Imported }];
-            store.append(&lease, Append { at: 2, events, ..Append::default() }).await.unwrap();
+            store.append(&lease, LogAppend { at: 2, events, ..LogAppend::default() }).await.unwrap();
         }
         std::fs::read(folder.path().join("longhaul.db-wal")).unwrap()
     }

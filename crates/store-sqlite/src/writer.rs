@@ -2,7 +2,7 @@
 //!
 //! Whoever writes sends a request and waits. The task takes all waiting requests into one transaction and
 //! answers them after `COMMIT`. No timer is needed: while one transaction is flushed, the next one's requests
-//! gather. A request that is refused ([`Failure::Refused`]) has changed nothing and does not concern its
+//! gather. A request that is refused ([`SqliteWriteError::Refused`]) has changed nothing and does not concern its
 //! neighbours. If the transaction fails, its requests are repeated one by one, so that one bad request
 //! fails alone.
 
@@ -19,14 +19,14 @@ pub(crate) mod transfer;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use longhaul_store::{StoreError, Watchers};
+use longhaul_store::{SessionWatchers, StoreError};
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use self::batch::{Batch, Leases, News};
-use crate::error::{Failure, Severity, severity, store_error};
-use crate::lock::FolderLock;
+use self::batch::{SqliteCommitNotices, SqliteLeaseTable, SqliteWriteBatch};
+use crate::error::{SqliteErrorSeverity, SqliteWriteError, severity, store_error};
+use crate::lock::ExclusiveFolderLock;
 
 /// Requests in one transaction, at most.
 const BATCH_REQUESTS: usize = 512;
@@ -42,12 +42,12 @@ const PROBE_BYTES: usize = 16 << 10;
 
 /// Something to write.
 #[async_trait]
-pub(crate) trait Write: Send + Sync + 'static {
+pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
     /// What the caller learns.
     type Answer: Send + 'static;
 
     /// Writes it, or refuses before anything is changed. Repeated if the transaction fails.
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Self::Answer, Failure>;
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Self::Answer, SqliteWriteError>;
 
     /// Size of its content, in bytes.
     fn bytes(&self) -> usize {
@@ -57,18 +57,18 @@ pub(crate) trait Write: Send + Sync + 'static {
 
 /// The way to the writer's task.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    requests: mpsc::Sender<Message>,
+pub(crate) struct SqliteWriter {
+    requests: mpsc::Sender<SqliteWriterMessage>,
     /// Locked by whoever waits for its end: everybody who closes the store waits for that.
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    failure: Arc<LastFailure>,
+    failure: Arc<LastWriteError>,
 }
 
 /// Why the newest write failed, if it did and the next may too.
 #[derive(Debug, Default)]
-struct LastFailure(Mutex<Option<StoreError>>);
+struct LastWriteError(Mutex<Option<StoreError>>);
 
-impl LastFailure {
+impl LastWriteError {
     fn set(&self, failure: Option<StoreError>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
@@ -79,13 +79,13 @@ impl LastFailure {
 }
 
 /// A write that changes nothing and needs room all the same.
-struct Probe;
+struct SqliteSpaceProbe;
 
 #[async_trait]
-impl Write for Probe {
+impl SqliteWriteOperation for SqliteSpaceProbe {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         // More than the last block of a file may have left on a full disk. It is deleted with the settled pieces.
         sqlx::query("DELETE FROM chunk WHERE session_no = 0").execute(batch.db().await?).await?;
         sqlx::query("INSERT INTO chunk (session_no, step, idx, body) VALUES (0, '', -1, ?)")
@@ -96,18 +96,28 @@ impl Write for Probe {
     }
 }
 
-enum Message {
-    Write(Box<dyn Request>),
+enum SqliteWriterMessage {
+    Write(Box<dyn SqliteWriteRequest>),
     Close,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Starts the task. It holds `lock` until its connection is closed.
-    pub(crate) fn spawn(db: SqliteConnection, lock: FolderLock, watchers: Arc<Watchers>) -> Self {
+    pub(crate) fn spawn(
+        db: SqliteConnection,
+        lock: ExclusiveFolderLock,
+        watchers: Arc<SessionWatchers>,
+    ) -> Self {
         let (requests, waiting) = mpsc::channel(WAITING_REQUESTS);
-        let failure = Arc::<LastFailure>::default();
+        let failure = Arc::<LastWriteError>::default();
         let last_failure = Arc::clone(&failure);
-        let desk = Desk { db, watchers, leases: Leases::default(), poisoned: None, last_failure };
+        let desk = SqliteWriterTask {
+            db,
+            watchers,
+            leases: SqliteLeaseTable::default(),
+            poisoned: None,
+            last_failure,
+        };
         let task = tokio::spawn(async move {
             desk.serve(waiting).await;
             drop(lock);
@@ -116,9 +126,9 @@ impl Writer {
     }
 
     /// Has it written, and waits until it is on disk.
-    pub(crate) async fn submit<W: Write>(&self, write: W) -> Result<W::Answer, StoreError> {
+    pub(crate) async fn submit<W: SqliteWriteOperation>(&self, write: W) -> Result<W::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let request = Message::Write(Box::new(Pending { write, answer: None, reply }));
+        let request = SqliteWriterMessage::Write(Box::new(PendingSqliteWrite { write, answer: None, reply }));
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
@@ -129,7 +139,7 @@ impl Writer {
     /// Why they do not.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         match self.failure.get() {
-            Some(_) => self.submit(Probe).await,
+            Some(_) => self.submit(SqliteSpaceProbe).await,
             None => Ok(()),
         }
     }
@@ -137,7 +147,7 @@ impl Writer {
     /// Waits until what was accepted is written and the connection closed.
     pub(crate) async fn close(&self) {
         // An error here means that the task has ended already.
-        let _ = self.requests.send(Message::Close).await;
+        let _ = self.requests.send(SqliteWriterMessage::Close).await;
         let mut task = self.task.lock().await;
         if let Some(task) = task.take()
             && let Err(error) = task.await
@@ -149,25 +159,25 @@ impl Writer {
 
 /// A write with somebody who waits for it.
 #[async_trait]
-trait Request: Send {
-    async fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), sqlx::Error>;
+trait SqliteWriteRequest: Send {
+    async fn apply(&mut self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error>;
     fn bytes(&self) -> usize;
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-struct Pending<W: Write> {
+struct PendingSqliteWrite<W: SqliteWriteOperation> {
     write: W,
     answer: Option<Result<W::Answer, StoreError>>,
     reply: oneshot::Sender<Result<W::Answer, StoreError>>,
 }
 
 #[async_trait]
-impl<W: Write> Request for Pending<W> {
-    async fn apply(&mut self, batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
+impl<W: SqliteWriteOperation> SqliteWriteRequest for PendingSqliteWrite<W> {
+    async fn apply(&mut self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
         self.answer = match self.write.apply(batch).await {
             Ok(answer) => Some(Ok(answer)),
-            Err(Failure::Refused(error)) => Some(Err(error)),
-            Err(Failure::Database(error)) => return Err(error),
+            Err(SqliteWriteError::Refused(error)) => Some(Err(error)),
+            Err(SqliteWriteError::Database(error)) => return Err(error),
         };
         Ok(())
     }
@@ -185,17 +195,17 @@ impl<W: Write> Request for Pending<W> {
 }
 
 /// What the task works with.
-struct Desk {
+struct SqliteWriterTask {
     db: SqliteConnection,
-    watchers: Arc<Watchers>,
-    leases: Leases,
+    watchers: Arc<SessionWatchers>,
+    leases: SqliteLeaseTable,
     /// Set after an error that leaves unknown what is on disk.
     poisoned: Option<StoreError>,
-    last_failure: Arc<LastFailure>,
+    last_failure: Arc<LastWriteError>,
 }
 
-impl Desk {
-    async fn serve(mut self, mut waiting: mpsc::Receiver<Message>) {
+impl SqliteWriterTask {
+    async fn serve(mut self, mut waiting: mpsc::Receiver<SqliteWriterMessage>) {
         while let Some(first) = waiting.recv().await {
             let requests = gather(first, &mut waiting);
             self.write(requests).await;
@@ -209,7 +219,7 @@ impl Desk {
         }
     }
 
-    async fn write(&mut self, mut requests: Vec<Box<dyn Request>>) {
+    async fn write(&mut self, mut requests: Vec<Box<dyn SqliteWriteRequest>>) {
         let outcome = self.attempt(&mut requests).await;
         let alone = requests.len() <= 1;
         for mut request in requests {
@@ -222,7 +232,7 @@ impl Desk {
     }
 
     /// Writes `requests` in one transaction: all of them are on disk, or none.
-    async fn attempt(&mut self, requests: &mut [Box<dyn Request>]) -> Result<(), StoreError> {
+    async fn attempt(&mut self, requests: &mut [Box<dyn SqliteWriteRequest>]) -> Result<(), StoreError> {
         if let Some(why) = &self.poisoned {
             return Err(why.clone());
         }
@@ -240,8 +250,11 @@ impl Desk {
         }
     }
 
-    async fn transact(&mut self, requests: &mut [Box<dyn Request>]) -> Result<News, sqlx::Error> {
-        let mut batch = Batch::new(&mut self.db, &mut self.leases);
+    async fn transact(
+        &mut self,
+        requests: &mut [Box<dyn SqliteWriteRequest>],
+    ) -> Result<SqliteCommitNotices, sqlx::Error> {
+        let mut batch = SqliteWriteBatch::new(&mut self.db, &mut self.leases);
         for request in requests {
             request.apply(&mut batch).await?;
         }
@@ -254,10 +267,10 @@ impl Desk {
         let _ = sqlx::query("ROLLBACK").execute(&mut self.db).await;
         let answer = store_error(error);
         let severity = severity(error);
-        if severity != Severity::Passing {
+        if severity != SqliteErrorSeverity::Passing {
             self.last_failure.set(Some(answer.clone()));
         }
-        if severity == Severity::Fatal {
+        if severity == SqliteErrorSeverity::Fatal {
             tracing::error!(%error, "writing failed; nothing more is written until the next start");
             let why = format!("{error}; nothing more is written until the next start");
             self.poisoned = Some(StoreError::Storage(why));
@@ -266,17 +279,20 @@ impl Desk {
     }
 }
 
-fn gather(first: Message, waiting: &mut mpsc::Receiver<Message>) -> Vec<Box<dyn Request>> {
-    let mut requests: Vec<Box<dyn Request>> = Vec::new();
+fn gather(
+    first: SqliteWriterMessage,
+    waiting: &mut mpsc::Receiver<SqliteWriterMessage>,
+) -> Vec<Box<dyn SqliteWriteRequest>> {
+    let mut requests: Vec<Box<dyn SqliteWriteRequest>> = Vec::new();
     let mut bytes = 0;
     let mut next = Some(first);
     while let Some(message) = next {
         match message {
-            Message::Write(request) => {
+            SqliteWriterMessage::Write(request) => {
                 bytes += request.bytes();
                 requests.push(request);
             }
-            Message::Close => waiting.close(),
+            SqliteWriterMessage::Close => waiting.close(),
         }
         let room = requests.len() < BATCH_REQUESTS && bytes < BATCH_BYTES;
         next = if room { waiting.try_recv().ok() } else { None };

@@ -24,7 +24,7 @@ use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, path::Path as Key};
 
 pub use self::named::{blob_hashes, blob_refs};
-pub use self::unnamed::{NamedBlobs, Swept, UNTOUCHED};
+pub use self::unnamed::{BlobSweepReport, ReferencedBlobs, UNTOUCHED};
 use crate::durable::flush_folder;
 
 /// The folder that all keys begin with.
@@ -44,7 +44,7 @@ const LARGE_BYTES: usize = 256 * 1024;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Blobs {
+pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
     /// Where they are, if they are files.
     folder: Option<Arc<Path>>,
@@ -84,8 +84,8 @@ pub enum BlobError {
     Storage(String),
 }
 
-impl Blobs {
-    /// Blobs under `folder` (created if missing), flushed to disk before [`Blobs::put`] answers.
+impl BlobStore {
+    /// Blobs under `folder` (created if missing), flushed to disk before [`BlobStore::put`] answers.
     /// `max_bytes` is the largest size of one blob.
     ///
     /// # Errors
@@ -214,10 +214,10 @@ impl Blobs {
         self.get_by_hash(&blob.hash).await
     }
 
-    /// As [`Blobs::get`], where only the hash is known.
+    /// As [`BlobStore::get`], where only the hash is known.
     ///
     /// # Errors
-    /// As [`Blobs::get`].
+    /// As [`BlobStore::get`].
     pub async fn get_by_hash(&self, hash: &str) -> Result<Bytes, BlobError> {
         let key = key_of(hash)?;
         let content = match self.content(&key).await {
@@ -233,7 +233,7 @@ impl Blobs {
     /// Part of a blob: `range` in bytes. The hash of the whole is not checked.
     ///
     /// # Errors
-    /// [`BlobError::OutOfRange`]; otherwise as [`Blobs::get`].
+    /// [`BlobError::OutOfRange`]; otherwise as [`BlobStore::get`].
     pub async fn get_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Bytes, BlobError> {
         let key = key_of(&blob.hash)?;
         if range.start > range.end || range.end > blob.bytes {

@@ -20,7 +20,7 @@ use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::metadata::MessageMetadata;
 
-use crate::{Accepted, Append, Lease, NewQueued, NewSession, SharedStore, StoreError};
+use crate::{EnqueueReceipt, Lease, LogAppend, NewQueuedMessage, NewSession, SharedStore, StoreError};
 
 pub use self::chunks::*;
 pub use self::inbox::*;
@@ -98,17 +98,17 @@ fn new_session(id: &str, at: Millis) -> NewSession {
     NewSession { id: id.into(), title: None, at, events: vec![(at, started())] }
 }
 
-fn append(events: Vec<EventBody>) -> Append {
-    Append { at: NOW, events, ..Append::default() }
+fn append(events: Vec<EventBody>) -> LogAppend {
+    LogAppend { at: NOW, events, ..LogAppend::default() }
 }
 
 /// A store with one session, whose log has one event.
-struct Setup {
+struct ConformanceSetup {
     store: SharedStore,
     id: SessionId,
 }
 
-impl Setup {
+impl ConformanceSetup {
     async fn new(store: SharedStore) -> Self {
         let id = SessionId::from("s");
         store.create(new_session("s", NOW)).await.unwrap();
@@ -124,7 +124,7 @@ impl Setup {
         events.into_iter().map(|event| event.body).collect()
     }
 
-    async fn enqueue(&self, id: &str, key: Option<&str>) -> Result<Accepted, StoreError> {
+    async fn enqueue(&self, id: &str, key: Option<&str>) -> Result<EnqueueReceipt, StoreError> {
         self.store.enqueue(&self.id, message(id, key, 100)).await
     }
 
@@ -134,10 +134,10 @@ impl Setup {
     }
 }
 
-fn message(id: &str, key: Option<&str>, queue_limit: usize) -> NewQueued {
-    NewQueued {
+fn message(id: &str, key: Option<&str>, queue_limit: usize) -> NewQueuedMessage {
+    NewQueuedMessage {
         client_key: key.map(str::to_owned),
-        ..NewQueued::new(id, NOW, vec![Part::text(format!("text of {id}"))], queue_limit)
+        ..NewQueuedMessage::new(id, NOW, vec![Part::text(format!("text of {id}"))], queue_limit)
     }
 }
 
@@ -154,8 +154,8 @@ fn metadata_text(metadata: Option<&MessageMetadata>) -> String {
     serde_json::to_string(&metadata).unwrap()
 }
 
-fn accepted(id: &str, position: usize, repeated: bool) -> Result<Accepted, StoreError> {
-    Ok(Accepted { id: id.into(), position, repeated })
+fn accepted(id: &str, position: usize, repeated: bool) -> Result<EnqueueReceipt, StoreError> {
+    Ok(EnqueueReceipt { id: id.into(), position, repeated })
 }
 
 fn not_found<T>(answer: &Result<T, StoreError>) -> bool {

@@ -9,7 +9,7 @@ use crate::StoreError;
 
 /// A message to queue.
 #[derive(Clone, Debug)]
-pub struct NewQueued {
+pub struct NewQueuedMessage {
     /// Its id.
     pub id: QueueId,
     /// The caller's key for this message, for safe retries.
@@ -24,7 +24,7 @@ pub struct NewQueued {
     pub queue_limit: usize,
 }
 
-impl NewQueued {
+impl NewQueuedMessage {
     /// Returns a message without a key and without metadata.
     pub fn new(id: impl Into<QueueId>, at: Millis, parts: Vec<Part>, queue_limit: usize) -> Self {
         Self { id: id.into(), client_key: None, at, parts, metadata: None, queue_limit }
@@ -33,7 +33,7 @@ impl NewQueued {
 
 /// The stored form of a message that has metadata.
 #[derive(Serialize, Deserialize)]
-struct BodyWithMetadata<P> {
+struct QueuedMessageBody<P> {
     parts: P,
     metadata: MessageMetadata,
 }
@@ -46,7 +46,7 @@ struct BodyWithMetadata<P> {
 pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Result<String, StoreError> {
     let encoded = match metadata {
         None => serde_json::to_string(parts),
-        Some(metadata) => serde_json::to_string(&BodyWithMetadata { parts, metadata: metadata.clone() }),
+        Some(metadata) => serde_json::to_string(&QueuedMessageBody { parts, metadata: metadata.clone() }),
     };
     encoded.map_err(|error| StoreError::Storage(error.to_string()))
 }
@@ -57,7 +57,7 @@ pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Resu
 /// Those of [`serde_json`] for any other text.
 pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>), serde_json::Error> {
     if body.starts_with('{') {
-        let BodyWithMetadata { parts, metadata } = serde_json::from_str(body)?;
+        let QueuedMessageBody { parts, metadata } = serde_json::from_str(body)?;
         return Ok((parts, Some(metadata)));
     }
     Ok((serde_json::from_str(body)?, None))
@@ -65,7 +65,7 @@ pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>),
 
 /// The answer to [`Store::enqueue`](crate::Store::enqueue).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct EnqueueReceipt {
     /// The message's id: of the first acceptance, if its key was seen before.
     pub id: QueueId,
     /// Its position among the waiting, from 1; 0 if it was taken already.

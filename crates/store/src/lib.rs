@@ -28,24 +28,30 @@ use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use tokio::sync::watch;
 
-pub use crate::blobs::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED, blob_hashes, blob_refs};
+pub use crate::blobs::{
+    BlobError, BlobStore, BlobSweepReport, ReferencedBlobs, UNTOUCHED, blob_hashes, blob_refs,
+};
 pub use crate::checksum::event_checksum;
 pub use crate::durable::flush_folder;
 pub use crate::error::StoreError;
-pub use crate::inbox::{Accepted, NewQueued, decode_queued, encode_queued};
-pub use crate::memo::{Memo, MemoKey, MemoLimits, MemoScope, MemoryMemo};
+pub use crate::inbox::{EnqueueReceipt, NewQueuedMessage, decode_queued, encode_queued};
+pub use crate::memo::{MemoryPrefixCache, PrefixCache, PrefixCacheKey, PrefixCacheLimits, PrefixCacheScope};
 pub use crate::memory::MemoryStore;
-pub use crate::nodes::{Arrivals, Arriving, BootId, Node, Nodes, SharedNodes, Signal, Standing};
-pub use crate::request::{NewRequest, Request};
-pub use crate::session::{
-    Append, Chunk, Lease, NewSession, RecordChange, SessionCounts, SessionRecord, UndamagedEvents, ViewChange,
+pub use crate::nodes::{
+    BootId, ClusterNode, ClusterStore, NodeStatus, SessionChangePublisher, SessionChangeReceiver,
+    SessionSignal, SharedNodes,
 };
-pub use crate::transfer::{SessionCopy, Transfer};
-pub use crate::upkeep::{SharedUpkeep, Turn, Upkeep};
-pub use crate::watchers::{Watched, Watchers};
+pub use crate::request::{IdempotentRequest, NewIdempotentRequest};
+pub use crate::session::{
+    AnswerChunk, Lease, LogAppend, NewSession, SessionCounts, SessionRecord, SessionRecordChange,
+    UndamagedEvents, ViewChangeKind,
+};
+pub use crate::transfer::{SessionCopy, SessionTransfer};
+pub use crate::upkeep::{MaintenanceLock, SharedUpkeep, StoreMaintenance};
+pub use crate::watchers::{PendingWatch, SessionWatchers};
 
 /// Where sessions live. Object-safe; one instance serves all sessions of a process.
 #[async_trait]
@@ -94,7 +100,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Fenced`] if the lease is void; [`StoreError::Conflict`] if a queue entry in `takes` is
     /// gone or already taken (nothing is appended then).
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError>;
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError>;
 
     /// Events after `after` (0: from the start), at most `limit`, in order.
     ///
@@ -144,7 +150,7 @@ pub trait Store: Send + Sync {
     async fn view_changes(
         &self,
         id: &SessionId,
-        kind: ViewChange,
+        kind: ViewChangeKind,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
@@ -189,13 +195,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`]; [`StoreError::QueueFull`] if `queue_limit` messages wait already;
     /// [`StoreError::Conflict`] if another waiting message of the session has the same id. No id may be given twice;
     /// whether a store notices that one was given to a message that waits no more is its own affair.
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError>;
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError>;
 
     /// The waiting messages, oldest first.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError>;
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError>;
 
     /// Changes a waiting message: it has these parts and this metadata then, whatever it had before.
     ///
@@ -226,7 +232,11 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError>;
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError>;
 
     /// Keeps the answer to a request. `None` forgets the request: it may come again as if for the first time. One
     /// that is not known is no error.
@@ -246,13 +256,13 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the piece is not the next of its step (one was
     /// lost, came twice, or the step is settled): what was kept stays whole up to there.
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError>;
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError>;
 
     /// The pieces that belong to no settled step: step by step as they began, each in order.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError>;
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError>;
 
     /// The blobs that the session's log names, each once: it may read these and no others.
     ///

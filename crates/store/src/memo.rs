@@ -18,9 +18,9 @@ use std::fmt;
 use async_trait::async_trait;
 use longhaul_core::event::ViewEdit;
 
-pub use self::limits::MemoLimits;
-pub use self::memory::MemoryMemo;
-pub use self::stored::{MemoRows, StoredMemo};
+pub use self::limits::PrefixCacheLimits;
+pub use self::memory::MemoryPrefixCache;
+pub use self::stored::{DatabasePrefixCache, PrefixCacheRows};
 use crate::StoreError;
 
 /// Remembers view edits. Object-safe; one instance serves all conversations of a process.
@@ -28,40 +28,40 @@ use crate::StoreError;
 /// A back-end passes [the conformance suite](conformance). It promises:
 /// - what was acknowledged is found by every later call, until it gives way;
 /// - the entry that was put or found last is the last to give way;
-/// - there are never more entries, nor more bytes in them, than its [`MemoLimits`] say.
+/// - there are never more entries, nor more bytes in them, than its [`PrefixCacheLimits`] say.
 #[async_trait]
-pub trait Memo: Send + Sync {
+pub trait PrefixCache: Send + Sync {
     /// What is remembered under the first of `keys` that is known: callers give the longest prefix first.
     ///
     /// # Errors
     /// [`StoreError::Storage`]. An entry that cannot be read counts as unknown.
-    async fn find(&self, keys: &[MemoKey]) -> Result<Option<Found>, StoreError>;
+    async fn find(&self, keys: &[PrefixCacheKey]) -> Result<Option<PrefixCacheHit>, StoreError>;
 
     /// Remembers `edits`, in the order they were made, in place of what was known under `key`. Edits that are by
     /// themselves larger than the limit are not remembered, and what was known stays.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
-    async fn put(&self, key: MemoKey, edits: &[ViewEdit]) -> Result<(), StoreError>;
+    async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) -> Result<(), StoreError>;
 
     /// The text that is kept under `key`. It is found like an entry of edits: what was found last is the last to give
     /// way.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError>;
+    async fn find_text(&self, key: &PrefixCacheKey) -> Result<Option<String>, StoreError>;
 
     /// Keeps a text without NUL in place of what was known under `key`; it gives way as edits do, and takes room from
     /// them. One that is by itself larger than the limit is not kept, and what was known stays.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
-    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError>;
+    async fn put_text(&self, key: PrefixCacheKey, text: &str) -> Result<(), StoreError>;
 }
 
 /// A hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct PrefixCacheHit {
     /// Which of the keys.
     pub index: usize,
     /// What was decided for that prefix, in order.
@@ -70,11 +70,11 @@ pub struct Found {
 
 /// Names a prefix of somebody's conversation with one upstream, under one policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MemoKey([u8; 32]);
+pub struct PrefixCacheKey([u8; 32]);
 
 /// What two conversations must share before one may use what was decided for the other.
 #[derive(Clone, Copy, Debug)]
-pub struct MemoScope<'a> {
+pub struct PrefixCacheScope<'a> {
     /// Hash of the credential that the caller showed: nobody meets another's summary.
     pub credential: &'a [u8],
     /// The upstream and its model.
@@ -83,9 +83,9 @@ pub struct MemoScope<'a> {
     pub policy: &'a str,
 }
 
-impl MemoKey {
+impl PrefixCacheKey {
     /// The key of a prefix, given the hash of its canonical form.
-    pub fn new(scope: &MemoScope<'_>, prefix: &[u8; 32]) -> Self {
+    pub fn new(scope: &PrefixCacheScope<'_>, prefix: &[u8; 32]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 memo of view edits");
         for part in [scope.credential, scope.upstream.as_bytes(), scope.policy.as_bytes(), prefix] {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -110,13 +110,13 @@ impl MemoKey {
     }
 }
 
-impl fmt::Debug for MemoKey {
+impl fmt::Debug for PrefixCacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_hex()[..16])
     }
 }
 
-/// The form in which edits are kept; its length is what counts against [`MemoLimits::bytes`].
+/// The form in which edits are kept; its length is what counts against [`PrefixCacheLimits::bytes`].
 ///
 /// # Errors
 /// [`StoreError::Storage`] if they have no such form.
@@ -125,19 +125,19 @@ pub fn encode_edits(edits: &[ViewEdit]) -> Result<String, StoreError> {
 }
 
 /// Edits that were kept; `None`, and a warning, if they cannot be read.
-pub fn decode_edits(key: &MemoKey, body: &str) -> Option<Vec<ViewEdit>> {
+pub fn decode_edits(key: &PrefixCacheKey, body: &str) -> Option<Vec<ViewEdit>> {
     let read = serde_json::from_str(body);
     read.inspect_err(|error| tracing::warn!(?key, %error, "a remembered view edit cannot be read")).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MemoKey, MemoScope};
+    use super::{PrefixCacheKey, PrefixCacheScope};
 
     #[test]
     fn every_part_of_a_scope_makes_another_key() {
         let key = |credential: &[u8], upstream, policy, prefix| {
-            MemoKey::new(&MemoScope { credential, upstream, policy }, &[prefix; 32])
+            PrefixCacheKey::new(&PrefixCacheScope { credential, upstream, policy }, &[prefix; 32])
         };
         let first = key(b"c", "u", "p", 1);
         assert_eq!(first, key(b"c", "u", "p", 1));
@@ -151,7 +151,7 @@ mod tests {
         ] {
             assert_ne!(first, other);
         }
-        assert_eq!(MemoKey::from_bytes(*first.as_bytes()), first);
+        assert_eq!(PrefixCacheKey::from_bytes(*first.as_bytes()), first);
         assert_eq!(first.to_hex().len(), 64);
     }
 }

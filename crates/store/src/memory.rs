@@ -12,26 +12,26 @@ use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use tokio::sync::watch;
 
 use crate::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionRecord, Store,
-    StoreError, Watchers,
+    AnswerChunk, EnqueueReceipt, IdempotentRequest, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage,
+    NewSession, SessionRecord, SessionWatchers, Store, StoreError,
 };
 
-use self::log::Session;
+use self::log::MemorySession;
 
 /// Keeps everything in memory, with all the promises of [`Store`] but durability.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
-    watchers: Watchers,
+    state: Mutex<MemoryStoreState>,
+    watchers: SessionWatchers,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    sessions: HashMap<SessionId, Session>,
+struct MemoryStoreState {
+    sessions: HashMap<SessionId, MemorySession>,
     /// Sessions ever created: the order of sessions that changed at the same time.
     created: u64,
     /// Claims ever made, over all sessions, so that no lease fits a later session of the same name.
@@ -45,7 +45,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+    fn open(&self) -> Result<MutexGuard<'_, MemoryStoreState>, StoreError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.closed { Err(StoreError::Closed) } else { Ok(state) }
     }
@@ -53,18 +53,18 @@ impl MemoryStore {
     fn with<T>(
         &self,
         id: &SessionId,
-        act: impl FnOnce(&mut Session) -> Result<T, StoreError>,
+        act: impl FnOnce(&mut MemorySession) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         act(self.open()?.find(id)?)
     }
 }
 
-impl State {
-    fn find(&mut self, id: &SessionId) -> Result<&mut Session, StoreError> {
+impl MemoryStoreState {
+    fn find(&mut self, id: &SessionId) -> Result<&mut MemorySession, StoreError> {
         self.sessions.get_mut(id).ok_or_else(|| StoreError::NotFound(format!("session {id}")))
     }
 
-    fn leased(&mut self, lease: &Lease) -> Result<&mut Session, StoreError> {
+    fn leased(&mut self, lease: &Lease) -> Result<&mut MemorySession, StoreError> {
         self.sessions
             .get_mut(&lease.session_id)
             .filter(|session| session.lease == Some(lease.epoch))
@@ -79,16 +79,16 @@ impl State {
             return Err(StoreError::Conflict(format!("session {} exists", new.id)));
         }
         self.created += 1;
-        let session = Session::new(new, self.created);
+        let session = MemorySession::new(new, self.created);
         let record = session.record();
         self.sessions.insert(record.id.clone(), session);
         Ok(record)
     }
 
     fn newest(&self, limit: usize) -> Vec<SessionRecord> {
-        let mut sessions: Vec<&Session> = self.sessions.values().collect();
+        let mut sessions: Vec<&MemorySession> = self.sessions.values().collect();
         sessions.sort_unstable_by_key(|session| std::cmp::Reverse((session.updated_at, session.no)));
-        sessions.into_iter().take(limit).map(Session::record).collect()
+        sessions.into_iter().take(limit).map(MemorySession::record).collect()
     }
 }
 
@@ -131,7 +131,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         let mut state = self.open()?;
         let events = state.leased(lease)?.append(append)?;
         if let Some(last) = events.last() {
@@ -151,11 +151,11 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
         self.with(id, |session| session.inbox.accept(message))
     }
 
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
         self.with(id, |session| Ok(session.inbox.waiting().cloned().collect()))
     }
 
@@ -177,7 +177,11 @@ impl Store for MemoryStore {
         self.with(id, |session| Ok(session.inbox.clear()))
     }
 
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError> {
         self.with(id, |session| Ok(session.begin_request(request)))
     }
 
@@ -193,11 +197,11 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError> {
         self.open()?.leased(lease)?.put_chunk(chunk)
     }
 
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         self.with(id, |session| Ok(session.chunks()))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A node is one process that has the store open. It holds a lease that it renews; the leases of the sessions that it
 //! has claimed live and die with it. A node that cannot renew in time stops writing by itself
-//! ([`Standing::Fenced`]) before anybody else may take what it had, and comes back as a new node.
+//! ([`NodeStatus::Fenced`]) before anybody else may take what it had, and comes back as a new node.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -39,7 +39,7 @@ impl fmt::Display for BootId {
 
 /// A node that lives: its lease has not run out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct ClusterNode {
     /// Which life of it.
     pub boot_id: BootId,
     /// Where other nodes reach it, as `HOST:PORT`, if it said.
@@ -52,7 +52,7 @@ pub struct Node {
 
 /// How this process stands towards the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum NodeStatus {
     /// It is a node and may write.
     Joined(BootId),
     /// It could not renew its lease in time. Everything under the leases it held is over: runs, tools, calls of
@@ -64,7 +64,7 @@ pub enum Standing {
 
 /// Something that one node tells the owner of a session, whichever node that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signal {
+pub struct SessionSignal {
     /// Counts signals; those of one session in the order they came.
     pub no: u64,
     /// What it says, in the runtime's own form.
@@ -73,21 +73,21 @@ pub struct Signal {
 
 /// What a store gives beside [`Store`](crate::Store) when several processes share it. Object-safe.
 #[async_trait]
-pub trait Nodes: Send + Sync {
+pub trait ClusterStore: Send + Sync {
     /// How this process stands, and every later change.
-    fn standing(&self) -> watch::Receiver<Standing>;
+    fn standing(&self) -> watch::Receiver<NodeStatus>;
 
     /// The nodes that live, this one included, the oldest first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn nodes(&self) -> Result<Vec<Node>, StoreError>;
+    async fn nodes(&self) -> Result<Vec<ClusterNode>, StoreError>;
 
     /// The node that has the session, if it lives. It may be this one.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    async fn living_owner(&self, id: &SessionId) -> Result<Option<Node>, StoreError>;
+    async fn living_owner(&self, id: &SessionId) -> Result<Option<ClusterNode>, StoreError>;
 
     /// Sessions that have work and no living owner: a run that is open, or messages in the queue of a session that is
     /// not parked. Of messages only those count that came after the newest event, unless `waiting`: the others wait
@@ -115,53 +115,53 @@ pub trait Nodes: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    async fn signals(&self, id: &SessionId) -> Result<Vec<Signal>, StoreError>;
+    async fn signals(&self, id: &SessionId) -> Result<Vec<SessionSignal>, StoreError>;
 
     /// Takes what waits for the session's owner, oldest first: each once, whoever asks.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if the lease is void.
-    async fn take_signals(&self, lease: &Lease) -> Result<Vec<Signal>, StoreError>;
+    async fn take_signals(&self, lease: &Lease) -> Result<Vec<SessionSignal>, StoreError>;
 
     /// The sessions of this node whose queue or signals were changed by another node, from now on.
-    fn arrivals(&self) -> Arrivals;
+    fn arrivals(&self) -> SessionChangeReceiver;
 }
 
 /// Shared access to the other nodes.
-pub type SharedNodes = Arc<dyn Nodes>;
+pub type SharedNodes = Arc<dyn ClusterStore>;
 
 /// Sessions to look after. One that is named several times before it is taken comes once; one may also come though
 /// nothing is new.
 #[derive(Debug)]
-pub struct Arrivals {
-    inbound: Arc<Inbound>,
+pub struct SessionChangeReceiver {
+    inbound: Arc<SessionChangeQueue>,
 }
 
-/// The sending side of [`Arrivals`], for back-ends.
+/// The sending side of [`SessionChangeReceiver`], for back-ends.
 #[derive(Debug, Default)]
-pub struct Arriving {
-    receivers: Mutex<Receivers>,
+pub struct SessionChangePublisher {
+    receivers: Mutex<SessionChangeSubscribers>,
 }
 
 #[derive(Debug, Default)]
-struct Receivers {
-    inbound: Vec<Weak<Inbound>>,
+struct SessionChangeSubscribers {
+    inbound: Vec<Weak<SessionChangeQueue>>,
     ended: bool,
 }
 
 #[derive(Debug, Default)]
-struct Inbound {
-    waiting: Mutex<Waiting>,
+struct SessionChangeQueue {
+    waiting: Mutex<SessionChangeQueueState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct SessionChangeQueueState {
     sessions: VecDeque<SessionId>,
     ended: bool,
 }
 
-impl Arrivals {
+impl SessionChangeReceiver {
     /// The next session; `None` when the store is closed. Nothing is lost if the caller stops waiting.
     pub async fn next(&mut self) -> Option<SessionId> {
         loop {
@@ -180,14 +180,14 @@ impl Arrivals {
     }
 }
 
-impl Arriving {
+impl SessionChangePublisher {
     /// A new receiver.
-    pub fn subscribe(&self) -> Arrivals {
-        let inbound = Arc::new(Inbound::default());
+    pub fn subscribe(&self) -> SessionChangeReceiver {
+        let inbound = Arc::new(SessionChangeQueue::default());
         let mut receivers = lock(&self.receivers);
         inbound.lock().ended = receivers.ended;
         receivers.inbound.push(Arc::downgrade(&inbound));
-        Arrivals { inbound }
+        SessionChangeReceiver { inbound }
     }
 
     /// Tells all receivers of a session.
@@ -215,8 +215,8 @@ impl Arriving {
     }
 }
 
-impl Inbound {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl SessionChangeQueue {
+    fn lock(&self) -> MutexGuard<'_, SessionChangeQueueState> {
         lock(&self.waiting)
     }
 }
@@ -227,11 +227,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Arriving;
+    use super::SessionChangePublisher;
 
     #[tokio::test]
     async fn a_session_that_was_named_twice_comes_once() {
-        let arriving = Arriving::default();
+        let arriving = SessionChangePublisher::default();
         let mut arrivals = arriving.subscribe();
         for id in ["a", "b", "a"] {
             arriving.publish(&id.into());

@@ -4,7 +4,7 @@ use longhaul_core::ids::{Millis, Seq};
 
 /// A request that has come.
 #[derive(Clone, Debug)]
-pub struct NewRequest {
+pub struct NewIdempotentRequest {
     /// What its sender calls it.
     pub key: String,
     /// What it asks for, so that another request under the same key is noticed.
@@ -15,7 +15,7 @@ pub struct NewRequest {
 
 /// What is known of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct IdempotentRequest {
     /// What was asked for when it first came.
     pub what: String,
     /// The newest position of the session's log at that time.

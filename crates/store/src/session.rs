@@ -48,7 +48,7 @@ pub struct Lease {
 
 /// What is appended in one transaction.
 #[derive(Clone, Debug, Default)]
-pub struct Append {
+pub struct LogAppend {
     /// When.
     pub at: Millis,
     /// The events, in order.
@@ -61,7 +61,7 @@ pub struct Append {
 
 /// A piece of a streaming answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
+pub struct AnswerChunk {
     /// The step that streams, as text.
     pub step: String,
     /// 0, 1, 2 … within the step.
@@ -81,14 +81,14 @@ pub struct UndamagedEvents {
 
 /// A kind of event that changes the view of earlier messages. Stores find these without reading the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ViewChange {
+pub enum ViewChangeKind {
     /// [`EventBody::ViewEdited`].
     Edited,
     /// [`EventBody::ViewRestored`].
     Restored,
 }
 
-impl ViewChange {
+impl ViewChangeKind {
     /// Returns whether `event` is of this kind.
     pub fn is_kind_of(self, event: &EventBody) -> bool {
         match self {
@@ -111,7 +111,7 @@ pub struct SessionCounts {
 
 /// What events change in the record of their session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordChange {
+pub struct SessionRecordChange {
     /// The new title, if they set one.
     pub title: Option<String>,
     /// Whether a run is open after them, if they begin or end one.
@@ -120,7 +120,7 @@ pub struct RecordChange {
     pub parked: Option<bool>,
 }
 
-impl RecordChange {
+impl SessionRecordChange {
     /// What `events` change, in order.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Self {
         events.into_iter().fold(Self::default(), Self::then)

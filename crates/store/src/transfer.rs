@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::BlobRef;
 
-use crate::{Chunk, MemoKey, StoreError};
+use crate::{AnswerChunk, PrefixCacheKey, StoreError};
 
 /// A session as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub struct SessionCopy {
     /// Its log, whole.
     pub events: Vec<EventCopy>,
     /// Every message ever accepted, oldest first.
-    pub inbox: Vec<InboxCopy>,
+    pub inbox: Vec<InboxEntryCopy>,
     /// The requests that are known, by their keys.
-    pub requests: Vec<RequestCopy>,
+    pub requests: Vec<IdempotentRequestCopy>,
     /// Pieces of answers that still stream: step by step as they began, each in order.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<AnswerChunk>,
     /// The blobs that its log names, each with the position of the first event that does, in that order. Their content
     /// is not part of the copy.
     pub blobs: Vec<(BlobRef, Seq)>,
@@ -59,7 +59,7 @@ pub struct EventCopy {
 
 /// An accepted message as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InboxCopy {
+pub struct InboxEntryCopy {
     /// Its id.
     pub id: QueueId,
     /// The caller's key for it.
@@ -69,12 +69,12 @@ pub struct InboxCopy {
     /// Its parts, as JSON; none if it waits no more.
     pub body: String,
     /// What became of it.
-    pub state: InboxState,
+    pub state: InboxEntryState,
 }
 
 /// What became of an accepted message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InboxState {
+pub enum InboxEntryState {
     /// It waits.
     Waiting,
     /// It is in the log.
@@ -85,7 +85,7 @@ pub enum InboxState {
 
 /// A request as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestCopy {
+pub struct IdempotentRequestCopy {
     /// What its sender calls it.
     pub key: String,
     /// What it asked for.
@@ -100,16 +100,16 @@ pub struct RequestCopy {
 
 /// An entry of a memo as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoCopy {
+pub struct PrefixCacheEntryCopy {
     /// Its key.
-    pub key: MemoKey,
+    pub key: PrefixCacheKey,
     /// Its edits, as JSON.
     pub body: String,
 }
 
 /// A store that whole sessions can be read from and written to. Object-safe.
 #[async_trait]
-pub trait Transfer: Send + Sync {
+pub trait SessionTransfer: Send + Sync {
     /// All sessions, in the order they were created: written in that order, they are listed alike in the other store.
     ///
     /// # Errors
@@ -132,23 +132,23 @@ pub trait Transfer: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn export_memo(&self) -> Result<Vec<MemoCopy>, StoreError>;
+    async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError>;
 
     /// Remembers `entries` as the most recently used, in their order, in place of what was known under their keys.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn import_memo(&self, entries: &[MemoCopy]) -> Result<(), StoreError>;
+    async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError>;
 }
 
 /// Carries a session to another store, reads it there and compares. Answers with the digest of both.
 ///
 /// # Errors
-/// Those of [`Transfer::export`] and [`Transfer::import`]; [`StoreError::Corrupt`] if what was read is not what was
+/// Those of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if what was read is not what was
 /// written.
 pub async fn carry(
-    from: &dyn Transfer,
-    to: &dyn Transfer,
+    from: &dyn SessionTransfer,
+    to: &dyn SessionTransfer,
     id: &SessionId,
 ) -> Result<blake3::Hash, StoreError> {
     carry_copy(&from.export(id).await?, to).await
@@ -158,7 +158,7 @@ pub async fn carry(
 ///
 /// # Errors
 /// As [`carry`].
-pub async fn carry_copy(copy: &SessionCopy, to: &dyn Transfer) -> Result<blake3::Hash, StoreError> {
+pub async fn carry_copy(copy: &SessionCopy, to: &dyn SessionTransfer) -> Result<blake3::Hash, StoreError> {
     let id = &copy.id;
     to.import(copy).await?;
     let (expected, found) = (copy.digest(), to.export(id).await?.digest());
@@ -172,7 +172,7 @@ pub async fn carry_copy(copy: &SessionCopy, to: &dyn Transfer) -> Result<blake3:
 impl SessionCopy {
     /// Identifies all that is in the copy.
     pub fn digest(&self) -> blake3::Hash {
-        let mut digest = Digest(blake3::Hasher::new_derive_key("longhaul 2026 copy of a session"));
+        let mut digest = SessionCopyHasher(blake3::Hasher::new_derive_key("longhaul 2026 copy of a session"));
         digest.text(self.id.as_str()).maybe(self.title.as_deref());
         digest.number(self.created_at).number(self.updated_at);
         digest.number(u64::from(self.running)).number(u64::from(self.parked));
@@ -224,7 +224,7 @@ impl SessionCopy {
     }
 }
 
-impl InboxState {
+impl InboxEntryState {
     /// As it is stored.
     pub const fn number(self) -> i16 {
         match self {
@@ -245,9 +245,9 @@ impl InboxState {
 }
 
 /// Fields with their lengths, so that none runs into the next.
-struct Digest(blake3::Hasher);
+struct SessionCopyHasher(blake3::Hasher);
 
-impl Digest {
+impl SessionCopyHasher {
     fn number(&mut self, number: u64) -> &mut Self {
         self.0.update(&number.to_le_bytes());
         self
@@ -266,8 +266,8 @@ impl Digest {
 
 #[cfg(test)]
 mod tests {
-    use super::{EventCopy, InboxCopy, InboxState, RequestCopy, SessionCopy};
-    use crate::{Chunk, StoreError};
+    use super::{EventCopy, IdempotentRequestCopy, InboxEntryCopy, InboxEntryState, SessionCopy};
+    use crate::{AnswerChunk, StoreError};
 
     fn copy() -> SessionCopy {
         let event = |seq| EventCopy { seq, format: 1, epoch: 7, at: 5, body: "{}".to_owned() };
@@ -281,15 +281,21 @@ mod tests {
             parked: false,
             epoch: 7,
             events: vec![event(1), event(2)],
-            inbox: vec![InboxCopy {
+            inbox: vec![InboxEntryCopy {
                 id: "q".into(),
                 client_key: None,
                 at: 3,
                 body,
-                state: InboxState::Waiting,
+                state: InboxEntryState::Waiting,
             }],
-            requests: vec![RequestCopy { key: "k".into(), what: "w".into(), since: 1, at: 4, answer: None }],
-            chunks: vec![Chunk { step: "a".into(), index: 0, body: "b".into() }],
+            requests: vec![IdempotentRequestCopy {
+                key: "k".into(),
+                what: "w".into(),
+                since: 1,
+                at: 4,
+                answer: None,
+            }],
+            chunks: vec![AnswerChunk { step: "a".into(), index: 0, body: "b".into() }],
             blobs: Vec::new(),
         }
     }
@@ -306,7 +312,7 @@ mod tests {
             |copy| copy.events[1].epoch = 8,
             |copy| copy.events[0].format = 2,
             |copy| copy.events[0].body.push(' '),
-            |copy| copy.inbox[0].state = InboxState::Taken,
+            |copy| copy.inbox[0].state = InboxEntryState::Taken,
             |copy| copy.inbox[0].client_key = Some("k".into()),
             |copy| copy.requests[0].answer = Some("x".into()),
             |copy| copy.chunks[0].step = "ab".into(),

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};
 
-use crate::{NamedBlobs, StoreError};
+use crate::{ReferencedBlobs, StoreError};
 
 /// What a store gives beside [`Store`](crate::Store) for its upkeep. Object-safe.
 #[async_trait]
-pub trait Upkeep: Send + Sync {
+pub trait StoreMaintenance: Send + Sync {
     /// All blobs that a log names, or a message that waits, as they are at one moment.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn named_blobs(&self) -> Result<NamedBlobs, StoreError>;
+    async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError>;
 
     /// Sessions at rest whose log last grew before `before`, the oldest first, at most `limit`. One is not at rest in
     /// which a run is open, a message waits, or a person is waited for, or which somebody has open.
@@ -25,7 +25,7 @@ pub trait Upkeep: Send + Sync {
     /// [`StoreError::Storage`].
     async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Deletes a session, if it is one of [`Upkeep::at_rest_before`] at that moment. Whether it was.
+    /// Deletes a session, if it is one of [`StoreMaintenance::at_rest_before`] at that moment. Whether it was.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -36,13 +36,15 @@ pub trait Upkeep: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Storage`].
-    async fn turn(&self) -> Result<Option<Turn>, StoreError>;
+    async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError>;
 }
 
 /// Held by the process whose turn it is.
-pub struct Turn(#[expect(dead_code, reason = "it is there to be dropped")] Option<Box<dyn Any + Send>>);
+pub struct MaintenanceLock(
+    #[expect(dead_code, reason = "it is there to be dropped")] Option<Box<dyn Any + Send>>,
+);
 
-impl Turn {
+impl MaintenanceLock {
     /// The turn of a process that has the store for itself.
     pub fn alone() -> Self {
         Self(None)
@@ -54,11 +56,11 @@ impl Turn {
     }
 }
 
-impl fmt::Debug for Turn {
+impl fmt::Debug for MaintenanceLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Turn")
     }
 }
 
 /// Shared access to a store's upkeep.
-pub type SharedUpkeep = Arc<dyn Upkeep>;
+pub type SharedUpkeep = Arc<dyn StoreMaintenance>;

@@ -8,24 +8,24 @@ use tokio::sync::watch;
 
 /// The watched sessions of a store. A session that nobody watches costs nothing.
 #[derive(Debug, Default)]
-pub struct Watchers {
+pub struct SessionWatchers {
     senders: Mutex<HashMap<SessionId, watch::Sender<Seq>>>,
 }
 
 /// A watch being set up: positions published from now on are not missed.
 #[derive(Debug)]
-pub struct Watched {
+pub struct PendingWatch {
     sender: watch::Sender<Seq>,
     /// Keeps the session watched until the real receiver exists.
     _held: watch::Receiver<Seq>,
 }
 
-impl Watchers {
-    /// Begins to watch. Afterwards the caller looks up the newest position and calls [`Watched::from`].
-    pub fn watch(&self, id: &SessionId) -> Watched {
+impl SessionWatchers {
+    /// Begins to watch. Afterwards the caller looks up the newest position and calls [`PendingWatch::from`].
+    pub fn watch(&self, id: &SessionId) -> PendingWatch {
         let mut senders = self.lock();
         let sender = senders.entry(id.clone()).or_insert_with(|| watch::Sender::new(0)).clone();
-        Watched { _held: sender.subscribe(), sender }
+        PendingWatch { _held: sender.subscribe(), sender }
     }
 
     /// Tells the session's watchers of its newest position, after it was committed.
@@ -61,7 +61,7 @@ impl Watchers {
     }
 }
 
-impl Watched {
+impl PendingWatch {
     /// The receiver, starting at `seq` or at what was published since.
     pub fn from(self, seq: Seq) -> watch::Receiver<Seq> {
         advance(&self.sender, seq);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use longhaul_core::estimate::TextCounter;
-use longhaul_tokenizers::{Cached, ContentKey, OpenAi};
+use longhaul_tokenizers::{CachedCounter, ContentKey, OpenAiCounter};
 
 const PROSE: &str = include_str!("../../../README.md");
 const CODE: &str = include_str!("../src/runs.rs");
@@ -23,7 +23,7 @@ fn count(criterion: &mut Criterion) {
     ];
     let mut group = criterion.benchmark_group("count");
     for name in ["o200k_base", "cl100k_base"] {
-        let Some(counter) = OpenAi::named(name) else { continue };
+        let Some(counter) = OpenAiCounter::named(name) else { continue };
         for (kind, text) in &texts {
             group.throughput(Throughput::Bytes(text.len() as u64));
             group.bench_function(format!("{name}/{kind}"), |bencher| {
@@ -36,7 +36,7 @@ fn count(criterion: &mut Criterion) {
 
 /// A thousand blocks whose keys are known, and one that is new.
 fn recount(criterion: &mut Criterion) {
-    let Some(counter) = OpenAi::named("o200k_base").map(Cached::new) else { return };
+    let Some(counter) = OpenAiCounter::named("o200k_base").map(CachedCounter::new) else { return };
     let text = CODE.repeat(2);
     let block = |n: usize| {
         let (start, end) = (n % 1_000, n % 1_000 + BLOCK_BYTES);

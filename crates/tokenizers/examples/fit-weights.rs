@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use longhaul_core::estimate::{Family, TextCounter, pieces};
+use longhaul_core::estimate::{TextCounter, TokenizerFamily, pieces};
 
 #[path = "../tests/it/documents.rs"]
 #[expect(dead_code, clippy::unwrap_used, clippy::print_stdout, reason = "the tests', which use more of it")]
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     };
     let scripts = places(&|name| SCRIPTS.contains(&name));
     let most = places(&|name| !SCRIPTS.contains(&name) && !HELD.contains(&name));
-    let fitted = Family::ALL.map(|family| {
+    let fitted = TokenizerFamily::ALL.map(|family| {
         let now = rows.steps(family.weights().iter().map(|weight| *weight as f64 / 1000.0).collect());
         let weights = fit(&all, family, &now, &most, SMALL[0]);
         rows.sums(fit(&languages, family, &weights, &scripts, SMALL[1]))
@@ -176,7 +176,7 @@ fn cut(content: &str) -> Vec<String> {
 }
 
 /// The weights that make the relative errors small, of those in `free`; the others stay.
-fn fit(documents: &[Document], family: Family, now: &[f64], free: &[usize], small: f64) -> Vec<f64> {
+fn fit(documents: &[Document], family: TokenizerFamily, now: &[f64], free: &[usize], small: f64) -> Vec<f64> {
     let column = family as usize;
     let mut weights = now.to_vec();
     for _ in 0..12 {

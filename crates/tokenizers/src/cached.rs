@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longhaul_core::estimate::{CountKind, Groups, TextCounter};
+use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript};
 
 /// Counts that are kept unless told otherwise. An entry takes about 100 bytes.
 const ENTRIES: usize = 1 << 16;
@@ -31,12 +31,12 @@ impl ContentKey {
 /// A counter that remembers what it has counted, by content. Each has a memory of its own, so that counts of two
 /// encodings cannot meet.
 #[derive(Debug)]
-pub struct Cached<C> {
+pub struct CachedCounter<C> {
     counter: C,
-    counts: Mutex<Generations>,
+    counts: Mutex<TokenCountCache>,
 }
 
-impl<C: TextCounter> Cached<C> {
+impl<C: TextCounter> CachedCounter<C> {
     /// Remembers 65,536 blocks.
     pub fn new(counter: C) -> Self {
         Self::with_entries(counter, ENTRIES)
@@ -44,14 +44,14 @@ impl<C: TextCounter> Cached<C> {
 
     /// Remembers at most `entries` blocks: the half used last at least.
     pub fn with_entries(counter: C, entries: usize) -> Self {
-        Self { counter, counts: Mutex::new(Generations::new(entries)) }
+        Self { counter, counts: Mutex::new(TokenCountCache::new(entries)) }
     }
 
     /// Tokens of a text whose key is known, by group. `text` is read only if its count is not remembered.
     ///
     /// A conversation of a million tokens in blocks of 4 KiB whose keys are kept is counted again, with one new
     /// block, in less than 100 µs (`benches/count.rs`).
-    pub fn groups_of(&self, key: ContentKey, text: &str) -> Groups {
+    pub fn groups_of(&self, key: ContentKey, text: &str) -> TokensByScript {
         // The lock is not held while counting: two threads may both count a new block, which is cheaper than waiting.
         if let Some(groups) = self.counts().get(key) {
             return groups;
@@ -76,13 +76,13 @@ impl<C: TextCounter> Cached<C> {
         self.len() == 0
     }
 
-    fn counts(&self) -> MutexGuard<'_, Generations> {
+    fn counts(&self) -> MutexGuard<'_, TokenCountCache> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<C: TextCounter> TextCounter for Cached<C> {
-    fn groups(&self, text: &str) -> Groups {
+impl<C: TextCounter> TextCounter for CachedCounter<C> {
+    fn groups(&self, text: &str) -> TokensByScript {
         if text.len() < SHORT_BYTES {
             return self.counter.groups(text);
         }
@@ -93,27 +93,27 @@ impl<C: TextCounter> TextCounter for Cached<C> {
         self.counter.name()
     }
 
-    fn kind(&self) -> CountKind {
+    fn kind(&self) -> CountAccuracy {
         self.counter.kind()
     }
 }
 
-type Counts = HashMap<u128, Groups, BuildHasherDefault<HalfOfKey>>;
+type Counts = HashMap<u128, TokensByScript, BuildHasherDefault<ContentKeyHasher>>;
 
 /// Two halves: when the young one is full it becomes the old one, and what was not asked for since is forgotten.
 #[derive(Debug)]
-struct Generations {
+struct TokenCountCache {
     young: Counts,
     old: Counts,
     half: usize,
 }
 
-impl Generations {
+impl TokenCountCache {
     fn new(entries: usize) -> Self {
         Self { young: Counts::default(), old: Counts::default(), half: (entries / 2).max(1) }
     }
 
-    fn get(&mut self, key: ContentKey) -> Option<Groups> {
+    fn get(&mut self, key: ContentKey) -> Option<TokensByScript> {
         if let Some(groups) = self.young.get(&key.0) {
             return Some(*groups);
         }
@@ -122,7 +122,7 @@ impl Generations {
         Some(groups)
     }
 
-    fn insert(&mut self, key: ContentKey, groups: Groups) {
+    fn insert(&mut self, key: ContentKey, groups: TokensByScript) {
         if self.young.len() >= self.half {
             self.old = mem::take(&mut self.young);
         }
@@ -141,9 +141,9 @@ impl Generations {
 
 /// The key is a hash already: its lower half places it.
 #[derive(Default)]
-struct HalfOfKey(u64);
+struct ContentKeyHasher(u64);
 
-impl Hasher for HalfOfKey {
+impl Hasher for ContentKeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use longhaul_core::estimate::{CountKind, Groups, TextCounter, text_tokens};
+use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript, text_tokens};
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineTokenizer};
 
 /// The largest file that is read, in bytes. Gemma's, the largest of the known, has 33 MB.
@@ -16,7 +16,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 const MAX_ID: u64 = 1 << 22;
 
 /// Counts exactly as a `tokenizer.json` says.
-pub struct TokenizerJson {
+pub struct TokenizerJsonCounter {
     name: String,
     tokenizer: PipelineTokenizer,
     options: EncodeOptions,
@@ -24,7 +24,7 @@ pub struct TokenizerJson {
 
 /// Why a `tokenizer.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum TokenizerLoadError {
     /// The file cannot be read, or is none.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -43,18 +43,22 @@ pub enum LoadError {
     Unsupported(String),
 }
 
-impl TokenizerJson {
+impl TokenizerJsonCounter {
     /// Reads a file.
     ///
     /// Building takes seconds for large vocabularies (Gemma's 262,144 tokens: 2 s and 200 MB; Qwen's: 0.7 s and 70 MB)
     /// and blocks.
     ///
     /// # Errors
-    /// [`LoadError`].
-    pub fn from_path(path: &Path) -> Result<Self, LoadError> {
-        let bytes = read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    /// [`TokenizerLoadError`].
+    pub fn from_path(path: &Path) -> Result<Self, TokenizerLoadError> {
+        let bytes =
+            read(path).map_err(|source| TokenizerLoadError::Read { path: path.to_owned(), source })?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(LoadError::Malformed(format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20)));
+            return Err(TokenizerLoadError::Malformed(format!(
+                "it is larger than {} MiB",
+                MAX_FILE_BYTES >> 20
+            )));
         }
         Self::from_bytes(&bytes)
     }
@@ -62,11 +66,11 @@ impl TokenizerJson {
     /// Reads the content of a file.
     ///
     /// # Errors
-    /// [`LoadError`], except `Read`.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+    /// [`TokenizerLoadError`], except `Read`.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenizerLoadError> {
         let canonical = canonical(bytes)?;
-        let tokenizer =
-            tokenizers::from_json(&canonical).map_err(|error| LoadError::Unsupported(error.to_string()))?;
+        let tokenizer = tokenizers::from_json(&canonical)
+            .map_err(|error| TokenizerLoadError::Unsupported(error.to_string()))?;
         let hash = blake3::hash(bytes).to_hex();
         let name = format!("tokenizer.json {}", hash.get(..8).unwrap_or_default());
         let options = EncodeOptions {
@@ -78,7 +82,7 @@ impl TokenizerJson {
         // A pattern that no built-in pre-tokenizer covers is noticed at the first text only.
         tokenizer
             .encode_into("a 1\n", &options, &mut Vec::new())
-            .map_err(|error| LoadError::Unsupported(error.to_string()))?;
+            .map_err(|error| TokenizerLoadError::Unsupported(error.to_string()))?;
         Ok(Self { name, tokenizer, options })
     }
 }
@@ -95,11 +99,11 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Refuses ids that only a hostile file has.
-fn check_ids(value: &serde_json::Value) -> Result<(), LoadError> {
+fn check_ids(value: &serde_json::Value) -> Result<(), TokenizerLoadError> {
     let vocabulary = value["model"]["vocab"].as_object().into_iter().flat_map(|vocab| vocab.values());
     let added = value["added_tokens"].as_array().into_iter().flatten().map(|token| &token["id"]);
     match vocabulary.chain(added).filter_map(serde_json::Value::as_u64).max() {
-        Some(id) if id > MAX_ID => Err(LoadError::Malformed(format!(
+        Some(id) if id > MAX_ID => Err(TokenizerLoadError::Malformed(format!(
             "a token has the id {id}, the largest that is taken is {MAX_ID}"
         ))),
         _ => Ok(()),
@@ -107,17 +111,18 @@ fn check_ids(value: &serde_json::Value) -> Result<(), LoadError> {
 }
 
 /// In the form that the reader takes; files written by older releases are not.
-fn canonical(bytes: &[u8]) -> Result<String, LoadError> {
+fn canonical(bytes: &[u8]) -> Result<String, TokenizerLoadError> {
     let mut value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| LoadError::Malformed(error.to_string()))?;
+        serde_json::from_slice(bytes).map_err(|error| TokenizerLoadError::Malformed(error.to_string()))?;
     check_ids(&value)?;
-    tokenizers::canonicalize_value(&mut value).map_err(|error| LoadError::Malformed(error.to_string()))?;
+    tokenizers::canonicalize_value(&mut value)
+        .map_err(|error| TokenizerLoadError::Malformed(error.to_string()))?;
     Ok(value.to_string())
 }
 
-impl TextCounter for TokenizerJson {
-    fn groups(&self, text: &str) -> Groups {
-        Groups::of(self.tokens(text))
+impl TextCounter for TokenizerJsonCounter {
+    fn groups(&self, text: &str) -> TokensByScript {
+        TokensByScript::of(self.tokens(text))
     }
 
     fn tokens(&self, text: &str) -> u64 {
@@ -134,13 +139,13 @@ impl TextCounter for TokenizerJson {
         &self.name
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Exact
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Exact
     }
 }
 
-impl fmt::Debug for TokenizerJson {
+impl fmt::Debug for TokenizerJsonCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TokenizerJson").field(&self.name).finish()
+        f.debug_tuple("TokenizerJsonCounter").field(&self.name).finish()
     }
 }

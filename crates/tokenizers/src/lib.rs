@@ -1,7 +1,7 @@
 //! Exact tokenizers for Longhaul: the encodings of OpenAI, built in, and any `tokenizer.json` of the byte-pair kind.
 //!
-//! [`OpenAi`] and [`TokenizerJson`] are [`TextCounter`](longhaul_core::estimate::TextCounter)s whose counts are exact;
-//! [`Cached`] counts a block once. [`encoding_of`] says which models an encoding belongs to, and says nothing about
+//! [`OpenAiCounter`] and [`TokenizerJsonCounter`] are [`TextCounter`](longhaul_core::estimate::TextCounter)s whose counts are exact;
+//! [`CachedCounter`] counts a block once. [`encoding_of`] says which models an encoding belongs to, and says nothing about
 //! all others: one family's tokenizer errs on another's text by as much as an estimate does.
 //!
 //! Text is text here: what looks like a special token is counted as the characters it is written with. What stands
@@ -23,7 +23,7 @@ mod models;
 mod openai;
 mod runs;
 
-pub use cached::{Cached, ContentKey};
-pub use json::{LoadError, TokenizerJson};
+pub use cached::{CachedCounter, ContentKey};
+pub use json::{TokenizerJsonCounter, TokenizerLoadError};
 pub use models::encoding_of;
-pub use openai::{ENCODINGS, OpenAi};
+pub use openai::{ENCODINGS, OpenAiCounter};

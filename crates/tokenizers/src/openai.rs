@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use longhaul_core::estimate::{CountKind, Groups, TextCounter};
+use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript};
 use tiktoken::CoreBpe;
 
 use crate::runs;
 
-/// The names that [`OpenAi::named`] knows.
+/// The names that [`OpenAiCounter::named`] knows.
 pub const ENCODINGS: [&str; 3] = ["o200k_base", "o200k_harmony", "cl100k_base"];
 
 /// Counts exactly as one of OpenAI's encodings does.
 #[derive(Clone, Copy)]
-pub struct OpenAi {
+pub struct OpenAiCounter {
     name: &'static str,
     bpe: &'static CoreBpe,
 }
 
-impl OpenAi {
+impl OpenAiCounter {
     /// The encoding of that name, one of [`ENCODINGS`].
     ///
     /// The first call for a name builds its tables: about a tenth of a second and 24 MB for `o200k_base`, half of it
@@ -33,9 +33,9 @@ impl OpenAi {
     }
 }
 
-impl TextCounter for OpenAi {
-    fn groups(&self, text: &str) -> Groups {
-        Groups::of(self.tokens(text))
+impl TextCounter for OpenAiCounter {
+    fn groups(&self, text: &str) -> TokensByScript {
+        TokensByScript::of(self.tokens(text))
     }
 
     fn tokens(&self, text: &str) -> u64 {
@@ -46,13 +46,13 @@ impl TextCounter for OpenAi {
         self.name
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Exact
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Exact
     }
 }
 
-impl fmt::Debug for OpenAi {
+impl fmt::Debug for OpenAiCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAi").field(&self.name).finish()
+        f.debug_tuple("OpenAiCounter").field(&self.name).finish()
     }
 }

@@ -86,20 +86,21 @@ fn cuts(text: &str) -> Vec<usize> {
 /// The run of one class around `at`; empty if the character there has none.
 fn run_around(text: &str, at: usize) -> (usize, usize) {
     let (before, after) = text.split_at(at);
-    let Some(class) = after.chars().next().and_then(Class::of) else { return (at, at) };
-    let same = |char: &char| Class::of(*char) == Some(class);
+    let Some(class) = after.chars().next().and_then(CharacterClass::of) else { return (at, at) };
+    let same = |char: &char| CharacterClass::of(*char) == Some(class);
     let back: usize = before.chars().rev().take_while(same).map(char::len_utf8).sum();
     let ahead: usize = after.chars().take_while(same).map(char::len_utf8).sum();
     let (start, end) = (at - back, at + ahead);
     // Marks before the line ends take them along, and then what follows is cut otherwise than without the marks.
     let next = text.get(end..).and_then(|rest| rest.chars().next());
-    let open = class == Class::LineEnd && next.is_some_and(|next| next == '/' || next.is_whitespace());
+    let open =
+        class == CharacterClass::LineEnd && next.is_some_and(|next| next == '/' || next.is_whitespace());
     if open { (at, at) } else { (start, end) }
 }
 
 /// Characters that the patterns of `o200k_base` and `cl100k_base` do not tell apart. Not all: those that make long runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum CharacterClass {
     Small,
     Capital,
     Caseless,
@@ -108,7 +109,7 @@ enum Class {
     Mark,
 }
 
-impl Class {
+impl CharacterClass {
     fn of(char: char) -> Option<Self> {
         Some(match char {
             'a'..='z' | 'а'..='я' => Self::Small,

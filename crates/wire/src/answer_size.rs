@@ -1,7 +1,7 @@
 //! Limits of one answer. A reader stops at them while the answer streams, so no server can make more work than that.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Part};
+use longhaul_core::message::{ModelAnswer, Part};
 
 use crate::ProviderError;
 
@@ -84,7 +84,7 @@ impl AnswerSize {
     ///
     /// # Errors
     /// [`AnswerTooLarge`].
-    pub fn check(answer: &Answer) -> Result<(), AnswerTooLarge> {
+    pub fn check(answer: &ModelAnswer) -> Result<(), AnswerTooLarge> {
         let mut size = Self::default();
         answer.parts.iter().try_for_each(|part| match part {
             Part::ToolCall(_) => size.add_call().map(|_| ()),

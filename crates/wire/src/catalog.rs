@@ -5,7 +5,7 @@
 //!
 //! A model with closed weights has one window, wherever it is reached. One with open weights has the window of
 //! whoever runs it: its maker's is believed at the maker's own address, and nowhere is the trained one taken for the
-//! window of a server; it is an upper bound ([`Model::upper_bound`]).
+//! window of a server; it is an upper bound ([`CatalogModel::upper_bound`]).
 
 mod file;
 mod name;
@@ -16,17 +16,17 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 use url::Url;
 
-use crate::{LimitSource, Limits, Retention};
-use file::{Catalog, Facts};
+use crate::{LimitSource, Limits, ReasoningScope};
+use file::{CatalogEntry, ModelCatalog};
 
-pub use prices::{Prices, Rates};
+pub use prices::{ListPrices, TokenRates};
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| file::read(include_str!("catalog/models.json")));
+static CATALOG: LazyLock<ModelCatalog> = LazyLock::new(|| file::read(include_str!("catalog/models.json")));
 
 /// Where facts were read, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct CatalogSource {
     /// What it is.
     pub title: String,
     /// Where it is.
@@ -37,13 +37,13 @@ pub struct Source {
 
 /// One model by one of its names.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Model {
+pub struct CatalogModel {
     name: String,
-    facts: Arc<Facts>,
+    facts: Arc<CatalogEntry>,
 }
 
 /// All models, each under each of its names.
-pub fn models() -> &'static [Model] {
+pub fn models() -> &'static [CatalogModel] {
     &CATALOG.models
 }
 
@@ -57,7 +57,7 @@ pub fn models() -> &'static [Model] {
 /// assert_eq!(name("Qwen3-30B-A3B-Instruct-2507-Q4_K_M.gguf"), Some("qwen3-30b-a3b-instruct-2507"));
 /// assert_eq!(name("gpt-4o-somebody-elses"), None);
 /// ```
-pub fn find(name: &str) -> Option<&'static Model> {
+pub fn find(name: &str) -> Option<&'static CatalogModel> {
     name::find(&CATALOG, name)
 }
 
@@ -74,14 +74,14 @@ pub fn limits(model: &str, base_url: &str) -> Limits {
 }
 
 /// What a model that is reached at `base_url` costs by its maker's list. A fine-tuned one has prices of its own.
-pub fn prices(model: &str, base_url: &str) -> Option<Prices> {
+pub fn prices(model: &str, base_url: &str) -> Option<ListPrices> {
     if name::is_tuned(model) {
         return None;
     }
     find(model).and_then(|model| model.prices(base_url))
 }
 
-impl Model {
+impl CatalogModel {
     /// Its name in the catalogue.
     pub fn name(&self) -> &str {
         &self.name
@@ -126,12 +126,12 @@ impl Model {
     }
 
     /// Its maker's list prices, as far as they hold at `base_url`.
-    pub fn prices(&self, base_url: &str) -> Option<Prices> {
+    pub fn prices(&self, base_url: &str) -> Option<ListPrices> {
         self.facts.usd.filter(|_| self.holds_at(base_url))
     }
 
     /// The whole window by its maker, input and output together. Of some only a part may be input: that part is the
-    /// window in [`Model::limits`].
+    /// window in [`CatalogModel::limits`].
     pub fn window(&self) -> Option<u64> {
         self.facts.window
     }
@@ -152,7 +152,7 @@ impl Model {
     }
 
     /// Where this was read.
-    pub fn source(&self) -> Option<&'static Source> {
+    pub fn source(&self) -> Option<&'static CatalogSource> {
         CATALOG.sources.get(&self.facts.source)
     }
 

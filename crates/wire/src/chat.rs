@@ -7,7 +7,7 @@ pub mod request;
 mod response;
 pub mod stream;
 
-pub use family::Family;
+pub use family::ServerFamily;
 
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "openai-chat";

@@ -1,7 +1,7 @@
 //! What the three dialects have in common, for everybody who does not care which it is.
 //!
-//! A request's bytes are read once into an [`Envelope`], ranges only; what is not known yet of its messages is read
-//! item by item into [`Segment`]s; [`Wire::render`] writes a request again with as many of the client's own bytes as
+//! A request's bytes are read once into an [`RequestEnvelope`], ranges only; what is not known yet of its messages is read
+//! item by item into [`ItemSegment`]s; [`WireCodec::render`] writes a request again with as many of the client's own bytes as
 //! possible. Streams are read event by event by a [`StreamParser`], and two of them made one by a [`StreamMerger`].
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use longhaul_core::message::{Finish, Part, ToolSpec};
+use longhaul_core::message::{ModelStopReason, Part, ToolSpec};
 use longhaul_core::usage::Usage;
 
 pub mod canonical;
@@ -25,8 +25,8 @@ pub mod repetition_filter;
 pub mod request_parts;
 
 pub use crate::sse::{SseEvent, SseReader};
-pub use envelope::Envelope;
-pub use hidden::{Answered, ModelStep, Replay};
+pub use envelope::RequestEnvelope;
+pub use hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep};
 
 /// A wire that clients of the gateway speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ impl Dialect {
 }
 
 /// The functions of one dialect. Each depends on its arguments only.
-pub trait Wire: Send + Sync {
+pub trait WireCodec: Send + Sync {
     /// Which one.
     fn dialect(&self) -> Dialect;
 
@@ -68,23 +68,23 @@ pub trait Wire: Send + Sync {
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON object or a field that is needed has another form.
-    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError>;
+    fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
 
     /// Parses a request that begins like one that was parsed before; `None` if it must be read whole.
-    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope>;
+    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
 
     /// Parses items into segments, in order: the outer list is as long as `items`, an item without any segment is one that the
     /// model is not shown. `items` are JSON texts as the client wrote them; `before` is how many items precede them.
     ///
     /// # Errors
     /// [`ParseError`] if one is no item of this dialect.
-    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError>;
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError>;
 
     /// The system prompt that stands outside of the items, and the tools: what counts as fixed.
     ///
     /// # Errors
     /// [`ParseError`] if one of them has another form.
-    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError>;
+    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError>;
 
     /// The form of an item that stays the same when a client sends it again: no whitespace, keys in order, no cache
     /// marks, nothing of [`ephemeral`]. `index` is its place among the items. Appends to `out`.
@@ -98,7 +98,7 @@ pub trait Wire: Send + Sync {
     ///
     /// # Errors
     /// [`ParseError`] if a change cannot be expressed.
-    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
+    fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
 
     /// A reader for a stream in this dialect.
     fn stream_parser(&self) -> Box<dyn StreamParser>;
@@ -124,7 +124,7 @@ pub trait Wire: Send + Sync {
     fn with_calls_of(&self, items: Vec<String>, calls: &[PartialToolCall]) -> Vec<String>;
 
     /// The items that answer calls.
-    fn results(&self, answered: &[Answered]) -> Vec<String>;
+    fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String>;
 
     /// A whole answer without the calls of a tool. `None` if it has no list of calls.
     fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes>;
@@ -166,7 +166,7 @@ impl ParseError {
 /// A part of a client's item that can be kept or left out by itself. As a rule an item is one piece; an item of the
 /// Messages dialect with results and text is one piece for each result and one for the text.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Segment {
+pub enum ItemSegment {
     /// A system prompt among the items. Always kept.
     System(Vec<Part>),
     /// Text that a person typed.
@@ -209,7 +209,7 @@ pub struct RequestEdit {
     /// The items, if they are others.
     pub steps: Option<Vec<RenderOp>>,
     /// The beginning of the answer that the model is to go on with.
-    pub prefill: Option<Prefill>,
+    pub prefill: Option<AnswerPrefill>,
     /// Whether the model is asked in words to go on with it: its server does not by itself.
     pub asks_to_go_on: bool,
     /// A tool of ours, beside the client's.
@@ -217,7 +217,7 @@ pub struct RequestEdit {
     /// Whether the model may call no tool at all, whatever the request says of that.
     pub forbids_calls: bool,
     /// Calls that the client was not shown, put back into the steps of the model's that it has.
-    pub replays: Vec<Replay>,
+    pub replays: Vec<HiddenCallReplay>,
     /// The conversation's `prompt_cache_key`, where the client set none and the server takes one.
     pub cache_key: Option<String>,
     /// Items of this dialect behind all others: steps of the model's that the client is not shown, with their results.
@@ -253,7 +253,7 @@ pub enum RenderOp {
         /// The item.
         text: String,
     },
-    /// This item with edited segments: one edit for each that [`Wire::segments`] gave. At least one is kept or shown.
+    /// This item with edited segments: one edit for each that [`WireCodec::segments`] gave. At least one is kept or shown.
     Change {
         /// Which item.
         item: usize,
@@ -278,7 +278,7 @@ pub enum SegmentEdit {
 
 /// The beginning of an answer, as it was streamed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prefill {
+pub struct AnswerPrefill {
     /// Its text.
     pub text: String,
     /// The upstream goes on with a last assistant message only when told so (vLLM: `continue_final_message`).
@@ -301,7 +301,7 @@ pub struct PartialResponse {
     /// The position of the stream.
     pub inside: StreamPosition,
     /// Why the model stopped, once that was said.
-    pub finish: Option<Finish>,
+    pub finish: Option<ModelStopReason>,
     /// The newest report of usage.
     pub usage: Option<Usage>,
     /// An error inside the stream, as JSON text.

@@ -4,7 +4,7 @@
 //! provider's own words where it has some.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Finish, Part};
+use longhaul_core::message::{ModelStopReason, Part};
 
 use crate::ProviderError;
 use crate::raw_json::RawObject;
@@ -34,23 +34,23 @@ pub(crate) fn error(
 
 /// Returns why the model stopped, from any server's word for it (`finish_reason`, `stop_reason`, `done_reason`). `None` if
 /// the server failed instead.
-pub fn finish_of_reason(reason: &str) -> Option<Finish> {
+pub fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
     Some(match reason {
-        "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => Finish::Stop,
-        "tool_calls" | "tool_use" | "function_call" => Finish::ToolCalls,
-        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => Finish::Length,
-        "content_filter" | "sensitive" | "safety" | "refusal" => Finish::ContentFilter,
+        "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => ModelStopReason::Stop,
+        "tool_calls" | "tool_use" | "function_call" => ModelStopReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => ModelStopReason::Length,
+        "content_filter" | "sensitive" | "safety" | "refusal" => ModelStopReason::ContentFilter,
         "error" | "network_error" | "insufficient_system_resource" => return None,
-        _ => Finish::Other,
+        _ => ModelStopReason::Other,
     })
 }
 
 /// Corrects a reason by the answer's parts: servers name it carelessly, so tool calls decide.
-pub fn agree_with_parts(finish: Finish, parts: &[Part]) -> Finish {
+pub fn agree_with_parts(finish: ModelStopReason, parts: &[Part]) -> ModelStopReason {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match (finish, has_calls) {
-        (Finish::Stop | Finish::Other, true) => Finish::ToolCalls,
-        (Finish::ToolCalls, false) => Finish::Other,
+        (ModelStopReason::Stop | ModelStopReason::Other, true) => ModelStopReason::ToolCalls,
+        (ModelStopReason::ToolCalls, false) => ModelStopReason::Other,
         (finish, _) => finish,
     }
 }

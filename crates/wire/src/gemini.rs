@@ -13,7 +13,7 @@ mod stream;
 mod withheld;
 
 pub use self::encode::encode_parts;
-pub use self::stream::Decoder;
+pub use self::stream::GeminiStreamDecoder;
 
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "gemini";

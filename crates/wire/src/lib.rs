@@ -5,7 +5,7 @@
 //! place and serves everybody who reads that wire: the clients in `longhaul-providers`, the gateway, imports, agents
 //! that pose as models, and the fuzz targets.
 //!
-//! - [`chat`], [`responses`], [`messages`], [`gemini`], [`ollama`]: a [`Request`] to bytes, and the bytes of an answer
+//! - [`chat`], [`responses`], [`messages`], [`gemini`], [`ollama`]: a [`ModelRequest`] to bytes, and the bytes of an answer
 //!   to [`ModelEvent`]s, one module for each wire.
 //! - [`server_error`], [`overflow`], [`refused_part`]: what an error means, in any server's words.
 //! - [`catalog`], [`Limits`]: what is known of models.
@@ -41,8 +41,8 @@ pub mod usage;
 pub mod validation;
 
 pub use answer_size::{AnswerSize, AnswerTooLarge, MAX_ARGUMENT_BYTES, MAX_PARTS, MAX_TOOL_CALLS};
-pub use limits::{Ability, Declared, LimitSource, Limits, Retention};
-pub use model_call::{ModelEvent, ProviderError, Request, ToolChoice, UNSUPPORTED};
+pub use limits::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ReasoningScope};
+pub use model_call::{ModelEvent, ModelRequest, ProviderError, ToolChoice, UNSUPPORTED};
 pub use provider_kind::ProviderKind;
 pub use settings::ModelSettings;
 pub use stream_decoder::StreamDecoder;

@@ -10,15 +10,15 @@ pub struct Limits {
     /// Who said what the window is.
     pub source: LimitSource,
     /// Whether it takes tools.
-    pub tools: Ability,
+    pub tools: FeatureSupport,
     /// Whether it takes images.
-    pub images: Ability,
+    pub images: FeatureSupport,
     /// Whether it takes documents (PDF).
-    pub files: Ability,
+    pub files: FeatureSupport,
     /// Whether it goes on with an assistant message that ends the request.
-    pub prefill: Ability,
+    pub prefill: FeatureSupport,
     /// How much of its own reasoning it is shown again; `None` if nobody said.
-    pub reasoning: Option<Retention>,
+    pub reasoning: Option<ReasoningScope>,
 }
 
 /// Who said how large a window is, the most trusted first.
@@ -58,7 +58,7 @@ impl std::fmt::Display for LimitSource {
 
 /// Whether a model can do something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ability {
+pub enum FeatureSupport {
     /// It can.
     Yes,
     /// It cannot.
@@ -68,7 +68,7 @@ pub enum Ability {
     Unknown,
 }
 
-impl Ability {
+impl FeatureSupport {
     /// Returns whether to try: a model of which nothing is known is offered everything, its refusal teaches more than
     /// ours.
     pub fn may(self) -> bool {
@@ -82,7 +82,7 @@ impl Ability {
     }
 }
 
-impl From<Option<bool>> for Ability {
+impl From<Option<bool>> for FeatureSupport {
     fn from(said: Option<bool>) -> Self {
         match said {
             Some(true) => Self::Yes,
@@ -92,7 +92,7 @@ impl From<Option<bool>> for Ability {
     }
 }
 
-impl From<bool> for Ability {
+impl From<bool> for FeatureSupport {
     fn from(can: bool) -> Self {
         Some(can).into()
     }
@@ -100,7 +100,7 @@ impl From<bool> for Ability {
 
 /// How much of its own reasoning a model is shown again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Retention {
+pub enum ReasoningScope {
     /// None: the server drops it, or refuses it.
     #[default]
     Never,
@@ -112,7 +112,7 @@ pub enum Retention {
 
 /// Limits and abilities that the user declared; each wins over what anybody else says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredLimits {
     /// The context window in tokens.
     pub window: Option<u64>,
     /// The most the model writes in one call, in tokens.
@@ -126,10 +126,10 @@ pub struct Declared {
     /// Whether it goes on with an assistant message that ends the request.
     pub prefill: Option<bool>,
     /// How much of its own reasoning it is shown again.
-    pub reasoning: Option<Retention>,
+    pub reasoning: Option<ReasoningScope>,
 }
 
-impl Declared {
+impl DeclaredLimits {
     /// Returns whether there is nothing left to ask.
     pub fn is_complete(&self) -> bool {
         self.window.is_some() && self.tools.is_some() && self.images.is_some()
@@ -143,10 +143,10 @@ impl Declared {
             window: self.window.or(known.window),
             max_output: self.max_output.or(known.max_output),
             source,
-            tools: Ability::from(self.tools).or(known.tools),
-            images: Ability::from(self.images).or(known.images),
-            files: Ability::from(self.files).or(known.files),
-            prefill: Ability::from(self.prefill).or(known.prefill),
+            tools: FeatureSupport::from(self.tools).or(known.tools),
+            images: FeatureSupport::from(self.images).or(known.images),
+            files: FeatureSupport::from(self.files).or(known.files),
+            prefill: FeatureSupport::from(self.prefill).or(known.prefill),
             reasoning: self.reasoning.or(known.reasoning),
         }
     }
@@ -182,16 +182,16 @@ mod tests {
 
     #[test]
     fn what_is_declared_wins() {
-        let declared = Declared { window: Some(1000), tools: Some(false), ..Declared::default() };
+        let declared = DeclaredLimits { window: Some(1000), tools: Some(false), ..DeclaredLimits::default() };
         let server = Limits::of_window(Some(4096), LimitSource::Server);
-        let limits = declared.over(Limits { tools: Ability::Yes, max_output: Some(5), ..server });
+        let limits = declared.over(Limits { tools: FeatureSupport::Yes, max_output: Some(5), ..server });
         assert_eq!((limits.window, limits.source), (Some(1000), LimitSource::Declared));
-        assert_eq!((limits.max_output, limits.tools), (Some(5), Ability::No));
+        assert_eq!((limits.max_output, limits.tools), (Some(5), FeatureSupport::No));
     }
 
     #[test]
     fn what_nobody_says_is_unknown_and_may_be_tried() {
-        let limits = Declared::default().over(Limits::of_window(None, LimitSource::Server));
+        let limits = DeclaredLimits::default().over(Limits::of_window(None, LimitSource::Server));
         assert_eq!(limits, Limits::default());
         assert_eq!((limits.source.as_str(), limits.tools.may()), ("unknown", true));
     }

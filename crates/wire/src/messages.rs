@@ -9,14 +9,14 @@ pub mod request;
 mod stream;
 mod unfinished;
 
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 
 use crate::ModelSettings;
 
 pub use request::{MAX_TOKENS, encode, encode_parts};
-pub use stream::Decoder;
+pub use stream::MessagesStreamDecoder;
 
-/// The name of this wire in [`Origin::api`].
+/// The name of this wire in [`ModelOrigin::api`].
 pub const API: &str = "anthropic-messages";
 
 /// The base URL of Anthropic's own API.
@@ -32,7 +32,7 @@ pub struct MessagesConfig {
     /// The model's names, extra fields and declared limits.
     pub settings: ModelSettings,
     /// How long the server is asked to keep the prefix it has read.
-    pub cache: Cache,
+    pub cache: PromptCacheTtl,
 }
 
 /// How long the server is asked to keep the prefix it has read, by marks in the request.
@@ -40,7 +40,7 @@ pub struct MessagesConfig {
 /// Marks stand at the end of the tools, of the system prompt and of the last two user turns, the most the API
 /// takes. They move on with the conversation; what they enclose is matched by its content, not by its marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cache {
+pub enum PromptCacheTtl {
     /// There are no marks: the server does as it likes.
     Off,
     /// Five minutes since the last use, the shortest there is.
@@ -51,7 +51,7 @@ pub enum Cache {
 }
 
 impl MessagesConfig {
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> ModelOrigin {
         self.settings.origin(API)
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Message, Part, ToolSpec};
-use longhaul_core::refusal::Refusal;
+use longhaul_core::message::{Message, ModelAnswer, Part, ToolSpec};
+use longhaul_core::refusal::PartRefusal;
 use longhaul_core::usage::Usage;
 
 use crate::server_error;
@@ -17,7 +17,7 @@ pub const UNSUPPORTED: &str = "[unsupported content]";
 
 /// A request for one model call: everything the model will see, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ModelRequest {
     /// The system prompt; empty for none.
     pub system: String,
     /// The conversation: roles legal (user first, then assistant/tool/user in a valid order), every call
@@ -76,7 +76,7 @@ pub enum ModelEvent {
     Usage(Usage),
     /// The call is over. Tool calls in it have the provider's ids; `call_id` repeats them and is made unique
     /// by the loop.
-    Finished(Answer),
+    Finished(ModelAnswer),
 }
 
 /// A failed model call: status, headers that matter and the body are kept.
@@ -98,7 +98,7 @@ pub struct ProviderError {
     /// Whether the error says that the model, or its server as it was started, takes no tools.
     pub refuses_tools: bool,
     /// What the error says of the part that it is about, if the same request would be refused again.
-    pub refusal: Option<Box<Refusal>>,
+    pub refusal: Option<Box<PartRefusal>>,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.

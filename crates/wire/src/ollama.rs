@@ -5,7 +5,7 @@ mod messages;
 pub mod request;
 mod stream;
 
-pub use self::stream::Decoder;
+pub use self::stream::OllamaStreamDecoder;
 
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "ollama";

@@ -10,13 +10,13 @@ mod patterns;
 mod suspicion;
 mod texts;
 
-use texts::Found;
+use texts::ErrorBodyContents;
 
-pub use suspicion::{Sent, Suspicion, suspect};
+pub use suspicion::{AnsweredRequestTokens, SuspectedOverflow, suspect};
 
 /// A request that did not fit. `None`: the error did not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Overflow {
+pub struct ReportedOverflow {
     /// Tokens of the request's input, where the number is exact.
     pub used_tokens: Option<u64>,
     /// The window, or the input limit, in tokens.
@@ -57,11 +57,11 @@ const OTHER_CODES: &[&str] = &[
 /// assert_eq!((overflow.used_tokens, overflow.limit_tokens), (Some(210_000), Some(200_000)));
 /// assert_eq!(recognise(Some(429), body), None);
 /// ```
-pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow> {
-    let found = Found::read(body_or_message);
+pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedOverflow> {
+    let found = ErrorBodyContents::read(body_or_message);
     let trust = match status {
-        None | Some(200) => Trust::in_answer(found.status())?,
-        Some(status) => Trust::in_status(status)?,
+        None | Some(200) => OverflowTrust::in_answer(found.status())?,
+        Some(status) => OverflowTrust::in_status(status)?,
     };
     if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
         return None;
@@ -71,26 +71,28 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<Overflow>
     let said =
         structured || found.texts.iter().any(|text| patterns::matches(text)) || found.is_google_overflow();
     match trust {
-        Trust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => {
+        OverflowTrust::Plain if said || no_body(status, body_or_message) || too_large(status, &found) => {
             Some(numbers)
         }
-        Trust::OnlyStrong if said && (structured || numbers.is_complete() || found.is_unmistakable()) => {
+        OverflowTrust::OnlyStrong
+            if said && (structured || numbers.is_complete() || found.is_unmistakable()) =>
+        {
             Some(numbers)
         }
-        Trust::Plain | Trust::OnlyStrong => None,
+        OverflowTrust::Plain | OverflowTrust::OnlyStrong => None,
     }
 }
 
 /// How much a status lets the words decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
+enum OverflowTrust {
     Plain,
     /// One gateway sends overflow as 403, and servers that wrap others send it as 500: believed only with a
     /// code, with both numbers, or in words that nobody else uses.
     OnlyStrong,
 }
 
-impl Trust {
+impl OverflowTrust {
     /// `None`: no text makes this status an overflow.
     fn in_status(status: u16) -> Option<Self> {
         match status {
@@ -111,7 +113,7 @@ impl Trust {
     }
 }
 
-impl Overflow {
+impl ReportedOverflow {
     fn or(self, other: Self) -> Self {
         Self {
             used_tokens: self.used_tokens.or(other.used_tokens),
@@ -132,7 +134,7 @@ fn no_body(status: Option<u16>, body: &str) -> bool {
 }
 
 /// The names that 413 has had, and Anthropic's code for it.
-fn too_large(status: Option<u16>, found: &Found) -> bool {
+fn too_large(status: Option<u16>, found: &ErrorBodyContents) -> bool {
     const NAMES: [&str; 3] = ["request entity too large", "payload too large", "content too large"];
     let named = |text: &String| NAMES.iter().any(|name| text.to_lowercase().contains(name));
     status == Some(413) && (found.has_code(&["request_too_large"]) || found.texts.iter().any(named))

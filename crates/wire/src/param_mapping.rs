@@ -59,13 +59,13 @@ pub fn map_params(
 
 /// A parameter of the caller, with its name in the request.
 #[derive(Clone, Debug, PartialEq)]
-struct Param {
+struct RequestParam {
     param: String,
-    want: ParamValue,
+    want: RequestParamValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum ParamValue {
+enum RequestParamValue {
     Temperature(f64),
     TopP(f64),
     TopK(Value),
@@ -75,7 +75,7 @@ enum ParamValue {
     PresencePenalty(Value),
     /// Any JSON object.
     JsonObject,
-    JsonSchema(Schema),
+    JsonSchema(ResponseSchema),
     /// At most one call in an answer; with `false` as many as the model likes.
     OneCall(bool),
     /// Whom the caller asks for.
@@ -93,7 +93,7 @@ enum ParamValue {
 
 /// The form of an answer.
 #[derive(Clone, Debug, PartialEq)]
-struct Schema {
+struct ResponseSchema {
     name: Option<String>,
     schema: Value,
     strict: Option<Value>,

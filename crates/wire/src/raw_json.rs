@@ -8,12 +8,12 @@ mod borrowed;
 use std::fmt;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Message, Origin, Part, RawJson};
+use longhaul_core::message::{Message, ModelOrigin, Part, RawJson};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ProviderError;
-use crate::token_count::Count;
+use crate::token_count::ReportedTokenCount;
 
 pub use borrowed::{elements, field, fields, place, string, with_field};
 
@@ -50,7 +50,7 @@ impl RawObject {
 
     /// A field that is a number of tokens.
     pub fn tokens(&self, key: &str) -> Option<u64> {
-        Count::parse(self.get(key)?).map(|count| count.0)
+        ReportedTokenCount::parse(self.get(key)?).map(|count| count.0)
     }
 
     /// A field that is an object.
@@ -199,7 +199,7 @@ pub fn truncated() -> ProviderError {
 }
 
 /// Returns whether `target` itself wrote the message: only then it is given its own items back.
-pub fn is_own(message: &Message, target: &Origin) -> bool {
+pub fn is_own(message: &Message, target: &ModelOrigin) -> bool {
     message.origin.as_ref() == Some(target)
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A wire whose recordings are read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wire {
+pub(crate) enum RecordedWire {
     Anthropic,
     Responses,
     Gemini,
@@ -15,10 +15,10 @@ pub(crate) enum Wire {
 
 /// One recorded answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Recording {
+pub(crate) struct RecordedAnswer {
     /// Where it lies, below the fixtures' folder.
     pub(crate) file: String,
-    pub(crate) wire: Wire,
+    pub(crate) wire: RecordedWire,
     /// Whether it was streamed; else it is one payload.
     pub(crate) streamed: bool,
     pub(crate) payloads: Vec<String>,
@@ -26,20 +26,20 @@ pub(crate) struct Recording {
 
 /// A recording of one of the wires that is not decoded, and why.
 #[derive(Clone, Debug)]
-pub(crate) struct Skipped {
+pub(crate) struct SkippedRecording {
     pub(crate) file: String,
     pub(crate) reason: String,
 }
 
 /// Everything that was recorded on these wires.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded {
-    pub(crate) answers: Vec<Recording>,
-    pub(crate) skipped: Vec<Skipped>,
+pub(crate) struct RecordingSet {
+    pub(crate) answers: Vec<RecordedAnswer>,
+    pub(crate) skipped: Vec<SkippedRecording>,
 }
 
 /// All recordings. `None`, said aloud as `test`, where there are none.
-pub(crate) fn all(test: &str) -> Option<Recorded> {
+pub(crate) fn all(test: &str) -> Option<RecordingSet> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fixtures/streams"));
     if !root.is_dir() {
         assert!(
@@ -53,7 +53,7 @@ pub(crate) fn all(test: &str) -> Option<Recorded> {
     let mut files = Vec::new();
     collect(root, &mut files);
     files.sort();
-    let mut recorded = Recorded::default();
+    let mut recorded = RecordingSet::default();
     for path in files {
         let file = path.strip_prefix(root).unwrap().display().to_string();
         recorded.read(&file, &std::fs::read_to_string(&path).unwrap());
@@ -70,60 +70,60 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// One exchange of a recorded HTTP session.
 #[derive(Deserialize)]
-struct Exchange {
-    when: When,
-    then: Then,
+struct RecordedExchange {
+    when: RecordedHttpRequest,
+    then: RecordedHttpResponse,
 }
 
 #[derive(Deserialize)]
-struct When {
+struct RecordedHttpRequest {
     path: String,
 }
 
 #[derive(Deserialize)]
-struct Then {
+struct RecordedHttpResponse {
     status: u16,
     #[serde(default)]
     body: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Cassette {
-    interactions: Vec<Interaction>,
+struct VcrCassette {
+    interactions: Vec<VcrInteraction>,
 }
 
 #[derive(Deserialize)]
-struct Interaction {
-    request: Asked,
-    response: Answered,
+struct VcrInteraction {
+    request: VcrRequest,
+    response: VcrResponse,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct VcrRequest {
     uri: String,
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct VcrResponse {
     #[serde(default)]
-    body: Option<Body>,
+    body: Option<VcrBody>,
     #[serde(default)]
     parsed_body: Option<Value>,
-    status: Status,
+    status: VcrStatus,
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct VcrBody {
     #[serde(default)]
     string: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct VcrStatus {
     code: u16,
 }
 
-impl Recorded {
+impl RecordingSet {
     fn read(&mut self, file: &str, text: &str) {
         match file.rsplit('.').next() {
             Some("yaml") => self.yaml(file, text),
@@ -140,20 +140,20 @@ impl Recorded {
 
     fn yaml(&mut self, file: &str, text: &str) {
         if text.starts_with("interactions:") {
-            return match serde_saphyr::from_str::<Cassette>(text) {
+            return match serde_saphyr::from_str::<VcrCassette>(text) {
                 Ok(cassette) => cassette.interactions.into_iter().for_each(|one| self.interaction(file, one)),
                 Err(error) => self.skip(file, wire_of(text), format!("unreadable cassette: {error}")),
             };
         }
-        match serde_saphyr::from_multiple::<Exchange>(text) {
-            Ok(exchanges) => exchanges.iter().for_each(|Exchange { when, then }| {
+        match serde_saphyr::from_multiple::<RecordedExchange>(text) {
+            Ok(exchanges) => exchanges.iter().for_each(|RecordedExchange { when, then }| {
                 self.body(file, wire_at(&when.path), then.status, then.body.as_deref().unwrap_or_default());
             }),
             Err(error) => self.skip(file, wire_of(text), format!("unreadable cassette: {error}")),
         }
     }
 
-    fn interaction(&mut self, file: &str, one: Interaction) {
+    fn interaction(&mut self, file: &str, one: VcrInteraction) {
         let body = one.response.body.and_then(|body| body.string);
         let body = body.or(one.response.parsed_body.map(|body| body.to_string())).unwrap_or_default();
         self.body(file, wire_at(&one.request.uri), one.response.status.code, &body);
@@ -162,7 +162,11 @@ impl Recorded {
     /// One event a line.
     fn lines(&mut self, file: &str, text: &str) {
         if text.contains("\"event_type\":\"interaction.created\"") {
-            return self.skip(file, Some(Wire::Gemini), "the Interactions API is another wire".into());
+            return self.skip(
+                file,
+                Some(RecordedWire::Gemini),
+                "the Interactions API is another wire".into(),
+            );
         }
         let payloads = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
         self.keep(file, wire_of(text), true, payloads);
@@ -178,20 +182,25 @@ impl Recorded {
         for call in text.lines().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str(call) {
                 Ok(Call { method, response: Value::Array(chunks) }) if method == "generateContentStream" => {
-                    self.keep(file, Some(Wire::Gemini), true, chunks.iter().map(Value::to_string).collect());
+                    self.keep(
+                        file,
+                        Some(RecordedWire::Gemini),
+                        true,
+                        chunks.iter().map(Value::to_string).collect(),
+                    );
                 }
                 Ok(Call { method, response }) if method == "generateContent" => {
-                    self.keep(file, Some(Wire::Gemini), false, vec![response.to_string()]);
+                    self.keep(file, Some(RecordedWire::Gemini), false, vec![response.to_string()]);
                 }
                 Ok(Call { method, .. }) => {
-                    self.skip(file, Some(Wire::Gemini), format!("no answer of a model: {method}"))
+                    self.skip(file, Some(RecordedWire::Gemini), format!("no answer of a model: {method}"))
                 }
-                Err(error) => self.skip(file, Some(Wire::Gemini), error.to_string()),
+                Err(error) => self.skip(file, Some(RecordedWire::Gemini), error.to_string()),
             }
         }
     }
 
-    fn body(&mut self, file: &str, wire: Option<Wire>, status: u16, body: &str) {
+    fn body(&mut self, file: &str, wire: Option<RecordedWire>, status: u16, body: &str) {
         if !(200..300).contains(&status) {
             return self.skip(file, wire, format!("HTTP status {status}"));
         }
@@ -208,51 +217,52 @@ impl Recorded {
         }
     }
 
-    fn keep(&mut self, file: &str, wire: Option<Wire>, streamed: bool, payloads: Vec<String>) {
+    fn keep(&mut self, file: &str, wire: Option<RecordedWire>, streamed: bool, payloads: Vec<String>) {
         if let Some(wire) = wire {
-            self.answers.push(Recording { file: file.to_owned(), wire, streamed, payloads });
+            self.answers.push(RecordedAnswer { file: file.to_owned(), wire, streamed, payloads });
         }
     }
 
-    fn skip(&mut self, file: &str, wire: Option<Wire>, reason: String) {
+    fn skip(&mut self, file: &str, wire: Option<RecordedWire>, reason: String) {
         if let Some(wire) = wire {
-            self.skipped.push(Skipped { file: file.to_owned(), reason: format!("{wire:?}: {reason}") });
+            self.skipped
+                .push(SkippedRecording { file: file.to_owned(), reason: format!("{wire:?}: {reason}") });
         }
     }
 }
 
 /// The wire of a path or an address.
-fn wire_at(uri: &str) -> Option<Wire> {
+fn wire_at(uri: &str) -> Option<RecordedWire> {
     let path = uri.split('?').next().unwrap_or_default();
     if path.ends_with("/messages") {
-        Some(Wire::Anthropic)
+        Some(RecordedWire::Anthropic)
     } else if path.ends_with("enerateContent") {
-        Some(Wire::Gemini)
+        Some(RecordedWire::Gemini)
     } else {
-        path.contains("/responses").then_some(Wire::Responses)
+        path.contains("/responses").then_some(RecordedWire::Responses)
     }
 }
 
 /// The wire of a stream.
-fn wire_of(text: &str) -> Option<Wire> {
+fn wire_of(text: &str) -> Option<RecordedWire> {
     if text.contains("\"type\":\"message_start\"") {
-        Some(Wire::Anthropic)
+        Some(RecordedWire::Anthropic)
     } else if text.contains("\"type\":\"response.") {
-        Some(Wire::Responses)
+        Some(RecordedWire::Responses)
     } else {
-        text.starts_with("{\"candidates\"").then_some(Wire::Gemini)
+        text.starts_with("{\"candidates\"").then_some(RecordedWire::Gemini)
     }
 }
 
 /// The wire of an answer that was not streamed.
-fn whole_wire(text: &str) -> Option<Wire> {
+fn whole_wire(text: &str) -> Option<RecordedWire> {
     let value: Value = serde_json::from_str(text).ok()?;
     if value["type"] == "message" && value["content"].is_array() {
-        Some(Wire::Anthropic)
+        Some(RecordedWire::Anthropic)
     } else if value["object"] == "response" && value["output"].is_array() {
-        Some(Wire::Responses)
+        Some(RecordedWire::Responses)
     } else {
-        value["candidates"].is_array().then_some(Wire::Gemini)
+        value["candidates"].is_array().then_some(RecordedWire::Gemini)
     }
 }
 

@@ -5,7 +5,7 @@
 //! LM Studio.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
+use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 use serde_json::Value;
 
 use crate::server_error;
@@ -16,7 +16,7 @@ mod tests;
 
 /// What an answer outside 2xx, or an error in an answer (`status` is `None` then), says of a part of the request that
 /// somebody else has sent.
-pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<Refusal> {
+pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<PartRefusal> {
     let error = match status {
         Some(status) => server_error::from_response(status, None, said.to_owned()),
         None => server_error::from_answer(said),
@@ -28,7 +28,7 @@ pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<Refu
 
 /// What an error says of the part that it is about; `None` if the same request may succeed later, or if the error is
 /// about something that is no part of the conversation.
-pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Option<Refusal> {
+pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Option<PartRefusal> {
     let text = message.to_lowercase().replace(['`', '"', '\'', '’'], "");
     let kind = kind(code, &text);
     match (status, code) {
@@ -39,22 +39,23 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
         (Some(404), _) if has(&text, &["support image", "support file", "support multimodal"]) => {}
         // A server that fails at a part fails at it every time.
         (None | Some(500..=599), ErrorCode::ThirdParty | ErrorCode::InvalidRequest)
-            if matches!(kind, Some(RefusedKind::Image | RefusedKind::File)) && has(&text, FAILED_AT) => {}
+            if matches!(kind, Some(RefusedPartKind::Image | RefusedPartKind::File))
+                && has(&text, FAILED_AT) => {}
         _ => return None,
     }
     if kind.is_none() && (has(&text, PARAMETERS) || code == ErrorCode::NotFound) {
         return None;
     }
-    let is_image = kind == Some(RefusedKind::Image);
+    let is_image = kind == Some(RefusedPartKind::Image);
     let takes_none =
-        is_image && has(&text, NO_IMAGES) || kind == Some(RefusedKind::File) && has(&text, NO_FILES);
-    let is_counted = matches!(kind, Some(RefusedKind::Image | RefusedKind::File));
+        is_image && has(&text, NO_IMAGES) || kind == Some(RefusedPartKind::File) && has(&text, NO_FILES);
+    let is_counted = matches!(kind, Some(RefusedPartKind::Image | RefusedPartKind::File));
     let most = if is_counted && !takes_none { most(&text) } else { None };
-    Some(Refusal { kind, takes_none: takes_none || most == Some(0), most, ..Refusal::default() })
+    Some(PartRefusal { kind, takes_none: takes_none || most == Some(0), most, ..PartRefusal::default() })
 }
 
 /// The part that an error names by its place in the request, for example `messages.3.content.1`.
-pub fn locate(refusal: &Refusal, error_body: &str, request: &[u8]) -> Option<RefusedPart> {
+pub fn locate(refusal: &PartRefusal, error_body: &str, request: &[u8]) -> Option<RefusedPart> {
     if let Some(tool) = named_tool(refusal, error_body) {
         return Some(RefusedPart::Tool(tool));
     }
@@ -67,8 +68,8 @@ pub fn locate(refusal: &Refusal, error_body: &str, request: &[u8]) -> Option<Ref
 }
 
 /// Tools are named by their names: "Invalid schema for function 'x'".
-fn named_tool(refusal: &Refusal, error_body: &str) -> Option<String> {
-    if refusal.kind != Some(RefusedKind::ToolSchema) {
+fn named_tool(refusal: &PartRefusal, error_body: &str) -> Option<String> {
+    if refusal.kind != Some(RefusedPartKind::ToolSchema) {
         return None;
     }
     let text = error_body.replace("\\\"", "\"");
@@ -87,19 +88,19 @@ fn has(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-fn kind(code: ErrorCode, text: &str) -> Option<RefusedKind> {
+fn kind(code: ErrorCode, text: &str) -> Option<RefusedPartKind> {
     if has(text, NOT_LEFT_OUT) {
         return None;
     }
-    let table: [(RefusedKind, &[&str]); 5] = [
-        (RefusedKind::Reasoning, REASONING),
-        (RefusedKind::ToolSchema, TOOL_SCHEMAS),
-        (RefusedKind::File, FILES),
-        (RefusedKind::Image, IMAGES),
-        (RefusedKind::Content, FILTERS),
+    let table: [(RefusedPartKind, &[&str]); 5] = [
+        (RefusedPartKind::Reasoning, REASONING),
+        (RefusedPartKind::ToolSchema, TOOL_SCHEMAS),
+        (RefusedPartKind::File, FILES),
+        (RefusedPartKind::Image, IMAGES),
+        (RefusedPartKind::Content, FILTERS),
     ];
     let found = table.iter().find(|(_, words)| has(text, words)).map(|(kind, _)| *kind);
-    found.or((code == ErrorCode::Refused).then_some(RefusedKind::Content))
+    found.or((code == ErrorCode::Refused).then_some(RefusedPartKind::Content))
 }
 
 /// The number of a limit: "at most 5 images", "maximum of 100", "105 > 100".

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 pub use crate::ModelEvent;
 use bytes::Bytes;
-use longhaul_core::message::{Answer, Part, ToolCall, given_arguments};
+use longhaul_core::message::{ModelAnswer, Part, ToolCall, given_arguments};
 
 use crate::edit::{Dialect, GatewayError};
 use crate::responses::edit::NamespacedTool;
-use order::Ordered;
+use order::OrderedResponseWriter;
 
 /// What an answer says of itself before the model has said anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,14 +48,18 @@ pub trait ResponseWriter: Send {
 /// A writer for a stream in `dialect`.
 pub fn stream(dialect: Dialect, head: ResponseHead) -> Box<dyn ResponseWriter> {
     match dialect {
-        Dialect::Chat => Box::new(chat::Stream::new(head)),
-        Dialect::Messages => Box::new(Ordered::new(messages::Stream::new(head))),
-        Dialect::Responses => Box::new(Ordered::new(responses::Stream::new(head))),
+        Dialect::Chat => Box::new(chat::ChatResponseWriter::new(head)),
+        Dialect::Messages => {
+            Box::new(OrderedResponseWriter::new(messages::MessagesResponseWriter::new(head)))
+        }
+        Dialect::Responses => {
+            Box::new(OrderedResponseWriter::new(responses::ResponsesResponseWriter::new(head)))
+        }
     }
 }
 
 /// The answer as the body for a client that asked for no stream.
-pub fn whole(dialect: Dialect, head: &ResponseHead, answer: &Answer) -> Bytes {
+pub fn whole(dialect: Dialect, head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     match dialect {
         Dialect::Chat => chat::whole(head, answer),
         Dialect::Messages => messages::whole(head, answer),
@@ -65,19 +69,19 @@ pub fn whole(dialect: Dialect, head: &ResponseHead, answer: &Answer) -> Bytes {
 
 /// What was streamed of an answer, to tell what its last event still adds.
 #[derive(Debug, Default)]
-struct Said {
+struct StreamedByteCounts {
     text_bytes: usize,
     reasoning_bytes: usize,
 }
 
-impl Said {
+impl StreamedByteCounts {
     /// The text of the whole answer that no event brought.
-    fn unsaid_text(&self, answer: &Answer) -> Option<String> {
+    fn unsaid_text(&self, answer: &ModelAnswer) -> Option<String> {
         rest(answer.parts.iter().filter_map(Part::as_text), self.text_bytes)
     }
 
     /// The same for reasoning.
-    fn unsaid_reasoning(&self, answer: &Answer) -> Option<String> {
+    fn unsaid_reasoning(&self, answer: &ModelAnswer) -> Option<String> {
         let thoughts = answer.parts.iter().filter_map(|part| match part {
             Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
             _ => None,
@@ -89,7 +93,7 @@ impl Said {
 
 /// A call of the model's while it streams. Only one is written at a time: what comes of others meanwhile waits.
 #[derive(Debug, Default)]
-struct Call {
+struct StreamedToolCall {
     /// Which of the answer's, as the model's events count them.
     index: usize,
     name: String,
@@ -99,10 +103,10 @@ struct Call {
 }
 
 /// Adds to a call, which may be new. Answers with its place among the calls.
-fn grow(calls: &mut Vec<Call>, index: usize, name: Option<&str>, delta: &str) -> usize {
+fn grow(calls: &mut Vec<StreamedToolCall>, index: usize, name: Option<&str>, delta: &str) -> usize {
     let place = calls.iter().position(|call| call.index == index).unwrap_or(calls.len());
     if place == calls.len() {
-        calls.push(Call { index, ..Call::default() });
+        calls.push(StreamedToolCall { index, ..StreamedToolCall::default() });
     }
     if let Some(call) = calls.get_mut(place) {
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
@@ -114,7 +118,7 @@ fn grow(calls: &mut Vec<Call>, index: usize, name: Option<&str>, delta: &str) ->
 }
 
 /// What no event brought of the calls of a whole answer: index, name and the rest of the arguments.
-fn unsaid_calls(known: &[Call], answer: &Answer) -> Vec<(usize, String, String)> {
+fn unsaid_calls(known: &[StreamedToolCall], answer: &ModelAnswer) -> Vec<(usize, String, String)> {
     let rest = |(place, call): (usize, &ToolCall)| {
         // A call without arguments may have had no event of its own.
         let said = known.iter().find(|said| said.index == place);
@@ -131,7 +135,7 @@ fn rest<'a>(texts: impl Iterator<Item = &'a str>, said_bytes: usize) -> Option<S
 }
 
 /// The calls of an answer.
-fn calls(answer: &Answer) -> impl Iterator<Item = &ToolCall> {
+fn calls(answer: &ModelAnswer) -> impl Iterator<Item = &ToolCall> {
     answer.parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
         _ => None,

@@ -12,7 +12,7 @@ pub mod request;
 mod stream;
 
 pub use self::encode::encode_parts;
-pub use self::stream::Decoder;
+pub use self::stream::ResponsesStreamDecoder;
 
 /// The name of this wire in [`Origin::api`](longhaul_core::message::Origin::api).
 pub const API: &str = "openai-responses";

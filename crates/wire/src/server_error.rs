@@ -12,8 +12,8 @@ const MAX_QUOTE_CHARS: usize = 300;
 
 /// The error of an answer outside 2xx.
 pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
-    let said = Said::read(&body);
-    let verdict = Verdict::of_status(status, &said.words);
+    let said = ServerErrorFields::read(&body);
+    let verdict = ErrorClassification::of_status(status, &said.words);
     let mut error = build(verdict, said.message(&body), &body, Some(status));
     error.message = format!("{} (HTTP {status})", error.message);
     error.retry_after = wait;
@@ -23,18 +23,18 @@ pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> Provi
 
 /// The error that a server put into an answer it had begun with 200.
 pub fn from_answer(payload: &str) -> ProviderError {
-    let said = Said::read(payload);
-    let verdict = match (Verdict::of_words(&said.words), said.status) {
+    let said = ServerErrorFields::read(payload);
+    let verdict = match (ErrorClassification::of_words(&said.words), said.status) {
         (Some(verdict), _) => verdict,
-        (None, Some(status)) => Verdict::of_status(status, &said.words),
-        (None, None) => Verdict::of_text(&said.message(payload)),
+        (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
+        (None, None) => ErrorClassification::of_text(&said.message(payload)),
     };
     let mut error = build(verdict, said.message(payload), payload, None);
     error.body = Some(payload.to_owned());
     error
 }
 
-fn build(verdict: Verdict, message: String, body: &str, status: Option<u16>) -> ProviderError {
+fn build(verdict: ErrorClassification, message: String, body: &str, status: Option<u16>) -> ProviderError {
     let mut error = ProviderError::new(verdict.code, message);
     error.retryable = verdict.retryable;
     error.status = status;
@@ -58,7 +58,7 @@ fn build(verdict: Verdict, message: String, body: &str, status: Option<u16>) -> 
 
 /// The message with the codes beside it, which say more than some messages do.
 fn said_and_typed(message: &str, body: &str) -> String {
-    let codes = Said::read(body).words.join(" ");
+    let codes = ServerErrorFields::read(body).words.join(" ");
     format!("{message} {codes}")
 }
 
@@ -95,22 +95,22 @@ fn refuses_tools(message: &str) -> bool {
 
 /// What a caller decides on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Verdict {
+struct ErrorClassification {
     code: ErrorCode,
     retryable: bool,
 }
 
-const fn again(code: ErrorCode) -> Verdict {
-    Verdict { code, retryable: true }
+const fn again(code: ErrorCode) -> ErrorClassification {
+    ErrorClassification { code, retryable: true }
 }
 
-const fn never(code: ErrorCode) -> Verdict {
-    Verdict { code, retryable: false }
+const fn never(code: ErrorCode) -> ErrorClassification {
+    ErrorClassification { code, retryable: false }
 }
 
 /// Types and codes that say more than a status does. The first row that matches wins.
 #[rustfmt::skip]
-const WORDS: &[(&[&str], Verdict)] = &[
+const WORDS: &[(&[&str], ErrorClassification)] = &[
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], never(ErrorCode::RateLimitExceeded)),
     (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
     (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], never(ErrorCode::Auth)),
@@ -121,7 +121,7 @@ const WORDS: &[(&[&str], Verdict)] = &[
     (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], never(ErrorCode::InvalidRequest)),
 ];
 
-impl Verdict {
+impl ErrorClassification {
     fn of_words(words: &[String]) -> Option<Self> {
         let row = WORDS.iter().find(|(known, _)| words.iter().any(|word| known.contains(&word.as_str())))?;
         Some(row.1)
@@ -167,7 +167,7 @@ impl Verdict {
 
 /// What an error object says, in one shape for all servers.
 #[derive(Debug, Default)]
-struct Said {
+struct ServerErrorFields {
     message: Option<String>,
     /// `type`, `code`, `status`, `reason` in lower case.
     words: Vec<String>,
@@ -175,7 +175,7 @@ struct Said {
     status: Option<u16>,
 }
 
-impl Said {
+impl ServerErrorFields {
     fn read(body: &str) -> Self {
         let mut said = Self::default();
         if let Ok(value) = serde_json::from_str::<Value>(body) {

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use serde_json::{Map, Value};
 
-use crate::Declared;
+use crate::DeclaredLimits;
 
 /// The settings of one model that shape its requests: its names, extra fields and declared limits. Addresses, keys and
 /// timeouts belong to the client that sends them.
@@ -19,7 +19,7 @@ pub struct ModelSettings {
     /// those that carry the conversation; `null` removes one.
     pub body: Map<String, Value>,
     /// The limits and abilities that the user declared.
-    pub declared: Declared,
+    pub declared: DeclaredLimits,
     /// Whether the server takes a `prompt_cache_key`. Other servers may refuse the field.
     pub takes_cache_key: bool,
 }
@@ -31,8 +31,8 @@ impl ModelSettings {
     }
 
     /// Returns the origin of messages that this model writes over the wire named `api`.
-    pub fn origin(&self, api: &str) -> Origin {
-        Origin { provider: self.provider.clone(), api: api.to_owned(), model: self.model.clone() }
+    pub fn origin(&self, api: &str) -> ModelOrigin {
+        ModelOrigin { provider: self.provider.clone(), api: api.to_owned(), model: self.model.clone() }
     }
 
     /// Returns the settings with the fields of one request, which win over configured ones; objects are merged.

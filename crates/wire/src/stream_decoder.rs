@@ -1,6 +1,6 @@
 //! The interface of the decoders that read a model's answer.
 
-use longhaul_core::message::Answer;
+use longhaul_core::message::ModelAnswer;
 use longhaul_core::usage::Usage;
 
 use crate::{ModelEvent, ProviderError};
@@ -40,5 +40,5 @@ pub trait StreamDecoder: Default + Send + 'static {
     ///
     /// # Errors
     /// `truncated-stream` if it did not end.
-    fn finish(self) -> Result<Answer, ProviderError>;
+    fn finish(self) -> Result<ModelAnswer, ProviderError>;
 }

@@ -28,11 +28,11 @@ const MAX_PING_BYTES: usize = 64;
 /// assert_eq!(both, [r#"{"text":"a\ud83d\ude00"}"#, r#"{"text":"b"}"#]);
 /// ```
 #[derive(Debug, Default)]
-pub struct Joiner {
+pub struct SurrogateJoiner {
     held: Option<String>,
 }
 
-impl Joiner {
+impl SurrogateJoiner {
     /// Returns whether an event stays as it is and need not be taken.
     pub fn lets_pass(&self, event: &str) -> bool {
         self.held.is_none() && !is_suspect(event)
@@ -44,7 +44,8 @@ impl Joiner {
             return vec![event];
         }
         let held = self.held.take();
-        let Mended { before, next, goes_on } = mend(held.as_deref().unwrap_or_default(), &event, true);
+        let JoinedPayloads { before, next, goes_on } =
+            mend(held.as_deref().unwrap_or_default(), &event, true);
         let before = held.map(|_| before);
         let next = if goes_on { self.held.replace(next) } else { Some(next) };
         before.into_iter().chain(next).collect()
@@ -72,15 +73,15 @@ fn is_suspect(json: &str) -> bool {
 }
 
 /// One half of a character without the other beside it.
-struct Half<'a> {
+struct LoneSurrogate<'a> {
     at: usize,
-    place: Place,
+    place: SurrogatePosition,
     /// The field that it stands in, or the last one before.
     key: &'a str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SurrogatePosition {
     /// A low half at the beginning of a string.
     Beginning,
     /// A high half at the end of a string.
@@ -90,7 +91,7 @@ enum Place {
 }
 
 /// Two payloads that follow each other, with whole characters.
-struct Mended {
+struct JoinedPayloads {
     before: String,
     next: String,
     /// Whether `next` still ends inside a character.
@@ -99,46 +100,49 @@ struct Mended {
 
 /// Joins halves of the same field, within a payload too: a whole answer may be a list of pieces. With `may_go_on`
 /// those at the ends of `next` stay as they are.
-fn mend(before: &str, next: &str, may_go_on: bool) -> Mended {
+fn mend(before: &str, next: &str, may_go_on: bool) -> JoinedPayloads {
     let (earlier, later) = (halves(before), halves(next));
     let split = earlier.len();
-    let all: Vec<(&str, &Half<'_>)> =
+    let all: Vec<(&str, &LoneSurrogate<'_>)> =
         earlier.iter().map(|half| (before, half)).chain(later.iter().map(|half| (next, half))).collect();
     let mut open: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
     // The low half that belongs to a high one, and of a low one that it has gone there.
     let mut joined: Vec<Option<&str>> = vec![None; all.len()];
     for (index, (json, half)) in all.iter().enumerate() {
         match half.place {
-            Place::End => open.entry(half.key).or_default().push_back(index),
-            Place::Beginning => {
+            SurrogatePosition::End => open.entry(half.key).or_default().push_back(index),
+            SurrogatePosition::Beginning => {
                 if let Some(high) = open.get_mut(half.key).and_then(VecDeque::pop_front) {
                     joined[high] = Some(&json[half.at..half.at + HALF_BYTES]);
                     joined[index] = Some("");
                 }
             }
-            Place::Inside => {}
+            SurrogatePosition::Inside => {}
         }
     }
     let before = rewritten(before, &earlier, &joined[..split], false);
     let next = rewritten(next, &later, &joined[split..], may_go_on);
     let goes_on = may_go_on
-        && later.iter().zip(&joined[split..]).any(|(half, with)| half.place == Place::End && with.is_none());
-    Mended { before, next, goes_on }
+        && later
+            .iter()
+            .zip(&joined[split..])
+            .any(|(half, with)| half.place == SurrogatePosition::End && with.is_none());
+    JoinedPayloads { before, next, goes_on }
 }
 
-fn rewritten(json: &str, halves: &[Half<'_>], joined: &[Option<&str>], may_go_on: bool) -> String {
+fn rewritten(json: &str, halves: &[LoneSurrogate<'_>], joined: &[Option<&str>], may_go_on: bool) -> String {
     let mut out = String::with_capacity(json.len());
     let mut done = 0;
     for (half, with) in halves.iter().zip(joined) {
         let end = half.at + HALF_BYTES;
         out.push_str(&json[done..half.at]);
         match (half.place, with) {
-            (Place::End, Some(low)) => {
+            (SurrogatePosition::End, Some(low)) => {
                 out.push_str(&json[half.at..end]);
                 out.push_str(low);
             }
-            (Place::End, None) if may_go_on => out.push_str(&json[half.at..end]),
-            (Place::Beginning, Some(_)) => {}
+            (SurrogatePosition::End, None) if may_go_on => out.push_str(&json[half.at..end]),
+            (SurrogatePosition::Beginning, Some(_)) => {}
             _ => out.push_str(REPLACEMENT),
         }
         done = end;
@@ -148,13 +152,13 @@ fn rewritten(json: &str, halves: &[Half<'_>], joined: &[Option<&str>], may_go_on
 }
 
 /// All lone halves in order. What is no JSON may have some less.
-fn halves(json: &str) -> Vec<Half<'_>> {
+fn halves(json: &str) -> Vec<LoneSurrogate<'_>> {
     let bytes = json.as_bytes();
     let mut found = Vec::new();
     let (mut key, mut at) = ("", 0);
     while let Some(quote) = find(bytes, at, b"\"") {
         let begin = quote + 1;
-        let end = in_string(bytes, begin, |at, place| found.push(Half { at, place, key }));
+        let end = in_string(bytes, begin, |at, place| found.push(LoneSurrogate { at, place, key }));
         let after = bytes.get(end + 1..).unwrap_or_default().trim_ascii_start();
         if after.first() == Some(&b':') {
             key = &json[begin..end];
@@ -165,7 +169,7 @@ fn halves(json: &str) -> Vec<Half<'_>> {
 }
 
 /// Tells of the lone halves of a string that begins there. Says where its closing quote is.
-fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, Place)) -> usize {
+fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, SurrogatePosition)) -> usize {
     let mut at = begin;
     while let Some(special) = find(bytes, at, b"\"\\") {
         if bytes[special] == b'"' {
@@ -176,9 +180,9 @@ fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, Place)) -> 
         at = special + HALF_BYTES;
         match unit {
             0xD800..=0xDBFF if matches!(self::unit(bytes, at), Some(0xDC00..=0xDFFF)) => at += HALF_BYTES,
-            0xD800..=0xDBFF if bytes.get(at) == Some(&b'"') => tell(special, Place::End),
-            0xDC00..=0xDFFF if special == begin => tell(special, Place::Beginning),
-            0xD800..=0xDFFF => tell(special, Place::Inside),
+            0xD800..=0xDBFF if bytes.get(at) == Some(&b'"') => tell(special, SurrogatePosition::End),
+            0xDC00..=0xDFFF if special == begin => tell(special, SurrogatePosition::Beginning),
+            0xD800..=0xDFFF => tell(special, SurrogatePosition::Inside),
             _ => {}
         }
     }

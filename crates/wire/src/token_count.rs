@@ -8,9 +8,9 @@ pub const MOST: u64 = 1 << 40;
 
 /// A count: what is beyond [`MOST`] is [`MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(pub u64);
+pub struct ReportedTokenCount(pub u64);
 
-impl Count {
+impl ReportedTokenCount {
     /// `None` for what is below zero.
     fn of(number: &Number) -> Option<Self> {
         let whole = number.as_u64().or_else(|| {
@@ -26,7 +26,7 @@ impl Count {
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for ReportedTokenCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Number::deserialize(deserializer)?;
         Self::of(&number).ok_or_else(|| serde::de::Error::custom(format!("{number} is no count of tokens")))
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_count_is_bounded_whatever_is_written() {
-        let count = |json: &str| Count::parse(json).map(|count| count.0);
+        let count = |json: &str| ReportedTokenCount::parse(json).map(|count| count.0);
         assert_eq!(
             (count("0"), count("12"), count("12.0"), count("1e3")),
             (Some(0), Some(12), Some(12), Some(1000))

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use longhaul_core::message::{Message, Part, Role, ToolCall};
 use serde::de::IgnoredAny;
 
-use crate::Request;
+use crate::ModelRequest;
 
 /// How a request breaks the rules. `index` counts the messages of the request from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
+pub enum RequestViolation {
     /// There is nothing to answer.
     #[error("messages: at least one message is required")]
     NoMessages,
@@ -129,7 +129,7 @@ pub enum Violation {
     NoOutput,
 }
 
-impl Violation {
+impl RequestViolation {
     /// The message it is about, from 0, if it is about one.
     pub fn index(&self) -> Option<usize> {
         match self {
@@ -153,11 +153,11 @@ impl Violation {
 /// Checks every rule.
 ///
 /// # Errors
-/// The first [`Violation`], in message order.
-pub fn check(request: &Request) -> Result<(), Violation> {
+/// The first [`RequestViolation`], in message order.
+pub fn check(request: &ModelRequest) -> Result<(), RequestViolation> {
     check_prefill(request)?;
     match request.messages.iter().enumerate().next_back() {
-        Some((index, last)) if last.role == Role::Assistant => Err(Violation::LastNotInput { index }),
+        Some((index, last)) if last.role == Role::Assistant => Err(RequestViolation::LastNotInput { index }),
         _ => Ok(()),
     }
 }
@@ -166,13 +166,13 @@ pub fn check(request: &Request) -> Result<(), Violation> {
 /// providers that continue it (assistant prefill).
 ///
 /// # Errors
-/// The first [`Violation`], in message order.
-pub fn check_prefill(request: &Request) -> Result<(), Violation> {
-    let first = request.messages.first().ok_or(Violation::NoMessages)?;
+/// The first [`RequestViolation`], in message order.
+pub fn check_prefill(request: &ModelRequest) -> Result<(), RequestViolation> {
+    let first = request.messages.first().ok_or(RequestViolation::NoMessages)?;
     if first.role != Role::User {
-        return Err(Violation::FirstNotUser(first.role));
+        return Err(RequestViolation::FirstNotUser(first.role));
     }
-    let mut open = Open::default();
+    let mut open = UnansweredToolCalls::default();
     let mut before = None;
     for (index, message) in request.messages.iter().enumerate() {
         check_message(index, message, request)?;
@@ -182,78 +182,82 @@ pub fn check_prefill(request: &Request) -> Result<(), Violation> {
     }
     open.close()?;
     check_tools(request)?;
-    if request.max_output_tokens == Some(0) { Err(Violation::NoOutput) } else { Ok(()) }
+    if request.max_output_tokens == Some(0) { Err(RequestViolation::NoOutput) } else { Ok(()) }
 }
 
-fn check_merged(index: usize, role: Role, before: Option<Role>) -> Result<(), Violation> {
+fn check_merged(index: usize, role: Role, before: Option<Role>) -> Result<(), RequestViolation> {
     if role != Role::Tool && before == Some(role) {
-        return Err(Violation::NotMerged { index, role });
+        return Err(RequestViolation::NotMerged { index, role });
     }
     Ok(())
 }
 
-fn check_message(index: usize, message: &Message, request: &Request) -> Result<(), Violation> {
+fn check_message(index: usize, message: &Message, request: &ModelRequest) -> Result<(), RequestViolation> {
     if message.parts.iter().all(is_empty) {
-        return Err(Violation::Empty { index });
+        return Err(RequestViolation::Empty { index });
     }
     for part in &message.parts {
         if !allowed(message.role, part) {
-            return Err(Violation::WrongPart { index, role: message.role, part: type_of(part) });
+            return Err(RequestViolation::WrongPart { index, role: message.role, part: type_of(part) });
         }
         check_media(index, part, request)?;
     }
     check_calls(index, message)
 }
 
-fn check_calls(index: usize, message: &Message) -> Result<(), Violation> {
+fn check_calls(index: usize, message: &Message) -> Result<(), RequestViolation> {
     let mut seen = BTreeSet::new();
     for call in message.tool_calls() {
         let id = || call.call_id.to_string();
         if !seen.insert(&call.call_id) {
-            return Err(Violation::DuplicateCall { index, call: id() });
+            return Err(RequestViolation::DuplicateCall { index, call: id() });
         }
         if call.name.is_empty() {
-            return Err(Violation::NamelessCall { index, call: id() });
+            return Err(RequestViolation::NamelessCall { index, call: id() });
         }
         if !is_object(&call.arguments) {
-            return Err(Violation::Arguments { index, call: id() });
+            return Err(RequestViolation::Arguments { index, call: id() });
         }
     }
     Ok(())
 }
 
-fn check_media(index: usize, part: &Part, request: &Request) -> Result<(), Violation> {
+fn check_media(index: usize, part: &Part, request: &ModelRequest) -> Result<(), RequestViolation> {
     match part {
         Part::Image(media) | Part::File(media)
             if !request.media.contains_key(&media.blob.hash)
                 && !request.links.contains_key(&media.blob.hash) =>
         {
-            Err(Violation::MissingMedia { index, hash: media.blob.hash.clone() })
+            Err(RequestViolation::MissingMedia { index, hash: media.blob.hash.clone() })
         }
         Part::ToolResult(result) => check_result_content(index, &result.content, request),
         _ => Ok(()),
     }
 }
 
-fn check_result_content(index: usize, content: &[Part], request: &Request) -> Result<(), Violation> {
+fn check_result_content(
+    index: usize,
+    content: &[Part],
+    request: &ModelRequest,
+) -> Result<(), RequestViolation> {
     for part in content {
         if !matches!(part, Part::Text(_) | Part::Image(_) | Part::File(_)) {
-            return Err(Violation::WrongPart { index, role: Role::Tool, part: type_of(part) });
+            return Err(RequestViolation::WrongPart { index, role: Role::Tool, part: type_of(part) });
         }
         check_media(index, part, request)?;
     }
     Ok(())
 }
 
-fn check_tools(request: &Request) -> Result<(), Violation> {
+fn check_tools(request: &ModelRequest) -> Result<(), RequestViolation> {
     let mut seen = BTreeSet::new();
     for (index, tool) in request.tools.iter().enumerate() {
         let name = || tool.name.clone();
         if tool.name.is_empty() || !seen.insert(&tool.name) {
-            return Err(Violation::ToolName { index, name: name() });
+            return Err(RequestViolation::ToolName { index, name: name() });
         }
         if !is_object(tool.parameters.as_str()) {
-            return Err(Violation::ToolParameters { index, name: name() });
+            return Err(RequestViolation::ToolParameters { index, name: name() });
         }
     }
     Ok(())
@@ -261,15 +265,15 @@ fn check_tools(request: &Request) -> Result<(), Violation> {
 
 /// The calls that wait for their results, in order.
 #[derive(Default)]
-struct Open<'a> {
+struct UnansweredToolCalls<'a> {
     /// The assistant message that made them.
     index: usize,
     calls: Vec<&'a ToolCall>,
     answered: usize,
 }
 
-impl<'a> Open<'a> {
-    fn pass(&mut self, index: usize, message: &'a Message) -> Result<(), Violation> {
+impl<'a> UnansweredToolCalls<'a> {
+    fn pass(&mut self, index: usize, message: &'a Message) -> Result<(), RequestViolation> {
         if message.role == Role::Tool {
             return message.parts.iter().try_for_each(|part| self.answer(index, part));
         }
@@ -278,7 +282,7 @@ impl<'a> Open<'a> {
         Ok(())
     }
 
-    fn answer(&mut self, index: usize, part: &Part) -> Result<(), Violation> {
+    fn answer(&mut self, index: usize, part: &Part) -> Result<(), RequestViolation> {
         let Part::ToolResult(result) = part else { return Ok(()) };
         let found = || result.call_id.to_string();
         let known = self.calls.iter().skip(self.answered).any(|call| call.call_id == result.call_id);
@@ -287,16 +291,20 @@ impl<'a> Open<'a> {
                 self.answered += 1;
                 Ok(())
             }
-            Some(next) if known => {
-                Err(Violation::OutOfOrder { index, expected: next.call_id.to_string(), found: found() })
-            }
-            _ => Err(Violation::Unasked { index, call: found() }),
+            Some(next) if known => Err(RequestViolation::OutOfOrder {
+                index,
+                expected: next.call_id.to_string(),
+                found: found(),
+            }),
+            _ => Err(RequestViolation::Unasked { index, call: found() }),
         }
     }
 
-    fn close(&self) -> Result<(), Violation> {
+    fn close(&self) -> Result<(), RequestViolation> {
         match self.calls.get(self.answered) {
-            Some(call) => Err(Violation::Unanswered { index: self.index, call: call.call_id.to_string() }),
+            Some(call) => {
+                Err(RequestViolation::Unanswered { index: self.index, call: call.call_id.to_string() })
+            }
             None => Ok(()),
         }
     }

@@ -3,28 +3,33 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul::agent::{Agent, ServedModel};
-use longhaul::agents::{Agents, Later, Models};
-use longhaul::calibration::Calibrations;
-use longhaul::config::{AgentSource, Config, ModelConfig, ProviderKind};
-use longhaul_providers::known;
+use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
+use longhaul::calibration::CalibrationStore;
+use longhaul::config::{AgentConfig, AgentSource, ModelConfig, ProviderKind};
+use longhaul_providers::catalogued;
 
-use super::{Asking, Missing, check_key, counting, listed, policy, provider};
-use crate::agent_file::Loaded;
-use crate::backend::{self, Answer};
+use super::{McpFailurePolicy, ToolApprovalMode, check_key, counting, listed, policy, provider};
+use crate::agent_file::ResolvedConfig;
+use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
-use crate::place::Place;
+use crate::model_discovery::{self, ServerProbeResult};
 
 /// Makes the agents beside `own`. One that cannot be used is kept with why.
-pub(crate) async fn agents(place: &Place, config: &Config, own: Agent, asking: Asking) -> Agents {
+pub(crate) async fn agents(
+    place: &CliEnvironment,
+    config: &AgentConfig,
+    own: Agent,
+    asking: ToolApprovalMode,
+) -> AgentRegistry {
     let calibrations = Arc::clone(&own.calibrations);
-    let mut agents = Agents::new(&config.name, own);
+    let mut agents = AgentRegistry::new(&config.name, own);
     for (name, source) in &config.agents {
         // Files were read with the one that names them.
         let AgentSource::Here(other) = source else { continue };
         let made = made(place, &beside(config, name, other), asking)
             .await
             .map(|agent| Agent { calibrations: Arc::new(agent.calibrations.beside(&calibrations)), ..agent });
-        let why = |failure: crate::failure::Failure| {
+        let why = |failure: crate::failure::CommandError| {
             tracing::warn!("the agent {name} cannot be used: {}", failure.message());
             failure.message().to_owned()
         };
@@ -33,55 +38,59 @@ pub(crate) async fn agents(place: &Place, config: &Config, own: Agent, asking: A
     if config.model.provider == ProviderKind::Scripted {
         return agents;
     }
-    let listed =
-        Listed { place: place.clone(), config: config.clone(), calibrations, last_list: Mutex::default() };
+    let listed = ConfiguredServerModels {
+        place: place.clone(),
+        config: config.clone(),
+        calibrations,
+        last_list: Mutex::default(),
+    };
     agents.with_models(Arc::new(listed))
 }
 
 /// An agent's configuration with the others beside it: their keys are not its tools' to see, and one of them may prune
 /// for it.
-fn beside(main: &Config, name: &str, agent: &Config) -> Config {
+fn beside(main: &AgentConfig, name: &str, agent: &AgentConfig) -> AgentConfig {
     let mut others = main.agents.clone();
     others.remove(name);
-    let own = Config { agents: Default::default(), ..main.clone() };
+    let own = AgentConfig { agents: Default::default(), ..main.clone() };
     others.insert(main.name.clone(), AgentSource::Here(Box::new(own)));
-    Config { name: name.to_owned(), agents: others, ..agent.clone() }
+    AgentConfig { name: name.to_owned(), agents: others, ..agent.clone() }
 }
 
-async fn made(place: &Place, config: &Config, asking: Asking) -> Outcome<Agent> {
+async fn made(place: &CliEnvironment, config: &AgentConfig, asking: ToolApprovalMode) -> Outcome<Agent> {
     // As of the main file: whoever says nothing of the model gets what is there.
-    let says_model = config.model != Config::default().model;
-    let loaded = Loaded {
+    let says_model = config.model != AgentConfig::default().model;
+    let loaded = ResolvedConfig {
         config: config.clone(),
         file: None,
         names_a_server: says_model,
         names_a_model: says_model,
         held: Vec::new(),
     };
-    let config = backend::complete(place, loaded).await?.config;
+    let config = model_discovery::complete(place, loaded).await?.config;
     check_key(place, &config.model)?;
     // Boxed: it is deep, and one agent is made after another.
-    Box::pin(super::agent(place, &config, asking, Missing::Refused)).await
+    Box::pin(super::agent(place, &config, asking, McpFailurePolicy::Refused)).await
 }
 
 /// The models of the server of a configuration.
-struct Listed {
-    place: Place,
-    config: Config,
-    calibrations: Arc<Calibrations>,
+struct ConfiguredServerModels {
+    place: CliEnvironment,
+    config: AgentConfig,
+    calibrations: Arc<CalibrationStore>,
     /// The models that the server listed when it last answered.
     last_list: Mutex<Vec<String>>,
 }
 
-impl Models for Listed {
+impl ModelDirectory for ConfiguredServerModels {
     fn list(&self) -> Later<'_, Vec<String>> {
         Box::pin(async {
-            let answer = backend::ask(&self.place, &self.config.model).await;
+            let answer = model_discovery::ask(&self.place, &self.config.model).await;
             let mut last_list = self.last_list.lock().unwrap_or_else(PoisonError::into_inner);
             match answer {
-                Answer::Models(models) => last_list.clone_from(&models),
+                ServerProbeResult::Models(models) => last_list.clone_from(&models),
                 // A server that is away for a while still has its models when it is back.
-                Answer::Other(_) | Answer::Silent | Answer::Unasked => {
+                ServerProbeResult::Other(_) | ServerProbeResult::Silent | ServerProbeResult::Unasked => {
                     let declared = self.config.models.keys().filter(|name| !last_list.contains(name));
                     return last_list.iter().chain(declared).cloned().collect();
                 }
@@ -95,15 +104,15 @@ impl Models for Listed {
     }
 }
 
-impl Listed {
+impl ConfiguredServerModels {
     /// Another model of the server. What is declared beside `model.name` is said of that one only.
     async fn served(&self, name: &str) -> Outcome<ServedModel> {
         let (name, own) = (name.to_owned(), self.config.model.clone());
         let model = ModelConfig { name, context_window: None, max_output_tokens: None, ..own };
-        let config = Config { model, ..self.config.clone() };
+        let config = AgentConfig { model, ..self.config.clone() };
         let (place, model) = (&self.place, &config.model);
         let base = provider(place, model, listed(&config, &model.name))?;
-        let provider = known::completed(base, &model.base_url);
+        let provider = catalogued::completed(base, &model.base_url);
         let counts = counting::counts(place, &config, &provider.origin()).await?;
         Ok(ServedModel {
             limits: provider.limits().await,
@@ -133,10 +142,10 @@ mod tests {
             "{{ provider: openai-compatible, name: own, base_url: 'http://{address}/v1', timeout: 2s }}"
         );
         let file = format!("model: {model}\nmodels: {{ declared: {{ window: 9000 }} }}");
-        let place = Place::default();
+        let place = CliEnvironment::default();
         let calibrations = Arc::new(counting::calibrations(&place, "http://nobody"));
-        let config = Config::parse(&file, "test").unwrap();
-        let listed = Listed { place, config, calibrations, last_list: Mutex::default() };
+        let config = AgentConfig::parse(&file, "test").unwrap();
+        let listed = ConfiguredServerModels { place, config, calibrations, last_list: Mutex::default() };
         let serving = tokio::spawn(async move {
             let (mut caller, _) = server.accept().await.unwrap();
             let mut request = [0; 4_096];

@@ -3,36 +3,40 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul::calibration::Calibrations;
-use longhaul::config::{Config, ModelConfig, ProviderKind, TokenCounter};
-use longhaul_core::estimate::{CountKind, Counter, Family};
-use longhaul_core::message::Origin;
-use longhaul_core::run::Counting;
-use longhaul_tokenizers::{Cached, OpenAi, TokenizerJson, encoding_of};
+use longhaul::calibration::CalibrationStore;
+use longhaul::config::{AgentConfig, ModelConfig, ProviderKind, TokenCounter};
+use longhaul_core::estimate::{CountAccuracy, MessageTokenCounter, TokenizerFamily};
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::run::ServerCountPolicy;
+use longhaul_tokenizers::{CachedCounter, OpenAiCounter, TokenizerJsonCounter, encoding_of};
 
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 
 /// What was learned of models' vocabularies, in the data folder.
 const CALIBRATIONS: &str = "calibration.json";
 
 /// How tokens are counted.
-pub(super) struct Counts {
-    pub(super) counter: Counter,
-    pub(super) counting: Counting,
-    pub(super) calibrations: Arc<Calibrations>,
+pub(super) struct TokenCounterSetup {
+    pub(super) counter: MessageTokenCounter,
+    pub(super) counting: ServerCountPolicy,
+    pub(super) calibrations: Arc<CalibrationStore>,
 }
 
 /// What earlier sessions have shown of the models of a server.
-pub(crate) fn calibrations(place: &Place, base_url: &str) -> Calibrations {
-    Calibrations::open(place.data_dir.join(CALIBRATIONS)).of_server(base_url)
+pub(crate) fn calibrations(place: &CliEnvironment, base_url: &str) -> CalibrationStore {
+    CalibrationStore::open(place.data_dir.join(CALIBRATIONS)).of_server(base_url)
 }
 
 /// How `config` has tokens counted for `model`.
 ///
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
-pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Outcome<Counts> {
+pub(super) async fn counts(
+    place: &CliEnvironment,
+    config: &AgentConfig,
+    model: &ModelOrigin,
+) -> Outcome<TokenCounterSetup> {
     let calibrations = Arc::new(calibrations(place, &config.model.base_url));
     let wanted = config.context.token_counter.clone();
     let name = model.model.clone();
@@ -44,41 +48,42 @@ pub(super) async fn counts(place: &Place, config: &Config, model: &Origin) -> Ou
         Some(prior) => counter.with_prior(prior),
         None => counter,
     };
-    Ok(Counts { counter, counting, calibrations })
+    Ok(TokenCounterSetup { counter, counting, calibrations })
 }
 
 /// The counter for texts.
 ///
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
-pub(crate) fn counter(wanted: &TokenCounter, model: &str, root: &Path) -> Outcome<Counter> {
+pub(crate) fn counter(wanted: &TokenCounter, model: &str, root: &Path) -> Outcome<MessageTokenCounter> {
     let encoding = match wanted {
-        TokenCounter::Chars => return Ok(Counter::characters().for_model(model)),
+        TokenCounter::Chars => return Ok(MessageTokenCounter::characters().for_model(model)),
         TokenCounter::File(file) => return Ok(from_file(&root.join(file))?.for_model(model)),
         TokenCounter::Encoding(name) => Some(*name),
         TokenCounter::Auto | TokenCounter::Server => encoding_of(model),
     };
-    let exact = encoding.and_then(OpenAi::named);
-    let estimated = || Counter::estimated(Family::of(model));
-    let counter = exact.map_or_else(estimated, |exact| Counter::new(Arc::new(Cached::new(exact))));
+    let exact = encoding.and_then(OpenAiCounter::named);
+    let estimated = || MessageTokenCounter::estimated(TokenizerFamily::of(model));
+    let counter =
+        exact.map_or_else(estimated, |exact| MessageTokenCounter::new(Arc::new(CachedCounter::new(exact))));
     Ok(counter.for_model(model))
 }
 
-fn from_file(file: &Path) -> Outcome<Counter> {
-    let tokenizer = TokenizerJson::from_path(file)
-        .map_err(|error| Failure::usage(format!("context.tokenCounter: {}: {error}", file.display())))?;
-    Ok(Counter::new(Arc::new(Cached::new(tokenizer))))
+fn from_file(file: &Path) -> Outcome<MessageTokenCounter> {
+    let tokenizer = TokenizerJsonCounter::from_path(file)
+        .map_err(|error| CommandError::usage(format!("context.tokenCounter: {}: {error}", file.display())))?;
+    Ok(MessageTokenCounter::new(Arc::new(CachedCounter::new(tokenizer))))
 }
 
 /// A server on this machine counts before every call: that is near and free. One far away is asked only where there
 /// is no report to build on, and not at all if the model's own tokenizer is at hand.
-fn counting(wanted: &TokenCounter, model: &ModelConfig, counter: &Counter) -> Counting {
+fn counting(wanted: &TokenCounter, model: &ModelConfig, counter: &MessageTokenCounter) -> ServerCountPolicy {
     match (wanted, model.provider) {
-        (_, ProviderKind::Scripted) => Counting::Never,
-        (TokenCounter::Server, _) => Counting::Always,
-        (TokenCounter::Auto, _) if crate::trust::is_local(&model.base_url) => Counting::Always,
-        (TokenCounter::Auto, ProviderKind::OpenaiCompatible) => Counting::Never,
-        (TokenCounter::Auto, _) if counter.kind() != CountKind::Exact => Counting::Unanchored,
-        _ => Counting::Never,
+        (_, ProviderKind::Scripted) => ServerCountPolicy::Never,
+        (TokenCounter::Server, _) => ServerCountPolicy::Always,
+        (TokenCounter::Auto, _) if crate::trust::is_local(&model.base_url) => ServerCountPolicy::Always,
+        (TokenCounter::Auto, ProviderKind::OpenaiCompatible) => ServerCountPolicy::Never,
+        (TokenCounter::Auto, _) if counter.kind() != CountAccuracy::Exact => ServerCountPolicy::Unanchored,
+        _ => ServerCountPolicy::Never,
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use longhaul_core::message::{Message, Part, Role, ToolStatus};
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, is_summary_request};
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider, is_summary_request};
 use serde_json::json;
 
 /// Time before each piece of an answer.
@@ -12,9 +12,10 @@ const PACE: Duration = Duration::from_millis(12);
 
 /// A model that repeats what it is told. A message that begins with `!` makes it call `bash`, one that begins
 /// with `@` makes it call `read`.
-pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> Scripted {
-    let mut model =
-        Scripted::new(Script::closure(|request: &Request, _| answer(request).map(|it| it.pace(PACE))));
+pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> ScriptedProvider {
+    let mut model = ScriptedProvider::new(ModelScript::closure(|request: &ModelRequest, _| {
+        answer(request).map(|it| it.pace(PACE))
+    }));
     model = model.model("echo");
     if let Some(window) = window {
         model = model.window(window);
@@ -26,7 +27,7 @@ pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> Scripted {
 }
 
 /// `None` leaves summaries to the provider's own summariser.
-fn answer(request: &Request) -> Option<ScriptedAnswer> {
+fn answer(request: &ModelRequest) -> Option<ScriptedAnswer> {
     if is_summary_request(request) {
         return None;
     }
@@ -51,7 +52,7 @@ fn said(text: &str, has_tools: bool) -> ScriptedAnswer {
     }
 }
 
-fn after_tools(request: &Request) -> String {
+fn after_tools(request: &ModelRequest) -> String {
     let results: Vec<&Message> =
         request.messages.iter().rev().take_while(|message| message.role == Role::Tool).collect();
     let parts = results.iter().flat_map(|message| &message.parts);

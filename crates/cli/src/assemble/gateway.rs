@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul::agent::Agent;
-use longhaul::calibration::Calibrations;
+use longhaul::calibration::CalibrationStore;
 use longhaul::config::{
-    Config, FirstByteTimeout, GatewayCredentials, GatewayDeferTools, GatewayDialect, GatewayMidstream,
+    AgentConfig, FirstByteTimeout, GatewayCredentials, GatewayDeferTools, GatewayDialect, GatewayMidstream,
     GatewayRecall, ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
 };
-use longhaul::hooks::{HookEvent, Hooks, PreCompactRequest};
-use longhaul_core::message::Origin;
-use longhaul_core::meter::Calibration;
-use longhaul_core::plan::Policy;
-use longhaul_core::run::{PreCompact, PreCompactAnswer};
+use longhaul::hooks::{HookEvent, HookSet, PreCompactRequest};
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::meter::TokenCalibration;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 use longhaul_gateway::{
-    Credentials, DeferTools, Dependencies, Gateway, LearnedWindows, Midstream, Model, PreCompactHook, Recall,
-    Upstream,
+    CredentialSource, DeferTools, Gateway, GatewayDependencies, LearnedWindows, MidstreamMode,
+    PreCompactHook, RecallMode, UpstreamModelEntry, UpstreamOptions,
 };
-use longhaul_providers::Declared;
-use longhaul_providers::http::{NetworkVariables, Secret, Timeouts};
-use longhaul_store::Memo;
+use longhaul_providers::DeclaredLimits;
+use longhaul_providers::http::{HttpTimeouts, NetworkVariables, Secret};
+use longhaul_store::PrefixCache;
 use longhaul_wire::edit::Dialect;
 
 use super::policy::policy;
 use super::{declared, key_variable, of_limits, writer};
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 
 /// The gateway; `None` if there is no server to stand in front of. It shares with sessions of `agent` what is learned of
 /// windows, and the PreCompact hook. `names_model`: somebody has named the configured model,
@@ -35,31 +35,32 @@ use crate::place::Place;
 /// # Errors
 /// Usage, for a server that cannot be used.
 pub(crate) async fn gateway(
-    place: &Place,
-    config: &Config,
+    place: &CliEnvironment,
+    config: &AgentConfig,
     names_model: bool,
-    memo: Arc<dyn Memo>,
+    memo: Arc<dyn PrefixCache>,
     agent: &Agent,
 ) -> Outcome<Option<Gateway>> {
     let listed = config.gateway.upstreams.iter().filter_map(|listed| upstream(place, listed));
-    let of_model = of_model(place, config).map(|upstream| Upstream { is_usual: names_model, ..upstream });
-    let upstreams: Vec<Upstream> = listed.chain(of_model).collect();
+    let of_model =
+        of_model(place, config).map(|upstream| UpstreamOptions { is_usual: names_model, ..upstream });
+    let upstreams: Vec<UpstreamOptions> = listed.chain(of_model).collect();
     if upstreams.is_empty() {
         return Ok(None);
     }
     let config = &shortening(config);
     let (writer, summariser) = writer::writer(place, config).await?;
-    let settings = longhaul_gateway::Config {
-        policy: Policy { writer, ..policy(config) },
+    let settings = longhaul_gateway::GatewayOptions {
+        policy: CompactionPolicy { writer, ..policy(config) },
         waits_for_summaries: !config.context.compression.options.background,
         credentials: match config.gateway.credentials {
-            GatewayCredentials::Own => Credentials::Own,
-            GatewayCredentials::Forward => Credentials::Forward,
+            GatewayCredentials::Own => CredentialSource::Own,
+            GatewayCredentials::Forward => CredentialSource::Forward,
         },
         midstream: match config.gateway.midstream {
-            GatewayMidstream::Exact => Midstream::Exact,
-            GatewayMidstream::BestEffort => Midstream::BestEffort,
-            GatewayMidstream::Off => Midstream::Off,
+            GatewayMidstream::Exact => MidstreamMode::Exact,
+            GatewayMidstream::BestEffort => MidstreamMode::BestEffort,
+            GatewayMidstream::Off => MidstreamMode::Off,
         },
         notices_in_text: config.gateway.notices_in_text,
         defer_tools: match config.gateway.defer_tools {
@@ -67,21 +68,22 @@ pub(crate) async fn gateway(
             GatewayDeferTools::Off => DeferTools::Off,
         },
         recall: match config.gateway.recall {
-            GatewayRecall::Off => Recall::Off,
-            GatewayRecall::Inject => Recall::Inject,
+            GatewayRecall::Off => RecallMode::Off,
+            GatewayRecall::Inject => RecallMode::Inject,
         },
         retry: agent.rules.retry,
-        ..longhaul_gateway::Config::new(upstreams)
+        ..longhaul_gateway::GatewayOptions::new(upstreams)
     };
-    let windows = Arc::new(Shared(Calibrations::clone(&agent.calibrations)));
+    let windows = Arc::new(CalibrationWindows(CalibrationStore::clone(&agent.calibrations)));
     let summariser = summariser.map(|another| another.0);
     let pre_compact = pre_compact_hook(&agent.hooks);
-    let parts = Dependencies { memo, windows, summariser, pre_compact, ..Dependencies::default() };
-    Gateway::new(settings, parts).map(Some).map_err(|error| Failure::usage(error.to_string()))
+    let parts =
+        GatewayDependencies { memo, windows, summariser, pre_compact, ..GatewayDependencies::default() };
+    Gateway::new(settings, parts).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
 /// The same with the strategy `pruning-agent` where the file names its model and no strategy.
-fn shortening(config: &Config) -> Config {
+fn shortening(config: &AgentConfig) -> AgentConfig {
     let mut config = config.clone();
     if config.context.pruning_agent_alone {
         config.context.compression.strategy = StrategyKind::PruningAgent;
@@ -89,58 +91,58 @@ fn shortening(config: &Config) -> Config {
     config
 }
 
-fn pre_compact_hook(hooks: &Hooks) -> Option<Arc<dyn PreCompactHook>> {
+fn pre_compact_hook(hooks: &HookSet) -> Option<Arc<dyn PreCompactHook>> {
     let is_there = hooks.has(HookEvent::PreCompact);
-    is_there.then(|| Arc::new(SessionHooks(hooks.clone())) as Arc<dyn PreCompactHook>)
+    is_there.then(|| Arc::new(GatewayCompactHook(hooks.clone())) as Arc<dyn PreCompactHook>)
 }
 
 /// The hooks of sessions, asked about conversations of the gateway's clients.
-struct SessionHooks(Hooks);
+struct GatewayCompactHook(HookSet);
 
 #[async_trait]
-impl PreCompactHook for SessionHooks {
-    async fn answer(&self, conversation: &str, ask: PreCompact) -> Option<PreCompactAnswer> {
+impl PreCompactHook for GatewayCompactHook {
+    async fn answer(&self, conversation: &str, ask: PreCompactInput) -> Option<PreCompactOutput> {
         let answer = self.0.pre_compact(PreCompactRequest::new(conversation.into(), ask)).await;
-        answer.map(PreCompactAnswer::from)
+        answer.map(PreCompactOutput::from)
     }
 }
 
 /// What sessions have learned of windows.
-struct Shared(Calibrations);
+struct CalibrationWindows(CalibrationStore);
 
-impl LearnedWindows for Shared {
-    fn window(&self, base_url: &str, model: &Origin) -> Option<u64> {
+impl LearnedWindows for CalibrationWindows {
+    fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64> {
         self.0.of_server(base_url).window(model)
     }
 
-    fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>) {
+    fn learn(&self, base_url: &str, model: &ModelOrigin, window: Option<u64>) {
         self.0.of_server(base_url).learn_window(model, window);
     }
 
-    fn learn_tokenizer(&self, model: &Origin, counter: &str, calibration: &Calibration) {
+    fn learn_tokenizer(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
         self.0.learn(model, counter, calibration);
     }
 }
 
 /// The waits of an upstream. A length of time that was given limits silence within its answers too: there is nobody who
 /// would see it and stop.
-fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> Timeouts {
+fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     let usual = super::timeouts(base_url, first_byte);
     match first_byte {
         FirstByteTimeout::After(limit) => {
-            Timeouts { idle: limit, signs_of_life: Some(limit.max(usual.idle)), ..usual }
+            HttpTimeouts { idle: limit, signs_of_life: Some(limit.max(usual.idle)), ..usual }
         }
         FirstByteTimeout::Auto | FirstByteTimeout::Unlimited => {
-            Timeouts { signs_of_life: usual.first_byte.map(|_| usual.idle), ..usual }
+            HttpTimeouts { signs_of_life: usual.first_byte.map(|_| usual.idle), ..usual }
         }
     }
 }
 
 /// The server of the configured model; it takes any model's name.
-fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
+fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOptions> {
     let model = &config.model;
     let kind = model.provider.kind()?;
-    let mut upstream = Upstream::new(kind.as_str(), kind, &model.base_url);
+    let mut upstream = UpstreamOptions::new(kind.as_str(), kind, &model.base_url);
     let endpoint = &mut upstream.endpoint;
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.headers =
@@ -155,9 +157,9 @@ fn of_model(place: &Place, config: &Config) -> Option<Upstream> {
     Some(upstream)
 }
 
-fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
+fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamOptions> {
     let kind = listed.provider.kind()?;
-    let mut upstream = Upstream::new(&listed.name, kind, &listed.base_url);
+    let mut upstream = UpstreamOptions::new(&listed.name, kind, &listed.base_url);
     let key = upstream_key(place, listed).and_then(|name| place.variable(&name).map(Secret::new));
     upstream.endpoint.api_key = key;
     let headers = listed.headers.0.iter();
@@ -165,12 +167,12 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> Option<Upstream> {
         headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     upstream.endpoint.timeouts = timeouts(&listed.base_url, listed.timeout);
     upstream.endpoint.variables = NetworkVariables::from_environment(&place.environment);
-    upstream.endpoint.declared = Declared { window: listed.window, ..Declared::default() };
+    upstream.endpoint.declared = DeclaredLimits { window: listed.window, ..DeclaredLimits::default() };
     if let Some(dialects) = &listed.dialects {
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();
         upstream.finds_dialects = false;
     }
-    let model = |model: &UpstreamModel| Model {
+    let model = |model: &UpstreamModel| UpstreamModelEntry {
         name: model.name.clone(),
         upstream_name: model.model.clone(),
         declared: of_limits(&model.limits),
@@ -188,7 +190,7 @@ fn of(dialect: GatewayDialect) -> Dialect {
 }
 
 /// The variable that an upstream's key is taken from, if it is set.
-pub(crate) fn upstream_key(place: &Place, listed: &UpstreamConfig) -> Option<String> {
+pub(crate) fn upstream_key(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<String> {
     key_variable(place, &as_model(listed)).map(str::to_owned)
 }
 
@@ -199,6 +201,6 @@ pub(super) fn as_model(listed: &UpstreamConfig) -> ModelConfig {
         base_url: listed.base_url.clone(),
         api_key_env: listed.api_key_env.clone(),
         timeout: listed.timeout,
-        ..Config::default().model
+        ..AgentConfig::default().model
     }
 }

@@ -3,26 +3,28 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Origin;
-use longhaul_providers::{Declared, Limits, ModelStream, Provider, ProviderError, Request, SharedProvider};
+use longhaul_core::message::ModelOrigin;
+use longhaul_providers::{
+    DeclaredLimits, Limits, ModelRequest, ModelStream, Provider, ProviderError, SharedProvider,
+};
 
 /// The model there.
-pub(super) struct Keyless {
+pub(super) struct KeylessProvider {
     model: SharedProvider,
-    declared: Declared,
+    declared: DeclaredLimits,
     why: String,
 }
 
-impl Keyless {
+impl KeylessProvider {
     /// `why` is what each call is answered with.
-    pub(super) fn new(model: SharedProvider, declared: Declared, why: String) -> Self {
+    pub(super) fn new(model: SharedProvider, declared: DeclaredLimits, why: String) -> Self {
         Self { model, declared, why }
     }
 }
 
 #[async_trait]
-impl Provider for Keyless {
-    fn origin(&self) -> Origin {
+impl Provider for KeylessProvider {
+    fn origin(&self) -> ModelOrigin {
         self.model.origin()
     }
 
@@ -30,11 +32,11 @@ impl Provider for Keyless {
         self.declared.over(Limits::default())
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         self.model.render(request)
     }
 
-    async fn call(&self, _: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, _: ModelRequest) -> Result<ModelStream, ProviderError> {
         Err(ProviderError::new(ErrorCode::Auth, self.why.clone()))
     }
 }

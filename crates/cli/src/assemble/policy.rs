@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use longhaul::config::{Config, ProviderKind, StrategyKind, TriggerConfig};
-use longhaul_core::budget::Trigger;
+use longhaul::config::{AgentConfig, ProviderKind, StrategyKind, TriggerConfig};
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::ids::Millis;
-use longhaul_core::plan::{Policy, Prices, PruneOptions};
+use longhaul_core::plan::{CompactionPolicy, PruneOptions, TokenPrices};
 use longhaul_core::strategy::{
-    Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow, Strategy,
-    Summarization, Truncation,
+    AdaptiveStrategy, CompactionStrategy, ImportanceStrategy, MiddleRemovalStrategy,
+    ProactiveThresholdStrategy, PruningAgentStrategy, ReactiveOverflowStrategy, SummarizationStrategy,
+    TruncationStrategy,
 };
-use longhaul_wire::catalog::{self, Rates};
+use longhaul_wire::catalog::{self, TokenRates};
 
 /// What is configured about context, but for who writes summaries.
-pub(crate) fn policy(config: &Config) -> Policy {
+pub(crate) fn policy(config: &AgentConfig) -> CompactionPolicy {
     let compression = &config.context.compression;
     let options = &compression.options;
-    Policy {
+    CompactionPolicy {
         enabled: config.context.enabled,
         trigger: compression.trigger.map(trigger),
         prune: PruneOptions {
@@ -28,11 +29,11 @@ pub(crate) fn policy(config: &Config) -> Policy {
         auto_recall: config.context.auto_recall,
         user_text_share: config.context.user_text_share,
         summary_timeout_ms: u64::try_from(options.summary_timeout.as_millis()).unwrap_or(u64::MAX),
-        ..Policy::new(strategy(config))
+        ..CompactionPolicy::new(strategy(config))
     }
 }
 
-fn strategy(config: &Config) -> Arc<dyn Strategy> {
+fn strategy(config: &AgentConfig) -> Arc<dyn CompactionStrategy> {
     let compression = &config.context.compression;
     let options = &compression.options;
     let preserve_last_n_turns = options.preserve_last_n_turns as usize;
@@ -40,51 +41,52 @@ fn strategy(config: &Config) -> Arc<dyn Strategy> {
     let keep_recent = options.keep_recent;
     match compression.strategy {
         StrategyKind::ReactiveOverflow => {
-            Arc::new(ReactiveOverflow { preserve_last_n_turns, max_summary_tokens })
+            Arc::new(ReactiveOverflowStrategy { preserve_last_n_turns, max_summary_tokens })
         }
-        StrategyKind::ProactiveThreshold => {
-            Arc::new(ProactiveThreshold { preserve_ratio: options.preserve_ratio, max_summary_tokens })
-        }
-        StrategyKind::MiddleRemoval => Arc::new(MiddleRemoval { keep_tokens: options.keep_tokens }),
-        StrategyKind::Truncation => Arc::new(Truncation { keep_recent }),
-        StrategyKind::Importance => Arc::new(Importance {
+        StrategyKind::ProactiveThreshold => Arc::new(ProactiveThresholdStrategy {
+            preserve_ratio: options.preserve_ratio,
+            max_summary_tokens,
+        }),
+        StrategyKind::MiddleRemoval => Arc::new(MiddleRemovalStrategy { keep_tokens: options.keep_tokens }),
+        StrategyKind::Truncation => Arc::new(TruncationStrategy { keep_recent }),
+        StrategyKind::Importance => Arc::new(ImportanceStrategy {
             keep_recent,
             user_message_score: options.user_message_score,
             assistant_message_score: options.assistant_message_score,
             tool_use_score: options.tool_use_score,
             min_score_threshold: options.min_score_threshold,
         }),
-        StrategyKind::Summarization => Arc::new(Summarization {
+        StrategyKind::Summarization => Arc::new(SummarizationStrategy {
             keep_recent,
             summarize_chunk_size: options.summarize_chunk_size,
             max_summary_tokens,
         }),
-        StrategyKind::PruningAgent => Arc::new(PruningAgent { max_summary_tokens }),
-        StrategyKind::Adaptive => Arc::new(Adaptive {
+        StrategyKind::PruningAgent => Arc::new(PruningAgentStrategy { max_summary_tokens }),
+        StrategyKind::Adaptive => Arc::new(AdaptiveStrategy {
             low_target: options.low_target,
             tail_tokens: options.tail_tokens,
             preserve_last_n_turns,
             max_summary_tokens,
             background: options.background,
-            ..Adaptive::default()
+            ..AdaptiveStrategy::default()
         }),
     }
 }
 
-fn trigger(configured: TriggerConfig) -> Trigger {
+fn trigger(configured: TriggerConfig) -> StrategyTrigger {
     match configured {
-        TriggerConfig::Overflow => Trigger::Overflow,
-        TriggerConfig::Manual => Trigger::Manual,
-        TriggerConfig::Share(share) => Trigger::Share(share),
-        TriggerConfig::Tokens(tokens) => Trigger::Tokens(tokens),
-        TriggerConfig::Planner => Trigger::Planner,
+        TriggerConfig::Overflow => StrategyTrigger::Overflow,
+        TriggerConfig::Manual => StrategyTrigger::Manual,
+        TriggerConfig::Share(share) => StrategyTrigger::Share(share),
+        TriggerConfig::Tokens(tokens) => StrategyTrigger::Tokens(tokens),
+        TriggerConfig::Planner => StrategyTrigger::Planner,
     }
 }
 
 /// What is declared of a model's prices.
-pub(crate) fn rates(config: &Config, model: &str) -> Option<Rates> {
+pub(crate) fn rates(config: &AgentConfig, model: &str) -> Option<TokenRates> {
     let prices = config.models.get(model)?.prices?;
-    Some(Rates {
+    Some(TokenRates {
         input: prices.input,
         cached: prices.cached_input,
         write: prices.cache_write,
@@ -93,12 +95,12 @@ pub(crate) fn rates(config: &Config, model: &str) -> Option<Rates> {
 }
 
 /// What is declared of the configured model, else its maker's list prices where they hold.
-pub(super) fn prices(config: &Config) -> Option<Prices> {
+pub(super) fn prices(config: &AgentConfig) -> Option<TokenPrices> {
     let model = &config.model;
     // Planning is about requests of the usual length.
     let listed = || catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));
     let rates = rates(config, &model.name).or_else(listed)?;
-    Some(Prices {
+    Some(TokenPrices {
         input: rates.input,
         cache_read: rates.cached.unwrap_or(rates.input),
         cache_write: rates.write.unwrap_or(rates.input),
@@ -123,7 +125,7 @@ fn cache_life_ms(provider: ProviderKind) -> Millis {
 mod tests {
     use longhaul_core::budget::Budget;
     use longhaul_core::history::History;
-    use longhaul_core::plan::{self, Occasion, Plan};
+    use longhaul_core::plan::{self, Plan, PlanTrigger};
     use longhaul_core::strategy::NAMES;
     use longhaul_lab::synthetic;
 
@@ -150,22 +152,22 @@ mod tests {
         ("adaptive", &["lowTarget: 0.7", "preserveLastNTurns: 9", "maxSummaryTokens: 300"]),
     ];
 
-    fn configured(text: &str) -> Policy {
-        policy(&Config::parse(text, "test").unwrap())
+    fn configured(text: &str) -> CompactionPolicy {
+        policy(&AgentConfig::parse(text, "test").unwrap())
     }
 
-    fn with(strategy: &str, option: &str) -> Policy {
+    fn with(strategy: &str, option: &str) -> CompactionPolicy {
         configured(&format!(
             "context: {{ compression: {{ strategy: {strategy}, options: {{ {option} }} }} }}"
         ))
     }
 
     /// A support agent's morning, in a window that it fills.
-    fn planned(policy: &Policy) -> Plan {
+    fn planned(policy: &CompactionPolicy) -> Plan {
         let recording = synthetic::support(1, 60).unwrap();
         let history = History::fold(&recording.events).unwrap();
         let budget = Budget::new(24_000, None);
-        plan::plan(&history, recording.fixed_tokens, &budget, policy, &Occasion::Routine)
+        plan::plan(&history, recording.fixed_tokens, &budget, policy, &PlanTrigger::Routine)
     }
 
     #[test]
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn without_options_a_strategy_is_as_the_core_has_it() {
         for name in NAMES {
-            let own = Policy::new(longhaul_core::strategy::by_name(name).unwrap());
+            let own = CompactionPolicy::new(longhaul_core::strategy::by_name(name).unwrap());
             assert_eq!(planned(&with(name, "")), planned(&own), "{name}");
         }
     }
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!((prune.protect_tokens, prune.minimum_tokens), (7, 5));
         assert_eq!(prune.protected_tools, ["read"]);
         let planner = "context: { compression: { strategy: adaptive, trigger: { type: planner } } }";
-        assert_eq!(configured(planner).trigger, Some(Trigger::Planner));
+        assert_eq!(configured(planner).trigger, Some(StrategyTrigger::Planner));
     }
 
     #[test]
@@ -220,7 +222,7 @@ mod tests {
             .prices
         };
         let all = "{ input: 3, cachedInput: 0.3, cacheWrite: 3.75, output: 15 }";
-        let anthropic = Prices {
+        let anthropic = TokenPrices {
             input: 3.0,
             cache_read: 0.3,
             cache_write: 3.75,
@@ -235,7 +237,7 @@ mod tests {
         let at_home = "model: { name: glm-4.6, base_url: \"http://localhost:1234/v1\" }";
         assert_eq!(configured(at_home).prices, None);
         let flat = priced("anthropic", "m", "{ input: 3, output: 15 }");
-        assert_eq!(flat, Some(Prices { cache_read: 3.0, cache_write: 3.0, ..anthropic }));
+        assert_eq!(flat, Some(TokenPrices { cache_read: 3.0, cache_write: 3.0, ..anthropic }));
         let life = |provider| priced(provider, "m", all).map(|prices| prices.cache_life_ms / 60_000);
         let lives = ["openai", "gemini", "openai-compatible", "ollama", "scripted"].map(life);
         assert_eq!(lives, [Some(10), Some(10), Some(60), Some(60), Some(60)]);

@@ -3,9 +3,9 @@
 use std::io::Read as _;
 
 use longhaul::agent::SMALL_WINDOW_TOKENS;
-use longhaul::config::{Config, SystemPrompt};
-use longhaul::workspace::{Access, Workspace, WorkspaceError};
-use longhaul_core::estimate::Counter;
+use longhaul::config::{AgentConfig, SystemPrompt};
+use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
+use longhaul_core::estimate::MessageTokenCounter;
 
 /// What a workspace tells every agent.
 const NOTES: &str = "AGENTS.md";
@@ -34,10 +34,10 @@ what was asked for, and check it. Be brief and exact, in the user's language.";
 
 /// The system prompt of an agent whose model has that `window`, in tokens, if it is known; `counter` counts them.
 pub(super) fn system(
-    config: &Config,
+    config: &AgentConfig,
     workspace: &Workspace,
     window: Option<u64>,
-    counter: &Counter,
+    counter: &MessageTokenCounter,
 ) -> String {
     let small = window.filter(|tokens| *tokens < SMALL_WINDOW_TOKENS);
     let mut system = match &config.system_prompt {
@@ -67,7 +67,7 @@ pub(super) fn system(
 }
 
 /// The first lines of a text, as many as have at most `max_tokens`.
-fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &Counter) -> &'t str {
+fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &MessageTokenCounter) -> &'t str {
     if counter.text(text) <= max_tokens {
         return text;
     }
@@ -84,7 +84,7 @@ fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &Counter) -> &'t str {
 
 /// The notes, read as a tool would: a link out of the workspace or into the data folder is not followed.
 fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
-    let path = match workspace.resolve(NOTES, Access::Read) {
+    let path = match workspace.resolve(NOTES, PathAccess::Read) {
         Ok(path) => path,
         Err(WorkspaceError::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_at_a_line() {
-        let counter = Counter::structured();
+        let counter = MessageTokenCounter::structured();
         let text = "one short line\n".repeat(50);
         let text = text.trim();
         assert_eq!(beginning(text, 10_000, counter), text);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_small_window_gets_a_small_prompt() {
-        let counter = Counter::structured();
+        let counter = MessageTokenCounter::structured();
         assert!(counter.text(BRIEF) <= 50, "{}", counter.text(BRIEF));
         assert!(counter.text(DEFAULT) <= 150, "{}", counter.text(DEFAULT));
         assert!(!DEFAULT.contains("recall") && !BRIEF.contains("recall"));

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use globset::Glob;
-use longhaul::agent::Rules;
-use longhaul::config::{ApprovalRule, Config, Decision, ParallelTools, Recovery as Configured};
+use longhaul::agent::AgentRules;
+use longhaul::config::{AgentConfig, ApprovalRule, Decision, ParallelTools, Recovery as Configured};
 use longhaul::tools::ToolSet;
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::run::{Approval, Matching, MatchingRule, Recovery};
+use longhaul_core::run::{ArgumentRule, ArgumentRules, RunRecovery, ToolApproval};
 
-use super::Asking;
+use super::ToolApprovalMode;
 use super::policy::policy;
 
 /// Why a tool does not run where nobody can be asked.
@@ -23,8 +23,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
-    let mut rules = Rules::new(policy(config));
+pub(super) fn rules(config: &AgentConfig, tools: &ToolSet, asking: ToolApprovalMode) -> AgentRules {
+    let mut rules = AgentRules::new(policy(config));
     rules.max_steps = config.run.max_steps;
     rules.timeout = config.run.timeout;
     rules.parallel_tools = match config.run.parallel_tools {
@@ -33,8 +33,8 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
         ParallelTools::Never => Some(false),
     };
     rules.recovery = match config.run.recovery {
-        Configured::Rest => Recovery::Rest,
-        Configured::Continue => Recovery::Continue,
+        Configured::Rest => RunRecovery::Rest,
+        Configured::Continue => RunRecovery::Continue,
     };
     rules.retry = RetryPolicy {
         patience_ms: config.retry.patience.map(millis),
@@ -53,14 +53,18 @@ pub(super) fn rules(config: &Config, tools: &ToolSet, asking: Asking) -> Rules {
 }
 
 /// Returns what holds for each tool that a rule names; the others are left to the default.
-fn approvals(config: &Config, tools: &ToolSet, asking: Asking) -> BTreeMap<String, Approval> {
+fn approvals(
+    config: &AgentConfig,
+    tools: &ToolSet,
+    asking: ToolApprovalMode,
+) -> BTreeMap<String, ToolApproval> {
     let decided = tools.specs().into_iter().filter_map(|spec| {
         let rules = rules_of(&config.approvals.rules, &spec.name, asking);
         let closures = rules_of(&config.approvals.closures, &spec.name, asking);
         let approval = match (rules.as_slice(), closures.as_slice()) {
             ([], []) => return None,
             ([always], []) | ([], [always]) if always.patterns.is_empty() => always.approval.clone(),
-            _ => Approval::Matching(Matching { rules, otherwise: None, closures }),
+            _ => ToolApproval::Matching(ArgumentRules { rules, otherwise: None, closures }),
         };
         Some((spec.name.clone(), approval))
     });
@@ -68,17 +72,17 @@ fn approvals(config: &Config, tools: &ToolSet, asking: Asking) -> BTreeMap<Strin
 }
 
 /// Returns the rules whose glob fits the tool, up to the first that is for every call.
-fn rules_of(rules: &[ApprovalRule], tool: &str, asking: Asking) -> Vec<MatchingRule> {
+fn rules_of(rules: &[ApprovalRule], tool: &str, asking: ToolApprovalMode) -> Vec<ArgumentRule> {
     let fits =
         |rule: &&ApprovalRule| Glob::new(&rule.tool).is_ok_and(|glob| glob.compile_matcher().is_match(tool));
     let mut fitting = Vec::new();
     for rule in rules.iter().filter(fits) {
         let approval = match rule.decision {
-            Decision::Allow => Approval::Allow,
+            Decision::Allow => ToolApproval::Allow,
             Decision::Ask => asked(asking),
-            Decision::Deny => Approval::Deny(BY_RULE.to_owned()),
+            Decision::Deny => ToolApproval::Deny(BY_RULE.to_owned()),
         };
-        fitting.push(MatchingRule { patterns: rule.matching.clone(), approval });
+        fitting.push(ArgumentRule { patterns: rule.matching.clone(), approval });
         if rule.matching.is_empty() {
             break;
         }
@@ -86,11 +90,11 @@ fn rules_of(rules: &[ApprovalRule], tool: &str, asking: Asking) -> Vec<MatchingR
     fitting
 }
 
-fn asked(asking: Asking) -> Approval {
+fn asked(asking: ToolApprovalMode) -> ToolApproval {
     match asking {
-        Asking::Person => Approval::Ask,
-        Asking::Nobody => Approval::Deny(NOBODY.to_owned()),
-        Asking::Allowed => Approval::Allow,
+        ToolApprovalMode::Person => ToolApproval::Ask,
+        ToolApprovalMode::Nobody => ToolApproval::Deny(NOBODY.to_owned()),
+        ToolApprovalMode::Allowed => ToolApproval::Allow,
     }
 }
 
@@ -98,8 +102,8 @@ fn asked(asking: Asking) -> Approval {
 mod tests {
     use super::*;
 
-    fn approval_of(file: &str, asking: Asking, tool: &str) -> Approval {
-        let config = Config::parse(file, "test").unwrap();
+    fn approval_of(file: &str, asking: ToolApprovalMode, tool: &str) -> ToolApproval {
+        let config = AgentConfig::parse(file, "test").unwrap();
         let rules = rules(&config, &ToolSet::builtin(), asking);
         rules.approvals.get(tool).cloned().unwrap_or(rules.default_approval)
     }
@@ -107,31 +111,40 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_decides() {
         let file = "approvals: { rules: [{ tool: bash, decision: deny }, { tool: '*', decision: allow }] }";
-        assert_eq!(approval_of(file, Asking::Person, "bash"), Approval::Deny(BY_RULE.to_owned()));
-        assert_eq!(approval_of(file, Asking::Person, "edit"), Approval::Allow);
-        assert_eq!(approval_of("{}", Asking::Person, "bash"), Approval::Ask);
+        assert_eq!(
+            approval_of(file, ToolApprovalMode::Person, "bash"),
+            ToolApproval::Deny(BY_RULE.to_owned())
+        );
+        assert_eq!(approval_of(file, ToolApprovalMode::Person, "edit"), ToolApproval::Allow);
+        assert_eq!(approval_of("{}", ToolApprovalMode::Person, "bash"), ToolApproval::Ask);
     }
 
     #[test]
     fn rules_over_arguments_come_before_the_one_for_all_calls() {
         let file = "approvals: { rules: [{ tool: bash, match: { command: 'git *' }, decision: allow }, { tool: 'b*', match: { command: '*push*' }, decision: deny }, { tool: bash, decision: ask }, { tool: bash, decision: allow }] }";
         let decide = |asking, command: &str| match approval_of(file, asking, "bash") {
-            Approval::Matching(matching) => matching.decide(&format!("{{\"command\":\"{command}\"}}")),
+            ToolApproval::Matching(matching) => matching.decide(&format!("{{\"command\":\"{command}\"}}")),
             other => other,
         };
-        assert_eq!(decide(Asking::Person, "git status"), Approval::Allow);
-        assert_eq!(decide(Asking::Person, "hub push"), Approval::Deny(BY_RULE.to_owned()));
-        assert_eq!(decide(Asking::Person, "ls"), Approval::Ask);
-        assert_eq!(decide(Asking::Nobody, "ls"), Approval::Deny(NOBODY.to_owned()));
-        assert_eq!(decide(Asking::Nobody, "git status"), Approval::Allow);
-        assert_eq!(approval_of(file, Asking::Person, "edit"), Approval::Ask);
+        assert_eq!(decide(ToolApprovalMode::Person, "git status"), ToolApproval::Allow);
+        assert_eq!(decide(ToolApprovalMode::Person, "hub push"), ToolApproval::Deny(BY_RULE.to_owned()));
+        assert_eq!(decide(ToolApprovalMode::Person, "ls"), ToolApproval::Ask);
+        assert_eq!(decide(ToolApprovalMode::Nobody, "ls"), ToolApproval::Deny(NOBODY.to_owned()));
+        assert_eq!(decide(ToolApprovalMode::Nobody, "git status"), ToolApproval::Allow);
+        assert_eq!(approval_of(file, ToolApprovalMode::Person, "edit"), ToolApproval::Ask);
     }
 
     #[test]
     fn what_is_allowed_beforehand_is_never_what_a_rule_denies() {
         let file = "approvals: { rules: [{ tool: bash, decision: deny }, { tool: edit, decision: ask }] }";
-        assert_eq!(approval_of(file, Asking::Allowed, "bash"), Approval::Deny(BY_RULE.to_owned()));
-        assert_eq!(approval_of(file, Asking::Allowed, "edit"), Approval::Allow);
-        assert_eq!(approval_of(file, Asking::Nobody, "edit"), Approval::Deny(NOBODY.to_owned()));
+        assert_eq!(
+            approval_of(file, ToolApprovalMode::Allowed, "bash"),
+            ToolApproval::Deny(BY_RULE.to_owned())
+        );
+        assert_eq!(approval_of(file, ToolApprovalMode::Allowed, "edit"), ToolApproval::Allow);
+        assert_eq!(
+            approval_of(file, ToolApprovalMode::Nobody, "edit"),
+            ToolApproval::Deny(NOBODY.to_owned())
+        );
     }
 }

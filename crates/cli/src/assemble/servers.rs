@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use longhaul::config::Config;
-use longhaul::mcp::{self, McpError, McpPlace, McpServers};
+use longhaul::config::AgentConfig;
+use longhaul::mcp::{self, McpError, McpLaunchOptions, McpServers};
 use longhaul::sandbox::Sandbox;
 use longhaul::tools::ToolSet;
 use longhaul::workspace::Workspace;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 
 /// What a server that cannot be started means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum McpFailurePolicy {
     /// The agent does not start, unless the server is optional.
     Refused,
     /// The agent starts without it, and says so.
@@ -20,8 +20,8 @@ pub(crate) enum Missing {
 }
 
 /// The workspace, in which tools do not change the files of programs that may do more than commands.
-pub(super) fn closed(workspace: Workspace, config: &Config, sandbox: &Arc<Sandbox>) -> Workspace {
-    let place = McpPlace::new(workspace.root(), Arc::clone(sandbox));
+pub(super) fn closed(workspace: Workspace, config: &AgentConfig, sandbox: &Arc<Sandbox>) -> Workspace {
+    let place = McpLaunchOptions::new(workspace.root(), Arc::clone(sandbox));
     let exposed = mcp::exposed_files(&config.mcp_servers, &place);
     workspace.with_mcp_programs(&exposed.into_iter().map(|(_, file)| file).collect::<Vec<_>>())
 }
@@ -32,18 +32,18 @@ pub(super) fn closed(workspace: Workspace, config: &Config, sandbox: &Arc<Sandbo
 /// Those that are missing and needed.
 pub(super) async fn add(
     tools: &mut ToolSet,
-    config: &Config,
+    config: &AgentConfig,
     workspace: &Workspace,
     sandbox: &Arc<Sandbox>,
-    missing: Missing,
+    missing: McpFailurePolicy,
 ) -> Outcome<()> {
-    let place = McpPlace::new(workspace.root(), Arc::clone(sandbox));
+    let place = McpLaunchOptions::new(workspace.root(), Arc::clone(sandbox));
     let (servers, errors) = Box::pin(McpServers::start(&config.mcp_servers, &place)).await;
-    let is_needed = |error: &&McpError| missing == Missing::Refused && !error.optional;
+    let is_needed = |error: &&McpError| missing == McpFailurePolicy::Refused && !error.optional;
     let needed: Vec<String> = errors.iter().filter(is_needed).map(McpError::to_string).collect();
     if !needed.is_empty() {
         servers.close().await;
-        return Err(Failure::new(format!(
+        return Err(CommandError::new(format!(
             "{}\n(`optional: true` beside a server lets the agent start without it)",
             needed.join("\n")
         )));

@@ -1,37 +1,40 @@
 //! Who writes summaries, as configured.
 
-use longhaul::agent::Summariser;
-use longhaul::config::{AgentSource, Config, ModelConfig, StrategyKind, SummaryWriter};
+use longhaul::agent::SummaryModel;
+use longhaul::config::{AgentConfig, AgentSource, ModelConfig, StrategyKind, SummaryWriter};
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_core::plan::Writer;
-use longhaul_providers::{Declared, known};
+use longhaul_core::plan::SummaryWriterModel;
+use longhaul_providers::{DeclaredLimits, catalogued};
 
 use super::{listed, provider};
+use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
-use crate::place::Place;
 
 /// What the planner is told of the writer, and the writer itself, if it is another model. Asks its server for its
 /// limits.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
-pub(super) async fn writer(place: &Place, config: &Config) -> Outcome<(Writer, Option<Summariser>)> {
+pub(super) async fn writer(
+    place: &CliEnvironment,
+    config: &AgentConfig,
+) -> Outcome<(SummaryWriterModel, Option<SummaryModel>)> {
     let name = match wanted(config) {
-        SummaryWriter::Same => return Ok((Writer::Session, None)),
-        SummaryWriter::Extract => return Ok((Writer::Nobody, None)),
+        SummaryWriter::Same => return Ok((SummaryWriterModel::Session, None)),
+        SummaryWriter::Extract => return Ok((SummaryWriterModel::Nobody, None)),
         SummaryWriter::Model(name) => name,
     };
     let (model, declared) = named(config, name);
-    let other = known::completed(provider(place, &model, declared)?, &model.base_url);
+    let other = catalogued::completed(provider(place, &model, declared)?, &model.base_url);
     let limits = other.limits().await;
     let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
     let max_output = declared.max_output.or(limits.max_output);
-    Ok((Writer::Other { window, max_output }, Some(Summariser(other))))
+    Ok((SummaryWriterModel::Other { window, max_output }, Some(SummaryModel(other))))
 }
 
 /// The model of another agent by its name, with that agent's provider, server and key, or another model of the same
 /// server.
-fn named(config: &Config, name: String) -> (ModelConfig, Declared) {
+fn named(config: &AgentConfig, name: String) -> (ModelConfig, DeclaredLimits) {
     match config.agents.get(&name) {
         Some(AgentSource::Here(agent)) => (agent.model.clone(), super::declared(agent)),
         _ => {
@@ -42,7 +45,7 @@ fn named(config: &Config, name: String) -> (ModelConfig, Declared) {
 }
 
 /// The pruning agent has a key of its own; the other can stand beside it where the file names no strategy.
-fn wanted(config: &Config) -> SummaryWriter {
+fn wanted(config: &AgentConfig) -> SummaryWriter {
     let context = &config.context;
     match (context.compression.strategy, &context.pruning_agent) {
         (StrategyKind::PruningAgent, Some(name)) => SummaryWriter::Model(name.clone()),
@@ -55,43 +58,43 @@ mod tests {
     use super::*;
 
     /// Nothing listens at the configured address.
-    async fn written_by(context: &str, models: &str) -> (Writer, Option<String>) {
+    async fn written_by(context: &str, models: &str) -> (SummaryWriterModel, Option<String>) {
         let model = "{ provider: openai-compatible, name: large, base_url: 'http://127.0.0.1:9/v1' }";
         let file = format!("model: {model}\ncontext: {context}\nmodels: {models}");
         let (writer, summariser) =
-            writer(&Place::default(), &Config::parse(&file, "test").unwrap()).await.unwrap();
+            writer(&CliEnvironment::default(), &AgentConfig::parse(&file, "test").unwrap()).await.unwrap();
         (writer, summariser.map(|it| it.0.origin().model))
     }
 
     #[tokio::test]
     async fn summaries_are_written_by_whom_the_file_names() {
         let with = |who: &str| format!("{{ compression: {{ options: {{ summarizeWith: {who} }} }} }}");
-        assert_eq!(written_by("{}", "{}").await, (Writer::Session, None));
-        assert_eq!(written_by(&with("same"), "{}").await, (Writer::Session, None));
-        assert_eq!(written_by(&with("extract"), "{}").await, (Writer::Nobody, None));
+        assert_eq!(written_by("{}", "{}").await, (SummaryWriterModel::Session, None));
+        assert_eq!(written_by(&with("same"), "{}").await, (SummaryWriterModel::Session, None));
+        assert_eq!(written_by(&with("extract"), "{}").await, (SummaryWriterModel::Nobody, None));
         let small = Some("small".to_owned());
-        let assumed = Writer::Other { window: 32_000, max_output: None };
+        let assumed = SummaryWriterModel::Other { window: 32_000, max_output: None };
         assert_eq!(written_by(&with("small"), "{}").await, (assumed, small.clone()));
         // What is declared of the session's model says nothing of another.
         let models = "{ large: { window: 9000 }, small: { window: 64000, maxOutput: 3000 } }";
-        let declared = Writer::Other { window: 64_000, max_output: Some(3_000) };
+        let declared = SummaryWriterModel::Other { window: 64_000, max_output: Some(3_000) };
         assert_eq!(written_by(&with("small"), models).await, (declared, small));
     }
 
     #[tokio::test]
     async fn the_pruning_agent_is_named_by_its_own_key() {
         let agent = |named: &str| format!("{{ compression: {{ strategy: pruning-agent }}{named} }}");
-        assert_eq!(written_by(&agent(""), "{}").await, (Writer::Session, None));
+        assert_eq!(written_by(&agent(""), "{}").await, (SummaryWriterModel::Session, None));
         let (writer, name) = written_by(&agent(", pruningAgent: small"), "{ small: { window: 8000 } }").await;
-        assert_eq!(writer, Writer::Other { window: 8_000, max_output: None });
+        assert_eq!(writer, SummaryWriterModel::Other { window: 8_000, max_output: None });
         assert_eq!(name.as_deref(), Some("small"));
         let file = format!(
             "model: {{ provider: scripted, name: large }}\ncontext: {}\nagents: {{ helper: {{ model: {{ name: tiny, context_window: 9000, base_url: 'http://127.0.0.1:9/v1' }} }} }}",
             agent(", pruningAgent: helper")
         );
-        let config = Config::parse(&file, "test").unwrap();
-        let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
-        assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
+        let config = AgentConfig::parse(&file, "test").unwrap();
+        let (writer, summariser) = super::writer(&CliEnvironment::default(), &config).await.unwrap();
+        assert_eq!(writer, SummaryWriterModel::Other { window: 9_000, max_output: None });
         assert_eq!(summariser.unwrap().0.origin().model, "tiny", "an agent's name stands for its model");
     }
 
@@ -100,9 +103,9 @@ mod tests {
         let file = "model: { provider: openai-compatible, name: large, base_url: 'http://127.0.0.1:9/v1' }\n\
                     context: { compression: { options: { summarizeWith: writer } } }\n\
                     agents: { writer: { model: { provider: ollama, name: tiny, context_window: 9000, base_url: 'http://127.0.0.1:7' } } }";
-        let config = Config::parse(file, "test").unwrap();
-        let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
-        assert_eq!(writer, Writer::Other { window: 9_000, max_output: None });
+        let config = AgentConfig::parse(file, "test").unwrap();
+        let (writer, summariser) = super::writer(&CliEnvironment::default(), &config).await.unwrap();
+        assert_eq!(writer, SummaryWriterModel::Other { window: 9_000, max_output: None });
         let origin = summariser.unwrap().0.origin();
         assert_eq!((origin.provider.as_str(), origin.model.as_str()), ("ollama", "tiny"));
     }
@@ -111,13 +114,14 @@ mod tests {
     async fn a_writer_at_its_maker_s_server_is_not_asked_without_a_key() {
         let file = "context: { compression: { strategy: pruning-agent }, pruningAgent: helper }\n\
                     agents: { helper: { model: { provider: anthropic, name: claude-sonnet-4-5 } } }";
-        let config = Config::parse(file, "test").unwrap();
-        let (writer, summariser) = super::writer(&Place::default(), &config).await.unwrap();
+        let config = AgentConfig::parse(file, "test").unwrap();
+        let (writer, summariser) = super::writer(&CliEnvironment::default(), &config).await.unwrap();
         assert!(
-            matches!(writer, Writer::Other { window, .. } if window > ASSUMED_WINDOW),
+            matches!(writer, SummaryWriterModel::Other { window, .. } if window > ASSUMED_WINDOW),
             "of the catalogue"
         );
-        let error = summariser.unwrap().0.call(longhaul_providers::Request::default()).await.err().unwrap();
+        let error =
+            summariser.unwrap().0.call(longhaul_providers::ModelRequest::default()).await.err().unwrap();
         assert!(error.message.contains("ANTHROPIC_API_KEY is not set"), "{error}");
     }
 }

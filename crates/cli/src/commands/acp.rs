@@ -6,37 +6,37 @@
 
 mod call;
 mod editor;
+mod editor_session;
 mod folders;
 mod follower;
-mod lent;
 mod prompt;
-mod rooms;
+mod shared_store;
 mod slash;
 mod stop;
-mod talk;
 mod time;
 mod updates;
 mod wire;
+mod workspace_runtimes;
 
 use std::sync::Arc;
 
 use crate::args::AcpArgs;
-use crate::assemble::Asking;
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
-use crate::place::Place;
-use crate::signals::Interrupts;
+use crate::assemble::ToolApprovalMode;
+use crate::environment::CliEnvironment;
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::signals::InterruptSignals;
 
-use self::editor::Editor;
+use self::editor::EditorConnection;
 
 /// Serves one editor until it leaves.
-pub(crate) async fn run(args: AcpArgs, place: &Place) -> Outcome {
-    let mut interrupts = Interrupts::listen()?;
-    let asking = if args.yes { Asking::Allowed } else { Asking::Person };
-    let editor = Arc::new(Editor::at(place, asking).await);
+pub(crate) async fn run(args: AcpArgs, place: &CliEnvironment) -> Outcome {
+    let mut interrupts = InterruptSignals::listen()?;
+    let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Person };
+    let editor = Arc::new(EditorConnection::at(place, asking).await);
     let done = tokio::select! {
         served = wire::serve(&editor) => match served {
             Ok(()) => Ok(DONE),
-            Err(error) => Err(Failure::new(format!("the editor's connection broke: {}", error.message))),
+            Err(error) => Err(CommandError::new(format!("the editor's connection broke: {}", error.message))),
         },
         () = interrupts.next() => Ok(CANCELLED.into()),
     };

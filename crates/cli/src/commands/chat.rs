@@ -2,15 +2,15 @@
 
 mod approvals;
 mod console;
+mod frame_rate;
 mod live;
 mod model;
-mod pace;
 pub(crate) mod paste;
 mod plain;
 mod screen;
 mod slash;
 pub(crate) mod status;
-pub(crate) mod words;
+pub(crate) mod texts;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -19,42 +19,42 @@ use longhaul::session::{Runtime, Session};
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
-use longhaul_core::run::Status;
+use longhaul_core::run::RunStatus;
 use longhaul_store::SessionRecord;
 
 use crate::args::ChatArgs;
-use crate::assemble::Asking;
+use crate::assemble::ToolApprovalMode;
+use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 use crate::folders;
-use crate::lookup;
-use crate::offer;
-use crate::place::Place;
+use crate::session_lookup;
 use crate::term::human::count;
 use crate::term::log;
 use crate::term::out;
-use crate::term::style::Style;
+use crate::term::style::TextPainter;
 use crate::term::text::{one_line, width};
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
 use crate::term::wrap::wrapped;
+use crate::undo_check;
 
-use crate::tui::{Manners, Screen};
+use crate::tui::{TerminalProfile, TerminalScreen};
 
-use super::Need;
-use console::Console;
+use super::AgentRequirement;
+use console::LineConsole;
 
 /// How a person at a terminal sees it.
-enum Front {
+enum ChatFrontend {
     /// Line by line.
-    Lines(Console),
+    Lines(LineConsole),
     /// Finished rows above, live ones below.
-    Rows(Screen),
+    Rows(TerminalScreen),
 }
 
-impl Front {
-    fn open(is_plain: bool, place: &Place) -> Outcome<Self> {
+impl ChatFrontend {
+    fn open(is_plain: bool, place: &CliEnvironment) -> Outcome<Self> {
         Ok(match is_plain {
-            true => Self::Lines(Console::open()?),
-            false => Self::Rows(Screen::open(Manners::of(place))?),
+            true => Self::Lines(LineConsole::open()?),
+            false => Self::Rows(TerminalScreen::open(TerminalProfile::of(place))?),
         })
     }
 
@@ -68,15 +68,15 @@ impl Front {
 }
 
 /// Where the chat goes from here.
-enum Next {
+enum ChatTransition {
     /// Out.
     Leave(ExitCode),
     /// To another session, or to the same one with another model.
-    Go(Go),
+    Go(ChatSwitch),
 }
 
 /// Another session, another model.
-struct Go {
+struct ChatSwitch {
     session: Option<SessionId>,
     model: Option<String>,
     /// What to say there.
@@ -84,27 +84,27 @@ struct Go {
 }
 
 /// What every part of a chat needs.
-struct Talk<'a> {
+struct ChatContext<'a> {
     runtime: &'a Runtime,
     session: Session,
-    place: &'a Place,
-    style: Style,
+    place: &'a CliEnvironment,
+    style: TextPainter,
     /// Whether the session has no title yet.
     untitled: bool,
 }
 
-pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
     let interactive = place.terminal.is_interactive();
     let asking = match (args.yes, interactive) {
-        (true, _) => Asking::Allowed,
-        (false, true) => Asking::Person,
-        (false, false) => Asking::Nobody,
+        (true, _) => ToolApprovalMode::Allowed,
+        (false, true) => ToolApprovalMode::Person,
+        (false, false) => ToolApprovalMode::Nobody,
     };
     let mut place = place.clone();
     let mut wanted = if args.last { Some("last".to_owned()) } else { args.session };
     let (mut front, mut note) = (None, None);
     loop {
-        let runtime = match super::open(&place, Need::Model(asking)).await {
+        let runtime = match super::open(&place, AgentRequirement::Model(asking)).await {
             Ok(runtime) => runtime,
             Err(failure) => break leave(front, Err(failure)).await,
         };
@@ -113,17 +113,17 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
             log::hush();
         }
         if interactive && front.is_none() {
-            front = Some(Front::open(args.plain, &place)?);
+            front = Some(ChatFrontend::open(args.plain, &place)?);
         }
         let next = converse(&runtime, wanted.as_deref(), &place, front.as_mut(), note.take()).await;
         runtime.close().await;
         match next {
-            Ok((Next::Leave(code), way_back)) => {
+            Ok((ChatTransition::Leave(code), way_back)) => {
                 let code = leave(front, Ok(code)).await;
                 out::message(&way_back);
                 break code;
             }
-            Ok((Next::Go(go), _)) => {
+            Ok((ChatTransition::Go(go), _)) => {
                 wanted = go.session.map(|id| id.as_str().to_owned());
                 place.overrides.model = go.model.or(place.overrides.model);
                 note = go.note;
@@ -133,7 +133,7 @@ pub(crate) async fn run(args: ChatArgs, place: &Place) -> Outcome {
     }
 }
 
-async fn leave(front: Option<Front>, done: Outcome) -> Outcome {
+async fn leave(front: Option<ChatFrontend>, done: Outcome) -> Outcome {
     if let Some(front) = front {
         front.close().await;
     }
@@ -144,12 +144,12 @@ async fn leave(front: Option<Front>, done: Outcome) -> Outcome {
 async fn converse(
     runtime: &Runtime,
     wanted: Option<&str>,
-    place: &Place,
-    front: Option<&mut Front>,
+    place: &CliEnvironment,
+    front: Option<&mut ChatFrontend>,
     note: Option<String>,
-) -> Outcome<(Next, String)> {
+) -> Outcome<(ChatTransition, String)> {
     let record = match wanted {
-        Some(meant) => Some(lookup::session(place, runtime.store(), meant).await?),
+        Some(meant) => Some(session_lookup::session(place, runtime.store(), meant).await?),
         None => None,
     };
     let session = match &record {
@@ -162,22 +162,23 @@ async fn converse(
     };
     let style = super::style(place);
     let untitled = record.as_ref().is_none_or(|record| record.title.is_none());
-    let mut talk = Talk { runtime, session, place, style, untitled };
+    let mut talk = ChatContext { runtime, session, place, style, untitled };
     talk.session.adopt_model().await?;
     let opening = talk.opening(record.as_ref(), note).await?;
     let next = match front {
-        Some(Front::Lines(console)) => Box::pin(live::talk(&mut talk, console, &opening)).await,
-        Some(Front::Rows(screen)) => Box::pin(screen::talk(&mut talk, screen, &opening)).await,
+        Some(ChatFrontend::Lines(console)) => Box::pin(live::talk(&mut talk, console, &opening)).await,
+        Some(ChatFrontend::Rows(screen)) => Box::pin(screen::talk(&mut talk, screen, &opening)).await,
         None => Box::pin(plain::talk(&mut talk, &opening)).await,
     };
-    let comes_back = matches!(&next, Ok(Next::Go(go)) if go.session.as_ref() == Some(talk.session.id()));
+    let comes_back =
+        matches!(&next, Ok(ChatTransition::Go(go)) if go.session.as_ref() == Some(talk.session.id()));
     let is_kept = comes_back || talk.keep_or_forget().await?;
     let next = next?;
     let way_back = if is_kept { talk.way_back().await? } else { String::new() };
     Ok((next, way_back))
 }
 
-impl Talk<'_> {
+impl ChatContext<'_> {
     /// Which agent this is, and `note`; where a session goes on, what was said last.
     async fn opening(&self, record: Option<&SessionRecord>, note: Option<String>) -> Outcome<String> {
         let model = self.runtime.agent().provider.origin().model;
@@ -212,13 +213,13 @@ impl Talk<'_> {
         let events = self.runtime.log(&record.id).await?;
         let typed = |body: &EventBody| matches!(body, EventBody::MessagesTaken { .. });
         let from = events.iter().rposition(|event| typed(&event.body)).unwrap_or(events.len());
-        let mut transcript = Transcript::new(self.style, Setting::Chat, out::width());
+        let mut transcript = TranscriptRenderer::new(self.style, TranscriptTarget::Chat, out::width());
         if from > 1 {
             let title = one_line(record.title.as_deref().unwrap_or("(no title)"));
             let more = format!("… {title} · {} before this", count(from as u64, "event"));
             transcript.row(&format!("\n{}", self.style.dim(&more)));
         }
-        let offers = self.session.look(offer::of_run).await?;
+        let offers = self.session.look(undo_check::of_run).await?;
         let text = super::sessions::conversation(&events, from, &offers, transcript);
         Ok(format!("{}\n", text.trim_end_matches('\n')))
     }
@@ -228,13 +229,13 @@ impl Talk<'_> {
         let session = self.session.clone();
         async move {
             session.cancel(false).await?;
-            let rests = matches!(*session.status().borrow(), Status::Idle | Status::Parked);
-            Ok(if rests { words::waiting(session.queue().await?.len()) } else { String::new() })
+            let rests = matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked);
+            Ok(if rests { texts::waiting(session.queue().await?.len()) } else { String::new() })
         }
     }
 
     /// Sends a message, the first one as the session's title, too.
-    async fn send(&mut self, text: &str) -> Outcome<longhaul::session::Sent> {
+    async fn send(&mut self, text: &str) -> Outcome<longhaul::session::SendReceipt> {
         if std::mem::take(&mut self.untitled) {
             // A title is a convenience: a session that is busy goes without.
             let _ = self.session.rename(super::sessions::title_of(text)).await;
@@ -268,7 +269,7 @@ impl Talk<'_> {
             true => line,
             false => format!("session {id} goes on with\n  {command}"),
         };
-        let style = Style::new(self.place.terminal.colour_messages());
+        let style = TextPainter::new(self.place.terminal.colour_messages());
         Ok(format!("  {}\n", style.dim(&text)))
     }
 }

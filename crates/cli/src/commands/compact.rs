@@ -2,32 +2,32 @@
 
 use std::sync::Arc;
 
-use longhaul::announce::Announcement;
-use longhaul::compaction::{self, Preview, only_leaves_out};
-use longhaul::config::{Config, StrategyKind, SummaryWriter};
+use longhaul::api_events::ApiEvent;
+use longhaul::compaction::{self, CompactionPreview, only_leaves_out};
+use longhaul::config::{AgentConfig, StrategyKind, SummaryWriter};
 use longhaul::session::{Runtime, Session};
-use longhaul_core::event::{EditKind, ViewEdit, ViewOp};
+use longhaul_core::event::{EditKind, ViewEdit, ViewOperation};
 use longhaul_core::history::History;
-use longhaul_core::ids::Handle;
-use longhaul_core::plan::{Plan, Policy, SummaryDraft, Writer};
+use longhaul_core::ids::LogHandle;
+use longhaul_core::plan::{CompactionPolicy, Plan, SummaryDraft, SummaryWriterModel};
+use longhaul_core::retention_report::{RetentionReport, RetentionTally};
 use longhaul_core::run::{CompactionOutcome, Run};
-use longhaul_core::strategy::Strategy;
-use longhaul_core::survival::{Survival, Tally};
+use longhaul_core::strategy::CompactionStrategy;
 
 use crate::agent_file;
 use crate::args::CompactArgs;
-use crate::assemble::Asking;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::gone::{self, Gone};
-use crate::place::Place;
-use crate::term::happening::{self, Happening};
+use crate::assemble::ToolApprovalMode;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::removed_messages::{self, RemovedMessages};
 use crate::term::human::{count, grouped, short};
 use crate::term::out;
 use crate::term::text::visible;
+use crate::term::ui_event::{self, UiEvent};
 
-use super::{Need, reading};
+use super::{AgentRequirement, reading};
 
-pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     check_length(args.instructions.as_deref())?;
     if args.dry_run {
         return preview(args, place).await;
@@ -40,10 +40,10 @@ pub(crate) async fn run(args: CompactArgs, place: &Place) -> Outcome {
 ///
 /// # Errors
 /// Why nothing was done.
-pub(super) async fn done(args: CompactArgs, place: &Place) -> Outcome<String> {
+pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
-        let runtime = super::open(place, Need::Model(Asking::Nobody)).await?;
+        let runtime = super::open(place, AgentRequirement::Model(ToolApprovalMode::Nobody)).await?;
         let session = super::find(place, &runtime, &args.session).await?;
         session.adopt_model().await?;
         (runtime, session)
@@ -58,7 +58,7 @@ pub(super) async fn done(args: CompactArgs, place: &Place) -> Outcome<String> {
 }
 
 /// Returns whether somebody must be there who writes summaries.
-fn asks_a_model(config: &Config, strategy: Option<&str>) -> bool {
+fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
     let compression = &config.context.compression;
     let strategy = strategy.unwrap_or(compression.strategy.as_str());
     let is_extracted = compression.options.summarize_with == SummaryWriter::Extract
@@ -67,7 +67,7 @@ fn asks_a_model(config: &Config, strategy: Option<&str>) -> bool {
 }
 
 /// A compaction on request.
-pub(super) struct Made {
+pub(super) struct ManualCompaction {
     pub(super) outcome: CompactionOutcome,
     /// Why the summary that was asked for is not in it.
     failed: Option<String>,
@@ -80,17 +80,17 @@ pub(super) struct Made {
 /// Compacts now, and tells what happens meanwhile.
 pub(super) async fn make(
     session: &Session,
-    strategy: Option<Arc<dyn Strategy>>,
+    strategy: Option<Arc<dyn CompactionStrategy>>,
     instructions: Option<String>,
-    mut tell: impl FnMut(&Happening),
-) -> Outcome<Made> {
+    mut tell: impl FnMut(&UiEvent),
+) -> Outcome<ManualCompaction> {
     let (mut failed, mut is_asked) = (None, false);
     let mut watch = session.watch();
-    let mut take = |announcement: &Announcement| {
-        let Some(happening) = happening::of_announcement(announcement) else { return };
+    let mut take = |announcement: &ApiEvent| {
+        let Some(happening) = ui_event::of_announcement(announcement) else { return };
         match &happening {
-            Happening::Compacting { .. } => is_asked = true,
-            Happening::CompactionFailed { reason } => failed = Some(reason.clone()),
+            UiEvent::Compacting { .. } => is_asked = true,
+            UiEvent::CompactionFailed { reason } => failed = Some(reason.clone()),
             _ => {}
         }
         tell(&happening);
@@ -106,13 +106,13 @@ pub(super) async fn make(
     while let Ok(announcement) = watch.try_recv() {
         take(&announcement);
     }
-    let is_nobody = session.look(|run| run.settings().policy.writer == Writer::Nobody).await?;
+    let is_nobody = session.look(|run| run.settings().policy.writer == SummaryWriterModel::Nobody).await?;
     let is_by_model = is_asked && failed.is_none() && !is_nobody;
     let is_extract = is_asked && is_nobody;
-    Ok(Made { outcome, is_by_model, is_extract, failed })
+    Ok(ManualCompaction { outcome, is_by_model, is_extract, failed })
 }
 
-impl Made {
+impl ManualCompaction {
     /// What to say where there were instructions, and nobody to read them.
     pub(super) fn unheard(&self) -> Option<&'static str> {
         match (self.is_by_model, self.is_extract) {
@@ -134,7 +134,7 @@ const MAX_INSTRUCTION_CHARS: usize = 4_000;
 pub(super) fn check_length(instructions: Option<&str>) -> Outcome<()> {
     let chars = instructions.map_or(0, |text| text.chars().count());
     match chars > MAX_INSTRUCTION_CHARS {
-        true => Err(Failure::usage(format!(
+        true => Err(CommandError::usage(format!(
             "the instructions have {} characters: at most {} are taken",
             grouped(chars as u64),
             grouped(MAX_INSTRUCTION_CHARS as u64)
@@ -143,14 +143,20 @@ pub(super) fn check_length(instructions: Option<&str>) -> Outcome<()> {
     }
 }
 
-async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place: &Place) -> Outcome<String> {
+async fn compact(
+    runtime: &Runtime,
+    session: &Session,
+    args: CompactArgs,
+    place: &CliEnvironment,
+) -> Outcome<String> {
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
     let is_instructed = args.instructions.is_some();
     let before = session.look(|run| run.meter().total).await?;
-    let (for_good, is_nobody) =
-        session.look(|run| (for_good(run), run.settings().policy.writer == Writer::Nobody)).await?;
-    let tell = |happening: &Happening| {
-        if matches!(happening, Happening::Compacting { .. }) && place.terminal.messages {
+    let (for_good, is_nobody) = session
+        .look(|run| (for_good(run), run.settings().policy.writer == SummaryWriterModel::Nobody))
+        .await?;
+    let tell = |happening: &UiEvent| {
+        if matches!(happening, UiEvent::Compacting { .. }) && place.terminal.messages {
             let what = if is_nobody { "an extract is being made" } else { "a summary is being written" };
             out::told(&format!("compacting … {what}\n{}", for_good.clone().unwrap_or_default()));
         }
@@ -174,7 +180,7 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
             let this = ViewEdit::clone(&edit);
             let look = move |run: &Run| (gone(&this, run), compaction::check_undo(run, &this.id).err());
             let (gone, refused) = session.look(look).await?;
-            Ok(committed(&Committed {
+            Ok(committed(&CompactionReport {
                 edit: &edit,
                 gone,
                 totals: (before, after),
@@ -190,15 +196,15 @@ async fn compact(runtime: &Runtime, session: &Session, args: CompactArgs, place:
         }
         CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays\n".to_owned()),
         CompactionOutcome::Refused(why) => {
-            Err(Failure::new(format!("not compacted, nothing changed: {why}")))
+            Err(CommandError::new(format!("not compacted, nothing changed: {why}")))
         }
     }
 }
 
 /// The strategy that the command line names, if it names one.
-fn named(policy: &Policy, name: Option<&str>) -> Outcome<Option<Arc<dyn Strategy>>> {
+fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dyn CompactionStrategy>>> {
     let find = |name| {
-        let unknown = || Failure::usage(format!("there is no strategy `{name}`"));
+        let unknown = || CommandError::usage(format!("there is no strategy `{name}`"));
         compaction::strategy(policy, name).ok_or_else(unknown)
     };
     name.map(find).transpose()
@@ -214,7 +220,7 @@ fn instead(edit: &ViewEdit, why: &str) -> String {
 }
 
 /// What can be said of a compaction that was made.
-struct Committed<'a> {
+struct CompactionReport<'a> {
     edit: &'a ViewEdit,
     /// What went, in words.
     gone: String,
@@ -222,12 +228,12 @@ struct Committed<'a> {
     totals: (u64, u64),
     /// What did not go as it was asked for, a line each.
     notes: &'a [String],
-    survival: Option<&'a Survival>,
+    survival: Option<&'a RetentionReport>,
     undo: String,
 }
 
-fn committed(made: &Committed<'_>) -> String {
-    let Committed { edit, gone, totals, notes, survival, undo } = made;
+fn committed(made: &CompactionReport<'_>) -> String {
+    let CompactionReport { edit, gone, totals, notes, survival, undo } = made;
     let done = match edit.kind {
         EditKind::Prune => "cleared",
         EditKind::Compaction if only_leaves_out(&edit.strategy) => "left out",
@@ -239,12 +245,12 @@ fn committed(made: &Committed<'_>) -> String {
         short(totals.0),
         short(totals.1),
         edit.strategy,
-        happening::reason(&edit.why),
+        ui_event::reason(&edit.why),
         survival.map(|survival| report(survival, "of what the model was shown")).unwrap_or_default(),
     )
 }
 
-async fn preview(args: CompactArgs, place: &Place) -> Outcome {
+async fn preview(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref());
     let run = runtime.glance(&record.id).await?;
@@ -256,17 +262,19 @@ async fn preview(args: CompactArgs, place: &Place) -> Outcome {
 /// What a compaction would do, in words.
 pub(super) fn previewed(
     run: &Run,
-    strategy: Option<Arc<dyn Strategy>>,
+    strategy: Option<Arc<dyn CompactionStrategy>>,
     instructions: Option<String>,
 ) -> String {
     let policy = &run.settings().policy;
     let asked = strategy.as_ref().unwrap_or(&policy.strategy).name().to_owned();
     let is_instructed = instructions.is_some();
-    let preview = Preview::of(run, strategy, instructions);
+    let preview = CompactionPreview::of(run, strategy, instructions);
     let is_draft = matches!(preview.plan, Plan::Summarise(_));
     let unheard = match (is_draft, policy.writer) {
         _ if !is_instructed => "",
-        (true, Writer::Nobody) => "the instructions would not be used: an extract quotes what was said\n",
+        (true, SummaryWriterModel::Nobody) => {
+            "the instructions would not be used: an extract quotes what was said\n"
+        }
         (true, _) => "",
         (false, _) => "the instructions would not be used: no model would write a summary\n",
     };
@@ -287,7 +295,12 @@ fn for_good(run: &Run) -> Option<String> {
 }
 
 /// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.
-fn described(preview: &Preview, asked: &str, writer: Writer, history: Option<&History>) -> String {
+fn described(
+    preview: &CompactionPreview,
+    asked: &str,
+    writer: SummaryWriterModel,
+    history: Option<&History>,
+) -> String {
     let plan = &preview.plan;
     let strategy = match plan {
         Plan::Fits | Plan::DoesNotFit(_) => asked,
@@ -299,8 +312,9 @@ fn described(preview: &Preview, asked: &str, writer: Writer, history: Option<&Hi
         Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
         Plan::DoesNotFit(misfit) => text.push_str(&format!("would do    nothing: {misfit}\n")),
         Plan::Edit(edit) => {
-            let goes = |op: &&ViewOp| edit.kind == EditKind::Prune || !is_cleared(op);
-            let handles: Vec<Handle> = edit.ops.iter().filter(goes).map(|op| Handle(op.range())).collect();
+            let goes = |op: &&ViewOperation| edit.kind == EditKind::Prune || !is_cleared(op);
+            let handles: Vec<LogHandle> =
+                edit.ops.iter().filter(goes).map(|op| LogHandle(op.range())).collect();
             text.push_str(&format!("would do    {}\n", edit.why));
             text.push_str(&format!("goes        {} · {}\n", would_go(edit, history), listed(&handles)));
             text.push_str(&clears((edit.ops.len() - handles.len()) as u64));
@@ -311,11 +325,11 @@ fn described(preview: &Preview, asked: &str, writer: Writer, history: Option<&Hi
             text.push_str(&format!("would do    {}\n", written(draft, writer)));
             let goes = match history {
                 Some(history) => {
-                    let drop = |handle: &Handle| ViewOp::Drop { range: handle.0 };
-                    let ops: Vec<ViewOp> = handles.iter().map(drop).collect();
-                    Gone::by(&ops, &gone::before(history, None), history)
+                    let drop = |handle: &LogHandle| ViewOperation::Drop { range: handle.0 };
+                    let ops: Vec<ViewOperation> = handles.iter().map(drop).collect();
+                    RemovedMessages::by(&ops, &removed_messages::before(history, None), history)
                 }
-                None => Gone::some(messages),
+                None => RemovedMessages::some(messages),
             };
             text.push_str(&format!("goes        {} · {}\n", goes.words(), listed(&handles)));
             text.push_str(&clears(draft.cleared_results()));
@@ -341,7 +355,7 @@ pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
         EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
         EditKind::Compaction => {
             let history = run.history();
-            Gone::by(&edit.ops, &gone::before(history, Some(edit)), history).words()
+            RemovedMessages::by(&edit.ops, &removed_messages::before(history, Some(edit)), history).words()
         }
     }
 }
@@ -351,14 +365,14 @@ fn would_go(edit: &ViewEdit, history: Option<&History>) -> String {
     match (edit.kind, history) {
         (EditKind::Prune, _) => count(edit.ops.len() as u64, "old tool result"),
         (EditKind::Compaction, Some(history)) => {
-            Gone::by(&edit.ops, &gone::before(history, None), history).words()
+            RemovedMessages::by(&edit.ops, &removed_messages::before(history, None), history).words()
         }
-        (EditKind::Compaction, None) => Gone::of_edit(edit).words(),
+        (EditKind::Compaction, None) => RemovedMessages::of_edit(edit).words(),
     }
 }
 
-fn is_cleared(op: &ViewOp) -> bool {
-    matches!(op, ViewOp::Placeholder { .. })
+fn is_cleared(op: &ViewOperation) -> bool {
+    matches!(op, ViewOperation::Placeholder { .. })
 }
 
 /// What is cleared beside what goes, if anything is.
@@ -380,7 +394,7 @@ const CLASSES: [(&str, &str); 6] = [
 ];
 
 /// How the facts fared, a row for each class that has some; nothing if there are none.
-fn report(survival: &Survival, of: &str) -> String {
+fn report(survival: &RetentionReport, of: &str) -> String {
     let tally = |class: &str| survival.classes.get(class).copied().filter(|tally| tally.total() > 0);
     let rows: String =
         CLASSES.iter().filter_map(|(class, name)| tally(class).map(|tally| row(name, tally))).collect();
@@ -392,15 +406,15 @@ fn report(survival: &Survival, of: &str) -> String {
 
 const COLUMNS: &str = "                  verbatim  recoverable by the model  recoverable by you  lost";
 
-fn row(name: &str, tally: Tally) -> String {
-    let Tally { verbatim, recoverable_by_model, recoverable_by_user, lost } = tally;
+fn row(name: &str, tally: RetentionTally) -> String {
+    let RetentionTally { verbatim, recoverable_by_model, recoverable_by_user, lost } = tally;
     let [verbatim, by_model, by_user, lost] =
         [verbatim, recoverable_by_model, recoverable_by_user, lost].map(grouped);
     format!("{name:<16}{verbatim:>10}{by_model:>26}{by_user:>20}{lost:>6}\n")
 }
 
 /// What would be written, and by whom.
-fn written(draft: &SummaryDraft, writer: Writer) -> String {
+fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     let limit = short(draft.limit_tokens());
     let what = match draft.strategy() {
         "summarization" => format!("summaries of at most {limit} tokens together"),
@@ -409,11 +423,11 @@ fn written(draft: &SummaryDraft, writer: Writer) -> String {
         _ => format!("a summary of at most {limit} tokens"),
     };
     match (writer, draft.strategy()) {
-        (Writer::Nobody, _) => format!("{what}, extracted without a model call"),
-        (Writer::Other { .. }, _) => format!("{what}, by another model"),
-        (Writer::Session, "summarization") => format!("{what}, one model call for each"),
-        (Writer::Session, "pruning-agent") => what,
-        (Writer::Session, _) => format!("{what}, one model call"),
+        (SummaryWriterModel::Nobody, _) => format!("{what}, extracted without a model call"),
+        (SummaryWriterModel::Other { .. }, _) => format!("{what}, by another model"),
+        (SummaryWriterModel::Session, "summarization") => format!("{what}, one model call for each"),
+        (SummaryWriterModel::Session, "pruning-agent") => what,
+        (SummaryWriterModel::Session, _) => format!("{what}, one model call"),
     }
 }
 
@@ -436,9 +450,9 @@ fn sizes(before: u64, after: u64, bound: &str) -> String {
 }
 
 /// Where it can be had back: `recall` takes each of these.
-fn listed(handles: &[Handle]) -> String {
+fn listed(handles: &[LogHandle]) -> String {
     const SHOWN: usize = 6;
-    let mut names: Vec<String> = handles.iter().take(SHOWN).map(Handle::to_string).collect();
+    let mut names: Vec<String> = handles.iter().take(SHOWN).map(LogHandle::to_string).collect();
     if handles.len() > SHOWN {
         names.push(format!("… {} more", handles.len() - SHOWN));
     }

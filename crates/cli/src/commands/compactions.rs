@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use longhaul::clock::now_ms;
-use longhaul::compaction::{Shown, only_leaves_out};
+use longhaul::compaction::{ViewSnapshot, only_leaves_out};
 use longhaul_core::event::{EditKind, Event, EventBody, ViewEdit};
-use longhaul_core::history::{EditState, History};
+use longhaul_core::history::{History, ViewEditState};
+use longhaul_core::retention_report::{RetentionReport, RetentionTally};
 use longhaul_core::run::Run;
-use longhaul_core::survival::{Survival, Tally};
 
 use crate::args::CompactionsArgs;
+use crate::environment::CliEnvironment;
 use crate::failure::{DONE, Outcome};
-use crate::gone;
-use crate::offer;
-use crate::place::Place;
-use crate::term::happening::{Undo, why};
+use crate::removed_messages;
 use crate::term::human::{ago, count, short};
 use crate::term::out;
 use crate::term::text::visible;
+use crate::term::ui_event::{UndoOption, why};
+use crate::undo_check;
 
 use super::reading;
 
-pub(crate) async fn run(args: CompactionsArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let run = runtime.glance(&record.id).await;
     let events = runtime.log(&record.id).await;
@@ -33,8 +33,8 @@ pub(crate) async fn run(args: CompactionsArgs, place: &Place) -> Outcome {
 
 /// Every edit, the oldest first; `undo` is the command that undoes one.
 pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
-    let offers = offer::of_run(run);
-    let (gone, survived) = (gone::of_log(events), survivals(events));
+    let offers = undo_check::of_run(run);
+    let (gone, survived) = (removed_messages::of_log(events), survivals(events));
     let edits = run.history().edits();
     if edits.is_empty() {
         return "nothing was compacted or cleared\n".to_owned();
@@ -51,22 +51,28 @@ pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> St
         let when = events.iter().find(|event| event.seq == state.seq).map_or(0, |event| event.at);
         let offer = offers.get(edit.id.as_str()).cloned().unwrap_or_default();
         let (when, survival) = (ago(when, now_ms()), survived.get(edit.id.as_str()));
-        told(&Told { state, what, when, survival, undo: undone(edit.id.as_str(), &offer, undo) })
+        told(&CompactionListItem {
+            state,
+            what,
+            when,
+            survival,
+            undo: undone(edit.id.as_str(), &offer, undo),
+        })
     });
     told.collect::<Vec<_>>().join("\n")
 }
 
 /// What is said of an edit.
-struct Told<'a> {
-    state: &'a EditState,
+struct CompactionListItem<'a> {
+    state: &'a ViewEditState,
     what: String,
     when: String,
-    survival: Option<&'a Survival>,
+    survival: Option<&'a RetentionReport>,
     undo: String,
 }
 
-fn told(edit: &Told<'_>) -> String {
-    let Told { state, what, when, survival, undo } = edit;
+fn told(edit: &CompactionListItem<'_>) -> String {
+    let CompactionListItem { state, what, when, survival, undo } = edit;
     let made = &state.edit;
     let mut text = format!(
         "{} · {when} · {} · {what} · {} → {} tokens\n",
@@ -92,12 +98,12 @@ fn cost(edit: &ViewEdit) -> String {
 }
 
 /// What each edit left, by its name.
-fn survivals(events: &[Event]) -> BTreeMap<String, Survival> {
+fn survivals(events: &[Event]) -> BTreeMap<String, RetentionReport> {
     let mut left = BTreeMap::new();
     let Some(Ok(mut history)) = events.get(..1).map(History::fold) else { return left };
     for event in &events[1..] {
         let edit = match &event.body {
-            EventBody::ViewEdited(edit) => Some((edit.id.to_string(), Shown::of(&history))),
+            EventBody::ViewEdited(edit) => Some((edit.id.to_string(), ViewSnapshot::of(&history))),
             _ => None,
         };
         if history.apply(event).is_err() {
@@ -109,9 +115,9 @@ fn survivals(events: &[Event]) -> BTreeMap<String, Survival> {
 }
 
 /// How the facts of what the model was shown have fared, all classes together; nothing if there were none.
-fn facts(survival: &Survival) -> Option<String> {
-    let sum = |part: fn(&Tally) -> u64| survival.classes.values().map(part).sum::<u64>();
-    let all = sum(Tally::total);
+fn facts(survival: &RetentionReport) -> Option<String> {
+    let sum = |part: fn(&RetentionTally) -> u64| survival.classes.values().map(part).sum::<u64>();
+    let all = sum(RetentionTally::total);
     (all > 0).then(|| {
         let (shown, lost) = (sum(|tally| tally.verbatim), sum(|tally| tally.lost));
         let found = all - shown - lost;
@@ -119,11 +125,11 @@ fn facts(survival: &Survival) -> Option<String> {
     })
 }
 
-fn undone(id: &str, offer: &Undo, command: &str) -> String {
+fn undone(id: &str, offer: &UndoOption, command: &str) -> String {
     match offer {
-        Undo::Newest | Undo::Named => format!("{command} {id}"),
-        Undo::After(other) => format!("only after {other}, the newest that was built on it"),
-        Undo::Refused(why) => (*why).to_owned(),
-        Undo::Unknown => "nobody knows".to_owned(),
+        UndoOption::Newest | UndoOption::Named => format!("{command} {id}"),
+        UndoOption::After(other) => format!("only after {other}, the newest that was built on it"),
+        UndoOption::Refused(why) => (*why).to_owned(),
+        UndoOption::Unknown => "nobody knows".to_owned(),
     }
 }

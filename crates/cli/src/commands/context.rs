@@ -2,13 +2,13 @@
 
 use crate::agent_file;
 use crate::args::ContextArgs;
+use crate::environment::CliEnvironment;
 use crate::failure::{DONE, Outcome};
-use crate::place::Place;
 use crate::term::{out, table};
 
 use super::reading;
 
-pub(crate) async fn run(args: ContextArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: ContextArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let run = runtime.glance(&record.id).await?;
     let report = runtime.context(&run);
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: ContextArgs, place: &Place) -> Outcome {
     if args.json {
         out::line(&serde_json::to_string_pretty(&report)?)?;
     } else {
-        out::rows(&table::table(&report, &table::Beside::of(&run), &model))?;
+        out::rows(&table::table(&report, &table::PlannerSummary::of(&run), &model))?;
     }
     Ok(DONE)
 }

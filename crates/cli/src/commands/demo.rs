@@ -3,26 +3,26 @@
 use std::process::ExitCode;
 
 use crate::args::DemoArgs;
-use crate::demo::{SMALLEST_WINDOW, Stage, WINDOW, play};
-use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
+use crate::demo::{DemoOptions, SMALLEST_WINDOW, WINDOW, play};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
 use crate::{agent_file, assemble, data};
 
 /// The largest output that is kept whole, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Plays the demo over the workspace or the folder named.
-pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
     let window = args.window.unwrap_or(WINDOW);
     if window < SMALLEST_WINDOW {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "--window {window}: the demo needs at least {SMALLEST_WINDOW} tokens"
         )));
     }
     let is_named = args.folder.is_some();
     let folder = args.folder.map_or_else(|| place.workspace.clone(), |folder| place.workspace.join(folder));
     let config = agent_file::load(place)?.config;
-    let stage = Stage {
+    let stage = DemoOptions {
         folder,
         is_named,
         policy: assemble::policy(&config),
@@ -35,6 +35,6 @@ pub(crate) async fn run(args: DemoArgs, place: &Place) -> Outcome {
     };
     let data = data::open(place, MAX_BLOB_BYTES).await?;
     let outcome =
-        play(&stage, data.store, data.blobs).await.map_err(|error| Failure::new(error.to_string()))?;
+        play(&stage, data.store, data.blobs).await.map_err(|error| CommandError::new(error.to_string()))?;
     Ok(if outcome.is_success() { DONE } else { ExitCode::FAILURE })
 }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use longhaul::config::{ModelConfig, ProviderKind, UpstreamConfig};
 use longhaul::sandbox::Sandbox;
 
-use crate::agent_file::{self, Loaded};
+use crate::agent_file::{self, ResolvedConfig};
 use crate::assemble;
-use crate::backend::{self, Answer, Backend};
-use crate::facts::ModelFacts;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::model_discovery::{self, LocalModelServer, ServerProbeResult};
+use crate::model_facts::ModelFacts;
 use crate::term::out;
-use crate::term::style::Style;
+use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
 /// Columns of a label.
@@ -26,9 +26,9 @@ const LABEL: usize = 13;
 /// Models of a server that are named; others are counted.
 const NAMED: usize = 4;
 
-pub(crate) async fn run(place: &Place) -> Outcome {
+pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let style = super::style(place);
-    let (loaded, found) = (agent_file::load(place), backend::probe().await);
+    let (loaded, found) = (agent_file::load(place), model_discovery::probe().await);
     let config = loaded.as_ref().map(|loaded| loaded.config.clone()).unwrap_or_default();
     let mut facts = vec![
         ("longhaul", env!("CARGO_PKG_VERSION").to_owned()),
@@ -36,9 +36,9 @@ pub(crate) async fn run(place: &Place) -> Outcome {
         ("workspace", place.shown(&place.workspace)),
         ("agent file", agent_file(place, &loaded, style)),
     ];
-    let server = Server::of(place, &loaded).await;
+    let server = ServerDiagnosis::of(place, &loaded).await;
     facts.extend(server.named(&config.model, style).map(|server| ("server", server)));
-    if !matches!(server, Server::Named(_)) || !found.is_empty() {
+    if !matches!(server, ServerDiagnosis::Named(_)) || !found.is_empty() {
         facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
     }
     let used = used(place, loaded.as_ref(), &server).await;
@@ -60,13 +60,13 @@ pub(crate) async fn run(place: &Place) -> Outcome {
     loaded.map(|_| DONE)
 }
 
-fn agent_file(place: &Place, loaded: &Outcome<Loaded>, style: Style) -> String {
+fn agent_file(place: &CliEnvironment, loaded: &Outcome<ResolvedConfig>, style: TextPainter) -> String {
     match loaded {
-        Ok(Loaded { file: Some(file), held, .. }) if !held.is_empty() => {
+        Ok(ResolvedConfig { file: Some(file), held, .. }) if !held.is_empty() => {
             let own = place.own_config().map(|own| place.shown(&own)).unwrap_or_default();
             format!("{}, under the closures of {own}: {}", place.shown(file), held.join(", "))
         }
-        Ok(Loaded { file: Some(file), .. }) => place.shown(file),
+        Ok(ResolvedConfig { file: Some(file), .. }) => place.shown(file),
         Ok(_) => {
             let usual: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
             format!("none (looked for {})", usual.join(", then "))
@@ -76,9 +76,9 @@ fn agent_file(place: &Place, loaded: &Outcome<Loaded>, style: Style) -> String {
     }
 }
 
-fn servers(found: &[Backend], style: Style) -> Vec<String> {
+fn servers(found: &[LocalModelServer], style: TextPainter) -> Vec<String> {
     if found.is_empty() {
-        let ports: Vec<String> = backend::USUAL.iter().map(|(port, _)| port.to_string()).collect();
+        let ports: Vec<String> = model_discovery::USUAL.iter().map(|(port, _)| port.to_string()).collect();
         return vec![style.dim(&format!("none answers on localhost ({})", ports.join(", ")))];
     }
     let described = found.iter().map(|backend| {
@@ -99,31 +99,31 @@ fn some_of(models: &[String]) -> String {
 }
 
 /// Whether somebody said where the model is.
-enum Server {
+enum ServerDiagnosis {
     /// Nobody did, or it needs no server.
     Unnamed,
     /// And this is what it says.
-    Named(Answer),
+    Named(ServerProbeResult),
 }
 
-impl Server {
-    async fn of(place: &Place, loaded: &Outcome<Loaded>) -> Self {
+impl ServerDiagnosis {
+    async fn of(place: &CliEnvironment, loaded: &Outcome<ResolvedConfig>) -> Self {
         match loaded {
             Ok(loaded) if loaded.names_a_server && !is_scripted(&loaded.config.model) => {
-                Self::Named(backend::ask(place, &loaded.config.model).await)
+                Self::Named(model_discovery::ask(place, &loaded.config.model).await)
             }
             _ => Self::Unnamed,
         }
     }
 
     /// The server that was named, in a line.
-    fn named(&self, model: &ModelConfig, style: Style) -> Option<String> {
+    fn named(&self, model: &ModelConfig, style: TextPainter) -> Option<String> {
         let Self::Named(answer) = self else { return None };
         let says = match answer {
-            Answer::Models(models) => some_of(models),
-            Answer::Other(status) => format!("answers, but lists no models (HTTP {status})"),
-            Answer::Silent => style.red("does not answer"),
-            Answer::Unasked => "not asked: the key is missing".to_owned(),
+            ServerProbeResult::Models(models) => some_of(models),
+            ServerProbeResult::Other(status) => format!("answers, but lists no models (HTTP {status})"),
+            ServerProbeResult::Silent => style.red("does not answer"),
+            ServerProbeResult::Unasked => "not asked: the key is missing".to_owned(),
         };
         Some(format!("{} (named) · {says}", visible(&model.base_url)))
     }
@@ -142,27 +142,27 @@ const NO_NAME: &str = "nothing: no model is named (--model NAME)";
 
 /// What `run`, `chat` and `serve` would talk to, found as they find it; else why there is nothing.
 async fn used(
-    place: &Place,
-    loaded: Result<&Loaded, &Failure>,
-    server: &Server,
-) -> Result<Loaded, &'static str> {
+    place: &CliEnvironment,
+    loaded: Result<&ResolvedConfig, &CommandError>,
+    server: &ServerDiagnosis,
+) -> Result<ResolvedConfig, &'static str> {
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(failure) if failure.is_untrusted() => return Err("nothing until you trust the file"),
         Err(_) => return Err("nothing until that is mended"),
     };
-    if matches!(server, Server::Named(Answer::Silent)) {
+    if matches!(server, ServerDiagnosis::Named(ServerProbeResult::Silent)) {
         return Err("nothing: the server that is named does not answer");
     }
-    let completed = backend::complete(place, loaded.clone()).await;
+    let completed = model_discovery::complete(place, loaded.clone()).await;
     completed.map_err(|_| if loaded.names_a_server { NO_NAME } else { NO_MODEL })
 }
 
 /// The same in lines.
 async fn would_use(
-    place: &Place,
-    used: &Result<Loaded, &'static str>,
-    server: &Server,
+    place: &CliEnvironment,
+    used: &Result<ResolvedConfig, &'static str>,
+    server: &ServerDiagnosis,
 ) -> Vec<(&'static str, String)> {
     let choice = |text: &str| vec![("would use", text.to_owned())];
     let loaded = match used {
@@ -172,7 +172,7 @@ async fn would_use(
     };
     let model = &loaded.config.model;
     let unlisted = match server {
-        Server::Named(Answer::Models(models)) if !models.contains(&model.name) => {
+        ServerDiagnosis::Named(ServerProbeResult::Models(models)) if !models.contains(&model.name) => {
             ", which the server does not list"
         }
         _ => "",
@@ -185,7 +185,7 @@ async fn would_use(
 }
 
 /// A server behind the gateway, in a line. It is not asked.
-fn upstream(place: &Place, listed: &UpstreamConfig) -> String {
+fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> String {
     let names: Vec<String> = listed.models.iter().map(|model| model.name.clone()).collect();
     let models = if names.is_empty() { "any model".to_owned() } else { some_of(&names) };
     let key = match (assemble::upstream_key(place, listed), &listed.api_key_env) {
@@ -197,7 +197,7 @@ fn upstream(place: &Place, listed: &UpstreamConfig) -> String {
     format!("{name}: {} at {url} · {models}{key}", listed.provider.as_str())
 }
 
-fn key(place: &Place, model: &ModelConfig) -> String {
+fn key(place: &CliEnvironment, model: &ModelConfig) -> String {
     match (assemble::key_variable(place, model), &model.api_key_env) {
         (Some(name), _) => format!("{name} is set"),
         (None, named) => match (usual_key(model), named.as_deref()) {

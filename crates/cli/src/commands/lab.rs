@@ -8,19 +8,19 @@ mod wanted;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use longhaul_lab::outcome::Outcome as Replayed;
-use longhaul_lab::recording::Recording;
-use longhaul_lab::replay::{self, Options};
-use longhaul_lab::report::{Fact, Header, Report, assumptions};
+use longhaul_lab::outcome::ReplayOutcome as Replayed;
+use longhaul_lab::recording::SessionRecording;
+use longhaul_lab::replay::{self, ReplayOptions};
+use longhaul_lab::report::{ReplayReport, ReportFact, ReportHeader, assumptions};
 
 use crate::agent_file;
 use crate::args::{LabCommand, ReplayArgs};
 use crate::assemble::counting;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::{count, grouped};
 use crate::term::out;
-use wanted::{Configured, Wanted};
+use wanted::{ConfiguredStrategy, ReplaySelection};
 
 /// The tables are made for that many columns where no terminal says otherwise.
 const USUAL_COLUMNS: usize = 100;
@@ -28,15 +28,15 @@ const USUAL_COLUMNS: usize = 100;
 /// What every page begins with, and what its title begins with.
 const PAGE: (&str, &str) = ("<!doctype html>", "<title>Lab report");
 
-pub(crate) async fn run(command: LabCommand, place: &Place) -> Outcome {
+pub(crate) async fn run(command: LabCommand, place: &CliEnvironment) -> Outcome {
     match command {
         LabCommand::Replay(args) => replay(&args, place).await,
         LabCommand::Score(args) => score::run(args, place).await,
     }
 }
 
-async fn replay(args: &ReplayArgs, place: &Place) -> Outcome {
-    let wanted = Wanted::of(args, configured(place)?)?;
+async fn replay(args: &ReplayArgs, place: &CliEnvironment) -> Outcome {
+    let wanted = ReplaySelection::of(args, configured(place)?)?;
     if let Some(page) = &args.html {
         check_target(page)?;
     }
@@ -48,15 +48,15 @@ async fn replay(args: &ReplayArgs, place: &Place) -> Outcome {
         recordings.extend(sessions::synthetic()?);
     }
     let recordings = large_enough(recordings, args.min_tokens)?;
-    let options = Options::default();
+    let options = ReplayOptions::default();
     let outcomes = replayed(recordings, &wanted, &options).await?;
-    let report = Report::new(header(args, &wanted, &options, counted), outcomes);
+    let report = ReplayReport::new(header(args, &wanted, &options, counted), outcomes);
     print(&report, args)?;
     Ok(DONE)
 }
 
 /// What the agent file says of compression, if it says something.
-fn configured(place: &Place) -> Outcome<Option<Configured>> {
+fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     let loaded = match agent_file::load(place) {
         // Nothing of it runs here, but its figures are of no use to anybody who does not use it.
         Err(failure) if failure.is_untrusted() => {
@@ -66,11 +66,15 @@ fn configured(place: &Place) -> Outcome<Option<Configured>> {
         loaded => loaded?,
     };
     let file = loaded.file.map(|file| file.display().to_string()).unwrap_or_default();
-    Ok(Configured::of(&loaded.config, file))
+    Ok(ConfiguredStrategy::of(&loaded.config, file))
 }
 
 /// Off the threads that wait for input and output.
-async fn replayed(recordings: Vec<Recording>, wanted: &Wanted, options: &Options) -> Outcome<Vec<Replayed>> {
+async fn replayed(
+    recordings: Vec<SessionRecording>,
+    wanted: &ReplaySelection,
+    options: &ReplayOptions,
+) -> Outcome<Vec<Replayed>> {
     let replays = recordings.len() * wanted.windows.len() * wanted.policies.len() * wanted.prices.len();
     let sessions = count(recordings.len() as u64, "session");
     out::message(&format!("{sessions}, {}\n", count(replays as u64, "replay")));
@@ -94,14 +98,14 @@ async fn replayed(recordings: Vec<Recording>, wanted: &Wanted, options: &Options
     Ok(outcomes)
 }
 
-fn large_enough(mut recordings: Vec<Recording>, min_tokens: u64) -> Outcome<Vec<Recording>> {
+fn large_enough(mut recordings: Vec<SessionRecording>, min_tokens: u64) -> Outcome<Vec<SessionRecording>> {
     let all = recordings.len();
-    let largest = recordings.iter().map(Recording::peak_tokens).max().unwrap_or(0);
+    let largest = recordings.iter().map(SessionRecording::peak_tokens).max().unwrap_or(0);
     recordings.retain(|it| it.peak_tokens() >= min_tokens);
     match all - recordings.len() {
         0 => {}
         left_out if left_out == all => {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "no session has {} tokens, the largest has {}; --min-tokens takes smaller ones",
                 grouped(min_tokens),
                 grouped(largest)
@@ -115,15 +119,20 @@ fn large_enough(mut recordings: Vec<Recording>, min_tokens: u64) -> Outcome<Vec<
     Ok(recordings)
 }
 
-fn header(args: &ReplayArgs, wanted: &Wanted, options: &Options, counted: String) -> Header {
-    let fact = |name: &str, value: String| Fact { name: name.to_owned(), value };
+fn header(
+    args: &ReplayArgs,
+    wanted: &ReplaySelection,
+    options: &ReplayOptions,
+    counted: String,
+) -> ReportHeader {
+    let fact = |name: &str, value: String| ReportFact { name: name.to_owned(), value };
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let mut assumptions = assumptions(options);
     assumptions.extend(wanted.configured.iter().filter_map(|it| it.said(&wanted.policies)));
     if args.min_tokens > 0 {
         assumptions.push(format!("Sessions of less than {} tokens are left out.", grouped(args.min_tokens)));
     }
-    Header {
+    ReportHeader {
         command: wanted::command_line(args, wanted.configured.as_ref()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         generated_by: vec![fact("tokens counted by", counted), fact("platform", platform)],
@@ -134,12 +143,12 @@ fn header(args: &ReplayArgs, wanted: &Wanted, options: &Options, counted: String
     }
 }
 
-fn print(report: &Report, args: &ReplayArgs) -> Outcome<()> {
+fn print(report: &ReplayReport, args: &ReplayArgs) -> Outcome<()> {
     match &args.html {
         Some(page) if page == Path::new("-") => out::data(&report.html())?,
         Some(page) => {
             check_target(page)?;
-            let failed = |error| Failure::new(format!("{} was not written: {error}", page.display()));
+            let failed = |error| CommandError::new(format!("{} was not written: {error}", page.display()));
             std::fs::write(page, report.html()).map_err(failed)?;
             out::message(&format!("{}\nwritten to {}\n", report.headline(), page.display()));
         }
@@ -161,7 +170,7 @@ fn check_target(page: &Path) -> Outcome<()> {
         text.starts_with(PAGE.0) && text.contains(PAGE.1)
     };
     match std::fs::read(page) {
-        Ok(content) if page != Path::new("-") && !is_report(&content) => Err(Failure::usage(format!(
+        Ok(content) if page != Path::new("-") && !is_report(&content) => Err(CommandError::usage(format!(
             "{} exists and is no lab report; it is not overwritten",
             page.display()
         ))),

@@ -13,25 +13,25 @@ use futures_util::stream::FuturesUnordered;
 use rmcp::ServiceExt as _;
 use rmcp::transport::stdio;
 
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
-use crate::place::Place;
-use crate::signals::Interrupts;
+use crate::environment::CliEnvironment;
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::signals::InterruptSignals;
 
-use self::wire::{Job, Server};
+use self::wire::{McpJob, McpToolServer};
 
 /// Serves one client until it leaves.
-pub(crate) async fn run(place: &Place) -> Outcome {
-    let mut interrupts = Interrupts::listen()?;
-    let (server, mut jobs) = Server::new();
+pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
+    let mut interrupts = InterruptSignals::listen()?;
+    let (server, mut jobs) = McpToolServer::new();
     let served = server.serve(stdio()).await;
     let served =
-        served.map_err(|error| Failure::new(format!("the client did not introduce itself: {error}")))?;
+        served.map_err(|error| CommandError::new(format!("the client did not introduce itself: {error}")))?;
     let mut ended = std::pin::pin!(served.waiting());
     // A call that its client gave up on ends all the same: what it changes is changed or is not, never half.
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
-            Some(Job { asked, reply }) = jobs.recv() => running.push(async move {
+            Some(McpJob { asked, reply }) = jobs.recv() => running.push(async move {
                 // Nobody may wait any more.
                 let _ = reply.send(answer::answer(place, asked).await);
             }),

@@ -1,20 +1,20 @@
 //! `longhaul models`: the models that can be talked to, and what is known of each.
 
 use longhaul::config::ProviderKind;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use longhaul_providers::LimitSource;
 use serde_json::{Value, json};
 
-use crate::agent_file::{self, Loaded};
+use crate::agent_file::{self, ResolvedConfig};
 use crate::args::ModelsArgs;
 use crate::assemble::counting;
-use crate::backend::{self, Answer};
-use crate::facts::{Fact, ModelFacts, dollars, retention};
+use crate::environment::CliEnvironment;
 use crate::failure::{DONE, Outcome};
-use crate::place::Place;
+use crate::model_discovery::{self, ServerProbeResult};
+use crate::model_facts::{ModelFacts, SourcedValue, dollars, retention};
 use crate::term::human::grouped;
 use crate::term::out;
-use crate::term::style::Style;
+use crate::term::style::TextPainter;
 use crate::term::text::visible;
 use crate::trust;
 
@@ -25,7 +25,7 @@ const MOST_ASKED: usize = 32;
 const WIDEST_NAME: usize = 36;
 
 /// A model of the list.
-struct Listed {
+struct ModelListEntry {
     facts: ModelFacts,
     /// Whether it is the one that would be used.
     chosen: bool,
@@ -33,8 +33,8 @@ struct Listed {
     served: bool,
 }
 
-pub(crate) async fn run(args: &ModelsArgs, place: &Place) -> Outcome {
-    let loaded = backend::complete(place, agent_file::load(place)?).await?;
+pub(crate) async fn run(args: &ModelsArgs, place: &CliEnvironment) -> Outcome {
+    let loaded = model_discovery::complete(place, agent_file::load(place)?).await?;
     let served = served(place, &loaded).await;
     let models = list(place, &loaded, &served).await?;
     let text = if args.json { as_json(&models)? } else { table(&models, super::style(place)) };
@@ -43,15 +43,15 @@ pub(crate) async fn run(args: &ModelsArgs, place: &Place) -> Outcome {
 }
 
 /// What the server lists; nothing if there is no server, or none that lists.
-async fn served(place: &Place, loaded: &Loaded) -> Vec<String> {
+async fn served(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> {
     let model = &loaded.config.model;
     if model.provider == ProviderKind::Scripted {
         return Vec::new();
     }
-    match backend::ask(place, model).await {
-        Answer::Models(models) => models,
-        Answer::Other(_) | Answer::Unasked => Vec::new(),
-        Answer::Silent => {
+    match model_discovery::ask(place, model).await {
+        ServerProbeResult::Models(models) => models,
+        ServerProbeResult::Other(_) | ServerProbeResult::Unasked => Vec::new(),
+        ServerProbeResult::Silent => {
             out::complaint(&format!("{} does not answer\n", visible(&model.base_url)));
             Vec::new()
         }
@@ -59,7 +59,11 @@ async fn served(place: &Place, loaded: &Loaded) -> Vec<String> {
 }
 
 /// The chosen model, then those that are declared, then all others of the server.
-async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<Listed>> {
+async fn list(
+    place: &CliEnvironment,
+    loaded: &ResolvedConfig,
+    served: &[String],
+) -> Outcome<Vec<ModelListEntry>> {
     let config = &loaded.config;
     let (origin, chosen) = ModelFacts::ask(place, config).await?;
     let mut names: Vec<&String> = config.models.keys().chain(served).collect();
@@ -75,17 +79,22 @@ async fn list(place: &Place, loaded: &Loaded, served: &[String]) -> Outcome<Vec<
             (other.model.context_window, other.model.max_output_tokens) = (None, None);
             ModelFacts::ask(place, &other).await.map(|(_, facts)| facts)
         } else {
-            Ok(ModelFacts::unasked(config, &learned, &Origin { model: (*name).clone(), ..origin.clone() }))
+            Ok(ModelFacts::unasked(
+                config,
+                &learned,
+                &ModelOrigin { model: (*name).clone(), ..origin.clone() },
+            ))
         }
     });
     let others = futures_util::future::try_join_all(others).await?;
     let is_served = |facts: &ModelFacts| served.contains(&facts.name);
-    let chosen = Listed { served: is_served(&chosen), facts: chosen, chosen: true };
-    let others = others.into_iter().map(|facts| Listed { served: is_served(&facts), facts, chosen: false });
+    let chosen = ModelListEntry { served: is_served(&chosen), facts: chosen, chosen: true };
+    let others =
+        others.into_iter().map(|facts| ModelListEntry { served: is_served(&facts), facts, chosen: false });
     Ok(std::iter::once(chosen).chain(others).collect())
 }
 
-fn table(models: &[Listed], style: Style) -> String {
+fn table(models: &[ModelListEntry], style: TextPainter) -> String {
     let widest = models.iter().map(|model| visible(&model.facts.name).chars().count()).max().unwrap_or(0);
     let width = widest.clamp("model".len(), WIDEST_NAME);
     let head = format!(
@@ -102,9 +111,10 @@ fn table(models: &[Listed], style: Style) -> String {
     text
 }
 
-fn row(model: &Listed, width: usize) -> String {
+fn row(model: &ModelListEntry, width: usize) -> String {
     let facts = &model.facts;
-    let tokens = |fact: Option<Fact<u64>>| fact.map_or_else(|| "–".to_owned(), |fact| grouped(fact.value));
+    let tokens =
+        |fact: Option<SourcedValue<u64>>| fact.map_or_else(|| "–".to_owned(), |fact| grouped(fact.value));
     let says = facts.window().map_or("nobody", |fact| fact.source.as_str());
     let mark = if model.chosen { '*' } else { ' ' };
     let row = format!(
@@ -138,13 +148,14 @@ fn prices(facts: &ModelFacts) -> String {
 }
 
 /// What the signs mean, as far as they occur.
-fn note(models: &[Listed]) -> String {
+fn note(models: &[ModelListEntry]) -> String {
     let mut notes = vec!["* is the one that is used".to_owned()];
     if models.iter().any(|model| model.facts.prices().is_some_and(|prices| prices.value.above().is_some())) {
         notes.push("+ long requests cost more".to_owned());
     }
-    let of_catalogue =
-        |model: &Listed| model.facts.prices().is_some_and(|prices| prices.source == LimitSource::Catalogue);
+    let of_catalogue = |model: &ModelListEntry| {
+        model.facts.prices().is_some_and(|prices| prices.source == LimitSource::Catalogue)
+    };
     let source =
         models.iter().filter(|model| of_catalogue(model)).filter_map(|model| model.facts.entry?.source());
     if let Some(date) = source.map(|source| source.date.as_str()).max() {
@@ -153,12 +164,12 @@ fn note(models: &[Listed]) -> String {
     format!("\n  {}\n", notes.join(" · "))
 }
 
-fn as_json(models: &[Listed]) -> Outcome<String> {
+fn as_json(models: &[ModelListEntry]) -> Outcome<String> {
     let models: Vec<Value> = models.iter().map(model_json).collect();
     Ok(format!("{}\n", serde_json::to_string_pretty(&models)?))
 }
 
-fn model_json(model: &Listed) -> Value {
+fn model_json(model: &ModelListEntry) -> Value {
     let facts = &model.facts;
     let abilities =
         facts.abilities().into_iter().map(|(name, fact)| (name.to_owned(), sourced(fact.value, fact.source)));
@@ -192,7 +203,7 @@ fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {
 /// US dollars per million tokens.
 fn prices_json(facts: &ModelFacts) -> Option<Value> {
     let prices = facts.prices()?;
-    let rates = |rates: longhaul_wire::catalog::Rates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });
+    let rates = |rates: longhaul_wire::catalog::TokenRates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });
     let mut value = rates(prices.value.at(0));
     value["source"] = prices.source.as_str().into();
     if let Some((tokens, above)) = prices.value.above() {

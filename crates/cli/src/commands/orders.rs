@@ -5,14 +5,14 @@ use longhaul_core::ids::OrderId;
 use longhaul_core::orders::{OrderSource, OrderState, StandingOrder, one_line};
 
 use crate::args::OrdersArgs;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::out;
 use crate::term::text::visible;
 
 use super::reading;
 
-pub(crate) async fn run(args: OrdersArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let run = runtime.glance(&record.id).await;
     runtime.close().await;
@@ -61,7 +61,7 @@ impl OrderCommand {
             Self::Unpin(number) => {
                 let Some(order) = numbered(&orders, number) else {
                     let count = active(&orders).count();
-                    return Err(Failure::usage(format!(
+                    return Err(CommandError::usage(format!(
                         "there is no standing order {number}; there are {count}"
                     )));
                 };

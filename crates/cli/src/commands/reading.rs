@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use longhaul::config::{Config, ModelConfig, ProviderKind};
+use longhaul::config::{AgentConfig, ModelConfig, ProviderKind};
 use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
-use longhaul_core::message::Origin;
-use longhaul_store::{Blobs, MemoryMemo, MemoryStore, SessionRecord, StoreError};
+use longhaul_core::message::ModelOrigin;
+use longhaul_store::{BlobStore, MemoryPrefixCache, MemoryStore, SessionRecord, StoreError};
 use longhaul_store_sqlite::SqliteStore;
 
-use crate::agent_file::Loaded;
-use crate::assemble::{self, Asking, Missing};
-use crate::data::{self, Data};
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
-use crate::{agent_file, lookup};
+use crate::agent_file::ResolvedConfig;
+use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
+use crate::data::{self, DataStores};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
+use crate::{agent_file, session_lookup};
 
 /// Opens what there is. A folder that does not exist holds no session, and is not made.
 ///
 /// # Errors
 /// The folder cannot be read, or a newer version wrote it.
-pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
+pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome<DataStores> {
     let folder = &place.data_dir;
     let store = match SqliteStore::open_to_read(folder).await {
         Ok(store) => store,
         Err(StoreError::NotFound(_)) => {
-            let blobs = Blobs::in_memory(max_blob_bytes);
-            return Ok(Data {
+            let blobs = BlobStore::in_memory(max_blob_bytes);
+            return Ok(DataStores {
                 store: Arc::new(MemoryStore::new()),
-                memo: Arc::new(MemoryMemo::default()),
+                memo: Arc::new(MemoryPrefixCache::default()),
                 blobs,
                 nodes: None,
                 upkeep: None,
@@ -36,15 +36,15 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
         }
         // Nobody of this version has it: it is brought up to date on the way.
         Err(StoreError::Outdated(_)) => return data::open(place, max_blob_bytes).await,
-        Err(error) => return Err(Failure::from(error)),
+        Err(error) => return Err(CommandError::from(error)),
     };
     let folder = folder.join("blobs");
     let blobs = match folder.is_dir() {
-        true => Blobs::local(&folder, max_blob_bytes)?,
-        false => Blobs::in_memory(max_blob_bytes),
+        true => BlobStore::local(&folder, max_blob_bytes)?,
+        false => BlobStore::in_memory(max_blob_bytes),
     };
-    let memo = Arc::new(MemoryMemo::default());
-    Ok(Data { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
+    let memo = Arc::new(MemoryPrefixCache::default());
+    Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
 }
 
 /// The session that is meant, and the configured agent to look at it with, on the session's own model unless the
@@ -52,7 +52,7 @@ pub(super) async fn open(place: &Place, max_blob_bytes: u64) -> Outcome<Data> {
 ///
 /// # Errors
 /// As [`open`]; no session, or several, are meant.
-pub(super) async fn session(place: &Place, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
+pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
     let loaded = agent_file::load(place)?;
     let data = open(place, loaded.config.blobs.max_bytes).await?;
     with_agent(place, loaded, data, meant).await
@@ -62,24 +62,28 @@ pub(super) async fn session(place: &Place, meant: &str) -> Outcome<(Runtime, Ses
 ///
 /// # Errors
 /// As [`data::open`]; no session, or several, are meant.
-pub(super) async fn session_to_change(place: &Place, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
+pub(super) async fn session_to_change(
+    place: &CliEnvironment,
+    meant: &str,
+) -> Outcome<(Runtime, SessionRecord)> {
     let loaded = agent_file::load(place)?;
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;
     with_agent(place, loaded, data, meant).await
 }
 
 async fn with_agent(
-    place: &Place,
-    mut loaded: Loaded,
-    data: Data,
+    place: &CliEnvironment,
+    mut loaded: ResolvedConfig,
+    data: DataStores,
     meant: &str,
 ) -> Outcome<(Runtime, SessionRecord)> {
-    let record = lookup::session(place, &data.store, meant).await?;
+    let record = session_lookup::session(place, &data.store, meant).await?;
     let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     if let Some(own) = history.model().filter(|_| place.overrides.model.is_none()) {
         talk_to(place, &mut loaded.config.model, own);
     }
-    let mut agent = assemble::agent(place, &loaded.config, Asking::Nobody, Missing::Told).await?;
+    let mut agent =
+        assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Told).await?;
     let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
     if is_scripted && history.window().is_some() && assemble::declared(&loaded.config).window.is_none() {
         // No server says it, and each script has its own: that of the newest call holds.
@@ -91,7 +95,7 @@ async fn with_agent(
 /// Has a configuration name a session's model: who counts, and what earlier sessions have shown, goes by its name. A
 /// log does not say where the server is: that of another provider is looked for where that provider usually is, unless
 /// it would not answer for want of a key.
-fn talk_to(place: &Place, model: &mut ModelConfig, own: &Origin) {
+fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
     if model.name != own.model {
         // Declared beside the name of another one.
         (model.context_window, model.max_output_tokens) = (None, None);
@@ -111,6 +115,6 @@ fn talk_to(place: &Place, model: &mut ModelConfig, own: &Origin) {
 ///
 /// # Errors
 /// As [`open`].
-pub(super) async fn usual(place: &Place) -> Outcome<Data> {
-    open(place, Config::default().blobs.max_bytes).await
+pub(super) async fn usual(place: &CliEnvironment) -> Outcome<DataStores> {
+    open(place, AgentConfig::default().blobs.max_bytes).await
 }

@@ -1,35 +1,35 @@
 //! `longhaul recall`: anything a session ever contained. The log is read; nothing is claimed or changed.
 
-use longhaul::recall::Source;
+use longhaul::recall::RecallSource;
 use longhaul::session::whole_log;
-use longhaul_core::history::{EditState, History};
-use longhaul_core::ids::{Handle, Seq};
-use longhaul_core::truncate::Limit;
-use longhaul_store::Blobs;
+use longhaul_core::history::{History, ViewEditState};
+use longhaul_core::ids::{LogHandle, Seq};
+use longhaul_core::truncate::TextLimit;
+use longhaul_store::BlobStore;
 use serde_json::{Value, json};
 
 use crate::args::RecallArgs;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::lookup;
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::session_lookup;
 use crate::term::{out, text};
 
 use super::reading;
 
 /// A person has all the room they need.
-const EVERYTHING: Limit = Limit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
+const EVERYTHING: TextLimit = TextLimit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
 
 /// Handles of an edit that are named.
 const COVERS: usize = 6;
 
-pub(crate) async fn run(args: RecallArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
     let data = reading::usual(place).await?;
-    let record = lookup::session(place, &data.store, &args.session).await?;
+    let record = session_lookup::session(place, &data.store, &args.session).await?;
     let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     let query = args.query.join(" ");
     let undo = place.command(&format!("undo {}", args.session));
     let found = match check(&query, &history, &undo) {
-        Ok(()) => recall(&Source::of(&history), &data.blobs, &query, args.limit).await,
+        Ok(()) => recall(&RecallSource::of(&history), &data.blobs, &query, args.limit).await,
         Err(failure) => Err(failure),
     };
     data.store.close().await;
@@ -54,23 +54,25 @@ pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
     let words: Vec<&str> = words(query).collect();
     if words.is_empty() || !words.iter().all(|word| word.starts_with("lh:")) {
         let edit = history.edits().iter().find(|state| state.edit.id.as_str() == query.trim());
-        let Some(EditState { edit, .. }) = edit else { return Ok(()) };
-        let handles: Vec<String> = edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect();
+        let Some(ViewEditState { edit, .. }) = edit else { return Ok(()) };
+        let handles: Vec<String> = edit.ops.iter().map(|op| LogHandle(op.range()).to_string()).collect();
         let covers = handles.iter().take(COVERS).cloned().collect::<Vec<_>>().join(" ");
         let more = if handles.len() > COVERS { " …" } else { "" };
-        return Err(Failure::new(format!(
+        return Err(CommandError::new(format!(
             "{id} is an edit of the view, not a handle: it covers {covers}{more}, which recall returns; \
              `{undo} {id}` undoes it",
             id = edit.id
         )));
     }
     for word in words {
-        let Handle(range) = word.parse()?;
+        let LogHandle(range) = word.parse()?;
         if !history.entries().iter().any(|entry| range.contains(entry.seq)) {
             let away = |seq: Seq| range.from.abs_diff(seq).min(range.to.abs_diff(seq));
             let nearest = history.entries().iter().map(|entry| entry.seq).min_by_key(|seq| away(*seq));
             let nearest = nearest.map(|seq| format!("; the nearest is lh:{seq}")).unwrap_or_default();
-            return Err(Failure::new(format!("nothing is stored under {word} in this session{nearest}")));
+            return Err(CommandError::new(format!(
+                "nothing is stored under {word} in this session{nearest}"
+            )));
         }
     }
     Ok(())
@@ -81,12 +83,17 @@ pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
 ///
 /// # Errors
 /// There is none.
-pub(super) async fn recall(source: &Source, blobs: &Blobs, query: &str, limit: usize) -> Outcome<String> {
+pub(super) async fn recall(
+    source: &RecallSource,
+    blobs: &BlobStore,
+    query: &str,
+    limit: usize,
+) -> Outcome<String> {
     match &*handles(query) {
         [] => {
             let found = answer(json!({ "query": query, "limit": limit }), source, blobs).await?;
             match found.starts_with("recall: nothing in this session matches") {
-                true => Err(Failure::new(format!("nothing in this session matches `{query}`"))),
+                true => Err(CommandError::new(format!("nothing in this session matches `{query}`"))),
                 false => Ok(found),
             }
         }
@@ -103,19 +110,19 @@ pub(super) async fn recall(source: &Source, blobs: &Blobs, query: &str, limit: u
 }
 
 /// The handles of a query that consists of nothing else: as they are pasted, with blanks or commas between them.
-fn handles(query: &str) -> Vec<Handle> {
-    words(query).map(|word| word.parse().ok()).collect::<Option<Vec<Handle>>>().unwrap_or_default()
+fn handles(query: &str) -> Vec<LogHandle> {
+    words(query).map(|word| word.parse().ok()).collect::<Option<Vec<LogHandle>>>().unwrap_or_default()
 }
 
 fn words(query: &str) -> impl Iterator<Item = &str> {
     query.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty())
 }
 
-async fn original(handle: &Handle, source: &Source, blobs: &Blobs) -> Outcome<String> {
+async fn original(handle: &LogHandle, source: &RecallSource, blobs: &BlobStore) -> Outcome<String> {
     answer(json!({ "handle": handle.to_string() }), source, blobs).await
 }
 
-async fn answer(asked: Value, source: &Source, blobs: &Blobs) -> Outcome<String> {
+async fn answer(asked: Value, source: &RecallSource, blobs: &BlobStore) -> Outcome<String> {
     let found = longhaul::recall::recall(&asked.to_string(), source, blobs, &EVERYTHING).await;
-    found.map_err(|why| Failure::new(why.trim_start_matches("recall: ")))
+    found.map_err(|why| CommandError::new(why.trim_start_matches("recall: ")))
 }

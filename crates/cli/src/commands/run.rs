@@ -7,31 +7,31 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
-use longhaul::feed::{Announcements, RecvError, TryRecvError};
-use longhaul::session::{Runtime, Session, Settled};
+use longhaul::event_bus::{EventReceiver, RecvError, TryRecvError};
+use longhaul::session::{RunOutcome, Runtime, Session};
 use longhaul_core::event::RunEnd;
-use longhaul_core::history::EntryKind;
+use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Part, Role};
 use rustix::fs::FileType;
 use tokio::io::AsyncReadExt;
 
 use crate::args::RunArgs;
-use crate::assemble::{self, Asking};
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
+use crate::assemble::{self, ToolApprovalMode};
+use crate::environment::CliEnvironment;
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::folders;
-use crate::offer;
-use crate::place::Place;
-use crate::signals::Interrupts;
-use crate::term::happening::{self, Happening};
+use crate::signals::InterruptSignals;
 use crate::term::human::short;
 use crate::term::out;
-use crate::term::style::Style;
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::style::TextPainter;
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::{self, UiEvent};
 use crate::term::wrap::wrapped;
+use crate::undo_check;
 
-use super::Need;
+use super::AgentRequirement;
 
 /// How long what was answered until an interrupt may take to be looked up.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
@@ -39,11 +39,11 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// How long standard input may be silent before that is said.
 const QUIET: Duration = Duration::from_secs(3);
 
-pub(crate) async fn run(args: RunArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
     let prompt = prompt(args.prompt.as_deref(), place).await?;
-    let mut interrupts = Interrupts::listen()?;
-    let asking = if args.yes { Asking::Allowed } else { Asking::Nobody };
-    let runtime = super::open(place, Need::Model(asking)).await?;
+    let mut interrupts = InterruptSignals::listen()?;
+    let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Nobody };
+    let runtime = super::open(place, AgentRequirement::Model(asking)).await?;
     assemble::say_exposed(place, &runtime.agent().sandbox);
     let done = in_session(&runtime, &args, &prompt, place, &mut interrupts).await;
     runtime.close().await;
@@ -54,10 +54,10 @@ async fn in_session(
     runtime: &Runtime,
     args: &RunArgs,
     prompt: &str,
-    place: &Place,
-    interrupts: &mut Interrupts,
+    place: &CliEnvironment,
+    interrupts: &mut InterruptSignals,
 ) -> Outcome {
-    let mut show = Show::new(args.json, place);
+    let mut show = RunPrinter::new(args.json, place);
     let session = match &args.session {
         Some(meant) => {
             let session = super::find(place, runtime, meant).await?;
@@ -93,7 +93,7 @@ async fn in_session(
 }
 
 /// The task: as typed, with what is piped in behind it, or all of standard input.
-async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
+async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> {
     let text = match typed {
         Some(text) if text != "-" && is_piped() => {
             let piped = piped().await?;
@@ -104,14 +104,14 @@ async fn prompt(typed: Option<&str>, place: &Place) -> Outcome<String> {
         }
         Some(text) if text != "-" => text.to_owned(),
         None if place.terminal.input => {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "nothing to do: {}, or give it on standard input",
                 place.talking("run \"PROMPT\"")
             )));
         }
         _ => piped().await?,
     };
-    if text.trim().is_empty() { Err(Failure::usage("the prompt is empty")) } else { Ok(text) }
+    if text.trim().is_empty() { Err(CommandError::usage("the prompt is empty")) } else { Ok(text) }
 }
 
 /// Returns whether somebody has put a pipe or a file there; what a program merely has inherited is neither.
@@ -132,17 +132,17 @@ async fn piped() -> Outcome<String> {
             reading.await
         }
     };
-    read.map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+    read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
     Ok(text.trim_end().to_owned())
 }
 
 /// Shows what happens until the session rests. `None` if it was cancelled.
 async fn follow(
     session: &Session,
-    mut watch: Announcements,
-    show: &mut Show,
-    interrupts: &mut Interrupts,
-) -> Outcome<Option<Settled>> {
+    mut watch: EventReceiver,
+    show: &mut RunPrinter,
+    interrupts: &mut InterruptSignals,
+) -> Outcome<Option<RunOutcome>> {
     let mut settled = std::pin::pin!(session.settled());
     let settled = loop {
         tokio::select! {
@@ -173,37 +173,38 @@ async fn follow(
 }
 
 /// Prints one of three ways.
-struct Show {
+struct RunPrinter {
     json: bool,
     /// Whether a person reads standard output: then everything goes there.
     person: bool,
-    style: Style,
-    transcript: Transcript,
+    style: TextPainter,
+    transcript: TranscriptRenderer,
     usage: String,
 }
 
-impl Show {
-    fn new(json: bool, place: &Place) -> Self {
+impl RunPrinter {
+    fn new(json: bool, place: &CliEnvironment) -> Self {
         let person = place.terminal.output;
         let colour = if person { place.terminal.colour_output() } else { place.terminal.colour_messages() };
-        let style = Style::new(colour);
-        let transcript = Transcript::new(style, Setting::Shell, out::width()).rows_of(out::row_width());
+        let style = TextPainter::new(colour);
+        let transcript =
+            TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width()).rows_of(out::row_width());
         Self { json, person, style, transcript, usage: String::new() }
     }
 
-    async fn take(&mut self, session: &Session, announcement: &Announcement) -> io::Result<()> {
+    async fn take(&mut self, session: &Session, announcement: &ApiEvent) -> io::Result<()> {
         if self.json {
             return out::line(&announcement.to_json().to_string());
         }
-        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
-        offer::complete(session, &mut happening).await;
+        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        undo_check::complete(session, &mut happening).await;
         match &happening {
             // The task is above, in the shell's own line; the answer follows as data.
-            Happening::User { .. } | Happening::Dequeued { .. } => return Ok(()),
-            Happening::Text(_) | Happening::Piece { .. } | Happening::Answer { .. } if !self.person => {
+            UiEvent::User { .. } | UiEvent::Dequeued { .. } => return Ok(()),
+            UiEvent::Text(_) | UiEvent::Piece { .. } | UiEvent::Answer { .. } if !self.person => {
                 return Ok(());
             }
-            Happening::RunEnded(ended) => {
+            UiEvent::RunEnded(ended) => {
                 self.usage = format!(
                     "{} · {} in · {} out",
                     crate::term::human::count(ended.steps, "step"),
@@ -231,7 +232,7 @@ impl Show {
     }
 
     /// The answer as data, a line about the session as a message.
-    async fn finish(&mut self, session: &Session, settled: &Settled) -> Outcome {
+    async fn finish(&mut self, session: &Session, settled: &RunOutcome) -> Outcome {
         self.answer(session).await?;
         if !self.json {
             let about = format!("{} · session {}", self.usage, session.id());
@@ -266,7 +267,7 @@ impl Show {
 async fn answer(session: &Session) -> Outcome<String> {
     let newest = |run: &longhaul_core::run::Run| {
         let history = run.history();
-        let mut since = history.entries().iter().rev().take_while(|entry| entry.kind != EntryKind::Typed);
+        let mut since = history.entries().iter().rev().take_while(|entry| entry.kind != LogEntryKind::Typed);
         since.find(|entry| entry.message.role == Role::Assistant).map(|entry| history.whole(entry).text())
     };
     Ok(session.look(newest).await?.unwrap_or_default())

@@ -10,29 +10,32 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul::agent::Summariser;
-use longhaul::config::{Config, GatewayAuth, ModelConfig, ProviderKind};
+use longhaul::agent::SummaryModel;
+use longhaul::config::{AgentConfig, GatewayAuth, ModelConfig, ProviderKind};
 use longhaul::session::Runtime;
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_gateway::{Gateway, Shortening};
-use longhaul_server::{App, Backend, Counters, Keeping, Later, ServerConfig, Surroundings, Token, serve};
+use longhaul_gateway::{CompactionSetup, Gateway};
+use longhaul_server::{
+    AccessToken, AppState, HttpServerConfig, Later, MaintenanceConfig, ModelBackend, ServerEnvironment,
+    ServerMetrics, serve,
+};
 use longhaul_store::SharedUpkeep;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::agent_file::{self, Loaded};
+use crate::agent_file::{self, ResolvedConfig};
 use crate::args::ServeArgs;
-use crate::assemble::{self, Asking, Missing};
+use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
 use crate::data::DRAINING;
-use crate::data::shared::Shared;
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
-use crate::place::{AGENT_FILE, Place};
-use crate::serving::Serving;
-use crate::signals::Interrupts;
+use crate::data::shared::SharedStoreConfig;
+use crate::environment::{AGENT_FILE, CliEnvironment};
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::server_address::ServerRecord;
+use crate::signals::InterruptSignals;
 use crate::term::human::grouped;
 use crate::term::{out, text};
-use crate::{backend, data, demo, hosted};
+use crate::{data, demo, hosted_providers, model_discovery};
 
 /// The token's name in the data folder.
 pub(super) const TOKEN_FILE: &str = "token";
@@ -46,19 +49,19 @@ const NEXT_PORTS: usize = 20;
 
 const SOON: Duration = Duration::from_millis(100);
 
-pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let loaded = agent_file::load(place)?;
     let addr = args.addr.unwrap_or(loaded.config.server.addr);
     let token_file = args.token_file.clone().or_else(|| token_file(&loaded));
     if !addr.ip().is_loopback() && token_file.is_none() {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "{addr} can be reached from other machines: name the token they need with --token-file, or as server.tokenFile"
         )));
     }
     allow_many_connections();
-    let mut interrupts = Interrupts::listen()?;
-    let asking = if args.yes { Asking::Allowed } else { Asking::Person };
-    let counters = Counters::default();
+    let mut interrupts = InterruptSignals::listen()?;
+    let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Person };
+    let counters = ServerMetrics::default();
     let token_path = token_file.unwrap_or_else(|| place.data_dir.join(TOKEN_FILE));
     // Other nodes are told where this one listens, and that it has their token.
     let (mut early, mut hold) = (None, None);
@@ -75,7 +78,7 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
                 tracing::warn!(address = %near, "other nodes are told to ask this one there, which from other machines is not here: name its address with --advertise");
             }
             let address = Some(args.advertise.clone().unwrap_or(near));
-            Some(Shared { db: db.clone(), address, token_digest, blobs: args.blobs.clone() })
+            Some(SharedStoreConfig { db: db.clone(), address, token_digest, blobs: args.blobs.clone() })
         }
         None => None,
     };
@@ -83,11 +86,11 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         opened = open(place, loaded.clone(), asking, &counters, shared.as_ref()) => opened,
         () = interrupts.next() => return Ok(ExitCode::from(CANCELLED)),
     };
-    if let (Err(_), true, Some(other)) = (&opened, args.open, Serving::find(&place.data_dir)) {
+    if let (Err(_), true, Some(other)) = (&opened, args.open, ServerRecord::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
-    let Opened { runtime, chosen, gateway, upkeep } = opened?;
-    let is_demo = chosen == Chosen::Demo;
+    let ServerResources { runtime, chosen, gateway, upkeep } = opened?;
+    let is_demo = chosen == ServedModelChoice::Demo;
     let (listener, token) = match early {
         Some(early) => early,
         None => {
@@ -98,21 +101,22 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
     let address = listener.local_addr()?;
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
     let has_gateway = gateway.is_some();
-    let mut config = ServerConfig {
+    let mut config = HttpServerConfig {
         counters,
         gateway,
         gateway_is_open: is_open,
-        keeping: upkeep.map(|upkeep| Keeping { upkeep, sessions: loaded.config.server.keep_sessions }),
+        keeping: upkeep
+            .map(|upkeep| MaintenanceConfig { upkeep, sessions: loaded.config.server.keep_sessions }),
         ..config(&loaded, token, address, is_demo)
     };
     config.allowed_hosts.extend(args.advertise.clone());
     let agent = runtime.agent();
     let sandbox = Arc::clone(&agent.sandbox);
     let unmeasured = agent.window().is_none().then(|| agent.provider.origin().model);
-    let app = App::new(runtime, config);
+    let app = AppState::new(runtime, config);
     let page = format!("http://{}", reachable(address));
     let link = format!("{page}{}", app.opening_path()?);
-    let mut told = Serving::here(page, token_path.clone()).tell(&place.data_dir);
+    let mut told = ServerRecord::here(page, token_path.clone()).tell(&place.data_dir);
     if let Err(error) = &told {
         tracing::warn!(%error, "whoever starts a second server is not told of this one");
     }
@@ -126,9 +130,9 @@ pub(crate) async fn run(args: ServeArgs, place: &Place) -> Outcome {
         out::told(&format!("note   {}\n", text::visible(&unset)));
     }
     match chosen {
-        Chosen::Named => {}
-        Chosen::ByKey { model, terms } => out::told(&format!("model  {model}\n       {terms}\n")),
-        Chosen::Demo => out::told("model  none was found: the demo's scripted one answers\n"),
+        ServedModelChoice::Named => {}
+        ServedModelChoice::ByKey { model, terms } => out::told(&format!("model  {model}\n       {terms}\n")),
+        ServedModelChoice::Demo => out::told("model  none was found: the demo's scripted one answers\n"),
     }
     if has_gateway {
         let root = reachable(address);
@@ -171,7 +175,7 @@ fn assumed(model: &str) -> String {
 
 /// Done when somebody wants it to end and nothing runs any more, or enough time has passed, or somebody wants it
 /// again.
-async fn end(app: &App, interrupts: &mut Interrupts, asked: oneshot::Sender<()>) {
+async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::Sender<()>) {
     interrupts.next().await;
     // Nobody listens any more if the server failed meanwhile.
     let _ = asked.send(());
@@ -190,9 +194,9 @@ async fn end(app: &App, interrupts: &mut Interrupts, asked: oneshot::Sender<()>)
 }
 
 /// The data folder, open.
-struct Opened {
+struct ServerResources {
     runtime: Runtime,
-    chosen: Chosen,
+    chosen: ServedModelChoice,
     /// `None` where no server of models is known.
     gateway: Option<Gateway>,
     upkeep: Option<SharedUpkeep>,
@@ -200,7 +204,7 @@ struct Opened {
 
 /// Which model answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Chosen {
+enum ServedModelChoice {
     /// The one that was named, or one of a server on this machine.
     Named,
     /// One that a key of the environment opens: which and why, and what it costs, in words.
@@ -211,35 +215,36 @@ enum Chosen {
 
 /// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
 async fn open(
-    place: &Place,
-    loaded: Loaded,
-    asking: Asking,
-    counters: &Counters,
-    shared: Option<&Shared>,
-) -> Outcome<Opened> {
+    place: &CliEnvironment,
+    loaded: ResolvedConfig,
+    asking: ToolApprovalMode,
+    counters: &ServerMetrics,
+    shared: Option<&SharedStoreConfig>,
+) -> Outcome<ServerResources> {
     let (is_named, names_model) = (loaded.names_a_server, loaded.names_a_model);
     let loaded_file = loaded.file.clone();
-    let (mut config, chosen) = match backend::complete(place, loaded.clone()).await {
+    let (mut config, chosen) = match model_discovery::complete(place, loaded.clone()).await {
         Ok(completed) => {
-            let by_key = |model| Chosen::ByKey { model, terms: hosted::terms(&completed) };
-            let chosen = hosted::said(&completed).map_or(Chosen::Named, by_key);
+            let by_key =
+                |model| ServedModelChoice::ByKey { model, terms: hosted_providers::terms(&completed) };
+            let chosen = hosted_providers::said(&completed).map_or(ServedModelChoice::Named, by_key);
             (completed.config, chosen)
         }
-        Err(_) if !is_named => (loaded.config, Chosen::Demo),
+        Err(_) if !is_named => (loaded.config, ServedModelChoice::Demo),
         Err(failure) => return Err(failure),
     };
-    if chosen == Chosen::Demo {
-        config.model = ModelConfig { provider: ProviderKind::Scripted, ..Config::default().model };
+    if chosen == ServedModelChoice::Demo {
+        config.model = ModelConfig { provider: ProviderKind::Scripted, ..AgentConfig::default().model };
     }
     assemble::check_key(place, &config.model)?;
     let data = match shared {
         Some(shared) => Box::pin(data::shared::open(place, shared, config.blobs.max_bytes)).await?,
         None => data::open_or_read(place, config.blobs.max_bytes).await?,
     };
-    let mut agent = assemble::agent(place, &config, asking, Missing::Refused).await?;
+    let mut agent = assemble::agent(place, &config, asking, McpFailurePolicy::Refused).await?;
     let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent).await?;
     agent.telemetry = assemble::telemetry(&config)?;
-    if chosen == Chosen::Demo {
+    if chosen == ServedModelChoice::Demo {
         agent.provider = Arc::new(demo::served_model(&place.workspace));
         agent.limits = agent.provider.limits().await;
         demo::act_early(&mut agent.rules.policy);
@@ -253,19 +258,19 @@ async fn open(
     if let Some(gateway) = &gateway {
         let now = runtime.policies();
         gateway.follow(move |configured| {
-            let summariser = configured.summariser.clone().map(Summariser);
+            let summariser = configured.summariser.clone().map(SummaryModel);
             let (policy, summariser) = now(&configured.policy, summariser.as_ref());
-            Shortening { policy, summariser: summariser.map(|it| it.0) }
+            CompactionSetup { policy, summariser: summariser.map(|it| it.0) }
         });
     }
-    Ok(Opened { runtime, chosen, gateway, upkeep: data.upkeep })
+    Ok(ServerResources { runtime, chosen, gateway, upkeep: data.upkeep })
 }
 
 /// Listens.
 ///
 /// # Errors
 /// The address is in use.
-async fn listen(place: &Place, args: &ServeArgs, addr: SocketAddr) -> Outcome<TcpListener> {
+async fn listen(place: &CliEnvironment, args: &ServeArgs, addr: SocketAddr) -> Outcome<TcpListener> {
     match bound(addr).await {
         Ok(listener) => Ok(listener),
         Err(error) => Err(unusable(place, args, addr, &error).await),
@@ -298,12 +303,17 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Why nobody can listen there, and where one could.
-async fn unusable(place: &Place, args: &ServeArgs, addr: SocketAddr, error: &io::Error) -> Failure {
+async fn unusable(
+    place: &CliEnvironment,
+    args: &ServeArgs,
+    addr: SocketAddr,
+    error: &io::Error,
+) -> CommandError {
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Failure::new(format!("{addr} cannot be used: {error}"));
+        return CommandError::new(format!("{addr} cannot be used: {error}"));
     }
     let near = reachable(addr);
-    let by = match backend::is_longhaul(near).await {
+    let by = match model_discovery::is_longhaul(near).await {
         true => format!("another longhaul, whose page is http://{near}"),
         false => "another program".to_owned(),
     };
@@ -313,7 +323,7 @@ async fn unusable(place: &Place, args: &ServeArgs, addr: SocketAddr, error: &io:
         // The rest of the line stays as it is; an address of a database may hold a password.
         false => next,
     };
-    Failure::new(format!(
+    CommandError::new(format!(
         "{addr} is in use by {by}: take another port with `{other}`, or as server.addr in {AGENT_FILE}"
     ))
 }
@@ -330,15 +340,15 @@ async fn free_port(addr: SocketAddr) -> u16 {
 
 /// What the server is told of this machine.
 #[derive(Debug)]
-struct Here {
+struct LocalServerEnvironment {
     is_demo: bool,
 }
 
-impl Surroundings for Here {
-    fn backends(&self) -> Later<'_, Vec<Backend>> {
+impl ServerEnvironment for LocalServerEnvironment {
+    fn backends(&self) -> Later<'_, Vec<ModelBackend>> {
         Box::pin(async {
-            let found = backend::probe().await.into_iter();
-            let told = found.map(|found| Backend {
+            let found = model_discovery::probe().await.into_iter();
+            let told = found.map(|found| ModelBackend {
                 name: found.usual_owner.to_owned(),
                 base_url: found.base_url,
                 models: found.models,
@@ -353,7 +363,7 @@ impl Surroundings for Here {
 }
 
 /// The token's file that the agent file names, seen from where that file lies.
-pub(super) fn token_file(loaded: &Loaded) -> Option<PathBuf> {
+pub(super) fn token_file(loaded: &ResolvedConfig) -> Option<PathBuf> {
     let named = loaded.config.server.token_file.as_ref()?;
     let folder = loaded.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     Some(folder.join(named))
@@ -373,25 +383,32 @@ fn allow_many_connections() {
 }
 
 /// The token that was named, or the data folder's own.
-fn token(path: &Path, place: &Place) -> Outcome<Token> {
+fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
     if path == place.data_dir.join(TOKEN_FILE) {
-        return Ok(Token::load_or_create(path)?);
+        return Ok(AccessToken::load_or_create(path)?);
     }
     let inside = |folder: &Path| match (path.canonicalize(), folder.canonicalize()) {
         (Ok(path), Ok(folder)) => path.starts_with(folder),
         _ => false,
     };
     if inside(&place.workspace) && !inside(&place.data_dir) {
-        return Err(Failure::usage("the token file lies in the workspace, where the agent's tools read it"));
+        return Err(CommandError::usage(
+            "the token file lies in the workspace, where the agent's tools read it",
+        ));
     }
-    Ok(Token::load(path)?)
+    Ok(AccessToken::load(path)?)
 }
 
 /// A name cannot be made to point elsewhere if it is an address: the one it listens on is its own.
-fn config(loaded: &Loaded, token: Token, address: SocketAddr, is_demo: bool) -> ServerConfig {
+fn config(
+    loaded: &ResolvedConfig,
+    token: AccessToken,
+    address: SocketAddr,
+    is_demo: bool,
+) -> HttpServerConfig {
     let server = &loaded.config.server;
-    let mut config = ServerConfig::new(token);
-    config.surroundings = Arc::new(Here { is_demo });
+    let mut config = HttpServerConfig::new(token);
+    config.surroundings = Arc::new(LocalServerEnvironment { is_demo });
     config.allowed_hosts.clone_from(&server.allowed_hosts);
     config.allowed_origins.clone_from(&server.allowed_origins);
     config.max_body_bytes = server.max_body_bytes;

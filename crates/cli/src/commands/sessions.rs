@@ -8,33 +8,33 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use longhaul::clock::now_ms;
-use longhaul::config::Config;
+use longhaul::config::AgentConfig;
 use longhaul::export::{self, SessionMeta};
 use longhaul::session::{Runtime, Session, whole_log};
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::history::History;
 use longhaul_core::ids::Seq;
-use longhaul_store::{Blobs, SessionRecord};
+use longhaul_store::{BlobStore, SessionRecord};
 use longhaul_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::args::SessionsCommand;
-use crate::data::{self, Data};
-use crate::failure::{DONE, Failure, Outcome};
-use crate::gone;
-use crate::lookup::{self, ALL};
-use crate::offer::{self, Offers};
-use crate::place::Place;
-use crate::term::happening::{self, Happening};
+use crate::data::{self, DataStores};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::removed_messages;
+use crate::session_lookup::{self, ALL};
 use crate::term::human::{ago, count, grouped};
 use crate::term::out;
-use crate::term::style::Style;
+use crate::term::style::TextPainter;
 use crate::term::text::{fit, one_line, pad};
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::{self, UiEvent};
+use crate::undo_check::{self, Offers};
 
-use super::{Need, reading};
+use super::{AgentRequirement, reading};
 
-pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
+pub(crate) async fn run(command: SessionsCommand, place: &CliEnvironment) -> Outcome {
     match command {
         SessionsCommand::List { .. } | SessionsCommand::Show { .. } | SessionsCommand::Export { .. } => {
             let data = reading::usual(place).await?;
@@ -48,12 +48,12 @@ pub(crate) async fn run(command: SessionsCommand, place: &Place) -> Outcome {
     }
 }
 
-async fn read(command: SessionsCommand, data: &Data, place: &Place) -> Outcome<()> {
+async fn read(command: SessionsCommand, data: &DataStores, place: &CliEnvironment) -> Outcome<()> {
     match command {
         SessionsCommand::List { json, limit } => list(data, place, json, limit).await,
         SessionsCommand::Show { session } => show(data, place, &session).await,
         SessionsCommand::Export { session, file, markdown, force } => {
-            export_to(data, place, &session, &Target::new(file, markdown, force)).await
+            export_to(data, place, &session, &ExportTarget::new(file, markdown, force)).await
         }
         SessionsCommand::Import { .. } | SessionsCommand::Fork { .. } | SessionsCommand::Delete { .. } => {
             Ok(())
@@ -62,18 +62,18 @@ async fn read(command: SessionsCommand, data: &Data, place: &Place) -> Outcome<(
 }
 
 /// Opens the folder only when all is read: what comes by a pipe may be written by a process that has it.
-async fn import(place: &Place, files: &[PathBuf]) -> Outcome {
+async fn import(place: &CliEnvironment, files: &[PathBuf]) -> Outcome {
     let conversations = import::read_all(files).await;
-    if conversations.iter().all(import::Read::has_failed) {
+    if conversations.iter().all(import::ImportFile::has_failed) {
         return import::none(&conversations);
     }
-    let data = data::open(place, Config::default().blobs.max_bytes).await?;
+    let data = data::open(place, AgentConfig::default().blobs.max_bytes).await?;
     let done = import::import(&data, conversations).await;
     data.store.close().await;
     done.map(|()| DONE)
 }
 
-async fn list(data: &Data, place: &Place, json: bool, limit: usize) -> Outcome<()> {
+async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usize) -> Outcome<()> {
     let mut records = data.store.sessions(ALL).await?;
     let all = records.len();
     records.truncate(limit);
@@ -107,8 +107,8 @@ pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
 }
 
 /// One line for each session. A run that is not over goes on only while a process has the folder.
-pub(super) fn listed(records: &[SessionRecord], in_use: bool, style: Style, columns: usize) -> String {
-    let shown = lookup::shown_length(records);
+pub(super) fn listed(records: &[SessionRecord], in_use: bool, style: TextPainter, columns: usize) -> String {
+    let shown = session_lookup::shown_length(records);
     let now = now_ms();
     let line = |record: &SessionRecord| {
         let id: String = record.id.as_str().chars().take(shown).collect();
@@ -138,17 +138,17 @@ fn as_json(record: &SessionRecord) -> serde_json::Value {
     })
 }
 
-async fn show(data: &Data, place: &Place, meant: &str) -> Outcome<()> {
-    let record = lookup::session(place, &data.store, meant).await?;
+async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome<()> {
+    let record = session_lookup::session(place, &data.store, meant).await?;
     let events = whole_log(&data.store, &record.id).await?;
     let style = super::style(place);
     let title = record.title.as_deref().map_or_else(String::new, |title| format!(" · {}", one_line(title)));
     let head = format!("{}{title}", style.bold(record.id.as_str()));
     let about = format!("{} · {}", count(record.last_seq, "event"), ago(record.updated_at, now_ms()));
     out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
-    let transcript = Transcript::new(style, Setting::Shell, out::width());
+    let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
     let transcript = transcript.rows_of(out::row_width()).with_reasons();
-    Ok(out::data(&conversation(&events, 0, &offer::of_log(&events), transcript))?)
+    Ok(out::data(&conversation(&events, 0, &undo_check::of_log(&events), transcript))?)
 }
 
 /// What was said from the event at `from` on, as it was printed then; of each edit, whether it can be undone now.
@@ -156,12 +156,12 @@ pub(super) fn conversation(
     events: &[Event],
     from: usize,
     offers: &Offers,
-    mut transcript: Transcript,
+    mut transcript: TranscriptRenderer,
 ) -> String {
-    let gone = gone::of_log(events);
+    let gone = removed_messages::of_log(events);
     for event in &events[from..] {
-        for mut happening in happening::of_event(event) {
-            let is_compaction = matches!(happening, Happening::Compacted(_));
+        for mut happening in ui_event::of_event(event) {
+            let is_compaction = matches!(happening, UiEvent::Compacted(_));
             if let Some(edit) = happening.edit() {
                 edit.gone = gone.get(&edit.id).filter(|_| is_compaction).copied().unwrap_or(edit.gone);
                 edit.undo = offers.get(&edit.id).cloned().unwrap_or_default();
@@ -173,13 +173,13 @@ pub(super) fn conversation(
 }
 
 /// Where an export goes.
-pub(super) struct Target {
+pub(super) struct ExportTarget {
     file: Option<PathBuf>,
     markdown: bool,
     overwrite: bool,
 }
 
-impl Target {
+impl ExportTarget {
     /// `-` and nothing are standard output; a name that ends in `.md` is for people.
     pub(super) fn new(file: Option<PathBuf>, markdown: bool, overwrite: bool) -> Self {
         let file = file.filter(|file| file != Path::new("-"));
@@ -198,10 +198,11 @@ impl Target {
         };
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(self.overwrite).create_new(!self.overwrite);
-        let failed = |error: io::Error| Failure::new(format!("{} was not written: {error}", path.display()));
+        let failed =
+            |error: io::Error| CommandError::new(format!("{} was not written: {error}", path.display()));
         let opened = options.open(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                Failure::new(format!("{} exists already; --force overwrites it", path.display()))
+                CommandError::new(format!("{} exists already; --force overwrites it", path.display()))
             }
             _ => failed(error),
         });
@@ -210,8 +211,13 @@ impl Target {
     }
 }
 
-async fn export_to(data: &Data, place: &Place, meant: &str, target: &Target) -> Outcome<()> {
-    let record = lookup::session(place, &data.store, meant).await?;
+async fn export_to(
+    data: &DataStores,
+    place: &CliEnvironment,
+    meant: &str,
+    target: &ExportTarget,
+) -> Outcome<()> {
+    let record = session_lookup::session(place, &data.store, meant).await?;
     let events = whole_log(&data.store, &record.id).await?;
     let missing = export(&record, &events, &data.blobs, target).await?;
     if let Some(file) = &target.file {
@@ -227,8 +233,8 @@ async fn export_to(data: &Data, place: &Place, meant: &str, target: &Target) -> 
 pub(super) async fn export(
     record: &SessionRecord,
     events: &[Event],
-    blobs: &Blobs,
-    target: &Target,
+    blobs: &BlobStore,
+    target: &ExportTarget,
 ) -> Outcome<u64> {
     let meta =
         SessionMeta { id: record.id.clone(), title: record.title.clone(), created_at: record.created_at };
@@ -253,9 +259,9 @@ pub(super) async fn export(
     Ok(missing)
 }
 
-async fn fork(place: &Place, meant: &str, seq: Option<Seq>) -> Outcome {
-    let runtime = super::open(place, Need::View).await?;
-    let record = lookup::session(place, runtime.store(), meant).await?;
+async fn fork(place: &CliEnvironment, meant: &str, seq: Option<Seq>) -> Outcome {
+    let runtime = super::open(place, AgentRequirement::View).await?;
+    let record = session_lookup::session(place, runtime.store(), meant).await?;
     let forked = fork_at(&runtime, &record, seq).await;
     let id = forked.map(|session| session.id().clone());
     runtime.close().await;

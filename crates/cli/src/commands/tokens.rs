@@ -3,22 +3,22 @@
 use std::path::Path;
 
 use longhaul::config::TokenCounter;
-use longhaul_core::estimate::{self, CountKind};
+use longhaul_core::estimate::{self, CountAccuracy};
 use tokio::io::AsyncReadExt;
 
 use crate::args::TokensArgs;
 use crate::assemble::counting;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::grouped;
 use crate::term::out;
 
-pub(crate) async fn run(args: &TokensArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: &TokensArgs, place: &CliEnvironment) -> Outcome {
     let text = read(&args.file).await?;
     let model = place.overrides.model.as_deref().unwrap_or_default();
     let counter = counting::counter(&TokenCounter::Auto, model, &place.workspace)?;
     let counted = match counter.kind() {
-        CountKind::Exact => format!("exact, {}", counter.name()),
+        CountAccuracy::Exact => format!("exact, {}", counter.name()),
         _ => estimated(model),
     };
     out::data(&format!(
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: &TokensArgs, place: &Place) -> Outcome {
 }
 
 fn estimated(model: &str) -> String {
-    let margin = (CountKind::Estimated.first_margin(false) * 100.0).round();
+    let margin = (CountAccuracy::Estimated.first_margin(false) * 100.0).round();
     let why = match model {
         "" => String::new(),
         model => format!(" (no tokenizer of {model} is built in)"),
@@ -45,7 +45,7 @@ async fn read(file: &Path) -> Outcome<String> {
         Some("-") => tokio::io::stdin().read_to_end(&mut bytes).await.map(drop),
         _ => tokio::fs::read(file).await.map(|content| bytes = content),
     };
-    read.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    read.map_err(|error| CommandError::usage(format!("{}: {error}", file.display())))?;
     String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("{}: this is no text (not UTF-8)", file.display())))
+        .map_err(|_| CommandError::usage(format!("{}: this is no text (not UTF-8)", file.display())))
 }

@@ -6,16 +6,16 @@ use longhaul_core::history::{History, UndoError};
 use longhaul_core::ids::EditId;
 
 use crate::args::UndoArgs;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::offer;
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::short;
 use crate::term::out;
+use crate::undo_check;
 
-use super::Need;
+use super::AgentRequirement;
 
-pub(crate) async fn run(args: UndoArgs, place: &Place) -> Outcome {
-    let runtime = super::open(place, Need::View).await?;
+pub(crate) async fn run(args: UndoArgs, place: &CliEnvironment) -> Outcome {
+    let runtime = super::open(place, AgentRequirement::View).await?;
     let session = super::find(place, &runtime, &args.session).await?;
     let done = undo(&session, args.edit).await;
     runtime.close().await;
@@ -24,13 +24,13 @@ pub(crate) async fn run(args: UndoArgs, place: &Place) -> Outcome {
 }
 
 /// An edit that was undone.
-pub(super) struct Undone {
+pub(super) struct EditUndoReport {
     edit: EditId,
     before: u64,
     after: u64,
 }
 
-impl Undone {
+impl EditUndoReport {
     /// What that did.
     pub(super) fn words(&self) -> String {
         format!("undone {} · {} · the model sees the original again", self.edit, self.sizes())
@@ -43,12 +43,12 @@ impl Undone {
 }
 
 /// Undoes an edit of the view, the newest active one if none is named.
-pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Undone> {
+pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<EditUndoReport> {
     let edit = match edit {
         Some(edit) => EditId::new(edit),
         None => newest(session)
             .await?
-            .ok_or_else(|| Failure::new("nothing to undo: nothing is compacted or cleared"))?,
+            .ok_or_else(|| CommandError::new("nothing to undo: nothing is compacted or cleared"))?,
     };
     let before = session.look(|run| run.meter().total).await?;
     if let Err(error) = session.undo(edit.clone()).await {
@@ -57,7 +57,7 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Und
         return Err(refused(&edit, error, &first));
     }
     let after = session.look(|run| run.meter().total).await?;
-    Ok(Undone { edit, before, after })
+    Ok(EditUndoReport { edit, before, after })
 }
 
 /// What has to be undone before an edit, in that order.
@@ -65,7 +65,7 @@ fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
     let mut history = history.clone();
     let mut first = Vec::new();
     while let Err(UndoError::BuiltOn { by, .. }) = history.check_undo(edit) {
-        let newest = offer::last(&history, by);
+        let newest = undo_check::last(&history, by);
         history = history.with(EventBody::ViewRestored { edit_id: newest.clone() });
         first.push(newest);
     }
@@ -80,22 +80,22 @@ async fn newest(session: &Session) -> Outcome<Option<EditId>> {
     Ok(session.look(newest).await?)
 }
 
-fn refused(edit: &EditId, error: SessionError, first: &[EditId]) -> Failure {
+fn refused(edit: &EditId, error: SessionError, first: &[EditId]) -> CommandError {
     match error {
         SessionError::Conflict(_) if !first.is_empty() => {
             let first: Vec<&str> = first.iter().map(EditId::as_str).collect();
-            Failure::new(format!(
+            CommandError::new(format!(
                 "{edit} stays: later edits were built on it; undo {}, then {edit}",
                 first.join(", then ")
             ))
         }
-        SessionError::DoesNotFit { tokens, usable } => Failure::new(format!(
+        SessionError::DoesNotFit { tokens, usable } => CommandError::new(format!(
             "{edit} stays: without it the request would have {} tokens and {} are usable; nothing changed, `recall` \
              still returns what it covers",
             short(tokens),
             short(usable)
         )),
-        SessionError::Busy => Failure::new("the session is busy; cancel the run or wait, then undo"),
-        other => Failure::from(other),
+        SessionError::Busy => CommandError::new("the session is busy; cancel the run or wait, then undo"),
+        other => CommandError::from(other),
     }
 }

@@ -17,15 +17,15 @@ use longhaul::config::GatewayAuth;
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
 
-use clients::{Setup, Wrapped};
-use files::Files;
+use clients::{WrapClient, WrapClientSetup};
+use files::ClientFileChanges;
 
-use crate::agent_file::{self, Loaded};
+use crate::agent_file::{self, ResolvedConfig};
 use crate::args::WrapArgs;
 use crate::commands::serve;
-use crate::failure::{DONE, Failure, Outcome};
-use crate::place::Place;
-use crate::serving::Serving;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::server_address::ServerRecord;
 use crate::term::out;
 
 /// How long the gateway may take to list its models.
@@ -36,7 +36,7 @@ const AGENT: &str = "agent/";
 
 /// The gateway, as a client needs to know it.
 #[derive(Clone, Debug)]
-pub(super) struct Door {
+pub(super) struct GatewayAccess {
     /// Scheme, host and port.
     root: String,
     /// The model to ask for.
@@ -49,7 +49,7 @@ pub(super) struct Door {
     folder: PathBuf,
 }
 
-impl Door {
+impl GatewayAccess {
     fn v1(&self) -> String {
         format!("{}/v1", self.root)
     }
@@ -76,7 +76,7 @@ impl Door {
         let Some(path) = &self.token_file else { return Ok("none".to_owned()) };
         let read = fs::read_to_string(path);
         let missing = |error: io::Error| {
-            Failure::new(format!(
+            CommandError::new(format!(
                 "the token in {} cannot be read: {error}; `longhaul serve` makes it",
                 path.display()
             ))
@@ -85,14 +85,14 @@ impl Door {
     }
 }
 
-pub(crate) async fn run(args: &WrapArgs, place: &Place) -> Outcome {
+pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     let client = clients::named(&args.client)?;
-    let files = Files::of(place, client.name);
+    let files = ClientFileChanges::of(place, client.name);
     if args.undo {
         return undo(place, &files);
     }
     let loaded = agent_file::load(place)?;
-    let running = Serving::find(&place.data_dir);
+    let running = ServerRecord::find(&place.data_dir);
     let door = door(args, place, &loaded, running.as_ref()).await?;
     let setup = (client.setup)(&door)?;
     if args.run {
@@ -108,7 +108,12 @@ pub(crate) async fn run(args: &WrapArgs, place: &Place) -> Outcome {
     Ok(DONE)
 }
 
-async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&Serving>) -> Outcome<Door> {
+async fn door(
+    args: &WrapArgs,
+    place: &CliEnvironment,
+    loaded: &ResolvedConfig,
+    running: Option<&ServerRecord>,
+) -> Outcome<GatewayAccess> {
     let config = &loaded.config;
     let root = match (&args.at, running) {
         (Some(url), _) => url.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
@@ -118,7 +123,9 @@ async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&
     let is_web = reqwest::Url::parse(&root)
         .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     if !is_web {
-        return Err(Failure::usage(format!("--at {root}: the address must begin with http:// or https://")));
+        return Err(CommandError::usage(format!(
+            "--at {root}: the address must begin with http:// or https://"
+        )));
     }
     let of_running = running.map(|running| running.token_file.clone());
     let token_file = || {
@@ -126,38 +133,47 @@ async fn door(args: &WrapArgs, place: &Place, loaded: &Loaded, running: Option<&
             .or_else(|| serve::token_file(loaded))
             .unwrap_or_else(|| place.data_dir.join(serve::TOKEN_FILE))
     };
-    let home = place.home.clone().ok_or_else(|| Failure::usage("no home folder was found"))?;
+    let home = place.home.clone().ok_or_else(|| CommandError::usage("no home folder was found"))?;
     let folder = place.data_dir.join(files::FOLDER);
     let named = named_model(loaded);
-    let mut door = Door { root, model: String::new(), token_file: None, home, folder };
+    let mut door = GatewayAccess { root, model: String::new(), token_file: None, home, folder };
     let mut listed = ask(&door).await;
     let is_agent = named.as_deref().is_some_and(|model| model.starts_with(AGENT));
-    if config.gateway.auth == GatewayAuth::Token || is_agent || matches!(listed, Listed::WantsToken) {
+    if config.gateway.auth == GatewayAuth::Token
+        || is_agent
+        || matches!(listed, GatewayModelsReply::WantsToken)
+    {
         door.token_file = Some(token_file());
-        if !matches!(listed, Listed::Nobody) && door.key().is_ok() {
+        if !matches!(listed, GatewayModelsReply::Nobody) && door.key().is_ok() {
             listed = ask(&door).await;
         }
     }
-    if let (Listed::WantsToken, Some(path)) = (&listed, &door.token_file) {
+    if let (GatewayModelsReply::WantsToken, Some(path)) = (&listed, &door.token_file) {
         out::message(&format!("{} does not take the token in {}\n", door.root, place.shown(path)));
     }
     door.model = match (named, listed) {
         (Some(model), _) => model,
-        (None, Listed::First(model)) => model,
+        (None, GatewayModelsReply::First(model)) => model,
         (None, other) => {
             let why = match &other {
-                Listed::Nobody => "cannot be reached",
-                Listed::WantsToken => "wants another token before it says which models there are",
-                Listed::First(_) | Listed::Nothing => "does not say which models there are",
+                GatewayModelsReply::Nobody => "cannot be reached",
+                GatewayModelsReply::WantsToken => "wants another token before it says which models there are",
+                GatewayModelsReply::First(_) | GatewayModelsReply::Nothing => {
+                    "does not say which models there are"
+                }
             };
-            let start = if matches!(other, Listed::Nobody) { "start `longhaul serve`, or " } else { "" };
-            return Err(Failure::usage(format!("{} {why}: {start}name the model, --model NAME", door.root)));
+            let start =
+                if matches!(other, GatewayModelsReply::Nobody) { "start `longhaul serve`, or " } else { "" };
+            return Err(CommandError::usage(format!(
+                "{} {why}: {start}name the model, --model NAME",
+                door.root
+            )));
         }
     };
     Ok(door)
 }
 
-fn named_model(loaded: &Loaded) -> Option<String> {
+fn named_model(loaded: &ResolvedConfig) -> Option<String> {
     let config = &loaded.config;
     let first = || config.gateway.upstreams.iter().flat_map(|upstream| &upstream.models).next();
     match loaded.names_a_model {
@@ -167,7 +183,7 @@ fn named_model(loaded: &Loaded) -> Option<String> {
 }
 
 /// What a gateway says when it is asked for its models.
-enum Listed {
+enum GatewayModelsReply {
     First(String),
     Nothing,
     WantsToken,
@@ -175,22 +191,31 @@ enum Listed {
 }
 
 /// Asks the gateway for its models, with the token if there is one.
-async fn ask(door: &Door) -> Listed {
-    let Ok(client) = Client::builder().timeout(PATIENCE).no_proxy().build() else { return Listed::Nobody };
+async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
+    let Ok(client) = Client::builder().timeout(PATIENCE).no_proxy().build() else {
+        return GatewayModelsReply::Nobody;
+    };
     let mut request = client.get(format!("{}/models", door.v1()));
     if let Some(key) = door.token_file.as_ref().and_then(|_| door.key().ok()) {
         request = request.bearer_auth(key);
     }
-    let Ok(answer) = request.send().await else { return Listed::Nobody };
+    let Ok(answer) = request.send().await else { return GatewayModelsReply::Nobody };
     if answer.status() == StatusCode::UNAUTHORIZED {
-        return Listed::WantsToken;
+        return GatewayModelsReply::WantsToken;
     }
     let listed: Value = answer.json().await.unwrap_or_default();
-    listed["data"][0]["id"].as_str().map_or(Listed::Nothing, |first| Listed::First(first.to_owned()))
+    listed["data"][0]["id"]
+        .as_str()
+        .map_or(GatewayModelsReply::Nothing, |first| GatewayModelsReply::First(first.to_owned()))
 }
 
 /// What to type, and what to write where.
-fn shown(client: &Wrapped, setup: &Setup, door: &Door, place: &Place) -> String {
+fn shown(
+    client: &WrapClient,
+    setup: &WrapClientSetup,
+    door: &GatewayAccess,
+    place: &CliEnvironment,
+) -> String {
     let mut text = format!("# {}\n", client.about);
     for (name, value) in &setup.environment {
         text.push_str(&format!("export {name}={}\n", value.in_shell(door)));
@@ -209,9 +234,15 @@ fn shown(client: &Wrapped, setup: &Setup, door: &Door, place: &Place) -> String 
     door.without_key(text.trim_end())
 }
 
-fn write(place: &Place, setup: &Setup, door: &Door, files: &Files, yes: bool) -> Outcome {
+fn write(
+    place: &CliEnvironment,
+    setup: &WrapClientSetup,
+    door: &GatewayAccess,
+    files: &ClientFileChanges,
+    yes: bool,
+) -> Outcome {
     if setup.files.is_empty() {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "this client has no file of settings: its environment says all, or --run starts it",
         ));
     }
@@ -228,7 +259,7 @@ fn write(place: &Place, setup: &Setup, door: &Door, files: &Files, yes: bool) ->
     }
     let asks = place.terminal.input && place.terminal.messages;
     if !yes && !asks {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "files of another program are changed: without a terminal to ask at, add --yes",
         ));
     }
@@ -256,7 +287,7 @@ fn write(place: &Place, setup: &Setup, door: &Door, files: &Files, yes: bool) ->
     Ok(DONE)
 }
 
-fn undo(place: &Place, files: &Files) -> Outcome {
+fn undo(place: &CliEnvironment, files: &ClientFileChanges) -> Outcome {
     let undone = files.undo()?;
     if undone.is_empty() {
         let of = place.shown(&place.data_dir);
@@ -271,14 +302,20 @@ fn undo(place: &Place, files: &Files) -> Outcome {
 }
 
 /// Becomes the client. Answers only with why it could not.
-fn start(client: &Wrapped, setup: &Setup, door: &Door, place: &Place, args: &[String]) -> Failure {
+fn start(
+    client: &WrapClient,
+    setup: &WrapClientSetup,
+    door: &GatewayAccess,
+    place: &CliEnvironment,
+    args: &[String],
+) -> CommandError {
     let (program, rest) = match (client.program, args) {
         (Some(program), args) => (program, args),
         (None, [program, rest @ ..]) => (program.as_str(), rest),
-        (None, []) => return Failure::usage("name the program behind `--`"),
+        (None, []) => return CommandError::usage("name the program behind `--`"),
     };
     if let Some(why) = setup.not_by_run {
-        return Failure::usage(why);
+        return CommandError::usage(why);
     }
     let own = || -> Outcome<()> {
         for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
@@ -297,7 +334,7 @@ fn start(client: &Wrapped, setup: &Setup, door: &Door, place: &Place, args: &[St
         };
     }
     let error = command.args(&setup.arguments).args(&setup.arguments_by_run).args(rest).exec();
-    Failure::new(format!("{program} cannot be started: {error}"))
+    CommandError::new(format!("{program} cannot be started: {error}"))
 }
 
 /// A word as a shell reads it.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use longhaul_store::Transfer;
+use longhaul_store::SessionTransfer;
 #[cfg(feature = "postgres")]
-use longhaul_store::{BlobError, Blobs};
+use longhaul_store::{BlobError, BlobStore};
 
-use super::Data;
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use super::DataStores;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 
 /// How long a bucket is asked again that does not answer.
 #[cfg(feature = "postgres")]
@@ -16,7 +16,7 @@ const BUCKET_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Where the sessions of several processes are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStoreConfig {
     /// The database.
     pub(crate) db: String,
     /// Where other nodes reach this one.
@@ -32,7 +32,11 @@ pub(crate) struct Shared {
 /// # Errors
 /// The database or the blobs cannot be used.
 #[cfg(feature = "postgres")]
-pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) -> Outcome<Data> {
+pub(crate) async fn open(
+    place: &CliEnvironment,
+    shared: &SharedStoreConfig,
+    max_blob_bytes: u64,
+) -> Outcome<DataStores> {
     open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
 }
 
@@ -42,16 +46,16 @@ pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) ->
 /// As [`open`].
 #[cfg(feature = "postgres")]
 pub(crate) async fn open_whole(
-    place: &Place,
-    shared: &Shared,
+    place: &CliEnvironment,
+    shared: &SharedStoreConfig,
     max_blob_bytes: u64,
-) -> Outcome<(Data, Arc<dyn Transfer>)> {
-    use longhaul_store::MemoLimits;
+) -> Outcome<(DataStores, Arc<dyn SessionTransfer>)> {
+    use longhaul_store::PrefixCacheLimits;
     use longhaul_store_postgres::{PostgresMemo, PostgresOptions, PostgresStore};
 
     let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| shared.db.starts_with(scheme));
     if !is_postgres {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "{} is no address of a PostgreSQL: postgres://USER@HOST/DATABASE",
             shared.db
         )));
@@ -68,8 +72,8 @@ pub(crate) async fn open_whole(
     )
     .await?;
     let store = Arc::new(store);
-    let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), MemoLimits::default()));
-    let data = Data {
+    let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), PrefixCacheLimits::default()));
+    let data = DataStores {
         nodes: Some(Arc::clone(&store) as _),
         upkeep: Some(Arc::clone(&store) as _),
         store: Arc::clone(&store) as _,
@@ -82,20 +86,28 @@ pub(crate) async fn open_whole(
 /// # Errors
 /// Always.
 #[cfg(not(feature = "postgres"))]
-pub(crate) async fn open(place: &Place, shared: &Shared, max_blob_bytes: u64) -> Outcome<Data> {
+pub(crate) async fn open(
+    place: &CliEnvironment,
+    shared: &SharedStoreConfig,
+    max_blob_bytes: u64,
+) -> Outcome<DataStores> {
     open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
 }
 
 /// # Errors
 /// Always.
 #[cfg(not(feature = "postgres"))]
-pub(crate) async fn open_whole(_: &Place, _: &Shared, _: u64) -> Outcome<(Data, Arc<dyn Transfer>)> {
-    Err(Failure::usage("this longhaul was built without PostgreSQL (feature `postgres`)"))
+pub(crate) async fn open_whole(
+    _: &CliEnvironment,
+    _: &SharedStoreConfig,
+    _: u64,
+) -> Outcome<(DataStores, Arc<dyn SessionTransfer>)> {
+    Err(CommandError::usage("this longhaul was built without PostgreSQL (feature `postgres`)"))
 }
 
 /// The blobs that all nodes share, in a bucket or in a folder.
 #[cfg(feature = "postgres")]
-async fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs> {
+async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u64) -> Outcome<BlobStore> {
     use object_store::aws::AmazonS3Builder;
     use object_store::prefix::PrefixStore;
     use object_store::{BackoffConfig, RetryConfig};
@@ -108,31 +120,33 @@ async fn blobs(place: &Place, shared: &Shared, max_bytes: u64) -> Outcome<Blobs>
                  another node that does not share it (--blobs)"
             );
         }
-        return Ok(Blobs::local(&place.data_dir.join("blobs"), max_bytes)?);
+        return Ok(BlobStore::local(&place.data_dir.join("blobs"), max_bytes)?);
     };
     let Some(bucket) = named.strip_prefix("s3://") else {
         let folder = named.strip_prefix("file://").unwrap_or(named);
         if folder.contains("://") {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "--blobs {named}: blobs are in s3://BUCKET/PREFIX or in a folder"
             )));
         }
-        return Ok(Blobs::local(std::path::Path::new(folder), max_bytes)?);
+        return Ok(BlobStore::local(std::path::Path::new(folder), max_bytes)?);
     };
     let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
     if bucket.is_empty() {
-        return Err(Failure::usage(format!("--blobs {named} names no bucket: s3://BUCKET/PREFIX")));
+        return Err(CommandError::usage(format!("--blobs {named} names no bucket: s3://BUCKET/PREFIX")));
     }
     // Whoever waits for an answer waits for the bucket: not for the three minutes that are usual.
     let retry =
         RetryConfig { backoff: BackoffConfig::default(), max_retries: 6, retry_timeout: BUCKET_PATIENCE };
     let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
-    let objects = objects.map_err(|error| Failure::usage(format!("--blobs {named}: {error}")))?;
-    let blobs = Blobs::new(Arc::new(PrefixStore::new(objects, prefix)), max_bytes);
+    let objects = objects.map_err(|error| CommandError::usage(format!("--blobs {named}: {error}")))?;
+    let blobs = BlobStore::new(Arc::new(PrefixStore::new(objects, prefix)), max_bytes);
     // Here, and not when the first answer is lost for it.
     match blobs.check().await {
         Ok(()) => Ok(blobs),
-        Err(BlobError::Storage(why)) => Err(Failure::new(format!("--blobs {named} cannot be used: {why}"))),
-        Err(error) => Err(Failure::new(format!("--blobs {named} cannot be used: {error}"))),
+        Err(BlobError::Storage(why)) => {
+            Err(CommandError::new(format!("--blobs {named} cannot be used: {why}")))
+        }
+        Err(error) => Err(CommandError::new(format!("--blobs {named} cannot be used: {error}"))),
     }
 }

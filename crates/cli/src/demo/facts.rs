@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use longhaul_core::event::EditKind;
-use longhaul_core::history::{Entry, EntryKind};
+use longhaul_core::history::{LogEntry, LogEntryKind};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::run::Run;
 
@@ -14,14 +14,14 @@ const ASK: &str = "Early on you read a line that begins: «";
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fact {
+pub(super) struct DemoFact {
     /// The whole line, without its number.
     pub(super) line: String,
     /// Its first half.
     pub(super) half: String,
 }
 
-impl Fact {
+impl DemoFact {
     /// The question.
     pub(super) fn question(&self) -> String {
         format!("{ASK}{}». Quote the whole line exactly.", self.half)
@@ -37,9 +37,9 @@ pub(super) fn asked_for(question: &str) -> Option<String> {
 
 /// Lines from results before the first compaction that occur nowhere else in the conversation and are not
 /// in view now, from as many results as there are.
-pub(super) fn choose(run: &Run) -> Vec<Fact> {
+pub(super) fn choose(run: &Run) -> Vec<DemoFact> {
     let history = run.history();
-    let is_read = |entry: &Entry| matches!(&entry.kind, EntryKind::Result { tool } if tool == "read");
+    let is_read = |entry: &LogEntry| matches!(&entry.kind, LogEntryKind::Result { tool } if tool == "read");
     let Some(first_read) = history.entries().iter().find(|entry| is_read(entry)) else { return Vec::new() };
     let later = || history.edits().iter().filter(|state| state.seq > first_read.seq);
     let compaction = later().find(|state| state.edit.kind == EditKind::Compaction);
@@ -63,12 +63,12 @@ pub(super) fn choose(run: &Run) -> Vec<Fact> {
     facts.into_iter().map(|(fact, _)| fact).collect()
 }
 
-fn is_rare(texts: &[String], fact: &Fact) -> bool {
+fn is_rare(texts: &[String], fact: &DemoFact) -> bool {
     texts.iter().filter(|text| text.contains(&fact.half)).count() == 1
 }
 
 /// A line that makes a good question: a sentence of some length.
-fn fact(line: &str) -> Option<Fact> {
+fn fact(line: &str) -> Option<DemoFact> {
     let words: Vec<&str> = line.split(' ').collect();
     let plain = !line.contains(['«', '»']) && line.is_ascii();
     if !(40..=120).contains(&line.len()) || words.len() < 6 || !plain {
@@ -77,7 +77,7 @@ fn fact(line: &str) -> Option<Fact> {
     let half = words[..words.len() / 2].join(" ");
     let spoken =
         half.split_whitespace().filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 2);
-    (spoken.count() >= 3).then(|| Fact { line: line.to_owned(), half })
+    (spoken.count() >= 3).then(|| DemoFact { line: line.to_owned(), half })
 }
 
 /// A line as it stands in the file: without the number that `read` puts before it.
@@ -90,7 +90,7 @@ pub(super) fn content(line: &str) -> &str {
 }
 
 /// Returns whether the line is in what the model is shown.
-pub(super) fn is_in_view(run: &Run, fact: &Fact) -> bool {
+pub(super) fn is_in_view(run: &Run, fact: &DemoFact) -> bool {
     run.history().view().iter().any(|item| text_of(&item.message).contains(&fact.line))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 /// A folder with the files. It is removed with this value.
-pub(super) struct Folder(PathBuf);
+pub(super) struct SampleFolder(PathBuf);
 
 const FILES: [&str; 10] =
     ["lamp", "lens", "tower", "stores", "weather", "ships", "visitors", "repairs", "rota", "letters"];
@@ -35,7 +35,7 @@ const REASONS: [&str; 6] = [
     "although the stairs were still wet",
 ];
 
-impl Folder {
+impl SampleFolder {
     /// Makes the folder below `scratch`.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for SampleFolder {
     fn drop(&mut self) {
         if let Some(outer) = self.0.parent()
             && let Err(error) = std::fs::remove_dir_all(outer)
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_files_are_enough_and_go_with_the_demo() {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = Folder::make(scratch.path()).unwrap();
+        let folder = SampleFolder::make(scratch.path()).unwrap();
         assert_eq!(files::choose(folder.path()).len(), FILES.len());
         let texts: Vec<String> = FILES.iter().enumerate().map(|(number, name)| text(number, name)).collect();
         let lines: Vec<&str> =

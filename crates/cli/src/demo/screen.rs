@@ -3,39 +3,39 @@
 use std::future::Future;
 use std::path::Path;
 
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
 use longhaul::context::ContextReport;
-use longhaul::feed::Announcements;
+use longhaul::event_bus::EventReceiver;
 use longhaul::session::{Session, SessionError};
 use longhaul_core::ids::SessionId;
 
-use super::{Outcome, shown};
-use crate::offer;
-use crate::term::happening::{Happening, of_announcement};
+use super::{DemoOutcome, shown};
 use crate::term::human::short;
-use crate::term::meter::Meter;
+use crate::term::meter::ContextMeterBar;
 use crate::term::out;
-use crate::term::style::Style;
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::style::TextPainter;
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::{UiEvent, of_announcement};
 use crate::term::wrap::fitting;
+use crate::undo_check;
 
 /// Cells of the meter's bar, and columns beside it.
 const BAR: usize = 32;
 const BESIDE: usize = 29;
 
 /// Prints what happens in a session.
-pub(super) struct Screen {
-    watch: Announcements,
-    transcript: Transcript,
-    style: Style,
+pub(super) struct DemoPrinter {
+    watch: EventReceiver,
+    transcript: TranscriptRenderer,
+    style: TextPainter,
     answer: String,
 }
 
-impl Screen {
+impl DemoPrinter {
     pub(super) fn new(session: &Session, colour: bool) -> Self {
-        let style = Style::new(colour);
-        let transcript = Transcript::new(style, Setting::Shell, out::width());
+        let style = TextPainter::new(colour);
+        let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
         Self { watch: session.watch(), transcript, style, answer: String::new() }
     }
 
@@ -85,20 +85,20 @@ impl Screen {
         }
     }
 
-    async fn show(&mut self, session: &Session, announcement: &Announcement) -> Result<(), SessionError> {
+    async fn show(&mut self, session: &Session, announcement: &ApiEvent) -> Result<(), SessionError> {
         if announcement.name == "llm:response" {
             announcement.text("content").clone_into(&mut self.answer);
         }
         match of_announcement(announcement) {
-            Some(Happening::Usage) => {
-                let meter = Meter::of(&session.context().await?);
+            Some(UiEvent::Usage) => {
+                let meter = ContextMeterBar::of(&session.context().await?);
                 let cells = out::width().saturating_sub(BESIDE).clamp(8, BAR);
                 self.row(&format!("       {}", meter.line(cells, self.style)));
             }
             // The demo says it with figures; its model never keeps anybody waiting.
-            Some(Happening::Restored { .. } | Happening::Compacting { .. }) | None => {}
+            Some(UiEvent::Restored { .. } | UiEvent::Compacting { .. }) | None => {}
             Some(mut happening) => {
-                offer::complete(session, &mut happening).await;
+                undo_check::complete(session, &mut happening).await;
                 self.transcript.take(&happening, now_ms());
                 self.print();
             }
@@ -130,7 +130,7 @@ impl Screen {
     /// The figures, and how the session is looked at: `longhaul` calls this program.
     pub(super) fn closing(
         &mut self,
-        outcome: &Outcome,
+        outcome: &DemoOutcome,
         report: &ContextReport,
         id: &SessionId,
         longhaul: &str,

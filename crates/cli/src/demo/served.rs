@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use longhaul_core::message::{Message, Part, Role};
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, is_summary_request};
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider, is_summary_request};
 use serde_json::json;
 
-use super::brain::{after_recall, looked_up, reads, summary};
 use super::facts::{asked_for, text_of};
-use super::{WINDOW, files, words};
+use super::scripted_model::{after_recall, looked_up, reads, summary};
+use super::{WINDOW, files, replies};
 
 /// Time before each piece of an answer.
 const PACE: Duration = Duration::from_millis(16);
@@ -30,9 +30,9 @@ const MOST_TURNS: usize = 256;
 /// The steps of each turn, by what was asked: a compaction may take them out of the request. Two sessions that ask the
 /// same at once share them, and are answered sooner.
 #[derive(Default)]
-struct Turns(Mutex<BTreeMap<String, usize>>);
+struct DemoTurnSteps(Mutex<BTreeMap<String, usize>>);
 
-impl Turns {
+impl DemoTurnSteps {
     /// A turn begins with a message. Before what was typed there may be a summary in it.
     fn begin(&self, asked: &Message) {
         let Some(asked) = asked.parts.iter().rev().find_map(Part::as_text) else { return };
@@ -44,7 +44,7 @@ impl Turns {
     }
 
     /// Another step of the newest one that the request knows of: how many came before.
-    fn step(&self, request: &Request) -> usize {
+    fn step(&self, request: &ModelRequest) -> usize {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let said = request.messages.iter().rev().filter(|message| message.role == Role::User);
         let mut parts = said.flat_map(|message| message.parts.iter().rev().filter_map(Part::as_text));
@@ -63,16 +63,18 @@ const NO_FILES: &str = "There are no files to read in this folder. I am the demo
                         folder with text files, or write `!ls -la` to see me ask for the shell.";
 
 /// The model, for the files of `folder`.
-pub(crate) fn model(folder: &Path) -> Scripted {
+pub(crate) fn model(folder: &Path) -> ScriptedProvider {
     let files = files::choose(folder);
-    let turns = Turns::default();
-    Scripted::new(Script::closure(move |request: &Request, _| answer(request, &files, &turns)))
-        .model("demo")
-        .window(WINDOW)
-        .recognise_summaries(|_| false)
+    let turns = DemoTurnSteps::default();
+    ScriptedProvider::new(ModelScript::closure(move |request: &ModelRequest, _| {
+        answer(request, &files, &turns)
+    }))
+    .model("demo")
+    .window(WINDOW)
+    .recognise_summaries(|_| false)
 }
 
-fn answer(request: &Request, files: &[String], turns: &Turns) -> ScriptedAnswer {
+fn answer(request: &ModelRequest, files: &[String], turns: &DemoTurnSteps) -> ScriptedAnswer {
     if is_summary_request(request) {
         return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
     }
@@ -87,7 +89,7 @@ fn answer(request: &Request, files: &[String], turns: &Turns) -> ScriptedAnswer 
     answer.pace(PACE)
 }
 
-fn begin(request: &Request, said: &str, files: &[String], turns: &Turns) -> ScriptedAnswer {
+fn begin(request: &ModelRequest, said: &str, files: &[String], turns: &DemoTurnSteps) -> ScriptedAnswer {
     if let Some(half) = asked_for(said) {
         return looked_up(&half);
     }
@@ -98,10 +100,10 @@ fn begin(request: &Request, said: &str, files: &[String], turns: &Turns) -> Scri
     }
 }
 
-fn go_on(request: &Request, files: &[String], turns: &Turns) -> ScriptedAnswer {
+fn go_on(request: &ModelRequest, files: &[String], turns: &DemoTurnSteps) -> ScriptedAnswer {
     let turn: Vec<&Message> =
         request.messages.iter().rev().take_while(|message| message.role != Role::User).collect();
-    let told = words::told(request);
+    let told = replies::told(request);
     let steps = turns.step(request);
     let is_of_shell = turn.iter().flat_map(|message| message.tool_calls()).any(|call| call.name == "bash");
     let next = if files.is_empty() { &[] } else { unread(request, files, steps) };
@@ -120,7 +122,7 @@ fn go_on(request: &Request, files: &[String], turns: &Turns) -> ScriptedAnswer {
 }
 
 /// Before the first files of a round.
-fn lead(request: &Request, files: &[String]) -> String {
+fn lead(request: &ModelRequest, files: &[String]) -> String {
     match read_of(request, files) {
         0 => format!("I found {} text files of some length here. I begin with the first.", files.len()),
         all if all == files.len() => "I have read them all, so I look at some of them again.".to_owned(),
@@ -129,7 +131,7 @@ fn lead(request: &Request, files: &[String]) -> String {
 }
 
 /// At the end of a round.
-fn closing(request: &Request, files: &[String]) -> String {
+fn closing(request: &ModelRequest, files: &[String]) -> String {
     let is_first = request.messages.iter().filter(|message| message.role == Role::User).count() == 1;
     let read = read_of(request, files);
     match (is_first, files.len() - read) {
@@ -140,11 +142,11 @@ fn closing(request: &Request, files: &[String]) -> String {
 }
 
 /// How many of the files the request speaks of.
-fn read_of(request: &Request, files: &[String]) -> usize {
+fn read_of(request: &ModelRequest, files: &[String]) -> usize {
     files.iter().filter(|file| is_read(request, file)).count()
 }
 
-fn is_read(request: &Request, file: &String) -> bool {
+fn is_read(request: &ModelRequest, file: &String) -> bool {
     request.messages.iter().any(|message| match message.role {
         Role::Assistant => message.tool_calls().any(|call| call.arguments.contains(&json!(file).to_string())),
         _ => message.role == Role::User && text_of(message).contains(file.as_str()),
@@ -152,12 +154,12 @@ fn is_read(request: &Request, file: &String) -> bool {
 }
 
 /// The next files that the request does not speak of; once all were read, those that come at this step.
-fn unread<'a>(request: &Request, files: &'a [String], step: usize) -> &'a [String] {
+fn unread<'a>(request: &ModelRequest, files: &'a [String], step: usize) -> &'a [String] {
     let from =
         files.iter().position(|file| !is_read(request, file)).unwrap_or(step * FILES_AT_ONCE % files.len());
     &files[from..files.len().min(from + FILES_AT_ONCE)]
 }
 
-fn has_tool(request: &Request, name: &str) -> bool {
+fn has_tool(request: &ModelRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == name)
 }

@@ -16,9 +16,9 @@ const COLOURS: [&str; 9] = [
     "\u{1b}[35m",
 ];
 
-static SINK: Mutex<Sink> = Mutex::new(Sink { above_input: None, quiet: false });
+static SINK: Mutex<LogOutput> = Mutex::new(LogOutput { above_input: None, quiet: false });
 
-struct Sink {
+struct LogOutput {
     above_input: Option<Box<dyn Write + Send>>,
     quiet: bool,
 }
@@ -35,9 +35,9 @@ pub(crate) fn hush() {
 
 /// One log line.
 #[derive(Debug, Default)]
-pub(crate) struct Log;
+pub(crate) struct LogLineWriter;
 
-impl Write for Log {
+impl Write for LogLineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut sink = SINK.lock().unwrap_or_else(PoisonError::into_inner);
         if sink.quiet {

@@ -1,16 +1,16 @@
 //! Markdown of a model as a terminal shows it: headings bold, lists with a hanging indent, code set off, links with their
 //! address. It comes in pieces; what is finished is given on at once, word by word, and what a mark encloses as a whole.
 
-use super::style::Ink;
+use super::style::TextStyle;
 
 /// Characters that a mark may enclose; what is longer has no mark.
 const MARKED_CHARS: usize = 400;
 
 /// A stretch of text of one kind, or the end of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Set {
+pub(crate) enum MarkdownSpan {
     /// Text in an ink.
-    Text(String, Ink),
+    Text(String, TextStyle),
     /// What follows of this line hangs so many columns deeper where it is broken.
     Hang(usize),
     /// The end of a line.
@@ -19,19 +19,19 @@ pub(crate) enum Set {
 
 /// What has come and is not finished.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Markdown {
+pub(crate) struct MarkdownFormatter {
     held: String,
     /// Whether the kind of the line is known: what is held is words of it.
     is_within: bool,
-    ink: Ink,
+    ink: TextStyle,
     /// The last character that was given on, in this line.
     before: Option<char>,
     fence: Option<String>,
 }
 
-impl Markdown {
+impl MarkdownFormatter {
     /// More text.
-    pub(crate) fn push(&mut self, text: &str, out: &mut Vec<Set>) {
+    pub(crate) fn push(&mut self, text: &str, out: &mut Vec<MarkdownSpan>) {
         for piece in text.split_inclusive('\n') {
             self.held.push_str(piece);
             if self.held.ends_with('\n') {
@@ -44,18 +44,18 @@ impl Markdown {
     }
 
     /// The end: what was held back.
-    pub(crate) fn finish(&mut self, out: &mut Vec<Set>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<MarkdownSpan>) {
         if self.held.is_empty() {
             return;
         }
         self.line(out);
-        if out.last() == Some(&Set::End) {
+        if out.last() == Some(&MarkdownSpan::End) {
             out.pop();
         }
     }
 
     /// A line that is whole.
-    fn line(&mut self, out: &mut Vec<Set>) {
+    fn line(&mut self, out: &mut Vec<MarkdownSpan>) {
         let line = std::mem::take(&mut self.held);
         if self.is_within {
             self.words(line, true, out);
@@ -69,17 +69,17 @@ impl Markdown {
         } else if self.fence.is_some() {
             code(&line, out);
         } else if is_rule(&line) {
-            out.push(Set::Text("─".repeat(24), Ink::DIM));
+            out.push(MarkdownSpan::Text("─".repeat(24), TextStyle::DIM));
         } else {
             let rest = self.opened(&line, out);
             self.words(rest, true, out);
         }
-        (self.is_within, self.ink, self.before) = (false, Ink::default(), None);
-        out.push(Set::End);
+        (self.is_within, self.ink, self.before) = (false, TextStyle::default(), None);
+        out.push(MarkdownSpan::End);
     }
 
     /// A line that is not whole: its words are given on as soon as its kind is known.
-    fn begun(&mut self, out: &mut Vec<Set>) {
+    fn begun(&mut self, out: &mut Vec<MarkdownSpan>) {
         if self.fence.is_some() {
             return;
         }
@@ -100,27 +100,27 @@ impl Markdown {
     }
 
     /// Gives on what a line begins with; what is left are words.
-    fn opened(&mut self, line: &str, out: &mut Vec<Set>) -> String {
+    fn opened(&mut self, line: &str, out: &mut Vec<MarkdownSpan>) -> String {
         let begun = line.trim_start();
         let indent = line.len() - begun.len();
         let (word, rest) = begun.split_once([' ', '\t']).unwrap_or((begun, ""));
         let rest = rest.trim_start();
         if indent < 4 && (1..=6).contains(&word.len()) && word.bytes().all(|b| b == b'#') && !rest.is_empty()
         {
-            self.ink = Ink::BOLD;
+            self.ink = TextStyle::BOLD;
             return rest.to_owned();
         }
         if is_mark(word) && !rest.is_empty() {
             let mark = if word.len() == 1 { "•" } else { word };
             let lead = format!("{}{mark} ", " ".repeat(indent));
-            out.push(Set::Hang(lead.chars().count()));
-            out.push(Set::Text(lead, Ink::default()));
+            out.push(MarkdownSpan::Hang(lead.chars().count()));
+            out.push(MarkdownSpan::Text(lead, TextStyle::default()));
             self.before = Some(' ');
             return rest.to_owned();
         }
         if word == ">" || (word.starts_with('>') && indent < 4) {
-            out.push(Set::Hang(2));
-            out.push(Set::Text("│ ".to_owned(), Ink::DIM));
+            out.push(MarkdownSpan::Hang(2));
+            out.push(MarkdownSpan::Text("│ ".to_owned(), TextStyle::DIM));
             self.before = Some(' ');
             return begun[1..].trim_start().to_owned();
         }
@@ -128,24 +128,24 @@ impl Markdown {
     }
 
     /// Gives on words; of a line that is not whole, what a mark may still enclose is held back.
-    fn words(&mut self, text: String, is_whole: bool, out: &mut Vec<Set>) {
+    fn words(&mut self, text: String, is_whole: bool, out: &mut Vec<MarkdownSpan>) {
         let mut rest = text.as_str();
         let mut plain = String::new();
         while let Some(c) = rest.chars().next() {
             match marked(rest, self.before, is_whole) {
-                Found::Open => break,
-                Found::Text { length, text, ink } => {
+                InlineMark::Open => break,
+                InlineMark::Text { length, text, ink } => {
                     give(&mut plain, self.ink, out);
                     let ink = self.ink | ink;
                     if ink.is_literal() {
-                        out.push(Set::Text(text, ink));
+                        out.push(MarkdownSpan::Text(text, ink));
                     } else {
                         Self { ink, is_within: true, ..Self::default() }.words(text, true, out);
                     }
                     self.before = rest[..length].chars().next_back();
                     rest = &rest[length..];
                 }
-                Found::None => {
+                InlineMark::None => {
                     // What is no mark is none as a whole.
                     let run = rest.len() - rest.trim_start_matches(c).len();
                     let length = if matches!(c, '*' | '_' | '`') { run } else { c.len_utf8() };
@@ -162,46 +162,48 @@ impl Markdown {
     }
 }
 
-fn give(plain: &mut String, ink: Ink, out: &mut Vec<Set>) {
+fn give(plain: &mut String, ink: TextStyle, out: &mut Vec<MarkdownSpan>) {
     if !plain.is_empty() {
-        out.push(Set::Text(std::mem::take(plain), ink));
+        out.push(MarkdownSpan::Text(std::mem::take(plain), ink));
     }
 }
 
-fn code(line: &str, out: &mut Vec<Set>) {
-    out.push(Set::Hang(2));
-    out.push(Set::Text(format!("  {line}"), Ink::DIM));
+fn code(line: &str, out: &mut Vec<MarkdownSpan>) {
+    out.push(MarkdownSpan::Hang(2));
+    out.push(MarkdownSpan::Text(format!("  {line}"), TextStyle::DIM));
 }
 
 /// What stands at the beginning of a text.
-enum Found {
+enum InlineMark {
     /// No mark.
     None,
     /// One that may still be closed.
     Open,
     /// One, so long, and what it encloses.
-    Text { length: usize, text: String, ink: Ink },
+    Text { length: usize, text: String, ink: TextStyle },
 }
 
-fn marked(rest: &str, before: Option<char>, is_whole: bool) -> Found {
-    let open = || if is_whole || rest.len() > MARKED_CHARS { Found::None } else { Found::Open };
+fn marked(rest: &str, before: Option<char>, is_whole: bool) -> InlineMark {
+    let open = || if is_whole || rest.len() > MARKED_CHARS { InlineMark::None } else { InlineMark::Open };
     if let Some(escaped) = rest.strip_prefix('\\') {
         return match escaped.chars().next() {
             Some(c) if c.is_ascii_punctuation() => {
-                Found::Text { length: 2, text: c.to_string(), ink: Ink::PLAIN }
+                InlineMark::Text { length: 2, text: c.to_string(), ink: TextStyle::PLAIN }
             }
             None => open(),
-            Some(_) => Found::None,
+            Some(_) => InlineMark::None,
         };
     }
     if rest.starts_with('[') {
-        return link(rest).unwrap_or_else(|| if may_be_link(rest) { open() } else { Found::None });
+        return link(rest).unwrap_or_else(|| if may_be_link(rest) { open() } else { InlineMark::None });
     }
-    let Some(c) = rest.chars().next().filter(|c| matches!(c, '*' | '_' | '`')) else { return Found::None };
+    let Some(c) = rest.chars().next().filter(|c| matches!(c, '*' | '_' | '`')) else {
+        return InlineMark::None;
+    };
     let is_code = c == '`';
     // Within a word it is none: `2**10`, `snake_case`.
     if !is_code && before.is_some_and(char::is_alphanumeric) {
-        return Found::None;
+        return InlineMark::None;
     }
     let inner = rest.trim_start_matches(c);
     let mark = &rest[..rest.len() - inner.len()];
@@ -209,7 +211,7 @@ fn marked(rest: &str, before: Option<char>, is_whole: bool) -> Found {
         return open();
     }
     if !is_code && (mark.len() > 3 || inner.starts_with(char::is_whitespace)) {
-        return Found::None;
+        return InlineMark::None;
     }
     let Some(end) = closing(inner, mark) else { return open() };
     let length = mark.len() * 2 + end;
@@ -218,11 +220,11 @@ fn marked(rest: &str, before: Option<char>, is_whole: bool) -> Found {
         return open();
     }
     let ink = match (is_code, mark.len()) {
-        (true, _) => Ink::CODE,
-        (false, 1) => Ink::ITALIC,
-        (false, _) => Ink::BOLD,
+        (true, _) => TextStyle::CODE,
+        (false, 1) => TextStyle::ITALIC,
+        (false, _) => TextStyle::BOLD,
     };
-    Found::Text { length, text: inner[..end].to_owned(), ink }
+    InlineMark::Text { length, text: inner[..end].to_owned(), ink }
 }
 
 /// Where what a mark encloses ends.
@@ -236,7 +238,7 @@ fn closing(inner: &str, mark: &str) -> Option<usize> {
 }
 
 /// `words (address)` of a link that is whole; the address alone where the words say the same.
-fn link(rest: &str) -> Option<Found> {
+fn link(rest: &str) -> Option<InlineMark> {
     let (words, after) = rest[1..].split_once("](")?;
     let (address, _) = after.split_once(')')?;
     if words.contains('[') || address.contains(char::is_whitespace) {
@@ -245,7 +247,7 @@ fn link(rest: &str) -> Option<Found> {
     let text = if words == address { words.to_owned() } else { format!("{words} ({address})") };
     let length = 1 + words.len() + 2 + address.len() + 1;
     // An address is no Markdown.
-    Some(Found::Text { length, text, ink: Ink::PLAIN })
+    Some(InlineMark::Text { length, text, ink: TextStyle::PLAIN })
 }
 
 /// Returns whether more may make a link of it.

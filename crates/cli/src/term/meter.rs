@@ -6,11 +6,11 @@
 use longhaul::context::ContextReport;
 
 use super::human::{percent, short};
-use super::style::Style;
+use super::style::TextPainter;
 
 /// What the meter shows. Tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Meter {
+pub(crate) struct ContextMeterBar {
     total: u64,
     estimated: u64,
     window: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Meter {
     error_percent: f64,
 }
 
-impl Meter {
+impl ContextMeterBar {
     /// Reads a report.
     pub(crate) fn of(report: &ContextReport) -> Self {
         let at = |index: usize| report.thresholds.get(index).map_or(report.window, |it| it.tokens);
@@ -40,14 +40,14 @@ impl Meter {
     }
 
     /// The bar and the caption, for `cells` cells.
-    pub(crate) fn line(&self, cells: usize, style: Style) -> String {
+    pub(crate) fn line(&self, cells: usize, style: TextPainter) -> String {
         if self.window == 0 {
             return String::new();
         }
         format!("{} {}", self.paint(&self.bar(cells), style), self.caption(style))
     }
 
-    fn caption(&self, style: Style) -> String {
+    fn caption(&self, style: TextPainter) -> String {
         let share = (self.total as f64 * 100.0 / self.window as f64).round();
         let figures = format!("{}/{}", short(self.total), short(self.window));
         let error = match self.error_percent {
@@ -74,7 +74,7 @@ impl Meter {
         (0..cells).map(glyph).collect()
     }
 
-    fn paint(&self, bar: &str, style: Style) -> String {
+    fn paint(&self, bar: &str, style: TextPainter) -> String {
         if self.total * 10 >= self.trigger * 9 { style.amber(bar) } else { style.accent(bar) }
     }
 }
@@ -83,7 +83,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    pub(super) const METER: Meter = Meter {
+    pub(super) const METER: ContextMeterBar = ContextMeterBar {
         total: 52_100,
         estimated: 20_000,
         window: 200_000,
@@ -94,18 +94,18 @@ mod tests {
 
     #[test]
     fn the_bar_has_every_mark_in_its_place() {
-        assert_eq!(METER.line(10, Style::default()), "▓▓▒░░░░░┊│ 26 % 52.1K/200K ~0.6 %");
-        assert_eq!(METER.line(20, Style::default()), "▓▓▓▒▒░░░░░░░░░░░┊░░│ 26 % 52.1K/200K ~0.6 %");
+        assert_eq!(METER.line(10, TextPainter::default()), "▓▓▒░░░░░┊│ 26 % 52.1K/200K ~0.6 %");
+        assert_eq!(METER.line(20, TextPainter::default()), "▓▓▓▒▒░░░░░░░░░░░┊░░│ 26 % 52.1K/200K ~0.6 %");
     }
 
     #[test]
     fn extremes_are_drawn_too() {
-        let empty = Meter { total: 0, estimated: 0, ..METER };
+        let empty = ContextMeterBar { total: 0, estimated: 0, ..METER };
         assert!(empty.bar(10).starts_with('░'));
-        let little = Meter { total: 12, estimated: 12, ..METER };
+        let little = ContextMeterBar { total: 12, estimated: 12, ..METER };
         assert!(little.bar(10).starts_with('▒'));
-        let over = Meter { total: 300_000, estimated: 0, ..METER };
+        let over = ContextMeterBar { total: 300_000, estimated: 0, ..METER };
         assert_eq!(over.bar(10), "▓▓▓▓▓▓▓▓┊│");
-        assert_eq!(Meter::default().line(10, Style::default()), "");
+        assert_eq!(ContextMeterBar::default().line(10, TextPainter::default()), "");
     }
 }

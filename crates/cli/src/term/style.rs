@@ -2,9 +2,9 @@
 
 /// How words of a text are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ink(u8);
+pub(crate) struct TextStyle(u8);
 
-impl Ink {
+impl TextStyle {
     /// A title, or what is stressed.
     pub(crate) const BOLD: Self = Self(1);
     /// Beside the point, or set off.
@@ -30,7 +30,7 @@ impl Ink {
     }
 }
 
-impl std::ops::BitOr for Ink {
+impl std::ops::BitOr for TextStyle {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
@@ -40,11 +40,11 @@ impl std::ops::BitOr for Ink {
 
 /// Paints text, or leaves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Style {
+pub(crate) struct TextPainter {
     colour: bool,
 }
 
-impl Style {
+impl TextPainter {
     /// With colours, or without.
     pub(crate) fn new(colour: bool) -> Self {
         Self { colour }

@@ -1,9 +1,9 @@
 //! The context window as a table of plain text, fit for an issue.
 
 use longhaul::context::ContextReport;
-use longhaul_core::budget::Trigger;
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::event::EditKind;
-use longhaul_core::history::EditState;
+use longhaul_core::history::ViewEditState;
 use longhaul_core::run::Run;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const LABEL: usize = 20;
 
 /// What the table says beside the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct PlannerSummary {
     /// Where the planner acts, in tokens as it counts: with the error of an estimate on top.
     trigger: u64,
     /// Compactions that are not undone.
@@ -26,24 +26,24 @@ pub(crate) struct Beside {
     is_off: bool,
 }
 
-impl Beside {
+impl PlannerSummary {
     /// Of a session's loop.
     pub(crate) fn of(run: &Run) -> Self {
-        let is_one = |state: &&EditState| state.active && state.edit.kind == EditKind::Compaction;
+        let is_one = |state: &&ViewEditState| state.active && state.edit.kind == EditKind::Compaction;
         let compactions = run.history().edits().iter().filter(is_one).count() as u64;
         let policy = &run.settings().policy;
         let asked = match policy.trigger.unwrap_or_else(|| policy.strategy.trigger()) {
-            Trigger::Share(share) => (run.budget().window as f64 * share) as u64,
-            Trigger::Tokens(tokens) => tokens,
-            Trigger::Overflow | Trigger::Manual | Trigger::Planner => 0,
+            StrategyTrigger::Share(share) => (run.budget().window as f64 * share) as u64,
+            StrategyTrigger::Tokens(tokens) => tokens,
+            StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => 0,
         };
         Self { trigger: run.line().tokens, compactions, asked, is_off: !policy.enabled }
     }
 }
 
 /// The whole report.
-pub(crate) fn table(report: &ContextReport, beside: &Beside, model: &str) -> String {
-    let mut table = Table { window: report.window.max(1), beside: *beside, text: String::new() };
+pub(crate) fn table(report: &ContextReport, beside: &PlannerSummary, model: &str) -> String {
+    let mut table = ContextTable { window: report.window.max(1), beside: *beside, text: String::new() };
     table.head(report, model);
     table.row("system prompt", report.system_prompt, "~");
     let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
@@ -75,13 +75,13 @@ pub(crate) fn table(report: &ContextReport, beside: &Beside, model: &str) -> Str
     table.text
 }
 
-struct Table {
+struct ContextTable {
     window: u64,
-    beside: Beside,
+    beside: PlannerSummary,
     text: String,
 }
 
-impl Table {
+impl ContextTable {
     fn head(&mut self, report: &ContextReport, model: &str) {
         let error = match report.expected_error * 100.0 {
             error if error < 0.05 => "as reported by the provider".to_owned(),
@@ -192,7 +192,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longhaul::context::{Basis, MessageShare, Threshold, ToolShare};
+    use longhaul::context::{ContextBasis, ContextThreshold, MessageTokens, ToolTokens};
 
     #[test]
     fn the_table_is_plain_and_adds_up() {
@@ -201,8 +201,8 @@ mod tests {
             window: 200_000,
             percent: 26.05,
             system_prompt: 412,
-            tools: vec![ToolShare { source: "builtin".into(), tokens: 2_310 }],
-            messages: MessageShare {
+            tools: vec![ToolTokens { source: "builtin".into(), tokens: 2_310 }],
+            messages: MessageTokens {
                 total: 49_378,
                 text: 12_000,
                 tool_results: 37_378,
@@ -214,8 +214,8 @@ mod tests {
             deferred_tools: 120,
             output_reserve: 4_096,
             free_space: 143_804,
-            thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 194_735 }],
-            basis: Basis {
+            thresholds: vec![ContextThreshold { name: "reactive-overflow".into(), tokens: 194_735 }],
+            basis: ContextBasis {
                 last_input_tokens: Some(51_000),
                 last_output_tokens: Some(200),
                 new_messages_estimate: 900,
@@ -256,23 +256,23 @@ context of qwen3-30b · 52.1K of 200K tokens · 26 % · estimated, error up to 0
     why               `/compactions` in a chat, `longhaul compactions`
   all calls together  210K in, 12K out
 ";
-        let beside = Beside { trigger: 195_904, compactions: 2, ..Beside::default() };
+        let beside = PlannerSummary { trigger: 195_904, compactions: 2, ..PlannerSummary::default() };
         assert_eq!(table(&report, &beside, "qwen3-30b"), expected);
         let exact = ContextReport {
             expected_error: 0.0,
-            thresholds: vec![Threshold { name: "reactive-overflow".into(), tokens: 195_904 }],
+            thresholds: vec![ContextThreshold { name: "reactive-overflow".into(), tokens: 195_904 }],
             ..report.clone()
         };
         assert!(!table(&exact, &beside, "m").contains("by this estimate"), "there is one figure");
-        let off = table(&report, &Beside { is_off: true, ..beside }, "m");
+        let off = table(&report, &PlannerSummary { is_off: true, ..beside }, "m");
         assert!(
             off.contains("acts at             no point: compaction is off") && !off.contains("98 %"),
             "{off}"
         );
-        let limited = table(&report, &Beside { asked: 250_000, ..beside }, "m");
+        let limited = table(&report, &PlannerSummary { asked: 250_000, ..beside }, "m");
         assert!(limited.contains("limited by        the window: 250,000 (125 %) is configured"), "{limited}");
         let told = |compactions| {
-            let text = table(&report, &Beside { compactions, ..beside }, "m");
+            let text = table(&report, &PlannerSummary { compactions, ..beside }, "m");
             text.lines().find(|line| line.contains("compacted")).unwrap().trim().to_owned()
         };
         assert_eq!(told(1), "compacted           41 messages in 1 compaction; 1 more undone");

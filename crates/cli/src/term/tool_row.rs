@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::happening::{Call, Ended};
 use super::human::{count, grouped, time};
-use super::style::Style;
+use super::style::TextPainter;
 use super::text::{fit, fit_end, one_line, visible, width};
+use super::ui_event::{ToolCallInfo, ToolResultInfo};
 
 /// Where outcomes stand, if the line before them allows.
 const OUTCOME_COLUMN: usize = 36;
@@ -28,7 +28,7 @@ pub(crate) const ALLOWED_BY_YES: &str = "can run this with --yes";
 const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "url"];
 
 /// `read lexer.rs`: the tool and the argument that matters, in at most `columns`.
-pub(crate) fn label(call: &Call, columns: usize) -> String {
+pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
     let any = || arguments.as_object()?.values().find_map(Value::as_str);
@@ -45,14 +45,14 @@ pub(crate) fn label(call: &Call, columns: usize) -> String {
 }
 
 /// The row of a call that runs, as the row will stand when it has ended.
-pub(crate) fn running(call: &Call, elapsed: Duration, columns: usize, style: Style) -> String {
+pub(crate) fn running(call: &ToolCallInfo, elapsed: Duration, columns: usize, style: TextPainter) -> String {
     let elapsed = time(elapsed);
     let (label, gap) = placed(call, &elapsed, columns);
     format!("  {} {label}{gap}{}", style.accent("▸"), style.dim(&elapsed)).trim_end().to_owned()
 }
 
 /// What is called, and the space between it and the outcome.
-fn placed(call: &Call, outcome: &str, columns: usize) -> (String, String) {
+fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> (String, String) {
     let room = columns.saturating_sub(4 + 2 + width(outcome)).max(12);
     let label = label(call, room);
     let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;
@@ -60,7 +60,13 @@ fn placed(call: &Call, outcome: &str, columns: usize) -> (String, String) {
 }
 
 /// The row of a call that ended, and below it the first lines of one that failed.
-pub(crate) fn row(call: &Call, ended: &Ended, took: Duration, columns: usize, style: Style) -> String {
+pub(crate) fn row(
+    call: &ToolCallInfo,
+    ended: &ToolResultInfo,
+    took: Duration,
+    columns: usize,
+    style: TextPainter,
+) -> String {
     let failed = ended.status == "error";
     let outcome = [singular(&outcome(call, ended)), time(took)];
     let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
@@ -77,7 +83,7 @@ pub(crate) fn row(call: &Call, ended: &Ended, took: Duration, columns: usize, st
 }
 
 /// How it ended, in a few words.
-fn outcome(call: &Call, ended: &Ended) -> String {
+fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     let last = ended.text.trim_end().lines().next_back().unwrap_or_default().trim();
     let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
     match ended.status.as_str() {
@@ -160,7 +166,7 @@ fn command(ended_how: &str, text: &str) -> String {
     }
 }
 
-fn plain(ended: &Ended) -> String {
+fn plain(ended: &ToolResultInfo) -> String {
     if ended.status == "error" {
         return "failed".to_owned();
     }
@@ -195,9 +201,14 @@ mod tests {
     use super::*;
 
     fn shown(tool: &str, arguments: &str, status: &str, text: &str) -> String {
-        let call = Call { id: "c".into(), tool: tool.into(), arguments: arguments.into() };
-        let ended = Ended { id: "c".into(), status: status.into(), text: text.into(), ..Ended::default() };
-        row(&call, &ended, Duration::from_secs(14), 79, Style::default())
+        let call = ToolCallInfo { id: "c".into(), tool: tool.into(), arguments: arguments.into() };
+        let ended = ToolResultInfo {
+            id: "c".into(),
+            status: status.into(),
+            text: text.into(),
+            ..ToolResultInfo::default()
+        };
+        row(&call, &ended, Duration::from_secs(14), 79, TextPainter::default())
     }
 
     #[test]

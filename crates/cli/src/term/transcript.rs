@@ -7,13 +7,13 @@ use std::time::Duration;
 use longhaul::compaction::only_leaves_out;
 use longhaul_core::ids::Millis;
 
-use super::happening::{Call, Ended, Happening, RunEnded, Shrunk, Undo};
 use super::human::{count, short};
-use super::markdown::{Markdown, Set};
-use super::style::Style;
+use super::markdown::{MarkdownFormatter, MarkdownSpan};
+use super::style::TextPainter;
 use super::text::{visible, width};
 use super::tool_row;
-use super::wrap::{Wrap, broken, fitting, wrapped};
+use super::ui_event::{RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo};
+use super::wrap::{WordWrapper, broken, fitting, wrapped};
 
 /// Columns before what is said.
 const INDENT: usize = 7;
@@ -23,7 +23,7 @@ const SAID_LINES: usize = 12;
 
 /// Where it is printed: what a reader can do next differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub(crate) enum TranscriptTarget {
     /// In a chat: there are commands.
     Chat,
     /// Elsewhere: a person has the shell.
@@ -32,7 +32,7 @@ pub(crate) enum Setting {
 
 /// How an answer comes that was paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pieces {
+enum PausedAnswerSource {
     /// As it was written.
     Streamed,
     /// Piece by piece, from the log.
@@ -41,18 +41,18 @@ enum Pieces {
 
 /// Turns happenings into text.
 #[derive(Debug)]
-pub(crate) struct Transcript {
-    style: Style,
-    setting: Setting,
+pub(crate) struct TranscriptRenderer {
+    style: TextPainter,
+    setting: TranscriptTarget,
     columns: usize,
     /// Columns that a row of the runtime's may take before it is broken; `None`: as all others.
     row_columns: Option<usize>,
     /// Whether the reason of an edit is told.
     has_reasons: bool,
-    calls: HashMap<String, (Call, Option<Millis>)>,
-    wrap: Option<Wrap>,
+    calls: HashMap<String, (ToolCallInfo, Option<Millis>)>,
+    wrap: Option<WordWrapper>,
     /// What is known of the form of the answer that comes in, where it is shown in one.
-    markdown: Option<Markdown>,
+    markdown: Option<MarkdownFormatter>,
     dequeued: bool,
     begun: bool,
     retried: String,
@@ -61,15 +61,15 @@ pub(crate) struct Transcript {
     /// Whether more of an answer has come since the last beat.
     moved: bool,
     /// How an answer that goes on has come so far.
-    pieces: Option<Pieces>,
+    pieces: Option<PausedAnswerSource>,
     /// Whether no summary came of the compaction that goes on.
     is_failed: bool,
     out: String,
 }
 
-impl Transcript {
+impl TranscriptRenderer {
     /// Nothing printed yet.
-    pub(crate) fn new(style: Style, setting: Setting, columns: usize) -> Self {
+    pub(crate) fn new(style: TextPainter, setting: TranscriptTarget, columns: usize) -> Self {
         Self {
             style,
             setting,
@@ -149,29 +149,27 @@ impl Transcript {
     }
 
     /// Takes what happens at `now`.
-    pub(crate) fn take(&mut self, happening: &Happening, now: Millis) {
+    pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
-            Happening::Dequeued { .. } => self.dequeued = true,
-            Happening::User { text } if std::mem::take(&mut self.dequeued) => self.said(text),
-            Happening::User { text } | Happening::Note { text } => self.note(text),
-            Happening::Text(delta) => self.stream(delta),
-            Happening::Piece { text } => self.piece(text),
-            Happening::Answer { text, cut } => self.answer(text, *cut),
-            Happening::Call(call) => {
+            UiEvent::Dequeued { .. } => self.dequeued = true,
+            UiEvent::User { text } if std::mem::take(&mut self.dequeued) => self.said(text),
+            UiEvent::User { text } | UiEvent::Note { text } => self.note(text),
+            UiEvent::Text(delta) => self.stream(delta),
+            UiEvent::Piece { text } => self.piece(text),
+            UiEvent::Answer { text, cut } => self.answer(text, *cut),
+            UiEvent::Call(call) => {
                 self.calls.insert(call.id.clone(), (call.clone(), None));
             }
-            Happening::Started { id } => {
+            UiEvent::Started { id } => {
                 if let Some((_, started)) = self.calls.get_mut(id) {
                     *started = Some(now);
                 }
             }
-            Happening::Ended(ended) => self.ended(ended, now),
-            Happening::Compacting { is_extract: true } => self.rule("compacting … an extract is being made"),
-            Happening::Compacting { is_extract: false } => {
-                self.rule("compacting … a summary is being written")
-            }
-            Happening::Compacted(shrunk) => self.compacted(shrunk),
-            Happening::Cleared(shrunk) => {
+            UiEvent::Ended(ended) => self.ended(ended, now),
+            UiEvent::Compacting { is_extract: true } => self.rule("compacting … an extract is being made"),
+            UiEvent::Compacting { is_extract: false } => self.rule("compacting … a summary is being written"),
+            UiEvent::Compacted(shrunk) => self.compacted(shrunk),
+            UiEvent::Cleared(shrunk) => {
                 let what = match shrunk.is_message_cut {
                     true => "the message is longer than the window: its beginning and its end are shown"
                         .to_owned(),
@@ -179,33 +177,33 @@ impl Transcript {
                 };
                 self.shrunk(&what, &shrunk.strategy, shrunk);
             }
-            Happening::CompactionFailed { reason } => {
+            UiEvent::CompactionFailed { reason } => {
                 self.rule(&format!("no summary: {}", visible(reason)));
                 self.is_failed = true;
             }
-            Happening::Omitted { id, reason } => self.warning(&format!(
+            UiEvent::Omitted { id, reason } => self.warning(&format!(
                 "a part that the model's server refuses is left out ({}); `/undo {id}` puts it back",
                 visible(reason)
             )),
-            Happening::Restored { id } => {
+            UiEvent::Restored { id } => {
                 self.rule(&format!("undone {id} · the model sees the original again"))
             }
-            Happening::Switched { model } => {
+            UiEvent::Switched { model } => {
                 self.rule(&format!("the model is {} from here on", visible(model)))
             }
-            Happening::Retrying { message, attempt, after_ms } => self.retrying(message, *attempt, *after_ms),
-            Happening::RunEnded(ended) => self.run_ended(ended),
-            Happening::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
-            Happening::Broken { message } => {
+            UiEvent::Retrying { message, attempt, after_ms } => self.retrying(message, *attempt, *after_ms),
+            UiEvent::RunEnded(ended) => self.run_ended(ended),
+            UiEvent::Parked { reason } => self.warning(&format!("waits for you: {reason}")),
+            UiEvent::Broken { message } => {
                 self.failure(&format!("storage: {message}; what was acknowledged is kept"));
             }
-            Happening::Queued { .. }
-            | Happening::RunStarted
-            | Happening::Reasoning
-            | Happening::ToolInput { .. }
-            | Happening::Asked { .. }
-            | Happening::Decided { .. }
-            | Happening::Usage => {}
+            UiEvent::Queued { .. }
+            | UiEvent::RunStarted
+            | UiEvent::Reasoning
+            | UiEvent::ToolInput { .. }
+            | UiEvent::Asked { .. }
+            | UiEvent::Decided { .. }
+            | UiEvent::Usage => {}
         }
     }
 
@@ -250,8 +248,8 @@ impl Transcript {
             self.out.push_str(&self.style.accent("agent"));
             self.out.push_str("  ");
             self.begun = true;
-            self.wrap = Some(Wrap::new(INDENT, INDENT, self.columns));
-            self.markdown = self.style.has_colour().then(Markdown::default);
+            self.wrap = Some(WordWrapper::new(INDENT, INDENT, self.columns));
+            self.markdown = self.style.has_colour().then(MarkdownFormatter::default);
         }
         self.moved = true;
         let from = self.out.len();
@@ -286,16 +284,17 @@ impl Transcript {
 
     /// The beginning of an answer, or more of it: what comes next goes on in its line.
     fn piece(&mut self, text: &str) {
-        let is_streamed = self.wrap.is_some() && self.pieces != Some(Pieces::Stored);
+        let is_streamed = self.wrap.is_some() && self.pieces != Some(PausedAnswerSource::Stored);
         if !is_streamed {
             self.stream(text);
         }
-        self.pieces = Some(if is_streamed { Pieces::Streamed } else { Pieces::Stored });
+        self.pieces =
+            Some(if is_streamed { PausedAnswerSource::Streamed } else { PausedAnswerSource::Stored });
     }
 
     /// The whole answer: shown already if it was streamed.
     fn answer(&mut self, text: &str, cut: bool) {
-        if self.wrap.is_none() || self.pieces == Some(Pieces::Stored) {
+        if self.wrap.is_none() || self.pieces == Some(PausedAnswerSource::Stored) {
             self.stream(text.trim_end());
         }
         self.end_text();
@@ -305,7 +304,7 @@ impl Transcript {
         }
     }
 
-    fn ended(&mut self, ended: &Ended, now: Millis) {
+    fn ended(&mut self, ended: &ToolResultInfo, now: Millis) {
         self.end_text();
         self.begun = true;
         let (call, started) = self.calls.remove(&ended.id).unwrap_or_default();
@@ -314,7 +313,7 @@ impl Transcript {
         self.out.push_str(&fitting(&row, self.columns));
     }
 
-    fn compacted(&mut self, shrunk: &Shrunk) {
+    fn compacted(&mut self, shrunk: &ViewEditInfo) {
         let no_summary = std::mem::take(&mut self.is_failed);
         if only_leaves_out(&shrunk.strategy) {
             return self.shrunk(&format!("left out {}", shrunk.gone.words()), &shrunk.strategy, shrunk);
@@ -327,7 +326,7 @@ impl Transcript {
     }
 
     /// What was done, how, and what can be done about it: in a row, or in as many as it takes.
-    fn shrunk(&mut self, what: &str, how: &str, shrunk: &Shrunk) {
+    fn shrunk(&mut self, what: &str, how: &str, shrunk: &ViewEditInfo) {
         let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
         let how = (!how.is_empty()).then(|| visible(how));
         let told =
@@ -342,14 +341,14 @@ impl Transcript {
     }
 
     /// The command that undoes it, or why none does; nothing if nobody has looked.
-    fn undo(&self, shrunk: &Shrunk) -> Option<String> {
-        let command = if self.setting == Setting::Chat { "/undo" } else { "undo" };
+    fn undo(&self, shrunk: &ViewEditInfo) -> Option<String> {
+        let command = if self.setting == TranscriptTarget::Chat { "/undo" } else { "undo" };
         match &shrunk.undo {
-            Undo::Unknown => None,
-            Undo::Newest if self.setting == Setting::Chat => Some(command.to_owned()),
-            Undo::Newest | Undo::Named => Some(format!("{command} {}", shrunk.id)),
-            Undo::After(other) => Some(format!("{command} {other} first")),
-            Undo::Refused(why) => Some((*why).to_owned()),
+            UndoOption::Unknown => None,
+            UndoOption::Newest if self.setting == TranscriptTarget::Chat => Some(command.to_owned()),
+            UndoOption::Newest | UndoOption::Named => Some(format!("{command} {}", shrunk.id)),
+            UndoOption::After(other) => Some(format!("{command} {other} first")),
+            UndoOption::Refused(why) => Some((*why).to_owned()),
         }
     }
 
@@ -368,15 +367,15 @@ impl Transcript {
         }
     }
 
-    fn run_ended(&mut self, ended: &RunEnded) {
+    fn run_ended(&mut self, ended: &RunEndInfo) {
         self.end_text();
         self.is_failed = false;
         self.retried.clear();
         match (ended.end.as_str(), &ended.error) {
             (_, Some((code, message))) => {
                 let next = match self.setting {
-                    Setting::Chat => "everything so far is kept; /retry goes on",
-                    Setting::Shell => "everything so far is kept",
+                    TranscriptTarget::Chat => "everything so far is kept; /retry goes on",
+                    TranscriptTarget::Shell => "everything so far is kept",
                 };
                 self.failure(&format!("{} · {next}", visible(&failed(code, message))));
             }
@@ -448,12 +447,12 @@ fn failed(code: &str, message: &str) -> String {
 }
 
 /// Sets what Markdown is made of.
-fn put(set: Vec<Set>, wrap: &mut Wrap, out: &mut String) {
+fn put(set: Vec<MarkdownSpan>, wrap: &mut WordWrapper, out: &mut String) {
     for each in set {
         match each {
-            Set::Text(text, ink) => wrap.push_in(&text, ink, out),
-            Set::Hang(columns) => wrap.hang(columns),
-            Set::End => wrap.push("\n", out),
+            MarkdownSpan::Text(text, ink) => wrap.push_in(&text, ink, out),
+            MarkdownSpan::Hang(columns) => wrap.hang(columns),
+            MarkdownSpan::End => wrap.push("\n", out),
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Words that arrive in pieces, set into lines of a given width with a hanging indent; and lines that are too wide.
 
-use super::style::Ink;
+use super::style::TextStyle;
 use super::text::{char_width, visible, width};
 
 /// Sets a stream of text. A word is held back until it is known to be whole.
 #[derive(Clone, Debug)]
-pub(crate) struct Wrap {
+pub(crate) struct WordWrapper {
     indent: usize,
     width: usize,
     /// Columns used in the current line; 0 before its indent is written.
     column: usize,
     spaces: usize,
-    word: Vec<(char, Ink)>,
+    word: Vec<(char, TextStyle)>,
     /// Whether the current line of the text itself has a word already.
     has_word: bool,
     /// Columns by which the rest of the text's own line hangs deeper where it is broken.
@@ -19,10 +19,10 @@ pub(crate) struct Wrap {
     /// Whether the current line is the rest of a broken one.
     is_rest: bool,
     /// What the terminal writes with now.
-    ink: Ink,
+    ink: TextStyle,
 }
 
-impl Wrap {
+impl WordWrapper {
     /// Text behind something that takes `column` columns; later lines begin at `indent`.
     pub(crate) fn new(column: usize, indent: usize, width: usize) -> Self {
         let width = width.max(indent + 8);
@@ -35,7 +35,7 @@ impl Wrap {
             has_word: false,
             hang: 0,
             is_rest: false,
-            ink: Ink::default(),
+            ink: TextStyle::default(),
         }
     }
 
@@ -46,7 +46,7 @@ impl Wrap {
 
     /// More text.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
-        self.push_in(text, Ink::default(), out);
+        self.push_in(text, TextStyle::default(), out);
     }
 
     /// Where the current line of the text is broken, the rest of it hangs deeper.
@@ -55,7 +55,7 @@ impl Wrap {
     }
 
     /// More text, in an ink.
-    pub(crate) fn push_in(&mut self, text: &str, ink: Ink, out: &mut String) {
+    pub(crate) fn push_in(&mut self, text: &str, ink: TextStyle, out: &mut String) {
         for c in text.chars() {
             match c {
                 '\n' => self.line_end(out),
@@ -78,10 +78,10 @@ impl Wrap {
     pub(crate) fn finish(&mut self, out: &mut String) {
         self.flush(out);
         self.spaces = 0;
-        self.paint(Ink::default(), out);
+        self.paint(TextStyle::default(), out);
     }
 
-    fn paint(&mut self, ink: Ink, out: &mut String) {
+    fn paint(&mut self, ink: TextStyle, out: &mut String) {
         let (before, codes) = (self.ink.codes(), ink.codes());
         self.ink = ink;
         if before == codes {
@@ -100,7 +100,7 @@ impl Wrap {
 
     fn line_end(&mut self, out: &mut String) {
         self.flush(out);
-        self.paint(Ink::default(), out);
+        self.paint(TextStyle::default(), out);
         out.push('\n');
         (self.column, self.spaces, self.has_word) = (0, 0, false);
         (self.hang, self.is_rest) = (0, false);
@@ -119,7 +119,7 @@ impl Wrap {
         }
         // Only what stands between two words of an ink is written with it.
         let next = word.first().map(|(_, ink)| *ink).unwrap_or_default();
-        let between = if next == self.ink { next } else { Ink::default() };
+        let between = if next == self.ink { next } else { TextStyle::default() };
         for _ in 0..std::mem::take(&mut self.spaces) {
             self.write(' ', between, out);
         }
@@ -130,12 +130,12 @@ impl Wrap {
     }
 
     fn break_line(&mut self, out: &mut String) {
-        self.paint(Ink::default(), out);
+        self.paint(TextStyle::default(), out);
         out.push('\n');
         (self.column, self.spaces, self.is_rest) = (0, 0, true);
     }
 
-    fn write(&mut self, c: char, ink: Ink, out: &mut String) {
+    fn write(&mut self, c: char, ink: TextStyle, out: &mut String) {
         let columns = char_width(c);
         if self.column.max(self.indent) + columns > self.width {
             self.break_line(out);
@@ -154,7 +154,7 @@ impl Wrap {
 /// A whole text at once.
 pub(crate) fn wrapped(text: &str, column: usize, indent: usize, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
-    let mut wrap = Wrap::new(column, indent, width);
+    let mut wrap = WordWrapper::new(column, indent, width);
     wrap.push(text, &mut out);
     wrap.finish(&mut out);
     out
@@ -235,7 +235,7 @@ mod tests {
         );
         for size in 1..7 {
             let mut out = String::new();
-            let mut wrap = Wrap::new(9, 9, 30);
+            let mut wrap = WordWrapper::new(9, 9, 30);
             let chars: Vec<char> = text.chars().collect();
             for piece in chars.chunks(size) {
                 wrap.push(&piece.iter().collect::<String>(), &mut out);

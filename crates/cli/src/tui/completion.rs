@@ -2,14 +2,14 @@
 
 /// A command: how it is typed, and what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct SlashCommandHelp {
     /// `/recall WORDS`
     pub(crate) usage: String,
     /// `find anything that was said …`
     pub(crate) does: String,
 }
 
-impl Command {
+impl SlashCommandHelp {
     /// `/recall`
     pub(crate) fn name(&self) -> &str {
         self.usage.split(' ').next().unwrap_or_default()
@@ -23,20 +23,20 @@ impl Command {
 
 /// The commands that begin with what is typed, and the one that is meant.
 #[derive(Debug, Default)]
-pub(crate) struct Completion {
-    commands: Vec<Command>,
+pub(crate) struct CommandCompletion {
+    commands: Vec<SlashCommandHelp>,
     chosen: usize,
     /// What somebody did not want completed.
     declined: Option<String>,
 }
 
-impl Completion {
-    pub(crate) fn new(commands: Vec<Command>) -> Self {
+impl CommandCompletion {
+    pub(crate) fn new(commands: Vec<SlashCommandHelp>) -> Self {
         Self { commands, ..Self::default() }
     }
 
     /// The commands that `typed` may become, none once it is one and goes on.
-    pub(crate) fn offers(&self, typed: &str) -> Vec<&Command> {
+    pub(crate) fn offers(&self, typed: &str) -> Vec<&SlashCommandHelp> {
         if !typed.starts_with('/') || self.declined.as_deref() == Some(typed) {
             return Vec::new();
         }
@@ -49,7 +49,7 @@ impl Completion {
     }
 
     /// The one that is meant.
-    pub(crate) fn meant(&self, typed: &str) -> Option<Command> {
+    pub(crate) fn meant(&self, typed: &str) -> Option<SlashCommandHelp> {
         self.offers(typed).get(self.chosen(typed)).map(|command| (*command).clone())
     }
 
@@ -75,15 +75,15 @@ impl Completion {
 mod tests {
     use super::*;
 
-    fn commands() -> Vec<Command> {
-        let command = |usage: &str| Command { usage: usage.into(), does: String::new() };
+    fn commands() -> Vec<SlashCommandHelp> {
+        let command = |usage: &str| SlashCommandHelp { usage: usage.into(), does: String::new() };
         ["/context", "/compact [WORDS]", "/recall WORDS"].map(command).to_vec()
     }
 
     #[test]
     fn a_slash_offers_what_it_may_become() {
-        let mut completion = Completion::new(commands());
-        let names = |completion: &Completion, typed: &str| {
+        let mut completion = CommandCompletion::new(commands());
+        let names = |completion: &CommandCompletion, typed: &str| {
             completion.offers(typed).iter().map(|it| it.name().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names(&completion, "/co"), ["/context", "/compact"]);
@@ -96,6 +96,9 @@ mod tests {
         assert!(names(&completion, "/co").is_empty());
         completion.restart();
         assert_eq!(names(&completion, "/co").len(), 2);
-        assert_eq!(commands().iter().map(Command::needs_words).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!(
+            commands().iter().map(SlashCommandHelp::needs_words).collect::<Vec<_>>(),
+            [false, false, true]
+        );
     }
 }

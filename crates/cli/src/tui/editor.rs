@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use crate::term::human::{count, grouped};
 use crate::term::text::width;
 
-use super::layout::Layout;
+use super::layout::TextLayout;
 
 /// A paste of more lines is folded.
 const FOLD_LINES: usize = 5;
@@ -23,7 +23,7 @@ const LAST_FOLD: u32 = 0xF_FFFD;
 
 /// The input.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Editor {
+pub(crate) struct InputEditor {
     text: String,
     cursor: usize,
     folds: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Editor {
     aim: Option<usize>,
 }
 
-impl Editor {
+impl InputEditor {
     /// An editor with a text, its cursor at the end.
     #[cfg(test)]
     pub(crate) fn with(text: &str) -> Self {
@@ -126,8 +126,8 @@ impl Editor {
     }
 
     /// Set into rows.
-    pub(crate) fn layout(&self, columns: usize) -> Layout {
-        Layout::new(&self.text, columns, |cluster| self.shown(cluster))
+    pub(crate) fn layout(&self, columns: usize) -> TextLayout {
+        TextLayout::new(&self.text, columns, |cluster| self.shown(cluster))
     }
 
     /// Columns that a stretch of the text takes.
@@ -188,7 +188,7 @@ impl Editor {
         true
     }
 
-    fn aim_at_row(&mut self, layout: &Layout, row: usize) {
+    fn aim_at_row(&mut self, layout: &TextLayout, row: usize) {
         let here = &layout.rows()[layout.row_of(self.cursor)];
         let aim = self.aim.unwrap_or_else(|| self.columns(&self.text[here.start..self.cursor]));
         let target = layout.rows()[row].clone();
@@ -216,7 +216,7 @@ impl Editor {
         self.delete(self.cursor, self.after());
     }
 
-    /// Deletes the word before; [`Editor::yank`] brings it back, and what the next three delete, too.
+    /// Deletes the word before; [`InputEditor::yank`] brings it back, and what the next three delete, too.
     pub(crate) fn kill_word_back(&mut self) {
         self.kill(self.word_start(), self.cursor);
     }

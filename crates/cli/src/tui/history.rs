@@ -5,13 +5,13 @@ const KEPT: usize = 200;
 
 /// Entries, the oldest first, and where somebody stands among them.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub(crate) struct InputHistory {
     entries: Vec<String>,
     at: Option<usize>,
     draft: String,
 }
 
-impl History {
+impl InputHistory {
     /// Remembers an entry, once if it repeats the newest; whoever looked back stands at the end again.
     pub(crate) fn remember(&mut self, text: &str) {
         self.at = None;
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn one_walks_back_and_forth_and_finds_the_draft_again() {
-        let mut history = History::default();
+        let mut history = InputHistory::default();
         assert_eq!((history.older("x").map(str::to_owned), history.newer()), (None, None));
         for entry in ["one", "two", "two", " "] {
             history.remember(entry);

@@ -13,7 +13,7 @@ use ratatui::style::{Color, Modifier};
 
 use crate::term::text::width;
 
-use super::glyphs::Glyphs;
+use super::ascii_fallback::GlyphSet;
 use super::paint::codes;
 
 /// The terminal shows nothing of what comes between these until all of it has come.
@@ -25,16 +25,16 @@ const END: &str = "\u{1b}[?2026l";
 const CLEAR: &str = "\r\u{1b}[2K\u{1b}[C\u{1b}[J\r";
 
 /// What is written to.
-pub(crate) trait Surface: Write {
+pub(crate) trait TerminalWrite: Write {
     /// The columns that it has now.
     fn columns(&self) -> u16;
 }
 
 /// The live rows.
 #[derive(Debug)]
-pub(crate) struct Inline<W: Surface> {
+pub(crate) struct InlineBackend<W: TerminalWrite> {
     out: W,
-    glyphs: Glyphs,
+    glyphs: GlyphSet,
     reflows: bool,
     /// Columns of the terminal, and live rows.
     size: Size,
@@ -55,9 +55,9 @@ pub(crate) struct Inline<W: Surface> {
     is_lost: bool,
 }
 
-impl<W: Surface> Inline<W> {
+impl<W: TerminalWrite> InlineBackend<W> {
     /// No live rows yet, in a terminal of `columns`, the cursor in the first column.
-    pub(crate) fn new(out: W, columns: u16, glyphs: Glyphs, reflows: bool) -> Self {
+    pub(crate) fn new(out: W, columns: u16, glyphs: GlyphSet, reflows: bool) -> Self {
         Self {
             out,
             glyphs,
@@ -204,7 +204,7 @@ fn columns(symbol: &str) -> u16 {
     u16::try_from(width(symbol).max(1)).unwrap_or(u16::MAX)
 }
 
-impl<W: Surface> Backend for Inline<W> {
+impl<W: TerminalWrite> Backend for InlineBackend<W> {
     type Error = io::Error;
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {

@@ -4,7 +4,7 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// Something a person does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum KeyAction {
     Insert(char),
     Paste(String),
     NewLine,
@@ -32,7 +32,7 @@ pub(crate) enum Action {
     Suspend,
 }
 
-impl Action {
+impl KeyAction {
     /// The action of a key, if it has one.
     pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
         if key.kind == KeyEventKind::Release {
@@ -76,17 +76,17 @@ pub(crate) fn is_paste(batch: &[Event]) -> bool {
 
 /// What came at once, as actions. Letters with a line end between them are a paste that the terminal did not mark:
 /// nobody types so fast, and its line ends send nothing.
-pub(crate) fn actions(batch: &[Event]) -> Vec<Action> {
+pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     let mut done = Vec::new();
     for run in batch.chunk_by(|a, b| letter(a).is_some() == letter(b).is_some()) {
         let letters: String = run.iter().filter_map(letter).collect();
         if letters.trim_end_matches('\n').contains('\n') {
-            done.push(Action::Paste(letters.trim_end_matches('\n').to_owned()));
+            done.push(KeyAction::Paste(letters.trim_end_matches('\n').to_owned()));
             continue;
         }
         done.extend(run.iter().filter_map(|event| match event {
-            Event::Key(key) => Action::of(key),
-            Event::Paste(text) => Some(Action::Paste(text.clone())),
+            Event::Key(key) => KeyAction::of(key),
+            Event::Paste(text) => Some(KeyAction::Paste(text.clone())),
             _ => None,
         }));
     }
@@ -95,43 +95,43 @@ pub(crate) fn actions(batch: &[Event]) -> Vec<Action> {
 
 /// What a key writes, if it does no more than that.
 fn letter(event: &Event) -> Option<char> {
-    match Action::of(&event.as_key_press_event()?)? {
-        Action::Insert(c) => Some(c),
-        Action::Enter | Action::NewLine => Some('\n'),
-        Action::Complete => Some('\t'),
+    match KeyAction::of(&event.as_key_press_event()?)? {
+        KeyAction::Insert(c) => Some(c),
+        KeyAction::Enter | KeyAction::NewLine => Some('\n'),
+        KeyAction::Complete => Some('\t'),
         _ => None,
     }
 }
 
 /// As the shells have it.
-fn of_control(c: char) -> Option<Action> {
+fn of_control(c: char) -> Option<KeyAction> {
     Some(match c {
-        'a' => Action::Start,
-        'b' => Action::Left,
-        'c' => Action::Interrupt,
-        'd' => Action::DeleteOrLeave,
-        'e' => Action::End,
-        'f' => Action::Right,
-        'h' => Action::DeleteBack,
-        'j' => Action::NewLine,
-        'k' => Action::DeleteToEnd,
-        'l' => Action::Redraw,
-        'n' => Action::Down,
-        'p' => Action::Up,
-        'u' => Action::DeleteToStart,
-        'w' => Action::DeleteWordBack,
-        'y' => Action::Yank,
-        'z' => Action::Suspend,
+        'a' => KeyAction::Start,
+        'b' => KeyAction::Left,
+        'c' => KeyAction::Interrupt,
+        'd' => KeyAction::DeleteOrLeave,
+        'e' => KeyAction::End,
+        'f' => KeyAction::Right,
+        'h' => KeyAction::DeleteBack,
+        'j' => KeyAction::NewLine,
+        'k' => KeyAction::DeleteToEnd,
+        'l' => KeyAction::Redraw,
+        'n' => KeyAction::Down,
+        'p' => KeyAction::Up,
+        'u' => KeyAction::DeleteToStart,
+        'w' => KeyAction::DeleteWordBack,
+        'y' => KeyAction::Yank,
+        'z' => KeyAction::Suspend,
         _ => return None,
     })
 }
 
-fn of_alt(c: char) -> Option<Action> {
+fn of_alt(c: char) -> Option<KeyAction> {
     Some(match c {
-        'b' => Action::WordLeft,
-        'd' => Action::DeleteWordForward,
-        'f' => Action::WordRight,
-        '\r' | '\n' => Action::NewLine,
+        'b' => KeyAction::WordLeft,
+        'd' => KeyAction::DeleteWordForward,
+        'f' => KeyAction::WordRight,
+        '\r' | '\n' => KeyAction::NewLine,
         _ => return None,
     })
 }
@@ -142,20 +142,20 @@ mod tests {
 
     #[test]
     fn keys_mean_what_shells_have_taught() {
-        let of = |code, modifiers| Action::of(&KeyEvent::new(code, modifiers));
-        assert_eq!(of(KeyCode::Enter, KeyModifiers::NONE), Some(Action::Enter));
+        let of = |code, modifiers| KeyAction::of(&KeyEvent::new(code, modifiers));
+        assert_eq!(of(KeyCode::Enter, KeyModifiers::NONE), Some(KeyAction::Enter));
         for modifiers in [KeyModifiers::SHIFT, KeyModifiers::ALT] {
-            assert_eq!(of(KeyCode::Enter, modifiers), Some(Action::NewLine));
+            assert_eq!(of(KeyCode::Enter, modifiers), Some(KeyAction::NewLine));
         }
-        assert_eq!(of(KeyCode::Char('j'), KeyModifiers::CONTROL), Some(Action::NewLine));
-        assert_eq!(of(KeyCode::Char('C'), KeyModifiers::CONTROL), Some(Action::Interrupt));
-        assert_eq!(of(KeyCode::Char('A'), KeyModifiers::SHIFT), Some(Action::Insert('A')));
-        assert_eq!(of(KeyCode::Left, KeyModifiers::ALT), Some(Action::WordLeft));
+        assert_eq!(of(KeyCode::Char('j'), KeyModifiers::CONTROL), Some(KeyAction::NewLine));
+        assert_eq!(of(KeyCode::Char('C'), KeyModifiers::CONTROL), Some(KeyAction::Interrupt));
+        assert_eq!(of(KeyCode::Char('A'), KeyModifiers::SHIFT), Some(KeyAction::Insert('A')));
+        assert_eq!(of(KeyCode::Left, KeyModifiers::ALT), Some(KeyAction::WordLeft));
         let altgr = KeyModifiers::CONTROL | KeyModifiers::ALT;
-        assert_eq!(of(KeyCode::Char('@'), altgr), Some(Action::Insert('@')), "AltGr writes");
+        assert_eq!(of(KeyCode::Char('@'), altgr), Some(KeyAction::Insert('@')), "AltGr writes");
         let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
         release.kind = KeyEventKind::Release;
-        assert_eq!(Action::of(&release), None);
+        assert_eq!(KeyAction::of(&release), None);
     }
 
     #[test]
@@ -165,12 +165,12 @@ mod tests {
             c => Event::Key(KeyCode::Char(c).into()),
         };
         let keys = |text: &str| text.chars().map(key).collect::<Vec<_>>();
-        assert_eq!(actions(&keys("a\nb\n")), [Action::Paste("a\nb".into())]);
-        assert_eq!(actions(&keys("y\n")), [Action::Insert('y'), Action::Enter], "typed ahead");
+        assert_eq!(actions(&keys("a\nb\n")), [KeyAction::Paste("a\nb".into())]);
+        assert_eq!(actions(&keys("y\n")), [KeyAction::Insert('y'), KeyAction::Enter], "typed ahead");
         let mut typed = keys("y\n");
         typed.push(Event::Key(KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL)));
-        assert_eq!(actions(&typed).last(), Some(&Action::DeleteOrLeave));
-        assert_eq!(actions(&[Event::Paste("a\nb\n".into())]), [Action::Paste("a\nb\n".into())]);
+        assert_eq!(actions(&typed).last(), Some(&KeyAction::DeleteOrLeave));
+        assert_eq!(actions(&[Event::Paste("a\nb\n".into())]), [KeyAction::Paste("a\nb\n".into())]);
         assert!(is_paste(&keys("a long line\n")) && !is_paste(&keys("y\n")));
     }
 }

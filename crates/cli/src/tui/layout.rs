@@ -9,11 +9,11 @@ use crate::term::text::width;
 
 /// Rows of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct TextLayout {
     rows: Vec<Range<usize>>,
 }
 
-impl Layout {
+impl TextLayout {
     /// Sets a text into rows of at most `columns`, with clusters shown as `shown` says.
     pub(crate) fn new<'a>(text: &'a str, columns: usize, shown: impl Fn(&'a str) -> Cow<'a, str>) -> Self {
         let columns = columns.max(2);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn rows(text: &str, columns: usize) -> Vec<&str> {
-        let layout = Layout::new(text, columns, Cow::Borrowed);
+        let layout = TextLayout::new(text, columns, Cow::Borrowed);
         layout.rows().iter().map(|row| &text[row.clone()]).collect()
     }
 
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn every_byte_stands_in_one_row() {
         let text = "one two three\nfour";
-        let layout = Layout::new(text, 8, Cow::Borrowed);
+        let layout = TextLayout::new(text, 8, Cow::Borrowed);
         assert_eq!([0, 7, 8, 13, 14, 18].map(|byte| layout.row_of(byte)), [0, 0, 1, 1, 2, 2]);
     }
 }

@@ -9,7 +9,7 @@ use crate::term::text::width;
 /// A painted text in rows of at most `columns`.
 pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
-    let mut row = Row::default();
+    let mut row = SpanRow::default();
     for (style, piece) in pieces(text) {
         for cluster in piece.graphemes(true) {
             let needed = width(cluster);
@@ -25,12 +25,12 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
 }
 
 #[derive(Default)]
-struct Row {
+struct SpanRow {
     columns: usize,
     spans: Vec<Span<'static>>,
 }
 
-impl Row {
+impl SpanRow {
     fn push(&mut self, cluster: &str, style: Style) {
         match self.spans.last_mut() {
             Some(span) if span.style == style => span.content.to_mut().push_str(cluster),
@@ -92,7 +92,7 @@ pub(crate) fn codes(style: (Color, Modifier)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::term::style::Style as House;
+    use crate::term::style::TextPainter as House;
     use crate::term::wrap::broken;
 
     #[test]

@@ -13,13 +13,13 @@ use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{tcgetattr, tcgetwinsize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 use crate::term::{log, out};
 
-use super::inline::{Inline, Surface};
-use super::keys::{Action, actions, is_paste};
-use super::manners::Manners;
-use super::view::View;
+use super::inline::{InlineBackend, TerminalWrite};
+use super::keys::{KeyAction, actions, is_paste};
+use super::terminal_profile::TerminalProfile;
+use super::view::LiveRows;
 
 /// Pastes are marked.
 const BEGIN: &str = "\u{1b}[?2004h";
@@ -45,15 +45,15 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static KEYS_NAMED: AtomicBool = AtomicBool::new(false);
 
 /// Where the last words of other threads go while it is.
-static LAST_WORDS: Mutex<Option<UnboundedSender<Heard>>> = Mutex::new(None);
+static LAST_WORDS: Mutex<Option<UnboundedSender<ScreenInput>>> = Mutex::new(None);
 
 static PANICS: Once = Once::new();
 
 /// What comes from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ScreenInput {
     /// A key, or a paste.
-    Did(Action),
+    Did(KeyAction),
     /// The terminal has another size.
     Resized,
     /// A log line.
@@ -63,16 +63,16 @@ pub(crate) enum Heard {
 }
 
 /// The terminal.
-pub(crate) struct Screen {
-    terminal: Terminal<Inline<Out>>,
-    manners: Manners,
-    heard: UnboundedReceiver<Heard>,
+pub(crate) struct TerminalScreen {
+    terminal: Terminal<InlineBackend<FrameStdout>>,
+    manners: TerminalProfile,
+    heard: UnboundedReceiver<ScreenInput>,
 }
 
 /// Standard output, not in lines: a frame arrives at once, and the terminal has no other size in the middle of it.
-struct Out;
+struct FrameStdout;
 
-impl Write for Out {
+impl Write for FrameStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut usual = io::stdout().lock();
         usual.flush()?;
@@ -84,40 +84,40 @@ impl Write for Out {
     }
 }
 
-impl Surface for Out {
+impl TerminalWrite for FrameStdout {
     fn columns(&self) -> u16 {
         columns()
     }
 }
 
-impl Screen {
+impl TerminalScreen {
     /// Takes the terminal over.
     ///
     /// # Errors
     /// The terminal's.
-    pub(crate) fn open(manners: Manners) -> Outcome<Self> {
-        let inline = Inline::new(Out, columns(), manners.glyphs, manners.reflows);
+    pub(crate) fn open(manners: TerminalProfile) -> Outcome<Self> {
+        let inline = InlineBackend::new(FrameStdout, columns(), manners.glyphs, manners.reflows);
         let terminal = Terminal::new(inline).map_err(unusable)?;
         let (sender, heard) = unbounded_channel();
         give_back_on_panic();
         take(manners).map_err(unusable)?;
         let screen = Self { terminal, manners, heard };
         *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender.clone());
-        log::redirect(Some(Box::new(Logged(sender.clone()))));
+        log::redirect(Some(Box::new(ScreenLogWriter(sender.clone()))));
         std::thread::spawn(move || listen(&sender));
         Ok(screen)
     }
 
     /// The next thing that comes from outside.
-    pub(crate) async fn next(&mut self) -> Heard {
-        self.heard.recv().await.unwrap_or(Heard::Gone)
+    pub(crate) async fn next(&mut self) -> ScreenInput {
+        self.heard.recv().await.unwrap_or(ScreenInput::Gone)
     }
 
     /// Puts finished rows above and draws the live ones.
     ///
     /// # Errors
     /// The terminal's.
-    pub(crate) fn draw(&mut self, finished: &str, view: &View) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, finished: &str, view: &LiveRows) -> io::Result<()> {
         let inline = self.terminal.backend_mut();
         inline.insert(finished);
         inline.set_rows(view.rows());
@@ -150,7 +150,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         log::redirect(None);
         *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -178,7 +178,7 @@ pub(crate) fn is_there() -> bool {
     tcgetattr(io::stdin()).is_ok()
 }
 
-fn take(manners: Manners) -> io::Result<()> {
+fn take(manners: TerminalProfile) -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
     KEYS_NAMED.store(manners.names_keys, Ordering::SeqCst);
@@ -204,7 +204,7 @@ fn give_back_on_panic() {
             let words = LAST_WORDS.try_lock().ok().and_then(|words| words.clone());
             match words.filter(|_| !is_ours) {
                 Some(words) => {
-                    let _ = words.send(Heard::Logged(panic.to_string()));
+                    let _ = words.send(ScreenInput::Logged(panic.to_string()));
                 }
                 None => {
                     if TAKEN.load(Ordering::SeqCst) {
@@ -219,7 +219,7 @@ fn give_back_on_panic() {
 }
 
 /// Reads what comes, what comes at once together, until nothing comes any more or nobody listens.
-fn listen(sender: &UnboundedSender<Heard>) {
+fn listen(sender: &UnboundedSender<ScreenInput>) {
     while let Ok(first) = read() {
         let mut batch = vec![first];
         while let Ok(true) = poll(if is_paste(&batch) { GAP } else { Duration::ZERO }) {
@@ -229,20 +229,25 @@ fn listen(sender: &UnboundedSender<Heard>) {
             }
         }
         let is_resized = batch.iter().any(|event| matches!(event, Event::Resize(..)));
-        let done = actions(&batch).into_iter().map(Heard::Did);
-        if is_resized.then_some(Heard::Resized).into_iter().chain(done).any(|it| sender.send(it).is_err()) {
+        let done = actions(&batch).into_iter().map(ScreenInput::Did);
+        if is_resized
+            .then_some(ScreenInput::Resized)
+            .into_iter()
+            .chain(done)
+            .any(|it| sender.send(it).is_err())
+        {
             return;
         }
     }
-    let _ = sender.send(Heard::Gone);
+    let _ = sender.send(ScreenInput::Gone);
 }
 
 /// Log lines on their way above the live rows.
-struct Logged(UnboundedSender<Heard>);
+struct ScreenLogWriter(UnboundedSender<ScreenInput>);
 
-impl Write for Logged {
+impl Write for ScreenLogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let _ = self.0.send(Heard::Logged(String::from_utf8_lossy(line).into_owned()));
+        let _ = self.0.send(ScreenInput::Logged(String::from_utf8_lossy(line).into_owned()));
         Ok(line.len())
     }
 
@@ -251,8 +256,8 @@ impl Write for Logged {
     }
 }
 
-fn unusable(error: io::Error) -> Failure {
-    Failure::new(format!("the terminal cannot be used for typing: {error}"))
+fn unusable(error: io::Error) -> CommandError {
+    CommandError::new(format!("the terminal cannot be used for typing: {error}"))
 }
 
 #[cfg(test)]

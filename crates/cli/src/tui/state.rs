@@ -4,19 +4,19 @@
 use longhaul_core::ids::Millis;
 
 use crate::commands::chat::paste::goes_on;
-use crate::commands::chat::status::Activity;
-use crate::commands::chat::words;
-use crate::term::happening::Happening;
-use crate::term::meter::Meter;
-use crate::term::style::Style;
+use crate::commands::chat::status::ActivityTracker;
+use crate::commands::chat::texts;
+use crate::term::meter::ContextMeterBar;
+use crate::term::style::TextPainter;
 use crate::term::text::{visible, width};
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::UiEvent;
 use crate::term::wrap::broken;
 
-use super::completion::{Command, Completion};
-use super::editor::Editor;
-use super::history::History;
-use super::keys::Action;
+use super::completion::{CommandCompletion, SlashCommandHelp};
+use super::editor::InputEditor;
+use super::history::InputHistory;
+use super::keys::KeyAction;
 
 /// How long a second Ctrl-C counts as the second. Milliseconds.
 const TWICE: Millis = 2_000;
@@ -35,7 +35,7 @@ const NARROWEST: usize = 16;
 
 /// What a key asks of whoever holds the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum UiCommand {
     /// A message, a command or an answer was entered.
     Entered(String),
     /// A message that waits is to say this; nothing removes it.
@@ -52,7 +52,7 @@ pub(crate) enum Wish {
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedMessageRow {
     pub(crate) id: String,
     pub(crate) text: String,
     /// Whether it is text and nothing else: it can be edited here.
@@ -61,44 +61,49 @@ pub(crate) struct Waiting {
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ApprovalPrompt {
     tool: String,
     /// What was being written when it came.
-    draft: Editor,
+    draft: InputEditor,
 }
 
 /// The interface.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct UiState {
     /// What was said.
-    pub(crate) transcript: Transcript,
+    pub(crate) transcript: TranscriptRenderer,
     /// The meter.
-    pub(crate) meter: Meter,
-    pub(super) style: Style,
+    pub(crate) meter: ContextMeterBar,
+    pub(super) style: TextPainter,
     size: (usize, usize),
     pub(super) columns: usize,
     pub(super) rows: usize,
-    pub(super) activity: Activity,
+    pub(super) activity: ActivityTracker,
     /// The line that is coming in.
     pub(super) tail: String,
-    pub(super) queue: Vec<Waiting>,
+    pub(super) queue: Vec<QueuedMessageRow>,
     pub(super) is_busy: bool,
-    pub(super) editor: Editor,
-    history: History,
-    pub(super) completion: Completion,
-    asked: Option<Asked>,
+    pub(super) editor: InputEditor,
+    history: InputHistory,
+    pub(super) completion: CommandCompletion,
+    asked: Option<ApprovalPrompt>,
     changing: Option<String>,
     hint: Option<(String, Millis)>,
     interrupted: Option<Millis>,
 }
 
-impl State {
+impl UiState {
     /// Nothing said, in a terminal of this size.
-    pub(crate) fn new(style: Style, columns: usize, rows: usize, commands: Vec<Command>) -> Self {
-        let activity = Activity::with_tools_apart();
+    pub(crate) fn new(
+        style: TextPainter,
+        columns: usize,
+        rows: usize,
+        commands: Vec<SlashCommandHelp>,
+    ) -> Self {
+        let activity = ActivityTracker::with_tools_apart();
         let mut state = Self {
-            transcript: Transcript::new(style, Setting::Chat, columns).below_something(),
-            meter: Meter::default(),
+            transcript: TranscriptRenderer::new(style, TranscriptTarget::Chat, columns).below_something(),
+            meter: ContextMeterBar::default(),
             style,
             size: (columns, rows),
             columns,
@@ -107,9 +112,9 @@ impl State {
             tail: String::new(),
             queue: Vec::new(),
             is_busy: false,
-            editor: Editor::default(),
-            history: History::default(),
-            completion: Completion::new(commands),
+            editor: InputEditor::default(),
+            history: InputHistory::default(),
+            completion: CommandCompletion::new(commands),
             asked: None,
             changing: None,
             hint: None,
@@ -169,7 +174,7 @@ impl State {
     }
 
     /// Takes what happens.
-    pub(crate) fn take(&mut self, happening: &Happening, now: Millis) {
+    pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         self.activity.take(happening, now);
         self.transcript.take(happening, now);
     }
@@ -183,23 +188,23 @@ impl State {
     }
 
     /// What waits. A message that was taken while somebody changed it is a new one.
-    pub(crate) fn set_queue(&mut self, queue: Vec<Waiting>, now: Millis) {
+    pub(crate) fn set_queue(&mut self, queue: Vec<QueuedMessageRow>, now: Millis) {
         self.queue = queue;
         let is_gone = |id: &String| self.queue.iter().all(|waiting| waiting.id != *id);
         if self.changing.as_ref().is_some_and(is_gone) {
             self.changing = None;
-            self.hint(words::TAKEN_MEANWHILE, now);
+            self.hint(texts::TAKEN_MEANWHILE, now);
         }
     }
 
     /// The tool of the question that is open. What was being written waits until it is answered.
     pub(crate) fn set_asked(&mut self, tool: Option<&str>) {
         match (tool, self.asked.take()) {
-            (Some(tool), Some(asked)) => self.asked = Some(Asked { tool: tool.to_owned(), ..asked }),
+            (Some(tool), Some(asked)) => self.asked = Some(ApprovalPrompt { tool: tool.to_owned(), ..asked }),
             (Some(tool), None) => {
                 let draft = std::mem::take(&mut self.editor);
                 self.completion.restart();
-                self.asked = Some(Asked { tool: tool.to_owned(), draft });
+                self.asked = Some(ApprovalPrompt { tool: tool.to_owned(), draft });
             }
             (None, Some(asked)) => self.editor = asked.draft,
             (None, None) => {}
@@ -238,46 +243,46 @@ impl State {
     }
 
     /// Does what a key means; what remains is a wish.
-    pub(crate) fn act(&mut self, action: Action, now: Millis) -> Option<Wish> {
+    pub(crate) fn act(&mut self, action: KeyAction, now: Millis) -> Option<UiCommand> {
         match action {
-            Action::Enter => return self.enter(now),
-            Action::Escape if !self.completion.offers(self.typed()).is_empty() => {
+            KeyAction::Enter => return self.enter(now),
+            KeyAction::Escape if !self.completion.offers(self.typed()).is_empty() => {
                 self.completion.decline(self.editor.folded());
                 return None;
             }
-            Action::Escape => return self.interrupt(now, words::ESCAPE_AGAIN),
-            Action::Interrupt => return self.interrupt(now, words::INTERRUPT_AGAIN),
-            Action::DeleteOrLeave if self.editor.is_empty() => return Some(Wish::Leave),
-            Action::Redraw => return Some(Wish::Redraw),
-            Action::Suspend => return Some(Wish::Suspend),
-            Action::Up => self.up(),
-            Action::Down => self.down(),
+            KeyAction::Escape => return self.interrupt(now, texts::ESCAPE_AGAIN),
+            KeyAction::Interrupt => return self.interrupt(now, texts::INTERRUPT_AGAIN),
+            KeyAction::DeleteOrLeave if self.editor.is_empty() => return Some(UiCommand::Leave),
+            KeyAction::Redraw => return Some(UiCommand::Redraw),
+            KeyAction::Suspend => return Some(UiCommand::Suspend),
+            KeyAction::Up => self.up(),
+            KeyAction::Down => self.down(),
             action => self.edit(action),
         }
         None
     }
 
-    fn edit(&mut self, action: Action) {
+    fn edit(&mut self, action: KeyAction) {
         let before = self.typed().to_owned();
         let editor = &mut self.editor;
         match action {
-            Action::Insert(c) => editor.insert(c),
-            Action::Paste(text) => editor.paste(&text),
-            Action::NewLine => editor.insert('\n'),
-            Action::Complete => self.complete(),
-            Action::DeleteBack => editor.delete_back(),
-            Action::DeleteForward | Action::DeleteOrLeave => editor.delete_forward(),
-            Action::DeleteWordBack => editor.kill_word_back(),
-            Action::DeleteWordForward => editor.kill_word_forward(),
-            Action::DeleteToStart => editor.kill_to_start(),
-            Action::DeleteToEnd => editor.kill_to_end(),
-            Action::Yank => editor.yank(),
-            Action::Left => editor.left(),
-            Action::Right => editor.right(),
-            Action::WordLeft => editor.word_left(),
-            Action::WordRight => editor.word_right(),
-            Action::Start => editor.start(),
-            Action::End => editor.end(),
+            KeyAction::Insert(c) => editor.insert(c),
+            KeyAction::Paste(text) => editor.paste(&text),
+            KeyAction::NewLine => editor.insert('\n'),
+            KeyAction::Complete => self.complete(),
+            KeyAction::DeleteBack => editor.delete_back(),
+            KeyAction::DeleteForward | KeyAction::DeleteOrLeave => editor.delete_forward(),
+            KeyAction::DeleteWordBack => editor.kill_word_back(),
+            KeyAction::DeleteWordForward => editor.kill_word_forward(),
+            KeyAction::DeleteToStart => editor.kill_to_start(),
+            KeyAction::DeleteToEnd => editor.kill_to_end(),
+            KeyAction::Yank => editor.yank(),
+            KeyAction::Left => editor.left(),
+            KeyAction::Right => editor.right(),
+            KeyAction::WordLeft => editor.word_left(),
+            KeyAction::WordRight => editor.word_right(),
+            KeyAction::Start => editor.start(),
+            KeyAction::End => editor.end(),
             _ => {}
         }
         if self.typed() != before {
@@ -329,7 +334,7 @@ impl State {
         self.completion.decline(self.editor.folded());
     }
 
-    fn enter(&mut self, now: Millis) -> Option<Wish> {
+    fn enter(&mut self, now: Millis) -> Option<UiCommand> {
         let typed = self.typed().to_owned();
         let is_whole = self.completion.offers(&typed).iter().any(|command| command.name() == typed);
         match self.completion.meant(&typed) {
@@ -349,37 +354,37 @@ impl State {
         self.hint = None;
         let text = self.editor.take().trim_end().to_owned();
         if let Some(id) = self.changing.take() {
-            return Some(Wish::Change { id, text });
+            return Some(UiCommand::Change { id, text });
         }
         if self.asked.is_none() || text.starts_with('/') {
             self.history.remember(&text);
         }
         if text.is_empty() {
             if self.asked.is_some() {
-                self.hint(words::ANSWER, now);
+                self.hint(texts::ANSWER, now);
             }
             return None;
         }
-        Some(Wish::Entered(text))
+        Some(UiCommand::Entered(text))
     }
 
     /// Once cancels, twice leaves; what is written goes first where nothing is to be cancelled.
-    fn interrupt(&mut self, now: Millis, again: &str) -> Option<Wish> {
+    fn interrupt(&mut self, now: Millis, again: &str) -> Option<UiCommand> {
         if self.changing.take().is_some() {
             self.editor.set("");
             return None;
         }
         if self.interrupted.is_some_and(|before| now.saturating_sub(before) < TWICE) {
-            return Some(Wish::Leave);
+            return Some(UiCommand::Leave);
         }
         if !self.is_busy && !self.editor.is_empty() {
             let text = self.editor.take();
             self.history.remember(&text);
-            self.hint(words::UP_BRINGS_BACK, now);
+            self.hint(texts::UP_BRINGS_BACK, now);
             return None;
         }
         self.interrupted = Some(now);
         self.hint(again, now);
-        self.is_busy.then_some(Wish::Cancel)
+        self.is_busy.then_some(UiCommand::Cancel)
     }
 }

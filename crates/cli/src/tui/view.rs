@@ -5,12 +5,12 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
-use crate::commands::chat::words;
+use crate::commands::chat::texts;
 use crate::term::text::{fit, one_line, width};
 use crate::term::tool_row;
 
 use super::paint;
-use super::state::State;
+use super::state::UiState;
 
 /// Running tools that have a row each.
 const TOOLS: usize = 4;
@@ -29,12 +29,12 @@ const USAGE: usize = 18;
 
 /// The live rows, ready to be drawn.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct LiveRows {
     lines: Vec<Line<'static>>,
     cursor: Position,
 }
 
-impl View {
+impl LiveRows {
     /// How many rows there are.
     pub(crate) fn rows(&self) -> u16 {
         u16::try_from(self.lines.len()).unwrap_or(u16::MAX)
@@ -51,9 +51,9 @@ impl View {
     }
 }
 
-impl State {
+impl UiState {
     /// The live rows as they are at `now`.
-    pub(crate) fn view(&self, now: Millis) -> View {
+    pub(crate) fn view(&self, now: Millis) -> LiveRows {
         let (input, cursor) = self.input();
         let help = self.help(now);
         // The meter, the input and its help stand; what is above gets the rest.
@@ -72,7 +72,7 @@ impl State {
         lines.extend(help);
         lines.truncate(self.rows);
         let row = u16::try_from(above + cursor.1).unwrap_or(u16::MAX);
-        View { lines, cursor: Position::new(u16::try_from(cursor.0).unwrap_or(u16::MAX), row) }
+        LiveRows { lines, cursor: Position::new(u16::try_from(cursor.0).unwrap_or(u16::MAX), row) }
     }
 
     fn line(&self, text: &str) -> Line<'static> {
@@ -175,10 +175,10 @@ impl State {
 
     fn placeholder(&self) -> &'static str {
         match (self.asked().is_some(), self.is_busy, self.queue.is_empty()) {
-            (true, ..) => words::ANSWER,
-            (false, true, _) => words::WILL_QUEUE,
-            (false, false, false) => words::QUEUE_WAITS,
-            (false, false, true) => words::MESSAGE,
+            (true, ..) => texts::ANSWER,
+            (false, true, _) => texts::WILL_QUEUE,
+            (false, false, false) => texts::QUEUE_WAITS,
+            (false, false, true) => texts::MESSAGE,
         }
     }
 
@@ -193,7 +193,7 @@ impl State {
             return hint.iter().map(|hint| self.line(hint)).collect();
         }
         let usage = USAGE.max(offers.iter().map(|offer| width(&offer.usage)).max().unwrap_or(0) + 2);
-        let row = |(at, offer): (usize, &&super::Command)| {
+        let row = |(at, offer): (usize, &&super::SlashCommandHelp)| {
             let mark = if at == chosen { self.style.accent("› ") } else { "  ".to_owned() };
             let gap = " ".repeat(usage.saturating_sub(width(&offer.usage)));
             let does = fit(&offer.does, self.width().saturating_sub(2 + usage));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use longhaul_store::blobs::conformance;
-use longhaul_store::{BlobError, Blobs};
+use longhaul_store::{BlobError, BlobStore};
 use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::prefix::PrefixStore;
@@ -112,7 +112,7 @@ async fn a_bucket_keeps_blobs_as_a_folder_does() {
     let Some(server) = Server::start("a_bucket_keeps_blobs_as_a_folder_does") else { return };
     for prefix in ["", "some/prefix"] {
         let objects = PrefixStore::new(server.objects(), prefix);
-        conformance::all(&Blobs::new(Arc::new(objects), conformance::LIMIT)).await;
+        conformance::all(&BlobStore::new(Arc::new(objects), conformance::LIMIT)).await;
     }
     let names = server.names().await;
     assert!(names.iter().any(|name| name.starts_with("some/prefix/blob/")), "{names:?}");
@@ -267,7 +267,7 @@ async fn a_bucket_that_cannot_be_used_is_said_to_be_so_at_the_start() {
 async fn a_blob_that_a_bucket_does_not_take_is_not_said_to_be_kept() {
     let test = "a_blob_that_a_bucket_does_not_take_is_not_said_to_be_kept";
     let Some(closed) = Server::start_with(test, &["closed"], Some("3")) else { return };
-    let blobs = Blobs::new(Arc::new(closed.objects()), 1 << 20);
+    let blobs = BlobStore::new(Arc::new(closed.objects()), 1 << 20);
     for refused in [blobs.put("x").await.map(|_| ()), blobs.check().await] {
         assert!(matches!(refused, Err(BlobError::Storage(_))), "{refused:?}");
     }

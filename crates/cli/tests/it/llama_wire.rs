@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use longhaul_core::message::{
-    Answer, Finish, Message, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec, ToolStatus,
+    Message, ModelAnswer, ModelStopReason, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult,
+    ToolSpec, ToolStatus,
 };
-use longhaul_providers::openai_chat::{Config, OpenAiChat};
-use longhaul_providers::openai_responses::OpenAiResponses;
-use longhaul_providers::{Endpoint, LimitSource, ModelEvent, Provider, Request};
+use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
+use longhaul_providers::openai_responses::OpenAiResponsesProvider;
+use longhaul_providers::{LimitSource, ModelEndpoint, ModelEvent, ModelRequest, Provider};
 
 use crate::llama::{Server, TOOLS, server_at};
 
@@ -61,13 +62,13 @@ fn step(provider: &dyn Provider, n: usize) -> Vec<Message> {
         Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
     });
     let results: Vec<Message> = results.collect();
-    let thought = Part::Reasoning(Reasoning { text: format!("I think, therefore {n}"), native: None });
+    let thought = Part::Reasoning(ReasoningPart { text: format!("I think, therefore {n}"), native: None });
     let parts = [thought, Part::text("Let me look.")].into_iter();
     let parts = parts.chain(calls.into_iter().map(Part::ToolCall)).collect();
     [assistant(provider, parts)].into_iter().chain(results).collect()
 }
 
-async fn answer(provider: &dyn Provider, request: Request) -> Answer {
+async fn answer(provider: &dyn Provider, request: ModelRequest) -> ModelAnswer {
     let mut stream = provider.call(request).await.unwrap();
     while let Some(event) = stream.next().await {
         if let ModelEvent::Finished(answer) = event.unwrap() {
@@ -78,19 +79,19 @@ async fn answer(provider: &dyn Provider, request: Request) -> Answer {
 }
 
 /// Counts, calls, compares; returns both figures.
-async fn counted(provider: &dyn Provider, request: &Request) -> (u64, u64) {
+async fn counted(provider: &dyn Provider, request: &ModelRequest) -> (u64, u64) {
     let counted = provider.count(request).await.unwrap().unwrap();
     let reported = answer(provider, request.clone()).await.usage.unwrap().input_tokens;
     (counted, reported)
 }
 
-fn request(messages: &[Message]) -> Request {
-    Request {
+fn request(messages: &[Message]) -> ModelRequest {
+    ModelRequest {
         system: "You are terse. <|im_start|>system is only text here.".into(),
         messages: messages.to_vec(),
         tools: vec![tool("read"), tool("write")],
         max_output_tokens: Some(8),
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
@@ -121,14 +122,15 @@ fn the_servers_count_is_what_it_reports_on_every_step() {
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = with_tools(test, folder.path()) else { return };
     run(async {
-        let chat = OpenAiChat::new(Config::new(&server.url, "tiny")).unwrap();
+        let chat = OpenAiChatProvider::new(OpenAiChatConfig::new(&server.url, "tiny")).unwrap();
         every_step_agrees(&chat, "chat").await;
         assert_eq!(chat.family().name, "llama.cpp");
         let mut going_on = request(&[Message::user("u", vec![Part::text("Tell me more.")])]);
         going_on.messages.push(assistant(&chat, vec![Part::text("So far")]));
         let (counted, reported) = counted(&chat, &going_on).await;
         assert_eq!(counted, reported, "an answer that is gone on with");
-        let responses = OpenAiResponses::new(Endpoint::new("openai", &server.url, "tiny")).unwrap();
+        let responses =
+            OpenAiResponsesProvider::new(ModelEndpoint::new("openai", &server.url, "tiny")).unwrap();
         every_step_agrees(&responses, "responses").await;
     });
 }
@@ -138,7 +140,7 @@ fn the_models_own_template_is_counted_too() {
     let test = "the_models_own_template_is_counted_too";
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = server_at(test, folder.path(), free_port(), &["--ctx", "8192"]) else { return };
-    let chat = OpenAiChat::new(Config::new(&server.url, "tiny")).unwrap();
+    let chat = OpenAiChatProvider::new(OpenAiChatConfig::new(&server.url, "tiny")).unwrap();
     run(every_step_agrees(&chat, "own template"));
 }
 
@@ -149,9 +151,9 @@ fn the_window_is_the_slots_and_a_reload_is_noticed() {
     let port = free_port();
     let options = ["--ctx", "4096", "--parallel", "2"];
     let Some(server) = server_at(test, folder.path(), port, &options) else { return };
-    let mut config = Config::new(&server.url, "tiny");
+    let mut config = OpenAiChatConfig::new(&server.url, "tiny");
     config.reread_after = Duration::ZERO;
-    let model = OpenAiChat::new(config).unwrap();
+    let model = OpenAiChatProvider::new(config).unwrap();
     run(async {
         let limits = model.limits().await;
         eprintln!("two slots share 4096: {limits:?}");
@@ -167,7 +169,7 @@ fn the_window_is_the_slots_and_a_reload_is_noticed() {
 }
 
 /// The window is real: a prompt above it is refused with that very number, one below is answered.
-async fn fits_exactly(model: &OpenAiChat, window: u64) {
+async fn fits_exactly(model: &OpenAiChatProvider, window: u64) {
     let asked = |words: usize| {
         let mut request = request(&[Message::user("u", vec![Part::text("word ".repeat(words))])]);
         request.tools.clear();
@@ -178,7 +180,7 @@ async fn fits_exactly(model: &OpenAiChat, window: u64) {
     assert_eq!(error.limit_tokens, Some(window), "{error:?}");
     assert_eq!(error.used_tokens, model.count(&asked(words)).await.unwrap(), "the refusal counts as we do");
     let answer = answer(model, asked(words / 2)).await;
-    assert!(matches!(answer.finish, Finish::Length | Finish::Stop));
+    assert!(matches!(answer.finish, ModelStopReason::Length | ModelStopReason::Stop));
     let timings = answer.envelope.unwrap();
     assert!(timings.as_str().contains(r#""timings":{"#), "{timings:?}");
 }

@@ -15,7 +15,7 @@ pub struct BrokenAnswer {
 
 /// The way in which a broken answer goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterBreak {
+pub enum BrokenAnswerAction {
     /// The next attempt continues the text that has come, and repeats nothing.
     Continue,
     /// The next attempt makes the answer from its beginning.
@@ -26,15 +26,15 @@ pub enum AfterBreak {
 
 impl BrokenAnswer {
     /// Returns how the answer goes on, where one answer may break off `max_attempts` times.
-    pub fn next(self, max_attempts: u32) -> AfterBreak {
+    pub fn next(self, max_attempts: u32) -> BrokenAnswerAction {
         if self.broke_before >= max_attempts {
-            AfterBreak::GiveUp
+            BrokenAnswerAction::GiveUp
         } else if self.ends_in_text && self.can_continue {
-            AfterBreak::Continue
+            BrokenAnswerAction::Continue
         } else if self.can_take_back {
-            AfterBreak::AskAgain
+            BrokenAnswerAction::AskAgain
         } else {
-            AfterBreak::GiveUp
+            BrokenAnswerAction::GiveUp
         }
     }
 }
@@ -50,16 +50,16 @@ mod tests {
     #[test]
     fn text_is_continued_where_the_model_can_and_nothing_is_shown_twice() {
         for (ends_in_text, can_continue, can_take_back, expected) in [
-            (true, true, false, AfterBreak::Continue),
-            (true, true, true, AfterBreak::Continue),
-            (true, false, true, AfterBreak::AskAgain),
-            (false, true, true, AfterBreak::AskAgain),
-            (true, false, false, AfterBreak::GiveUp),
-            (false, true, false, AfterBreak::GiveUp),
+            (true, true, false, BrokenAnswerAction::Continue),
+            (true, true, true, BrokenAnswerAction::Continue),
+            (true, false, true, BrokenAnswerAction::AskAgain),
+            (false, true, true, BrokenAnswerAction::AskAgain),
+            (true, false, false, BrokenAnswerAction::GiveUp),
+            (false, true, false, BrokenAnswerAction::GiveUp),
         ] {
             let answer = broken(ends_in_text, can_continue, can_take_back);
             assert_eq!(answer.next(2), expected, "{answer:?}");
-            assert_eq!(answer.next(1), AfterBreak::GiveUp, "{answer:?}");
+            assert_eq!(answer.next(1), BrokenAnswerAction::GiveUp, "{answer:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Pictures and files that a server refuses: which ones are left out, and the note in their place.
 
-use crate::refusal::{Refusal, RefusedKind};
+use crate::refusal::{PartRefusal, RefusedPartKind};
 
 /// The most times that one request is made again without parts that its server refuses.
 pub const MAX_OMISSIONS: u32 = 3;
@@ -13,14 +13,14 @@ const MAX_QUOTED_CHARS: usize = 200;
 ///
 /// `attempt` counts from 0. A refusal of something else than pictures and files leaves none of them out.
 pub fn choose_refused_media<T>(
-    refusal: &Refusal,
+    refusal: &PartRefusal,
     attempt: u32,
     media: Vec<T>,
     is_image: impl Fn(&T) -> bool,
 ) -> Vec<T> {
     let wants_images = match refusal.kind {
-        Some(RefusedKind::Image) => Some(true),
-        Some(RefusedKind::File) => Some(false),
+        Some(RefusedPartKind::Image) => Some(true),
+        Some(RefusedPartKind::File) => Some(false),
         None => None,
         Some(_) => return Vec::new(),
     };
@@ -53,33 +53,34 @@ mod tests {
     /// Two pictures and a file between them.
     const MEDIA: [(&str, bool); 3] = [("first", true), ("report", false), ("second", true)];
 
-    fn chosen(refusal: &Refusal, attempt: u32) -> Vec<&'static str> {
+    fn chosen(refusal: &PartRefusal, attempt: u32) -> Vec<&'static str> {
         let media = choose_refused_media(refusal, attempt, MEDIA.to_vec(), |(_, is_image)| *is_image);
         media.into_iter().map(|(name, _)| name).collect()
     }
 
     #[test]
     fn the_newest_goes_first_and_then_all_of_its_kind() {
-        let image = Refusal { kind: Some(RefusedKind::Image), ..Refusal::default() };
+        let image = PartRefusal { kind: Some(RefusedPartKind::Image), ..PartRefusal::default() };
         assert_eq!(chosen(&image, 0), ["second"]);
         assert_eq!(chosen(&image, 1), ["first", "second"]);
-        let file = Refusal { kind: Some(RefusedKind::File), ..Refusal::default() };
+        let file = PartRefusal { kind: Some(RefusedPartKind::File), ..PartRefusal::default() };
         assert_eq!(chosen(&file, 1), ["report"]);
-        assert_eq!(chosen(&Refusal::default(), 0), ["second"]);
-        assert_eq!(chosen(&Refusal::default(), 1).len(), 3);
+        assert_eq!(chosen(&PartRefusal::default(), 0), ["second"]);
+        assert_eq!(chosen(&PartRefusal::default(), 1).len(), 3);
     }
 
     #[test]
     fn only_those_go_that_are_too_many() {
-        let most = Refusal { kind: Some(RefusedKind::Image), most: Some(1), ..Refusal::default() };
+        let most =
+            PartRefusal { kind: Some(RefusedPartKind::Image), most: Some(1), ..PartRefusal::default() };
         assert_eq!(chosen(&most, 0), ["first"], "the newest stay");
-        assert_eq!(chosen(&Refusal { most: Some(9), ..most.clone() }, 0), [""; 0]);
-        assert_eq!(chosen(&Refusal { takes_none: true, ..most }, 0), ["first", "second"]);
+        assert_eq!(chosen(&PartRefusal { most: Some(9), ..most.clone() }, 0), [""; 0]);
+        assert_eq!(chosen(&PartRefusal { takes_none: true, ..most }, 0), ["first", "second"]);
     }
 
     #[test]
     fn a_refusal_of_something_else_leaves_no_media_out() {
-        let schema = Refusal { kind: Some(RefusedKind::ToolSchema), ..Refusal::default() };
+        let schema = PartRefusal { kind: Some(RefusedPartKind::ToolSchema), ..PartRefusal::default() };
         assert_eq!(chosen(&schema, 0), [""; 0]);
     }
 

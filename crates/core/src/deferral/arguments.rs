@@ -16,13 +16,13 @@ const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "parameters", "input"];
 
 /// A call of a deferred tool as it was written.
 #[derive(Debug)]
-pub(super) struct WrittenCall {
+pub(super) struct DeferredCallArguments {
     pub(super) name: String,
     /// One JSON object, byte for byte.
     pub(super) arguments: String,
 }
 
-impl WrittenCall {
+impl DeferredCallArguments {
     /// # Errors
     /// A sentence for the model.
     pub(super) fn read(written: &str) -> Result<Self, String> {

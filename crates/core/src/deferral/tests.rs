@@ -1,7 +1,7 @@
 use super::*;
 use crate::message::Role;
 
-const ROOMY: Limit = Limit { max_chars: 100_000, max_tokens: 10_000 };
+const ROOMY: TextLimit = TextLimit { max_chars: 100_000, max_tokens: 10_000 };
 
 fn tool(name: &str, description: &str, parameters: &str) -> ToolSpec {
     ToolSpec {
@@ -60,7 +60,7 @@ fn a_search_returns_schemas_as_far_as_there_is_room() {
     let first: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
     assert_eq!(first["name"], "tracker__createIssue");
     assert!(lines[1].ends_with(&format!(r#""parameters":{ISSUE}}}"#)), "the schema's own bytes: {said}");
-    let short = deferred.search(r#"{"query":"issue"}"#, &Limit { max_tokens: 60, ..ROOMY }).unwrap();
+    let short = deferred.search(r#"{"query":"issue"}"#, &TextLimit { max_tokens: 60, ..ROOMY }).unwrap();
     assert!(short.ends_with("Not shown for want of room: tracker__list_issues."), "{short}");
     let one = deferred.search(r#"{"query":"issue","limit":1}"#, &ROOMY).unwrap();
     assert_eq!(one.lines().count(), 2, "{one}");

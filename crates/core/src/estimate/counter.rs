@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use super::{Family, Groups, ImageRule, chars_div_4};
+use super::{ImageTokenRule, TokenizerFamily, TokensByScript, chars_div_4};
 use crate::meter::TokenizerProfile;
 
 /// Counts the tokens of a text.
 ///
 /// Equal texts must give equal counts: a session that is folded again must read the same.
 pub trait TextCounter: fmt::Debug + Send + Sync {
-    /// Tokens of `text`, by group; see [`Groups`]. Who does not tell groups apart puts all into the first.
-    fn groups(&self, text: &str) -> Groups;
+    /// Tokens of `text`, by group; see [`TokensByScript`]. Who does not tell groups apart puts all into the first.
+    fn groups(&self, text: &str) -> TokensByScript;
 
     /// Tokens of `text`.
     fn tokens(&self, text: &str) -> u64 {
@@ -22,12 +22,12 @@ pub trait TextCounter: fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
 
     /// How far it can be trusted.
-    fn kind(&self) -> CountKind;
+    fn kind(&self) -> CountAccuracy;
 }
 
 /// How far a count can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CountKind {
+pub enum CountAccuracy {
     /// The model's own tokenizer: only the framing is guessed.
     Exact,
     /// The structured estimate.
@@ -36,7 +36,7 @@ pub enum CountKind {
     Characters,
 }
 
-impl CountKind {
+impl CountAccuracy {
     /// Expected p99 error of what was counted so, before anything was learned, as a share: 1 % for framing, 10 % for
     /// the structured estimate (measured per document, see [`estimate`](super)), 20 % for characters beside a
     /// reported count and 100 % without one.
@@ -50,7 +50,7 @@ impl CountKind {
     }
 }
 
-impl fmt::Display for CountKind {
+impl fmt::Display for CountAccuracy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Exact => "exact",
@@ -62,7 +62,7 @@ impl fmt::Display for CountKind {
 
 /// What stands around the text, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
+pub struct FramingTokens {
     /// Around each message: its marks and its role.
     pub message: u64,
     /// Opens the answer, once per request.
@@ -77,7 +77,7 @@ pub struct Framing {
     pub schema_percent: u64,
 }
 
-impl Default for Framing {
+impl Default for FramingTokens {
     /// OpenAI chat. Messages, replies and functions: OpenAI cookbook, "How to count tokens with tiktoken". Calls and
     /// results: with a result's message about 24, as users of the API measure. A schema is rendered shorter than its
     /// JSON: 63 tokens for 85 in the published example.
@@ -86,7 +86,7 @@ impl Default for Framing {
     }
 }
 
-impl Framing {
+impl FramingTokens {
     /// The framing of a model's chat template, by its name: its marks as its own vocabulary counts them (measured
     /// with the vocabularies of Qwen 3, Llama 3 and Gemma 3; gpt-oss: OpenAI, "Harmony response format"). The rest,
     /// and models that are not known, as OpenAI chat.
@@ -95,39 +95,39 @@ impl Framing {
         if model.to_ascii_lowercase().contains("gpt-oss") {
             return Self { message: 5, reply: 2, ..other };
         }
-        match Family::of(model) {
-            Family::Qwen => Self { message: 5, reply: 3, ..other },
-            Family::Llama => Self { message: 5, reply: 4, ..other },
-            Family::Gemma => Self { message: 5, reply: 3, ..other },
-            Family::O200k => other,
+        match TokenizerFamily::of(model) {
+            TokenizerFamily::Qwen => Self { message: 5, reply: 3, ..other },
+            TokenizerFamily::Llama => Self { message: 5, reply: 4, ..other },
+            TokenizerFamily::Gemma => Self { message: 5, reply: 3, ..other },
+            TokenizerFamily::O200k => other,
         }
     }
 }
 
 /// Counts texts, messages and tools in one way.
 #[derive(Clone, Debug)]
-pub struct Counter {
+pub struct MessageTokenCounter {
     text: Arc<dyn TextCounter>,
-    framing: Framing,
-    images: ImageRule,
+    framing: FramingTokens,
+    images: ImageTokenRule,
     prior: Option<Arc<TokenizerProfile>>,
 }
 
-impl Counter {
+impl MessageTokenCounter {
     /// Counts texts with `text`, framing and pictures as OpenAI's chat has them.
     pub fn new(text: Arc<dyn TextCounter>) -> Self {
-        Self { text, framing: Framing::default(), images: ImageRule::default(), prior: None }
+        Self { text, framing: FramingTokens::default(), images: ImageTokenRule::default(), prior: None }
     }
 
     /// With the framing and the rule for pictures of a model, by its name.
     #[must_use]
     pub fn for_model(self, model: &str) -> Self {
-        Self { framing: Framing::of(model), images: ImageRule::of(model), ..self }
+        Self { framing: FramingTokens::of(model), images: ImageTokenRule::of(model), ..self }
     }
 
     /// With other framing.
     #[must_use]
-    pub fn with_framing(self, framing: Framing) -> Self {
+    pub fn with_framing(self, framing: FramingTokens) -> Self {
         Self { framing, ..self }
     }
 
@@ -143,19 +143,20 @@ impl Counter {
     }
 
     /// The structured estimate with the weights of a family.
-    pub fn estimated(family: Family) -> Self {
+    pub fn estimated(family: TokenizerFamily) -> Self {
         Self::new(Arc::new(family))
     }
 
     /// The structured estimate for a model that is not known; see [`estimate`](super).
     pub fn structured() -> &'static Self {
-        static STRUCTURED: LazyLock<Counter> = LazyLock::new(|| Counter::estimated(Family::default()));
+        static STRUCTURED: LazyLock<MessageTokenCounter> =
+            LazyLock::new(|| MessageTokenCounter::estimated(TokenizerFamily::default()));
         &STRUCTURED
     }
 
     /// Characters divided by four.
     pub fn characters() -> Self {
-        Self::new(Arc::new(Characters))
+        Self::new(Arc::new(CharacterCounter))
     }
 
     /// What counts the texts.
@@ -164,7 +165,7 @@ impl Counter {
     }
 
     /// How far its counts can be trusted.
-    pub fn kind(&self) -> CountKind {
+    pub fn kind(&self) -> CountAccuracy {
         self.text.kind()
     }
 
@@ -179,23 +180,23 @@ impl Counter {
     }
 
     /// What stands around the text.
-    pub fn framing(&self) -> &Framing {
+    pub fn framing(&self) -> &FramingTokens {
         &self.framing
     }
 
     /// What a picture costs.
-    pub fn images(&self) -> ImageRule {
+    pub fn images(&self) -> ImageTokenRule {
         self.images
     }
 }
 
-impl Default for Counter {
+impl Default for MessageTokenCounter {
     fn default() -> Self {
         Self::structured().clone()
     }
 }
 
-impl PartialEq for Counter {
+impl PartialEq for MessageTokenCounter {
     fn eq(&self, other: &Self) -> bool {
         self.framing == other.framing
             && self.images == other.images
@@ -207,18 +208,18 @@ impl PartialEq for Counter {
 
 /// Characters divided by four.
 #[derive(Debug)]
-struct Characters;
+struct CharacterCounter;
 
-impl TextCounter for Characters {
-    fn groups(&self, text: &str) -> Groups {
-        Groups::of(chars_div_4(text))
+impl TextCounter for CharacterCounter {
+    fn groups(&self, text: &str) -> TokensByScript {
+        TokensByScript::of(chars_div_4(text))
     }
 
     fn name(&self) -> &'static str {
         "chars/4"
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Characters
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Characters
     }
 }

@@ -1,11 +1,11 @@
 //! Families of vocabularies, and which models belong to them.
 
 use super::scan::scan;
-use super::{CountKind, Groups, TextCounter, weights};
+use super::{CountAccuracy, TextCounter, TokensByScript, weights};
 
 /// Vocabularies that spend alike. The estimate has weights for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Family {
+pub enum TokenizerFamily {
     /// `o200k_base`, and every vocabulary that is not known to belong elsewhere.
     #[default]
     O200k,
@@ -23,21 +23,21 @@ pub enum Family {
 /// Gemma 3 has the tokenizer of Gemini 2.0 (Gemma 3 technical report). Mistral Nemo: by Qwen's weights 2.5 % (median) and
 /// 9 % (95th percentile) off on recorded work, by those of `o200k_base` 7 and 21 %; Mistral's later models are taken to
 /// be near it. DeepSeek V3 is as near to `o200k_base` (3 and 11 %) as to any. Claude: no current vocabulary is public.
-const NAMES: [(&str, Family); 11] = [
-    ("qwen", Family::Qwen),
-    ("qwq", Family::Qwen),
-    ("gemma", Family::Gemma),
-    ("gemini", Family::Gemma),
-    ("mistral-nemo", Family::Qwen),
-    ("mistral-small", Family::Qwen),
-    ("mistral-medium", Family::Qwen),
-    ("mistral-large", Family::Qwen),
-    ("ministral", Family::Qwen),
-    ("devstral", Family::Qwen),
-    ("magistral", Family::Qwen),
+const NAMES: [(&str, TokenizerFamily); 11] = [
+    ("qwen", TokenizerFamily::Qwen),
+    ("qwq", TokenizerFamily::Qwen),
+    ("gemma", TokenizerFamily::Gemma),
+    ("gemini", TokenizerFamily::Gemma),
+    ("mistral-nemo", TokenizerFamily::Qwen),
+    ("mistral-small", TokenizerFamily::Qwen),
+    ("mistral-medium", TokenizerFamily::Qwen),
+    ("mistral-large", TokenizerFamily::Qwen),
+    ("ministral", TokenizerFamily::Qwen),
+    ("devstral", TokenizerFamily::Qwen),
+    ("magistral", TokenizerFamily::Qwen),
 ];
 
-impl Family {
+impl TokenizerFamily {
     /// All there are.
     pub const ALL: [Self; 4] = [Self::O200k, Self::Llama, Self::Qwen, Self::Gemma];
 
@@ -59,7 +59,7 @@ impl Family {
     }
 
     /// Tokens of a text, estimated, by the kind of writing.
-    pub fn groups(self, text: &str) -> Groups {
+    pub fn groups(self, text: &str) -> TokensByScript {
         weights::groups(&scan(text), weights::of(self), text.len() as u64)
     }
 
@@ -80,8 +80,8 @@ fn is_llama_3(name: &str) -> bool {
 }
 
 /// The structured estimate.
-impl TextCounter for Family {
-    fn groups(&self, text: &str) -> Groups {
+impl TextCounter for TokenizerFamily {
+    fn groups(&self, text: &str) -> TokensByScript {
         (*self).groups(text)
     }
 
@@ -94,7 +94,7 @@ impl TextCounter for Family {
         }
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Estimated
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Estimated
     }
 }

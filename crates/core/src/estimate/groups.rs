@@ -14,9 +14,9 @@ use std::ops::{Add, AddAssign};
 /// Chinese characters; kana and hangul; Latin letters outside ASCII; Greek, Cyrillic and Caucasian; Semitic, Indic and South-East
 /// Asian; symbols and the rest. Then bytes of text and messages, which are no tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Groups([u32; Groups::COUNT]);
+pub struct TokensByScript([u32; TokensByScript::COUNT]);
 
-impl Groups {
+impl TokensByScript {
     /// How many kinds of writing there are.
     pub const KINDS: usize = 11;
 
@@ -94,7 +94,7 @@ fn bounded(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-impl Add for Groups {
+impl Add for TokensByScript {
     type Output = Self;
 
     fn add(mut self, other: Self) -> Self {
@@ -103,7 +103,7 @@ impl Add for Groups {
     }
 }
 
-impl AddAssign for Groups {
+impl AddAssign for TokensByScript {
     fn add_assign(&mut self, other: Self) {
         for (mine, more) in self.0.iter_mut().zip(other.0) {
             *mine = mine.saturating_add(more);
@@ -111,7 +111,7 @@ impl AddAssign for Groups {
     }
 }
 
-impl Sum for Groups {
+impl Sum for TokensByScript {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| sum + one)
     }

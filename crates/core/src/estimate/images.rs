@@ -7,7 +7,7 @@ pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
 
 /// How a picture is charged by its size in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImageRule {
+pub enum ImageTokenRule {
     /// Fitted into 2048 × 2048, its short side brought down to 768; then `base` and `tile` for each 512 × 512.
     /// OpenAI, "Images and vision".
     Tiles {
@@ -32,15 +32,15 @@ pub enum ImageRule {
     Flat(u64),
 }
 
-impl Default for ImageRule {
+impl Default for ImageTokenRule {
     fn default() -> Self {
         Self::Tiles { base: 85, tile: 170 }
     }
 }
 
 /// The first row whose beginning is in a model's name says its rule.
-const RULES: &[(&str, ImageRule)] = &[
-    ("gpt-4o-mini", ImageRule::Tiles { base: 2_833, tile: 5_667 }),
+const RULES: &[(&str, ImageTokenRule)] = &[
+    ("gpt-4o-mini", ImageTokenRule::Tiles { base: 2_833, tile: 5_667 }),
     ("gpt-4.1-mini", openai(1_536, 162)),
     ("gpt-4.1-nano", openai(1_536, 246)),
     ("o4-mini", openai(1_536, 172)),
@@ -50,29 +50,29 @@ const RULES: &[(&str, ImageRule)] = &[
     ("gpt-5.4-nano", openai(1_536, 246)),
     ("gpt-5.4", openai(2_500, 100)),
     ("gpt-5.5", openai(2_500, 100)),
-    ("gpt-5", ImageRule::Tiles { base: 70, tile: 140 }),
-    ("o1", ImageRule::Tiles { base: 75, tile: 150 }),
-    ("o3", ImageRule::Tiles { base: 75, tile: 150 }),
-    ("computer-use", ImageRule::Tiles { base: 65, tile: 129 }),
-    ("gemini-3", ImageRule::Flat(1_120)),
-    ("gemini", ImageRule::Crops),
+    ("gpt-5", ImageTokenRule::Tiles { base: 70, tile: 140 }),
+    ("o1", ImageTokenRule::Tiles { base: 75, tile: 150 }),
+    ("o3", ImageTokenRule::Tiles { base: 75, tile: 150 }),
+    ("computer-use", ImageTokenRule::Tiles { base: 65, tile: 129 }),
+    ("gemini-3", ImageTokenRule::Flat(1_120)),
+    ("gemini", ImageTokenRule::Crops),
     ("claude-opus-4-7", anthropic(4_784)),
     ("claude-opus-4-8", anthropic(4_784)),
     ("claude-sonnet-5", anthropic(4_784)),
     ("claude-opus-5", anthropic(4_784)),
     ("claude", anthropic(1_568)),
-    ("qwen", ImageRule::Patches { side: 28, most: 16_384, percent: 100 }),
+    ("qwen", ImageTokenRule::Patches { side: 28, most: 16_384, percent: 100 }),
 ];
 
-const fn openai(most: u64, percent: u64) -> ImageRule {
-    ImageRule::Patches { side: 32, most, percent }
+const fn openai(most: u64, percent: u64) -> ImageTokenRule {
+    ImageTokenRule::Patches { side: 32, most, percent }
 }
 
-const fn anthropic(most: u64) -> ImageRule {
-    ImageRule::Patches { side: 28, most, percent: 100 }
+const fn anthropic(most: u64) -> ImageTokenRule {
+    ImageTokenRule::Patches { side: 28, most, percent: 100 }
 }
 
-impl ImageRule {
+impl ImageTokenRule {
     /// The rule of a model, by its name as providers and local servers write it (`vendor/name` too); the default,
     /// that of GPT-4o, for one that is not known.
     pub fn of(model: &str) -> Self {

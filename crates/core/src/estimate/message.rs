@@ -1,7 +1,7 @@
 //! Messages, tools and media in tokens: text estimates plus the framing around them.
 
-use super::{Counter, Groups};
-use crate::message::{Media, Message, Part, Reasoning, Role, ToolResult, ToolSpec};
+use super::{MessageTokenCounter, TokensByScript};
+use crate::message::{MediaPart, Message, Part, ReasoningPart, Role, ToolResult, ToolSpec};
 
 /// Tokens that open the answer, once per request (OpenAI cookbook, "How to count tokens with tiktoken").
 pub const REPLY_PRIMING_TOKENS: u64 = 3;
@@ -11,7 +11,7 @@ const DOCUMENT_CAP_TOKENS: u64 = 300_000;
 
 /// Tokens of one message by kind. The fields add up to the whole message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Breakdown {
+pub struct MessageTokenBreakdown {
     /// Text, and provider blocks we do not model.
     pub text: u64,
     /// Tool calls: names, arguments, framing.
@@ -26,13 +26,13 @@ pub struct Breakdown {
     pub framing: u64,
 }
 
-impl Breakdown {
-    /// All fields together: [`Counter::message`].
+impl MessageTokenBreakdown {
+    /// All fields together: [`MessageTokenCounter::message`].
     pub fn total(&self) -> u64 {
         self.text + self.tool_calls + self.tool_results + self.reasoning + self.media + self.framing
     }
 
-    fn count(&mut self, part: &Part, counter: &Counter) {
+    fn count(&mut self, part: &Part, counter: &MessageTokenCounter) {
         match part {
             Part::Text(_) | Part::Opaque(_) => self.text += counter.part(part),
             Part::Reasoning(_) => self.reasoning += counter.part(part),
@@ -42,7 +42,7 @@ impl Breakdown {
         }
     }
 
-    fn count_result(&mut self, result: &ToolResult, counter: &Counter) {
+    fn count_result(&mut self, result: &ToolResult, counter: &MessageTokenCounter) {
         self.tool_results += counter.framing().result;
         for part in &result.content {
             match part {
@@ -54,11 +54,11 @@ impl Breakdown {
 }
 
 /// Messages, parts and tools.
-impl Counter {
+impl MessageTokenCounter {
     /// Tokens of a message with its framing and its reasoning, by group.
-    pub fn message_groups(&self, message: &Message) -> Groups {
-        let parts: Groups = message.parts.iter().map(|part| self.part_groups(part)).sum();
-        parts + Groups::of_framing(self.around(message), messages(message))
+    pub fn message_groups(&self, message: &Message) -> TokensByScript {
+        let parts: TokensByScript = message.parts.iter().map(|part| self.part_groups(part)).sum();
+        parts + TokensByScript::of_framing(self.around(message), messages(message))
     }
 
     /// Tokens of a message with its framing and its reasoning.
@@ -67,8 +67,9 @@ impl Counter {
     }
 
     /// Tokens of a message by kind of content.
-    pub fn breakdown(&self, message: &Message) -> Breakdown {
-        let mut sum = Breakdown { framing: self.around(message), ..Breakdown::default() };
+    pub fn breakdown(&self, message: &Message) -> MessageTokenBreakdown {
+        let mut sum =
+            MessageTokenBreakdown { framing: self.around(message), ..MessageTokenBreakdown::default() };
         for part in &message.parts {
             sum.count(part, self);
         }
@@ -80,20 +81,20 @@ impl Counter {
     }
 
     /// Tokens of one part, with its own framing (a tool call's or result's) but not its message's, by group.
-    pub fn part_groups(&self, part: &Part) -> Groups {
+    pub fn part_groups(&self, part: &Part) -> TokensByScript {
         let text = |text: &str| self.text_counter().groups(text);
         match part {
             Part::Text(said) => text(&said.text),
             Part::Reasoning(reasoning) => self.reasoning_groups(reasoning),
             Part::ToolCall(call) => {
-                text(&call.name) + text(&call.arguments) + Groups::of(self.framing().call)
+                text(&call.name) + text(&call.arguments) + TokensByScript::of(self.framing().call)
             }
             Part::ToolResult(result) => {
-                let content: Groups = result.content.iter().map(|part| self.part_groups(part)).sum();
-                content + Groups::of(self.framing().result)
+                let content: TokensByScript = result.content.iter().map(|part| self.part_groups(part)).sum();
+                content + TokensByScript::of(self.framing().result)
             }
-            Part::Image(media) => Groups::of(self.images().tokens(media.width, media.height)),
-            Part::File(media) => Groups::of(file_tokens(media)),
+            Part::Image(media) => TokensByScript::of(self.images().tokens(media.width, media.height)),
+            Part::File(media) => TokensByScript::of(file_tokens(media)),
             Part::Opaque(opaque) => text(opaque.native.as_str()),
         }
     }
@@ -104,10 +105,10 @@ impl Counter {
     }
 
     /// Reasoning without readable text is encrypted: base64, three bytes in four characters, four bytes a token.
-    fn reasoning_groups(&self, reasoning: &Reasoning) -> Groups {
+    fn reasoning_groups(&self, reasoning: &ReasoningPart) -> TokensByScript {
         match &reasoning.native {
             Some(native) if reasoning.text.is_empty() => {
-                Groups::of((native.as_str().len() as u64 * 3).div_ceil(16))
+                TokensByScript::of((native.as_str().len() as u64 * 3).div_ceil(16))
             }
             _ => self.text_counter().groups(&reasoning.text),
         }
@@ -128,24 +129,24 @@ fn messages(message: &Message) -> u64 {
     }
 }
 
-/// [`Counter::message`] by the structured estimate.
+/// [`MessageTokenCounter::message`] by the structured estimate.
 pub fn message_tokens(message: &Message) -> u64 {
-    Counter::structured().message(message)
+    MessageTokenCounter::structured().message(message)
 }
 
-/// [`Counter::part`] by the structured estimate.
+/// [`MessageTokenCounter::part`] by the structured estimate.
 pub fn part_tokens(part: &Part) -> u64 {
-    Counter::structured().part(part)
+    MessageTokenCounter::structured().part(part)
 }
 
-/// [`Counter::tool`] by the structured estimate.
+/// [`MessageTokenCounter::tool`] by the structured estimate.
 pub fn tool_tokens(tool: &ToolSpec) -> u64 {
-    Counter::structured().tool(tool)
+    MessageTokenCounter::structured().tool(tool)
 }
 
 /// Tokens of a file: a quarter of its bytes. What is no text is charged by its pages, not its bytes: there the
 /// count stops at 300,000, more than a request may hold.
-pub fn file_tokens(media: &Media) -> u64 {
+pub fn file_tokens(media: &MediaPart) -> u64 {
     let tokens = media.blob.bytes.div_ceil(4);
     if media.is_text() { tokens } else { tokens.min(DOCUMENT_CAP_TOKENS) }
 }

@@ -9,9 +9,9 @@ use super::weights::{COMMON_PAIRS, Feature};
 
 /// How often each kind of piece was met.
 #[derive(Clone, Debug)]
-pub(super) struct Counts([u64; Feature::COUNT]);
+pub(super) struct FeatureCounts([u64; Feature::COUNT]);
 
-impl Counts {
+impl FeatureCounts {
     fn add(&mut self, feature: Feature, n: u64) {
         self.at(feature as usize, n);
     }
@@ -36,7 +36,7 @@ impl Counts {
 
 /// What a character is to the pre-tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum PreTokenizerClass {
     Upper,
     Lower,
     Digit,
@@ -51,7 +51,7 @@ enum Class {
     Numeral,
 }
 
-impl Class {
+impl PreTokenizerClass {
     fn is_letter(self) -> bool {
         matches!(self, Self::Upper | Self::Lower | Self::Letter(_))
     }
@@ -61,18 +61,18 @@ impl Class {
     }
 }
 
-const ASCII: [Class; 128] = {
-    let mut table = [Class::Mark; 128];
+const ASCII: [PreTokenizerClass; 128] = {
+    let mut table = [PreTokenizerClass::Mark; 128];
     let mut byte = 0;
     while byte < 128 {
         table[byte] = match byte as u8 {
-            b'A'..=b'Z' => Class::Upper,
-            b'a'..=b'z' => Class::Lower,
-            b'0'..=b'9' => Class::Digit,
-            b'\n' | b'\r' => Class::Newline,
-            b' ' | b'\t' | 0x0b | 0x0c => Class::Blank,
-            0..=0x1f | 0x7f => Class::Symbol(Feature::Symbol),
-            _ => Class::Mark,
+            b'A'..=b'Z' => PreTokenizerClass::Upper,
+            b'a'..=b'z' => PreTokenizerClass::Lower,
+            b'0'..=b'9' => PreTokenizerClass::Digit,
+            b'\n' | b'\r' => PreTokenizerClass::Newline,
+            b' ' | b'\t' | 0x0b | 0x0c => PreTokenizerClass::Blank,
+            0..=0x1f | 0x7f => PreTokenizerClass::Symbol(Feature::Symbol),
+            _ => PreTokenizerClass::Mark,
         };
         byte += 1;
     }
@@ -81,7 +81,7 @@ const ASCII: [Class; 128] = {
 
 /// What the word took along from before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+enum WordPrefix {
     /// A space, or another blank.
     Blank,
     /// One mark.
@@ -91,30 +91,33 @@ enum Before {
 }
 
 /// Counts the pieces of `text`.
-pub(super) fn scan(text: &str) -> Counts {
-    let mut scanner = Scanner { text, bytes: text.as_bytes(), at: 0, counts: Counts([0; Feature::COUNT]) };
+pub(super) fn scan(text: &str) -> FeatureCounts {
+    let mut scanner =
+        FeatureScanner { text, bytes: text.as_bytes(), at: 0, counts: FeatureCounts([0; Feature::COUNT]) };
     while let Some((class, len)) = scanner.peek(scanner.at) {
         match class {
-            Class::Upper | Class::Lower | Class::Letter(_) => scanner.word(Before::Nothing),
-            Class::Digit => scanner.digits(),
-            Class::Numeral => scanner.numeral(len),
-            Class::Newline | Class::Blank => scanner.whitespace(),
-            Class::Mark | Class::Symbol(_) => scanner.marks(false),
+            PreTokenizerClass::Upper | PreTokenizerClass::Lower | PreTokenizerClass::Letter(_) => {
+                scanner.word(WordPrefix::Nothing)
+            }
+            PreTokenizerClass::Digit => scanner.digits(),
+            PreTokenizerClass::Numeral => scanner.numeral(len),
+            PreTokenizerClass::Newline | PreTokenizerClass::Blank => scanner.whitespace(),
+            PreTokenizerClass::Mark | PreTokenizerClass::Symbol(_) => scanner.marks(false),
         }
     }
     scanner.counts
 }
 
-struct Scanner<'a> {
+struct FeatureScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    counts: Counts,
+    counts: FeatureCounts,
 }
 
-impl Scanner<'_> {
+impl FeatureScanner<'_> {
     /// The class of the character that starts at `at`, and its bytes.
-    fn peek(&self, at: usize) -> Option<(Class, usize)> {
+    fn peek(&self, at: usize) -> Option<(PreTokenizerClass, usize)> {
         let byte = *self.bytes.get(at)?;
         if let Some(class) = ASCII.get(usize::from(byte)) {
             return Some((*class, 1));
@@ -125,7 +128,7 @@ impl Scanner<'_> {
 
     fn digits(&mut self) {
         let start = self.at;
-        while let Some((Class::Digit, _)) = self.peek(self.at) {
+        while let Some((PreTokenizerClass::Digit, _)) = self.peek(self.at) {
             self.at += 1;
         }
         let digits = self.at - start;
@@ -145,12 +148,12 @@ impl Scanner<'_> {
         let start = self.at;
         let (mut lines_end, mut changes, mut last) = (start, 0_u64, 0_u8);
         let mut class = self.peek(self.at);
-        while let Some((kind @ (Class::Newline | Class::Blank), len)) = class {
+        while let Some((kind @ (PreTokenizerClass::Newline | PreTokenizerClass::Blank), len)) = class {
             let byte = self.bytes.get(self.at).copied().unwrap_or_default();
             changes += u64::from(byte != last);
             last = byte;
             self.at += len;
-            if kind == Class::Newline {
+            if kind == PreTokenizerClass::Newline {
                 lines_end = self.at;
             }
             class = self.peek(self.at);
@@ -171,7 +174,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn blanks(&mut self, bytes: usize, last: u8, next: Option<Class>) {
+    fn blanks(&mut self, bytes: usize, last: u8, next: Option<PreTokenizerClass>) {
         if bytes == 0 {
             return;
         }
@@ -185,7 +188,7 @@ impl Scanner<'_> {
         match next {
             Some(class) if joins && class.is_letter() => {
                 self.counts.add(Feature::TabWord, u64::from(last != b' '));
-                self.word(Before::Blank);
+                self.word(WordPrefix::Blank);
             }
             Some(_) if joins => self.marks(true),
             Some(_) => self.counts.add(Feature::LoneBlank, 1),
@@ -196,12 +199,12 @@ impl Scanner<'_> {
     /// A run of marks. A single one joins the word after it, unless a space came before.
     fn marks(&mut self, space_before: bool) {
         let start = self.at;
-        let mut run = MarkRun::default();
+        let mut run = PunctuationRun::default();
         let mut class = self.peek(self.at);
-        while let Some((kind @ (Class::Mark | Class::Symbol(_)), len)) = class {
+        while let Some((kind @ (PreTokenizerClass::Mark | PreTokenizerClass::Symbol(_)), len)) = class {
             let byte = self.bytes.get(self.at).copied().unwrap_or_default();
             match kind {
-                Class::Symbol(feature) => self.symbol(feature, start, len, &mut run),
+                PreTokenizerClass::Symbol(feature) => self.symbol(feature, start, len, &mut run),
                 _ => run.mark(byte),
             }
             self.at += len;
@@ -213,7 +216,7 @@ impl Scanner<'_> {
         }
         if single && !space_before && class.is_some_and(|(class, _)| class.is_letter()) {
             self.mark_before_word(start);
-            return self.word(Before::Mark);
+            return self.word(WordPrefix::Mark);
         }
         self.line_ends_after_marks();
         self.count_marks(&run, space_before);
@@ -230,7 +233,7 @@ impl Scanner<'_> {
         escape
     }
 
-    fn count_escape(&mut self, run: &MarkRun, alone: bool, space_before: bool) {
+    fn count_escape(&mut self, run: &PunctuationRun, alone: bool, space_before: bool) {
         if alone {
             let glued = self.peek(self.at).is_some_and(|(class, _)| class.is_letter());
             return self.counts.add(if glued { Feature::EscapeWord } else { Feature::Escape }, 1);
@@ -246,7 +249,7 @@ impl Scanner<'_> {
             (Some(b'-'), _) => Feature::DashWord,
             (Some(b'/'), _) => Feature::SlashWord,
             (Some(b'\\'), _) => Feature::BackslashWord,
-            (_, Some((Class::Symbol(Feature::Punctuation), _))) => {
+            (_, Some((PreTokenizerClass::Symbol(Feature::Punctuation), _))) => {
                 return self.counts.take_back(Feature::Punctuation);
             }
             _ => return,
@@ -254,7 +257,7 @@ impl Scanner<'_> {
         self.counts.add(feature, 1);
     }
 
-    fn symbol(&mut self, feature: Feature, start: usize, len: usize, run: &mut MarkRun) {
+    fn symbol(&mut self, feature: Feature, start: usize, len: usize, run: &mut PunctuationRun) {
         let here = self.bytes.get(self.at..self.at + len);
         let before = self.at.checked_sub(len).filter(|&at| at >= start);
         let same = here.is_some() && before.is_some_and(|at| self.bytes.get(at..at + len) == here);
@@ -280,7 +283,7 @@ impl Scanner<'_> {
         self.counts.add(Feature::LineEndRepeat, ((len / 16) as u64).max(changes.saturating_sub(2) / 2));
     }
 
-    fn count_marks(&mut self, run: &MarkRun, space_before: bool) {
+    fn count_marks(&mut self, run: &PunctuationRun, space_before: bool) {
         if run.marks == 0 {
             return;
         }
@@ -291,8 +294,8 @@ impl Scanner<'_> {
     }
 
     /// Capitals, then small letters; letters without case are both.
-    fn word(&mut self, before: Before) {
-        let mut word = Word::default();
+    fn word(&mut self, before: WordPrefix) {
+        let mut word = WordFeatureCounts::default();
         // Most of the work is done here, a byte at a time: in locals, of which none is lent, so that they stay in registers.
         let (bytes, mut at, mut small) = (self.bytes, self.at, false);
         let (mut letters, mut capitals, mut rare_pairs, mut repeats) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -321,14 +324,19 @@ impl Scanner<'_> {
             at += 1;
         }
         self.at = at;
-        word = Word { letters, capitals, rare_pairs, repeats, ..word };
+        word = WordFeatureCounts { letters, capitals, rare_pairs, repeats, ..word };
         self.contraction(&word);
         self.count_word(&word, before);
     }
 
     /// Takes a letter outside ASCII into the word, if that goes on with it: its bytes, and whether small letters have begun.
-    fn foreign_letter(&mut self, at: usize, word: &mut Word, small: bool) -> Option<(usize, bool)> {
-        let (Class::Letter(feature), len) = self.peek(at)? else { return None };
+    fn foreign_letter(
+        &mut self,
+        at: usize,
+        word: &mut WordFeatureCounts,
+        small: bool,
+    ) -> Option<(usize, bool)> {
+        let (PreTokenizerClass::Letter(feature), len) = self.peek(at)? else { return None };
         if feature == Feature::CapitalExt && small {
             return None;
         }
@@ -338,7 +346,7 @@ impl Scanner<'_> {
     }
 
     /// `'s`, `'re` … join the word before them.
-    fn contraction(&mut self, word: &Word) {
+    fn contraction(&mut self, word: &WordFeatureCounts) {
         let Some(b'\'') = self.bytes.get(self.at) else { return };
         let lower = |at: usize| self.bytes.get(at).map_or(0, u8::to_ascii_lowercase);
         let len = match (lower(self.at + 1), lower(self.at + 2)) {
@@ -352,10 +360,10 @@ impl Scanner<'_> {
         }
     }
 
-    fn count_word(&mut self, word: &Word, before: Before) {
+    fn count_word(&mut self, word: &WordFeatureCounts, before: WordPrefix) {
         if word.foreign > 0 {
-            self.counts.add(Feature::ForeignAfterBlank, u64::from(before == Before::Blank));
-            self.counts.add(Feature::ForeignBare, u64::from(before == Before::Nothing));
+            self.counts.add(Feature::ForeignAfterBlank, u64::from(before == WordPrefix::Blank));
+            self.counts.add(Feature::ForeignBare, u64::from(before == WordPrefix::Nothing));
             self.counts.add(Feature::AlphabetExcess, word.alphabetic.saturating_sub(24));
         }
         self.counts.add(Feature::RarePair, word.rare_pairs);
@@ -364,14 +372,14 @@ impl Scanner<'_> {
         let all_capitals = word.capitals == word.letters && word.letters > 1;
         let first = match before {
             _ if all_capitals => Feature::Capitals2,
-            Before::Blank => Feature::BlankWord1,
-            Before::Mark => Feature::MarkWord1,
-            Before::Nothing => Feature::BareWord1,
+            WordPrefix::Blank => Feature::BlankWord1,
+            WordPrefix::Mark => Feature::MarkWord1,
+            WordPrefix::Nothing => Feature::BareWord1,
         } as usize;
         if all_capitals {
             self.counts.at(first + (longer as usize - 1).min(Feature::CAPITAL_SIZES - 1), 1);
             self.counts.add(Feature::CapitalExcess, word.letters.saturating_sub(8));
-            self.counts.add(Feature::CapitalsGlued, u64::from(before != Before::Blank));
+            self.counts.add(Feature::CapitalsGlued, u64::from(before != WordPrefix::Blank));
             return;
         }
         self.counts.at(first + Feature::size(longer as usize), 1);
@@ -382,7 +390,7 @@ impl Scanner<'_> {
 
 /// A run of marks as it is read.
 #[derive(Default)]
-struct MarkRun {
+struct PunctuationRun {
     chars: u64,
     marks: u64,
     kinds: u64,
@@ -391,7 +399,7 @@ struct MarkRun {
     same: u64,
 }
 
-impl MarkRun {
+impl PunctuationRun {
     fn mark(&mut self, byte: u8) {
         self.chars += 1;
         self.marks += 1;
@@ -413,7 +421,7 @@ impl MarkRun {
 
 /// A word as it is read: its ASCII letters, and how many letters of other scripts are among them.
 #[derive(Default)]
-struct Word {
+struct WordFeatureCounts {
     letters: u64,
     capitals: u64,
     /// Letters of other scripts …
@@ -424,7 +432,7 @@ struct Word {
     repeats: u64,
 }
 
-impl Word {
+impl WordFeatureCounts {
     fn foreign_letter(&mut self, feature: Feature) {
         use Feature::{Han, Hangul, Kana, SouthEast};
         self.foreign += 1;
@@ -440,36 +448,36 @@ fn is_rare(first: u8, second: u8) -> bool {
 }
 
 /// The class of a character outside ASCII.
-fn classify(char: char) -> Class {
+fn classify(char: char) -> PreTokenizerClass {
     if char.is_whitespace() {
-        return Class::Blank;
+        return PreTokenizerClass::Blank;
     }
     match char as u32 {
-        0x0300..=0x036f => Class::Letter(Feature::Accent),
-        0x2500..=0x259f | 0x2014..=0x2015 => Class::Symbol(Feature::Rule),
-        0x200d | 0xfe00..=0xfe0f | 0x1f3fb..=0x1f3ff => Class::Symbol(Feature::Joiner),
+        0x0300..=0x036f => PreTokenizerClass::Letter(Feature::Accent),
+        0x2500..=0x259f | 0x2014..=0x2015 => PreTokenizerClass::Symbol(Feature::Rule),
+        0x200d | 0xfe00..=0xfe0f | 0x1f3fb..=0x1f3ff => PreTokenizerClass::Symbol(Feature::Joiner),
         0x00a0..=0x00bf | 0x00d7 | 0x00f7 | 0x2000..=0x206f | 0x3000..=0x303f | 0xff00..=0xff0f
             if !char.is_alphanumeric() =>
         {
-            Class::Symbol(Feature::Punctuation)
+            PreTokenizerClass::Symbol(Feature::Punctuation)
         }
-        0x1f000..=0x1faff => Class::Symbol(Feature::Emoji),
-        _ if char.is_alphabetic() => Class::Letter(letter(char)),
-        _ if char.is_numeric() => Class::Numeral,
+        0x1f000..=0x1faff => PreTokenizerClass::Symbol(Feature::Emoji),
+        _ if char.is_alphabetic() => PreTokenizerClass::Letter(letter(char)),
+        _ if char.is_numeric() => PreTokenizerClass::Numeral,
         code => other(code),
     }
 }
 
 /// Vowel signs of Indic scripts are marks that count as letters; the rest are symbols.
-fn other(code: u32) -> Class {
+fn other(code: u32) -> PreTokenizerClass {
     match code {
-        0x0900..=0x09ff => Class::Letter(Feature::Indic),
-        0x0a00..=0x0dff => Class::Letter(Feature::IndicSouth),
-        0x0591..=0x06ff => Class::Letter(Feature::Arabic),
-        0x0e00..=0x0fff => Class::Letter(Feature::SouthEast),
-        0xe000..=0xf8ff => Class::Symbol(Feature::Rare),
-        0..=0xffff => Class::Symbol(Feature::Symbol),
-        _ => Class::Symbol(Feature::Rare),
+        0x0900..=0x09ff => PreTokenizerClass::Letter(Feature::Indic),
+        0x0a00..=0x0dff => PreTokenizerClass::Letter(Feature::IndicSouth),
+        0x0591..=0x06ff => PreTokenizerClass::Letter(Feature::Arabic),
+        0x0e00..=0x0fff => PreTokenizerClass::Letter(Feature::SouthEast),
+        0xe000..=0xf8ff => PreTokenizerClass::Symbol(Feature::Rare),
+        0..=0xffff => PreTokenizerClass::Symbol(Feature::Symbol),
+        _ => PreTokenizerClass::Symbol(Feature::Rare),
     }
 }
 

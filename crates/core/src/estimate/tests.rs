@@ -1,12 +1,12 @@
 use super::*;
 use crate::message::{
-    BlobRef, Media, Message, Opaque, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec,
-    ToolStatus,
+    BlobRef, MediaPart, Message, OpaquePart, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult,
+    ToolSpec, ToolStatus,
 };
 
-fn media(media_type: &str, bytes: u64) -> Media {
+fn media(media_type: &str, bytes: u64) -> MediaPart {
     let blob = BlobRef { hash: "0".repeat(64), bytes };
-    Media { blob, media_type: media_type.to_owned(), name: None, width: None, height: None }
+    MediaPart { blob, media_type: media_type.to_owned(), name: None, width: None, height: None }
 }
 
 fn call(arguments: &str) -> Part {
@@ -49,7 +49,8 @@ fn pieces_are_cut_as_the_tokenizer_cuts_them() {
 /// Where families differ: digits one by one, contractions, marks before a word, line ends after marks.
 #[test]
 fn each_family_has_its_own_weights() {
-    let tokens = |text: &str| Family::ALL.map(|family| (family.tokens(&text.repeat(100)) + 50) / 100);
+    let tokens =
+        |text: &str| TokenizerFamily::ALL.map(|family| (family.tokens(&text.repeat(100)) + 50) / 100);
     assert_eq!(tokens(" 1234567"), [4, 4, 8, 8]);
     assert_eq!(tokens("don't stop "), [2, 3, 3, 4]);
     assert_eq!(tokens("x;\n"), [2, 2, 2, 3]);
@@ -68,7 +69,7 @@ fn pieces_have_names_and_weights() {
         [("Escape", 1), ("EscapeWord", 1), ("EscapeAfterMarks", 1), ("BareWord2", 1), ("Marks1", 1)]
     );
     assert_eq!(met("’tis"), [("MarkWord3", 1)], "a typographic mark is a mark");
-    for family in Family::ALL {
+    for family in TokenizerFamily::ALL {
         assert_eq!(family.weights().len(), pieces("").count());
     }
 }
@@ -77,37 +78,53 @@ fn pieces_have_names_and_weights() {
 fn families_by_the_names_of_models() {
     let cases = [
         (
-            Family::Llama,
+            TokenizerFamily::Llama,
             "llama3.2:3b meta-llama/Llama-3.1-8B-Instruct llama-3.3-70b-versatile Meta-Llama-3-8B",
         ),
         (
-            Family::Llama,
+            TokenizerFamily::Llama,
             "hermes-3-llama-3.1-8b deepseek-r1-distill-llama-70b nvidia/Llama-3_1-Nemotron-51B llama",
         ),
-        (Family::Qwen, "qwen3-30b-a3b Qwen/Qwen2.5-Coder-32B-Instruct QwQ-32B deepseek-r1-distill-qwen-7b"),
-        (Family::Qwen, "gpt-4o-distill-qwen-7b open-mistral-nemo mistral-large-latest devstral-small-2507"),
-        (Family::Gemma, "gemma3:27b google/gemma-3-4b-it gemini-3-pro models/gemini-2.5-flash medgemma-4b"),
-        (Family::O200k, "claude-sonnet-4-5 gpt-6 o3 grok-4 kimi-k2 glm-4.6 deepseek-chat mixtral-8x7b"),
         (
-            Family::O200k,
+            TokenizerFamily::Qwen,
+            "qwen3-30b-a3b Qwen/Qwen2.5-Coder-32B-Instruct QwQ-32B deepseek-r1-distill-qwen-7b",
+        ),
+        (
+            TokenizerFamily::Qwen,
+            "gpt-4o-distill-qwen-7b open-mistral-nemo mistral-large-latest devstral-small-2507",
+        ),
+        (
+            TokenizerFamily::Gemma,
+            "gemma3:27b google/gemma-3-4b-it gemini-3-pro models/gemini-2.5-flash medgemma-4b",
+        ),
+        (
+            TokenizerFamily::O200k,
+            "claude-sonnet-4-5 gpt-6 o3 grok-4 kimi-k2 glm-4.6 deepseek-chat mixtral-8x7b",
+        ),
+        (
+            TokenizerFamily::O200k,
             "llama-2-7b-chat llama2:7b meta-llama/Llama-4-Scout codellama:7b ollama/phi-4 meta-llama/x",
         ),
     ];
     for (family, models) in cases {
         for model in models.split(' ') {
-            assert_eq!(Family::of(model), family, "{model}");
+            assert_eq!(TokenizerFamily::of(model), family, "{model}");
         }
     }
-    assert_eq!(Family::of(""), Family::default());
-    let named = Counter::estimated(Family::Qwen);
-    assert_eq!((named.kind(), named.name()), (CountKind::Estimated, "structured estimate for Qwen"));
-    assert_ne!(named, Counter::default(), "a log folded with one is not a log folded with the other");
+    assert_eq!(TokenizerFamily::of(""), TokenizerFamily::default());
+    let named = MessageTokenCounter::estimated(TokenizerFamily::Qwen);
+    assert_eq!((named.kind(), named.name()), (CountAccuracy::Estimated, "structured estimate for Qwen"));
+    assert_ne!(
+        named,
+        MessageTokenCounter::default(),
+        "a log folded with one is not a log folded with the other"
+    );
 }
 
 #[test]
 fn never_more_than_the_bytes() {
     for text in ["x", "\u{e000}", "Ж", "é", "\0", "\n", "🏽", ".x\n", "1", "it's"] {
-        for family in Family::ALL {
+        for family in TokenizerFamily::ALL {
             assert!((1..=text.len() as u64).contains(&family.tokens(text)), "{family:?}, {text:?}");
         }
     }
@@ -122,8 +139,8 @@ fn characters_by_four_round_up() {
 
 #[test]
 fn a_breakdown_adds_up() {
-    let reasoning = Reasoning { text: "Let me look at it.".to_owned(), native: None };
-    let opaque = Opaque { kind: "search".to_owned(), native: RawJson(r#"{"query":"x"}"#.to_owned()) };
+    let reasoning = ReasoningPart { text: "Let me look at it.".to_owned(), native: None };
+    let opaque = OpaquePart { kind: "search".to_owned(), native: RawJson(r#"{"query":"x"}"#.to_owned()) };
     let parts = vec![
         Part::Reasoning(reasoning),
         Part::text("I read the file."),
@@ -131,10 +148,13 @@ fn a_breakdown_adds_up() {
         Part::Opaque(opaque),
         Part::Image(media("image/png", 10_000)),
     ];
-    let sum = Counter::structured().breakdown(&message(Role::Assistant, parts.clone()));
+    let sum = MessageTokenCounter::structured().breakdown(&message(Role::Assistant, parts.clone()));
     let message = message(Role::Assistant, parts);
     assert_eq!(sum.total(), message_tokens(&message));
-    assert_eq!(sum.total(), Framing::default().message + message.parts.iter().map(part_tokens).sum::<u64>());
+    assert_eq!(
+        sum.total(),
+        FramingTokens::default().message + message.parts.iter().map(part_tokens).sum::<u64>()
+    );
     assert_eq!(sum.reasoning, message.parts.iter().take(1).map(part_tokens).sum::<u64>());
     assert_eq!(sum.media, UNKNOWN_IMAGE_TOKENS);
     assert!(sum.text > 0 && sum.tool_calls > 10 && sum.reasoning > 0, "{sum:?}");
@@ -143,10 +163,10 @@ fn a_breakdown_adds_up() {
 
 #[test]
 fn each_tool_result_is_a_message_of_its_own() {
-    let picture = Part::Image(Media { width: Some(512), height: Some(512), ..media("image/png", 9) });
+    let picture = Part::Image(MediaPart { width: Some(512), height: Some(512), ..media("image/png", 9) });
     let one = result(vec![Part::text("done"), picture]);
-    let sum = Counter::structured().breakdown(&message(Role::Tool, vec![one.clone(), one]));
-    assert_eq!(sum.framing, 2 * Framing::default().message);
+    let sum = MessageTokenCounter::structured().breakdown(&message(Role::Tool, vec![one.clone(), one]));
+    assert_eq!(sum.framing, 2 * FramingTokens::default().message);
     assert_eq!(sum.media, 2 * (85 + 170));
     assert_eq!(sum.tool_results, 2 * (10 + 1));
 }
@@ -160,9 +180,9 @@ fn a_call_and_its_result_cost_what_users_measure() {
 #[test]
 fn reasoning_that_cannot_be_read_is_weighed_by_its_size() {
     let native = Some(RawJson("A".repeat(1_600)));
-    let hidden = Part::Reasoning(Reasoning { text: String::new(), native: native.clone() });
+    let hidden = Part::Reasoning(ReasoningPart { text: String::new(), native: native.clone() });
     assert_eq!(part_tokens(&hidden), 300);
-    let signed = Part::Reasoning(Reasoning { text: "Yes.".to_owned(), native });
+    let signed = Part::Reasoning(ReasoningPart { text: "Yes.".to_owned(), native });
     assert_eq!(part_tokens(&signed), text_tokens("Yes."));
 }
 
@@ -179,11 +199,11 @@ fn pictures_by_tiles() {
         ((u32::MAX, 1), 85 + 170 * 4),
     ];
     for ((width, height), tokens) in cases {
-        let rule = ImageRule::default();
+        let rule = ImageTokenRule::default();
         assert_eq!(rule.tokens(Some(width), Some(height)), tokens, "{width} × {height}");
         assert_eq!(rule.tokens(Some(height), Some(width)), tokens, "{height} × {width}");
     }
-    assert_eq!(ImageRule::default().tokens(Some(100), None), UNKNOWN_IMAGE_TOKENS);
+    assert_eq!(ImageTokenRule::default().tokens(Some(100), None), UNKNOWN_IMAGE_TOKENS);
 }
 
 /// Worked examples of the providers' guides.
@@ -205,16 +225,16 @@ fn pictures_by_the_rule_of_their_model() {
         ("Qwen/Qwen2.5-VL-7B-Instruct", (280, 560), 200),
         ("somebody's", (1_024, 1_024), 765),
     ] {
-        assert_eq!(ImageRule::of(model).tokens(Some(width), Some(height)), tokens, "{model}");
+        assert_eq!(ImageTokenRule::of(model).tokens(Some(width), Some(height)), tokens, "{model}");
     }
-    assert_eq!(ImageRule::of("gemini-3-pro").tokens(None, None), 1_120);
+    assert_eq!(ImageTokenRule::of("gemini-3-pro").tokens(None, None), 1_120);
 }
 
 #[test]
 fn a_model_counts_by_its_own_template() {
     let one = Message::user("m", vec![Part::text("")]);
     let around = |model: &str| {
-        let counter = Counter::default().for_model(model);
+        let counter = MessageTokenCounter::default().for_model(model);
         (counter.message(&one), counter.framing().reply)
     };
     assert_eq!(around("gpt-4o"), (4, 3));

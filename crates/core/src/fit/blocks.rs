@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{BlobRef, Media, Opaque, Part, RawJson};
+use crate::message::{BlobRef, MediaPart, OpaquePart, Part, RawJson};
 
 /// Returns the parts of a content; `read_block` reads a block of an array.
 pub(super) fn read_content(content: &Value, read_block: fn(&Value) -> Part) -> Vec<Part> {
@@ -50,13 +50,13 @@ pub(super) fn string(value: &Value) -> String {
 }
 
 /// Returns a picture or file that a block carries or points to. `data` is its base64, or its address.
-pub(super) fn media(media_type: &str, data: &str) -> Media {
+pub(super) fn media(media_type: &str, data: &str) -> MediaPart {
     let bytes = (data.len() as u64 * 3).div_ceil(4);
     let blob = BlobRef { hash: blake3::hash(data.as_bytes()).to_hex().to_string(), bytes };
-    Media { blob, media_type: media_type.to_owned(), name: None, width: None, height: None }
+    MediaPart { blob, media_type: media_type.to_owned(), name: None, width: None, height: None }
 }
 
 /// Returns a block that the planner counts by its bytes and does not read.
 pub(super) fn opaque(block: &Value) -> Part {
-    Part::Opaque(Opaque { kind: string(&block["type"]), native: RawJson(block.to_string()) })
+    Part::Opaque(OpaquePart { kind: string(&block["type"]), native: RawJson(block.to_string()) })
 }

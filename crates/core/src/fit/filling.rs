@@ -1,35 +1,38 @@
 //! The strategy of `fit`: as much stays as the window holds.
 
-use crate::budget::Trigger;
-use crate::plan::Scene;
-use crate::strategy::{Adaptive, Choice, Instead, Line, Outlook, Protection, Strategy};
+use crate::budget::StrategyTrigger;
+use crate::plan::PlanContext;
+use crate::strategy::{
+    AdaptiveStrategy, CompactionSelection, CompactionStrategy, ProtectionLevel, ThresholdInput,
+    TriggerThreshold, UnitReplacement,
+};
 
 /// The share of the usable window that fitted messages fill, at most. A session goes down to 0.4 because its next edit
 /// should be far away; whoever fits a list has asked for this window.
 const FILLED_SHARE: f64 = 0.9;
 
-/// [`Adaptive`] down to [`FILLED_SHARE`], where no more old tool results are cleared than needed. A session clears all
+/// [`AdaptiveStrategy`] down to [`FILLED_SHARE`], where no more old tool results are cleared than needed. A session clears all
 /// of them at once because each edit costs it the provider's cache; a list is fitted once.
-pub(super) struct Filling(Adaptive);
+pub(super) struct Filling(AdaptiveStrategy);
 
 impl Default for Filling {
     /// An extract is shorter than a model's summary, so less room is reserved for it.
     fn default() -> Self {
-        Self(Adaptive {
+        Self(AdaptiveStrategy {
             low_target: FILLED_SHARE,
             ledger_tokens: 1_500,
             max_summary_tokens: 500,
-            ..Adaptive::default()
+            ..AdaptiveStrategy::default()
         })
     }
 }
 
-impl Strategy for Filling {
+impl CompactionStrategy for Filling {
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    fn trigger(&self) -> Trigger {
+    fn trigger(&self) -> StrategyTrigger {
         self.0.trigger()
     }
 
@@ -37,11 +40,11 @@ impl Strategy for Filling {
         self.0.prunes_first()
     }
 
-    fn line(&self, outlook: &Outlook<'_>) -> Line {
+    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         self.0.line(outlook)
     }
 
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let mut choice = self.0.choose(scene, protection)?;
         let target = (scene.budget.usable as f64 * FILLED_SHARE) as u64;
         let added = added_tokens(choice.instead);
@@ -60,12 +63,13 @@ impl Strategy for Filling {
 }
 
 /// The tokens that stand in the place of what goes, at most.
-fn added_tokens(instead: Instead) -> u64 {
+fn added_tokens(instead: UnitReplacement) -> u64 {
     match instead {
-        Instead::Ledger { ledger_tokens, tokens } | Instead::Extract { ledger_tokens, tokens } => {
-            ledger_tokens + tokens
-        }
-        Instead::Summary { tokens } | Instead::Pruned { tokens } | Instead::Chapters { tokens, .. } => tokens,
-        Instead::Note => 0,
+        UnitReplacement::Ledger { ledger_tokens, tokens }
+        | UnitReplacement::Extract { ledger_tokens, tokens } => ledger_tokens + tokens,
+        UnitReplacement::Summary { tokens }
+        | UnitReplacement::Pruned { tokens }
+        | UnitReplacement::Chapters { tokens, .. } => tokens,
+        UnitReplacement::Note => 0,
     }
 }

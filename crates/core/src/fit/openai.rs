@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{media, opaque, read_content, string, text_of, write_content};
 use super::own::FittableContent;
-use crate::message::{Message, Part, Reasoning, Role, ToolCall, ToolResult, ToolStatus};
+use crate::message::{Message, Part, ReasoningPart, Role, ToolCall, ToolResult, ToolStatus};
 
 /// The id of calls and results of the older format, which has one function call for each answer.
 const FUNCTION_CALL_ID: &str = "function_call";
@@ -41,7 +41,8 @@ pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Valu
 fn answer_parts(message: &Value) -> Vec<Part> {
     // Servers of open models give the reasoning under one of these names.
     let reasoning = ["reasoning_content", "reasoning"].iter().find_map(|name| message[*name].as_str());
-    let reasoning = reasoning.map(|text| Part::Reasoning(Reasoning { text: text.to_owned(), native: None }));
+    let reasoning =
+        reasoning.map(|text| Part::Reasoning(ReasoningPart { text: text.to_owned(), native: None }));
     let refusal = message["refusal"].as_str().map(Part::text);
     let calls = message["tool_calls"].as_array().into_iter().flatten();
     let calls = calls.map(|call| call_part(call, string(&call["id"])));

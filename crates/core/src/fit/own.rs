@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{CallNames, Fitted, MessagePlace};
-use crate::history::{History, ItemKind, ViewItem};
+use super::{CallNames, FittedMessages, MessagePlace};
+use crate::history::{History, ViewItem, ViewItemKind};
 use crate::ids::Seq;
 use crate::message::Message;
 
@@ -95,8 +95,9 @@ pub(super) fn fitted_messages<M: Clone>(
     (whole, history): (&History, &History),
     names: &CallNames,
     format: &MessageFormat<M>,
-) -> Fitted<M> {
-    let mut fitted = Fitted { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
+) -> FittedMessages<M> {
+    let mut fitted =
+        FittedMessages { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
     // A message is compared with how it was shown before, because a history gives some messages ids of its own.
     let before: BTreeMap<Seq, &Message> =
         whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();
@@ -172,5 +173,5 @@ fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<Show
 
 /// Returns whether an item shows a message of the log, whole or in part, and not a summary of several.
 fn stands_for_itself(item: &ViewItem) -> bool {
-    !matches!(item.kind, ItemKind::Summary(_) | ItemKind::Removed(_))
+    !matches!(item.kind, ViewItemKind::Summary(_) | ViewItemKind::Removed(_))
 }

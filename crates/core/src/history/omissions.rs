@@ -1,14 +1,14 @@
 //! Parts that a server refuses, taken out of what the model is shown.
 
-use crate::event::{Cut, OmittedPart};
+use crate::event::{OmittedPart, PartialAnswerReason};
 use crate::ids::{EditId, Seq};
 use crate::message::{Message, Part, Role, ToolResult};
 
-use super::{Entry, EntryKind, History};
+use super::{History, LogEntry, LogEntryKind};
 
 /// An omission: parts that were left out of the view together because a server refuses them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Omission {
+pub struct OmissionState {
     /// The omission's name, by which it is undone.
     pub id: EditId,
     /// The position of its event in the log.
@@ -23,7 +23,7 @@ pub struct Omission {
 
 impl History {
     /// Returns all omissions, oldest first, undone ones among them.
-    pub fn omissions(&self) -> &[Omission] {
+    pub fn omissions(&self) -> &[OmissionState] {
         &self.omissions
     }
 
@@ -46,7 +46,7 @@ impl History {
 
     /// Returns whether a part of the message at `seq` is left out now, by any omission but `except`.
     pub fn is_omitted(&self, seq: Seq, part: usize, except: Option<&EditId>) -> bool {
-        let counts = |omission: &&Omission| omission.active && Some(&omission.id) != except;
+        let counts = |omission: &&OmissionState| omission.active && Some(&omission.id) != except;
         let mut omitted = self.omissions.iter().filter(counts).flat_map(|omission| &omission.parts);
         omitted.any(|omitted| match omitted {
             OmittedPart::Part { seq: at, part: which, .. } => (*at, *which) == (seq, part),
@@ -55,7 +55,7 @@ impl History {
     }
 
     pub(super) fn add_omission(&mut self, seq: Seq, id: &EditId, parts: &[OmittedPart], reason: &str) {
-        self.omissions.push(Omission {
+        self.omissions.push(OmissionState {
             id: id.clone(),
             seq,
             parts: parts.to_vec(),
@@ -94,10 +94,10 @@ impl History {
             if self.entries[at].begins != begins {
                 continue;
             }
-            let paused = EntryKind::Assistant(Some(Cut::Paused));
+            let paused = LogEntryKind::Assistant(Some(PartialAnswerReason::Paused));
             let before =
                 self.entries[..at].iter().rfind(|entry| entry.begins == begins && entry.kind == paused);
-            let before = before.and_then(Entry::shown).cloned();
+            let before = before.and_then(LogEntry::shown).cloned();
             let active: Vec<(EditId, usize, String)> = self.omitted_of(self.entries[at].seq).collect();
             let (counter, entry) = (&self.counter, &mut self.entries[at]);
             entry.show_without(&active, before.as_deref(), counter);

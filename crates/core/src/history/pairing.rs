@@ -1,7 +1,7 @@
 //! From the view to a request that every provider accepts.
 
 use super::{ViewItem, closing_result};
-use crate::message::{Message, Part, Role, Text, ToolCall, ToolResult, ToolStatus};
+use crate::message::{Message, Part, Role, TextPart, ToolCall, ToolResult, ToolStatus};
 
 /// The messages of a request: adjacent user messages merged, every call answered in call order, no answer
 /// without its call, a user message first. The view of a whole session needs no repair; a foreign or
@@ -58,7 +58,7 @@ fn push_step(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewIt
 /// A part as any provider takes it: reasoning and what we do not model are nothing without their item.
 pub(super) fn without_native(part: Part) -> Option<Part> {
     match part {
-        Part::Text(text) => Some(Part::Text(Text { native: None, ..text })),
+        Part::Text(text) => Some(Part::Text(TextPart { native: None, ..text })),
         Part::ToolCall(call) => Some(Part::ToolCall(ToolCall { native: None, ..call })),
         Part::Reasoning(_) | Part::Opaque(_) => None,
         other => Some(other),

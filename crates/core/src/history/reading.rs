@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    EditState, Entry, EntryKind, History, ItemKind, OpenCall, OpenRun, RecentCall, UndoError, ViewItem, join,
-    view,
+    History, LogEntry, LogEntryKind, OpenRun, OpenToolCall, RecentToolCall, UndoError, ViewEditState,
+    ViewItem, ViewItemKind, join, view,
 };
-use crate::estimate::{CountKind, Counter, Groups};
-use crate::event::{Cut, Event, EventBody, ModelChoice, RunEnd};
-use crate::ids::{EditId, Handle, LogRange, Millis, Seq};
-use crate::ledger::Ledger;
-use crate::message::{Message, Origin, Role};
-use crate::meter::{Anchor, Apportionment, Calibration};
+use crate::estimate::{CountAccuracy, MessageTokenCounter, TokensByScript};
+use crate::event::{Event, EventBody, ModelChoice, PartialAnswerReason, RunEnd};
+use crate::ids::{EditId, LogHandle, LogRange, Millis, Seq};
+use crate::message::{Message, ModelOrigin, Role};
+use crate::meter::{CountAttribution, TokenCalibration, UsageAnchor};
 use crate::orders::{StandingOrder, StandingOrders};
+use crate::pinned_facts::PinnedFacts;
 use crate::retention::user_text::UserText;
 use crate::stop_flag::StopFlag;
 use crate::usage::Usage;
@@ -45,17 +45,17 @@ impl History {
     }
 
     /// [`view_tokens`](Self::view_tokens) by the kind of writing.
-    pub fn view_groups(&self) -> &Groups {
+    pub fn view_groups(&self) -> &TokensByScript {
         &self.view_groups
     }
 
     /// Estimated tokens of that part of the view which the anchor's call has already counted, by the kind of writing.
-    pub fn kept_groups(&self) -> &Groups {
+    pub fn kept_groups(&self) -> &TokensByScript {
         &self.kept_groups
     }
 
     /// What counts the messages.
-    pub fn counter(&self) -> &Counter {
+    pub fn counter(&self) -> &MessageTokenCounter {
         &self.counter
     }
 
@@ -72,9 +72,9 @@ impl History {
     }
 
     /// Estimated tokens of the view as it would be if it had never been edited, by the kind of writing.
-    pub fn unedited_groups(&self) -> Groups {
+    pub fn unedited_groups(&self) -> TokensByScript {
         let mut newer = None;
-        let mut sum = Groups::default();
+        let mut sum = TokensByScript::default();
         // The last piece of an answer has those before it in it.
         for entry in self.entries.iter().rev() {
             if let Some(groups) = entry.shown_groups().filter(|_| newer != Some(entry.begins)) {
@@ -86,28 +86,28 @@ impl History {
     }
 
     /// What the provider's reports have shown of the model's vocabulary.
-    pub fn calibration(&self) -> &Calibration {
+    pub fn calibration(&self) -> &TokenCalibration {
         &self.calibration
     }
 
     /// Every message ever, in log order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[LogEntry] {
         &self.entries
     }
 
     /// The message stored at `seq`.
-    pub fn entry(&self, seq: Seq) -> Option<&Entry> {
+    pub fn entry(&self, seq: Seq) -> Option<&LogEntry> {
         self.entries.binary_search_by_key(&seq, |entry| entry.seq).ok().map(|at| &self.entries[at])
     }
 
     /// Returns the ledger of all messages in some ranges of the log, given in ascending order.
-    pub(crate) fn ledger_of(&self, ranges: impl IntoIterator<Item = LogRange>) -> Arc<Ledger> {
+    pub(crate) fn ledger_of(&self, ranges: impl IntoIterator<Item = LogRange>) -> Arc<PinnedFacts> {
         let spans = ranges.into_iter().map(|range| view::span(&self.entries, range));
         self.ledgers.ledger(&self.entries, spans, self.has_recall(), &self.stop_flag)
     }
 
     /// Returns what the user typed in everything that `handles` lead to, in ranked pieces.
-    pub(crate) fn user_text_of(&self, handles: &[Handle]) -> Arc<UserText> {
+    pub(crate) fn user_text_of(&self, handles: &[LogHandle]) -> Arc<UserText> {
         self.user_texts.text(self, handles)
     }
 
@@ -123,7 +123,7 @@ impl History {
     }
 
     /// The edits of the view, oldest first.
-    pub fn edits(&self) -> &[EditState] {
+    pub fn edits(&self) -> &[ViewEditState] {
         &self.edits
     }
 
@@ -133,17 +133,17 @@ impl History {
     }
 
     /// The calls without an outcome, in call order.
-    pub fn open_calls(&self) -> &[OpenCall] {
+    pub fn open_calls(&self) -> &[OpenToolCall] {
         &self.calls
     }
 
     /// The newest tool calls with an outcome, oldest first.
-    pub fn recent_calls(&self) -> impl Iterator<Item = &RecentCall> {
+    pub fn recent_calls(&self) -> impl Iterator<Item = &RecentToolCall> {
         self.recent_calls.iter()
     }
 
     /// The newest count a provider gave for this view.
-    pub fn anchor(&self) -> Option<&Anchor> {
+    pub fn anchor(&self) -> Option<&UsageAnchor> {
         self.anchor.as_ref()
     }
 
@@ -161,7 +161,8 @@ impl History {
     /// Returns whether the provider's newest report differs from our own exact count of the same request by more than
     /// framing and a hidden prompt can explain: the tokenizer is then not the model's.
     pub fn is_count_contradicted(&self) -> bool {
-        let Some(anchor) = self.anchor.as_ref().filter(|_| self.counter.kind() == CountKind::Exact) else {
+        let Some(anchor) = self.anchor.as_ref().filter(|_| self.counter.kind() == CountAccuracy::Exact)
+        else {
             return false;
         };
         let reported = anchor.input.saturating_add(anchor.output);
@@ -170,7 +171,7 @@ impl History {
     }
 
     /// How the anchor's count is shared out among what it has counted.
-    pub(crate) fn apportionment(&self) -> Option<&Apportionment> {
+    pub(crate) fn apportionment(&self) -> Option<&CountAttribution> {
         self.apportionment.as_ref()
     }
 
@@ -250,7 +251,7 @@ impl History {
     }
 
     /// The model of the newest step or switch.
-    pub fn model(&self) -> Option<&Origin> {
+    pub fn model(&self) -> Option<&ModelOrigin> {
         self.model.as_ref()
     }
 
@@ -303,7 +304,7 @@ impl History {
     /// The newest message of a person that has this text in it, case and spacing aside.
     pub fn said_in(&self, text: &str) -> Option<Seq> {
         let key = crate::orders::key(text);
-        let typed = self.entries.iter().rev().filter(|entry| entry.kind == EntryKind::Typed);
+        let typed = self.entries.iter().rev().filter(|entry| entry.kind == LogEntryKind::Typed);
         let mut said = typed.filter(|entry| crate::orders::key(&entry.message.text()).contains(&key));
         said.next().map(|entry| entry.seq)
     }
@@ -316,7 +317,7 @@ impl History {
     /// Ranges that an undo brought back and that automatic compaction leaves alone.
     pub fn pinned(&self) -> Vec<LogRange> {
         let undone = self.edits.iter().filter(|state| !state.active && !state.released);
-        undone.flat_map(|state| state.edit.ops.iter().map(crate::event::ViewOp::range)).collect()
+        undone.flat_map(|state| state.edit.ops.iter().map(crate::event::ViewOperation::range)).collect()
     }
 
     /// Returns whether `edit_id`, an edit of the view or an omission, can be undone now.
@@ -332,7 +333,7 @@ impl History {
             .iter()
             .position(|state| state.active && state.edit.id == *edit_id)
             .ok_or_else(|| UndoError::NotFound(edit_id.clone()))?;
-        let touches = |state: &EditState| {
+        let touches = |state: &ViewEditState| {
             state
                 .edit
                 .ops
@@ -362,7 +363,7 @@ impl History {
 
     /// The newest message that a person typed, as an index into the view.
     pub fn newest_typed(&self) -> Option<usize> {
-        self.view.iter().rposition(|item| item.kind == ItemKind::Typed)
+        self.view.iter().rposition(|item| item.kind == ViewItemKind::Typed)
     }
 
     /// What the model has been told last is an answer of its own: there is nothing to reply to.
@@ -392,9 +393,10 @@ impl History {
     }
 
     /// An answer from where it began up to `piece`, as it was stored.
-    pub fn whole(&self, piece: &Entry) -> Message {
-        let counts =
-            |entry: &&Entry| entry.seq == piece.seq || entry.kind != EntryKind::Assistant(Some(Cut::Lost));
+    pub fn whole(&self, piece: &LogEntry) -> Message {
+        let counts = |entry: &&LogEntry| {
+            entry.seq == piece.seq || entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))
+        };
         let first = self.entries.partition_point(|entry| entry.seq < piece.begins);
         let pieces = self.entries[first..].iter().take_while(|entry| entry.seq <= piece.seq).filter(counts);
         let whole =
@@ -403,12 +405,12 @@ impl History {
     }
 
     /// Returns whether the answer that `piece` belongs to goes on in a later one that counts.
-    pub fn is_continued(&self, piece: &Entry) -> bool {
+    pub fn is_continued(&self, piece: &LogEntry) -> bool {
         let after = self.entries.partition_point(|entry| entry.seq <= piece.seq);
-        let goes_on = |entry: &&Entry| entry.goes_on() && entry.begins == piece.begins;
+        let goes_on = |entry: &&LogEntry| entry.goes_on() && entry.begins == piece.begins;
         let mut more = self.entries[after..].iter().take_while(goes_on);
-        piece.kind == EntryKind::Assistant(Some(Cut::Paused))
-            && more.any(|entry| entry.kind != EntryKind::Assistant(Some(Cut::Lost)))
+        piece.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Paused))
+            && more.any(|entry| entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost)))
     }
 
     /// Sums of the view by kind of content, for the display.

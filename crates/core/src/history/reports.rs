@@ -1,9 +1,9 @@
 //! What providers report, folded: the anchor, the calibration, the errors of earlier estimates.
 
-use super::{History, Learned, Sent, view};
-use crate::estimate::{CountKind, Groups};
+use super::{History, LearnedWindow, SentView, view};
+use crate::estimate::{CountAccuracy, TokensByScript};
 use crate::ids::Seq;
-use crate::meter::{Anchor, MAX_OVERHEAD_TOKENS};
+use crate::meter::{MAX_OVERHEAD_TOKENS, UsageAnchor};
 use crate::usage::Usage;
 
 /// Smaller windows are no windows, whatever an error text seems to say. In tokens.
@@ -11,7 +11,7 @@ const SMALLEST_WINDOW: u64 = 512;
 
 /// Returns whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
 /// the uncached part only, or nonsense: such a number is no anchor.
-fn is_plausible(reported: u64, fixed_tokens: u64, sent: &Groups) -> bool {
+fn is_plausible(reported: u64, fixed_tokens: u64, sent: &TokensByScript) -> bool {
     let counted = fixed_tokens.saturating_add(sent.total());
     // Vocabularies of bytes spend more than four times what others do.
     let most = most_plausible(counted, MAX_UNSEEN_INPUT).max(sent.bytes().saturating_add(MAX_UNSEEN_INPUT));
@@ -78,7 +78,7 @@ pub(super) struct CountedView {
 
 /// What an estimate missed a report by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Miss {
+pub(super) struct EstimateDeviation {
     /// Estimate less report, in tokens.
     tokens: i64,
     per_mille: i64,
@@ -86,7 +86,7 @@ pub(super) struct Miss {
     counts: bool,
 }
 
-impl Miss {
+impl EstimateDeviation {
     fn of(estimated: u64, actual: u64, counts: bool) -> Self {
         let error = i128::from(estimated) - i128::from(actual);
         let per_mille = (error * 1000 / i128::from(actual.max(1))).clamp(-1_000_000, 1_000_000) as i64;
@@ -121,19 +121,19 @@ impl History {
         let view_changed_at = self.view_changed_at;
         self.counted = Some(CountedView { tokens: counted, fixed_tokens, view_changed_at });
         let expected = crate::meter::read(self, fixed_tokens).total;
-        let miss = Miss::of(expected, tokens, false);
+        let miss = EstimateDeviation::of(expected, tokens, false);
         let is_taken_back = self.takes_back(&miss);
         if !is_taken_back && self.extends_anchor(fixed_tokens) && tokens < self.anchored_input() {
             return;
         }
         self.calibrate(fixed_tokens, self.view_groups, tokens);
         self.set_anchor(fixed_tokens, tokens, 0);
-        self.sent = Some(Sent { before: self.last_seq, hash: self.view_hash() });
+        self.sent = Some(SentView { before: self.last_seq, hash: self.view_hash() });
     }
 
     /// Returns whether the next request begins with the one that the anchor's call has counted.
     fn extends_anchor(&self, fixed_tokens: u64) -> bool {
-        let is_same = |anchor: &Anchor| anchor.fixed == fixed_tokens;
+        let is_same = |anchor: &UsageAnchor| anchor.fixed == fixed_tokens;
         self.anchor.as_ref().is_some_and(is_same) && !self.is_edited()
     }
 
@@ -145,7 +145,7 @@ impl History {
     /// Returns whether a report cannot be one of this request: it has not grown with it, or says less than was
     /// reported of its beginning and less than half of what was sent. Servers report what no cache had, a constant,
     /// or nothing of the tools.
-    fn contradicts(&self, reported: u64, sent: &Groups, fixed_tokens: u64) -> bool {
+    fn contradicts(&self, reported: u64, sent: &TokensByScript, fixed_tokens: u64) -> bool {
         if !self.extends_anchor(fixed_tokens) {
             return false;
         }
@@ -172,7 +172,7 @@ impl History {
                 true => view::hash(self.view.iter().filter(|item| item.range.to < piece.begins)),
                 false => start.view_hash.clone(),
             };
-            Sent { before: piece.begins, hash }
+            SentView { before: piece.begins, hash }
         });
         let answered = self.answered.map(|answer| answer.groups).unwrap_or_default();
         let sent = self.view_groups.without(&answered);
@@ -181,7 +181,7 @@ impl History {
         if is_beyond || self.usage_is_unreliable || usage.input_tokens == 0 {
             return;
         }
-        let miss = Miss::of(estimated, usage.input_tokens, self.anchor.is_some());
+        let miss = EstimateDeviation::of(estimated, usage.input_tokens, self.anchor.is_some());
         let takes_back = self.last_miss.is_some_and(|last| last.is_taken_back_by(&miss, self.is_edited()));
         let is_false = !is_plausible(usage.input_tokens, start.fixed_tokens, &sent)
             || (!takes_back && self.contradicts(usage.input_tokens, &sent, start.fixed_tokens));
@@ -213,7 +213,7 @@ impl History {
         self.learned_window = self
             .learned_window
             .filter(|learned| usage.input_tokens <= learned.limit)
-            .map(|learned| Learned { limit: learned.limit.max(total), ..learned });
+            .map(|learned| LearnedWindow { limit: learned.limit.max(total), ..learned });
         if self.anchor.is_some() && sent_back == usage.output_tokens {
             self.learn(&answered, usage.output_tokens);
         }
@@ -236,7 +236,7 @@ impl History {
         if let Some(limit) = limit.filter(|limit| *limit >= SMALLEST_WINDOW) {
             let known = start.window_tokens;
             let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
-            self.learned_window = Some(lower.unwrap_or(Learned { limit, known }));
+            self.learned_window = Some(lower.unwrap_or(LearnedWindow { limit, known }));
         }
         let counted = start.fixed_tokens.saturating_add(self.view_tokens());
         let sent = self.view_groups;
@@ -250,7 +250,7 @@ impl History {
             let overhead = self.overhead_tokens;
             self.set_anchor(start.fixed_tokens, used, 0);
             self.overhead_tokens = overhead;
-            self.sent = Some(Sent { before: self.last_seq, hash: start.view_hash });
+            self.sent = Some(SentView { before: self.last_seq, hash: start.view_hash });
         }
     }
 
@@ -260,13 +260,13 @@ impl History {
     }
 
     /// What the view held up to `seq`, `kept` by our estimate, is in the count.
-    fn set_anchor_at(&mut self, seq: Seq, kept: Groups, fixed: u64, input: u64, output: u64) {
+    fn set_anchor_at(&mut self, seq: Seq, kept: TokensByScript, fixed: u64, input: u64, output: u64) {
         let view_tokens = kept.total();
         if self.overhead_tokens.is_none() {
             let unexplained = input.saturating_add(output).saturating_sub(fixed.saturating_add(view_tokens));
             self.overhead_tokens = Some(unexplained.min(MAX_OVERHEAD_TOKENS));
         }
-        self.anchor = Some(Anchor { seq, fixed, input, output, view_tokens });
+        self.anchor = Some(UsageAnchor { seq, fixed, input, output, view_tokens });
         self.apportionment = Some(self.calibration.share_out(&kept, fixed, input.saturating_add(output)));
         self.anchor_groups = kept;
         self.kept_groups = kept;
@@ -274,21 +274,21 @@ impl History {
     }
 
     /// What a call differs from the one before is known exactly, also where an edit took something away.
-    fn calibrate(&mut self, fixed_tokens: u64, sent: Groups, input_tokens: u64) {
+    fn calibrate(&mut self, fixed_tokens: u64, sent: TokensByScript, input_tokens: u64) {
         let Some(anchor) = self.anchor.as_ref().filter(|anchor| anchor.fixed == fixed_tokens) else { return };
         let before = anchor.input.saturating_add(anchor.output);
         let difference = i128::from(input_tokens) - i128::from(before);
         let (more, less) = (sent.without(&self.kept_groups), self.anchor_groups.without(&self.kept_groups));
         if let Ok(difference) = i64::try_from(difference)
-            && self.counter.kind() != CountKind::Exact
+            && self.counter.kind() != CountAccuracy::Exact
         {
             self.calibration.learn_difference(&more, &less, difference);
         }
     }
 
     /// An exact count has nothing to learn.
-    fn learn(&mut self, estimated: &Groups, actual: u64) {
-        if self.counter.kind() != CountKind::Exact {
+    fn learn(&mut self, estimated: &TokensByScript, actual: u64) {
+        if self.counter.kind() != CountAccuracy::Exact {
             self.calibration.learn(estimated, actual);
         }
     }
@@ -315,7 +315,7 @@ impl History {
     /// The first call of a session says nothing about the counter: its unknown overhead is learned apart. Nor do a
     /// report that the next one takes back, and what that one seems to err by.
     fn learn_error(&mut self, estimated: u64, actual: u64) {
-        let miss = Miss::of(estimated, actual, self.anchor.is_some());
+        let miss = EstimateDeviation::of(estimated, actual, self.anchor.is_some());
         self.last_error_per_mille = Some(miss.per_mille);
         if self.takes_back(&miss) {
             return;
@@ -331,7 +331,7 @@ impl History {
     }
 
     /// Returns whether the report before was false, and is forgotten.
-    fn takes_back(&mut self, miss: &Miss) -> bool {
+    fn takes_back(&mut self, miss: &EstimateDeviation) -> bool {
         let Some(before) =
             self.last_miss.take().filter(|before| before.is_taken_back_by(miss, self.is_edited()))
         else {

@@ -20,14 +20,14 @@ const SUMMARY_REST: u32 = 7;
 /// assert!(!writer.rests());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriterRecord {
+pub struct SummaryWriterRecord {
     /// Failures since it last wrote a summary.
     failures: u32,
     /// Compactions without it since the newest failure.
     without: u32,
 }
 
-impl WriterRecord {
+impl SummaryWriterRecord {
     /// It gave no summary.
     pub fn failed(&mut self) {
         *self = Self { failures: self.failures.saturating_add(1), without: 0 };
@@ -52,13 +52,13 @@ impl WriterRecord {
 
 /// The writer's record as a log tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Summaries {
-    pub(super) writer: WriterRecord,
+pub(super) struct LoggedWriterRecord {
+    pub(super) writer: SummaryWriterRecord,
     /// Where the newest failure is stored.
     failed_at: Seq,
 }
 
-impl Summaries {
+impl LoggedWriterRecord {
     /// What a compaction did about it: after a failure there is one without a model, that is still the same.
     pub(super) fn committed(&mut self, at: Seq, edit: &ViewEdit) {
         match (&edit.usage, self.writer.failures) {

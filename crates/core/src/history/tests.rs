@@ -1,7 +1,7 @@
 use super::*;
-use crate::event::{FORMAT, NoteReason, ViewOp};
-use crate::ids::{Handle, StepId};
-use crate::message::{BlobRef, Finish, RawJson, Reasoning, Role, Text, Truncation};
+use crate::event::{FORMAT, NoteReason, ViewOperation};
+use crate::ids::{LogHandle, StepId};
+use crate::message::{BlobRef, ModelStopReason, OutputTruncation, RawJson, ReasoningPart, Role, TextPart};
 use crate::truncate;
 
 /// A log as it grows.
@@ -58,10 +58,10 @@ impl Log {
         step_id
     }
 
-    fn answer(&mut self, parts: Vec<Part>, cut: Option<Cut>) -> Seq {
+    fn answer(&mut self, parts: Vec<Part>, cut: Option<PartialAnswerReason>) -> Seq {
         let step_id = self.begin();
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };
-        let finish = Finish::Stop;
+        let finish = ModelStopReason::Stop;
         let seq = self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut });
         self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0, envelope: None });
         seq
@@ -75,7 +75,7 @@ impl Log {
     fn reported_in(&mut self, window: Option<u64>, parts: Vec<Part>, usage: Usage) {
         let step_id = self.begin_in(window);
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: None };
-        let finish = Finish::Stop;
+        let finish = ModelStopReason::Stop;
         self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
         let usage = Some(usage);
         self.add(EventBody::StepFinished { step_id, usage, estimated_input: 120, envelope: None });
@@ -86,7 +86,7 @@ impl Log {
         self.add(EventBody::ToolFinished { result })
     }
 
-    fn edit(&mut self, id: &str, kind: EditKind, ops: Vec<ViewOp>) -> Seq {
+    fn edit(&mut self, id: &str, kind: EditKind, ops: Vec<ViewOperation>) -> Seq {
         self.add(EventBody::ViewEdited(Box::new(ViewEdit {
             id: id.into(),
             base_view_hash: self.history.view_hash(),
@@ -125,8 +125,8 @@ fn shown(message: &Message) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn origin() -> Origin {
-    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
 }
 
 fn call(id: &str) -> Part {
@@ -143,8 +143,8 @@ fn called(id: &str, arguments: &str) -> Part {
     })
 }
 
-fn replace(from: Seq, to: Seq) -> ViewOp {
-    ViewOp::Replace {
+fn replace(from: Seq, to: Seq) -> ViewOperation {
+    ViewOperation::Replace {
         range: LogRange { from, to },
         parts: vec![Part::text("[SUMMARY] so far")],
         summary: true,
@@ -158,9 +158,12 @@ fn a_log_has_no_gaps_and_no_future() {
     let event =
         |seq, format| Event { seq, at: 0, format, body: EventBody::TitleSet { title: "t".to_owned() } };
     let before = log.history.clone();
-    assert_eq!(log.history.apply(&event(seq, FORMAT)), Err(FoldError::Gap { last: seq, found: seq }));
-    assert_eq!(log.history.apply(&event(seq + 2, FORMAT)), Err(FoldError::Gap { last: seq, found: seq + 2 }));
-    let newer = Err(FoldError::Newer { seq: seq + 1, format: FORMAT + 1 });
+    assert_eq!(log.history.apply(&event(seq, FORMAT)), Err(HistoryFoldError::Gap { last: seq, found: seq }));
+    assert_eq!(
+        log.history.apply(&event(seq + 2, FORMAT)),
+        Err(HistoryFoldError::Gap { last: seq, found: seq + 2 })
+    );
+    let newer = Err(HistoryFoldError::Newer { seq: seq + 1, format: FORMAT + 1 });
     assert_eq!(log.history.apply(&event(seq + 1, FORMAT + 1)), newer);
     assert_eq!(log.history, before, "a refused event changes nothing");
     assert_eq!(History::fold(&log.events).unwrap(), log.history);
@@ -208,21 +211,21 @@ fn a_request_answers_every_call_and_merges_users() {
 #[test]
 fn cut_answers_are_shown_as_far_as_they_are_whole() {
     let thought = |native: Option<&str>| {
-        Part::Reasoning(Reasoning {
+        Part::Reasoning(ReasoningPart {
             text: "hm".to_owned(),
             native: native.map(|native| RawJson(native.to_owned())),
         })
     };
     let mut log = Log::begun();
     log.typed("a");
-    log.answer(vec![Part::text("lost")], Some(Cut::Lost));
+    log.answer(vec![Part::text("lost")], Some(PartialAnswerReason::Lost));
     assert_eq!(log.shown(), ["a"], "after a failure people see it, the model does not");
     assert!(!log.history.is_answered());
-    log.answer(vec![thought(None), Part::text("part of")], Some(Cut::Cancelled));
+    log.answer(vec![thought(None), Part::text("part of")], Some(PartialAnswerReason::Cancelled));
     assert_eq!(log.shown(), ["a", "part of"]);
     let parts = &log.history.view()[1].message.parts;
     assert_eq!(parts.len(), 1, "no partial reasoning");
-    log.answer(vec![thought(None)], Some(Cut::Cancelled));
+    log.answer(vec![thought(None)], Some(PartialAnswerReason::Cancelled));
     assert_eq!(log.shown().len(), 2, "nothing is shown of nothing");
     let messages = request_messages(log.history.view());
     assert_eq!(messages.len(), 2);
@@ -232,7 +235,7 @@ fn cut_answers_are_shown_as_far_as_they_are_whole() {
 fn two_answers_in_a_row_read_as_one() {
     let mut log = Log::begun();
     log.typed("a");
-    log.answer(vec![Part::text("begun")], Some(Cut::Cancelled));
+    log.answer(vec![Part::text("begun")], Some(PartialAnswerReason::Cancelled));
     log.answer(vec![Part::text(" and ended"), call("c1")], None);
     log.result("c1", "x");
     let messages = request_messages(log.history.view());
@@ -242,17 +245,17 @@ fn two_answers_in_a_row_read_as_one() {
 #[test]
 fn two_answers_of_two_models_carry_no_foreign_item() {
     let native =
-        |text: &str| Part::Text(Text { text: text.to_owned(), native: Some(RawJson("{}".to_owned())) });
+        |text: &str| Part::Text(TextPart { text: text.to_owned(), native: Some(RawJson("{}".to_owned())) });
     let mut log = Log::begun();
     log.typed("a");
-    log.answer(vec![Part::text("kept")], Some(Cut::Cancelled));
+    log.answer(vec![Part::text("kept")], Some(PartialAnswerReason::Cancelled));
     let own = request_messages(log.history.view())[1].origin.clone();
     log.reported(vec![native("theirs")], Usage::default());
     log.answer(vec![native("ours")], None);
     let messages = request_messages(log.history.view());
     assert_eq!((messages.len(), &messages[1].origin), (2, &own));
     let natives =
-        messages[1].parts.iter().map(|part| matches!(part, Part::Text(Text { native: Some(_), .. })));
+        messages[1].parts.iter().map(|part| matches!(part, Part::Text(TextPart { native: Some(_), .. })));
     assert_eq!(natives.collect::<Vec<_>>(), [false, false, true]);
 }
 
@@ -274,7 +277,7 @@ fn arguments_that_are_no_object_are_quoted() {
 fn a_truncated_result_names_its_handle() {
     let mut log = Log::begun();
     log.answer(vec![call("c1")], None);
-    let truncated = Some(Truncation {
+    let truncated = Some(OutputTruncation {
         head_bytes: 4,
         omitted_chars: 90,
         total_chars: 98,
@@ -283,7 +286,7 @@ fn a_truncated_result_names_its_handle() {
     });
     let result = ToolResult { truncated, ..closing_result(&"c1".into(), ToolStatus::Completed, "headtail") };
     let seq = log.add(EventBody::ToolFinished { result });
-    let marker = truncate::marker(90, 98, Handle(LogRange::one(seq)));
+    let marker = truncate::marker(90, 98, LogHandle(LogRange::one(seq)));
     assert!(marker.starts_with("[Output truncated - exceeded maximum length]"));
     assert_eq!(log.shown()[1], format!("c1=head\n{marker}\ntail"));
     assert_eq!(shown(&log.history.entry(seq).unwrap().message), "c1=headtail", "the log keeps the bytes");
@@ -299,7 +302,7 @@ fn an_edit_changes_the_view_and_its_undo_restores_it() {
     log.typed("two");
     let (hash, before) = (log.history.view_hash(), log.shown());
 
-    log.edit("e1", EditKind::Prune, vec![ViewOp::clear(result)]);
+    log.edit("e1", EditKind::Prune, vec![ViewOperation::clear(result)]);
     assert!(log.shown()[2].starts_with(&format!("c1={CLEARED}")), "{:?}", log.shown());
     assert!(log.shown()[2].ends_with(&format!(" lh:{result}")), "{:?}", log.shown());
     let pruned = log.history.view_hash();
@@ -326,7 +329,7 @@ fn a_note_that_goes_leaves_what_it_led_to_to_the_next() {
     let first = log.typed("one");
     let second = log.typed("two");
     let third = log.typed("three");
-    let drop = ViewOp::Drop { range: LogRange::one(third) };
+    let drop = ViewOperation::Drop { range: LogRange::one(third) };
     log.edit("e1", EditKind::Compaction, vec![replace(first, first), drop]);
     assert_eq!(log.history.view()[0].covers, [LogRange::one(first), LogRange::one(third)]);
     log.edit("e2", EditKind::Compaction, vec![replace(first, second)]);
@@ -356,8 +359,8 @@ fn units_are_steps_with_their_results() {
     log.note("[note]", NoteReason::Loop);
     log.typed("two");
     let units = units(log.history.view(), &[LogRange::one(late)]);
-    let kinds: Vec<UnitKind> = units.iter().map(|unit| unit.kind).collect();
-    assert_eq!(kinds, [UnitKind::Typed, UnitKind::Step, UnitKind::Note, UnitKind::Typed]);
+    let kinds: Vec<ViewUnitKind> = units.iter().map(|unit| unit.kind).collect();
+    assert_eq!(kinds, [ViewUnitKind::Typed, ViewUnitKind::Step, ViewUnitKind::Note, ViewUnitKind::Typed]);
     assert_eq!(units.iter().map(|unit| unit.turn).collect::<Vec<_>>(), [1, 1, 1, 2]);
     assert_eq!(units[1].items, 1..4);
     assert_eq!(units[1].range, LogRange { from: step, to: late + 1 });
@@ -384,14 +387,14 @@ fn usage_anchors_the_meter() {
 fn reasoning_that_is_not_sent_back_is_not_counted() {
     let mut log = Log::begun();
     log.typed("one");
-    let thought = Part::Reasoning(Reasoning { text: "a long thought".to_owned(), native: None });
+    let thought = Part::Reasoning(ReasoningPart { text: "a long thought".to_owned(), native: None });
     let usage = Usage { input_tokens: 500, output_tokens: 49, reasoning_tokens: 40, ..Usage::default() };
     log.reported(vec![thought, Part::text("yes")], usage.clone());
     assert_eq!(log.history.anchor().unwrap().output, 9);
     log.reported(vec![Part::text("never shown")], usage.clone());
     assert_eq!(log.history.anchor().unwrap().output, 9);
     let sealed = RawJson(format!("\"{}\"", "x".repeat(60)));
-    let sealed = Part::Reasoning(Reasoning { text: String::new(), native: Some(sealed) });
+    let sealed = Part::Reasoning(ReasoningPart { text: String::new(), native: Some(sealed) });
     log.reported(vec![sealed, Part::text("goes back")], usage);
     assert_eq!(log.history.anchor().unwrap().output, 49);
 }
@@ -496,7 +499,7 @@ fn an_implausible_answer_is_estimated() {
         let mut log = Log::begun();
         log.typed(&"a few words of text ".repeat(100));
         let native = Some(RawJson("{}".to_owned()));
-        let answer = Part::Text(Text { text: "a short answer".to_owned(), native });
+        let answer = Part::Text(TextPart { text: "a short answer".to_owned(), native });
         let usage = Usage {
             input_tokens: 900,
             output_tokens: reported,
@@ -507,7 +510,7 @@ fn an_implausible_answer_is_estimated() {
         let answered = log.history.view().last().unwrap().tokens;
         let reading = crate::meter::read(&log.history, 100);
         assert_eq!((reading.reported, reading.estimated), (900, answered), "{reported}");
-        log.edit("e", EditKind::Compaction, vec![ViewOp::Drop { range: LogRange::one(3) }]);
+        log.edit("e", EditKind::Compaction, vec![ViewOperation::Drop { range: LogRange::one(3) }]);
         assert!(crate::meter::read(&log.history, 100).total < 900, "{reported}");
         assert_eq!(
             log.history.cumulative_usage().output_tokens,
@@ -530,7 +533,7 @@ fn an_undo_brings_the_count_back() {
         log.edit(
             "e",
             EditKind::Compaction,
-            vec![ViewOp::Replace { range, parts: Vec::new(), summary: true }],
+            vec![ViewOperation::Replace { range, parts: Vec::new(), summary: true }],
         );
         assert_ne!(reading(&log), before);
         log.add(EventBody::ViewRestored { edit_id: "e".into() });
@@ -583,7 +586,12 @@ fn a_tool_name_that_is_none_is_mended_in_the_view() {
         log.typed("go");
         let step_id = log.begin();
         let message = Message { id: "m".into(), role: Role::Assistant, parts: vec![part], origin: None };
-        log.add(EventBody::AssistantAdded { step_id, message, finish: Finish::ToolCalls, cut: None });
+        log.add(EventBody::AssistantAdded {
+            step_id,
+            message,
+            finish: ModelStopReason::ToolCalls,
+            cut: None,
+        });
         let view = log.history.view();
         let names: Vec<_> =
             view.iter().flat_map(|item| item.message.tool_calls()).map(|call| call.name.as_str()).collect();

@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use super::omissions::without_parts;
 use super::pairing::without_native;
-use super::{CLEARED, EditState};
-use crate::estimate::{Counter, Groups};
-use crate::event::{Cut, ViewOp};
-use crate::ids::{CallId, EditId, Handle, LogRange, Seq};
-use crate::memo::Memo;
-use crate::message::{Message, Part, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus};
-use crate::survival::{SentenceFacts, SharedSentences};
+use super::{CLEARED, ViewEditState};
+use crate::estimate::{MessageTokenCounter, TokensByScript};
+use crate::event::{PartialAnswerReason, ViewOperation};
+use crate::ids::{CallId, EditId, LogHandle, LogRange, Seq};
+use crate::memo::LazyValue;
+use crate::message::{Message, Part, ReasoningPart, Role, TextPart, ToolCall, ToolResult, ToolStatus};
+use crate::retention_report::{SentenceFacts, SharedSentences};
 use crate::truncate::{self, MARKER};
 
 /// A message of the log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Where it is stored.
     pub seq: Seq,
     /// As it was stored.
     pub message: Arc<Message>,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: LogEntryKind,
     /// Where the answer begins that it is a piece of: its own position, unless it goes on with one that was paused.
     pub begins: Seq,
     /// How often that answer was paused, up to the end of this piece.
@@ -33,33 +33,33 @@ pub struct Entry {
     /// The newest omission that took a part of it.
     omission: Option<EditId>,
     /// Tokens of `shown`.
-    groups: Groups,
+    groups: TokensByScript,
     /// Tokens of what stands there once it is cleared, if it is a result.
-    placeholder: Groups,
+    placeholder: TokensByScript,
     /// The placeholder that a plan would show for a result, with its lines that stay.
-    cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
+    cleared_form: Option<Arc<LazyValue<Box<ResultPlaceholder>>>>,
     /// The sentences of it that a retention report looks for, if a person or the model said it.
     sentences: Option<SharedSentences>,
 }
 
 /// The placeholder of a tool result, with the lines of the result that stay visible.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ClearedForm {
+pub(crate) struct ResultPlaceholder {
     /// The lines of it that stay; empty if none stands out.
     pub(crate) excerpt: String,
     /// Tokens of the placeholder with those lines.
-    pub(crate) groups: Groups,
+    pub(crate) groups: TokensByScript,
 }
 
 /// What a message of the log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum LogEntryKind {
     /// A person typed it.
     Typed,
     /// The runtime wrote it.
     Note,
     /// The model wrote it, wholly or in part.
-    Assistant(Option<Cut>),
+    Assistant(Option<PartialAnswerReason>),
     /// A tool answered.
     Result {
         /// The tool's name.
@@ -75,11 +75,11 @@ pub struct ViewItem {
     /// Its tokens, as the history's counter has them.
     pub tokens: u64,
     /// The same by the kind of writing.
-    pub groups: Groups,
+    pub groups: TokensByScript,
     /// Which positions of the log it stands for.
     pub range: LogRange,
     /// What it is.
-    pub kind: ItemKind,
+    pub kind: ViewItemKind,
     /// Everything that is gone and that this summary or note leads to: what its edit removed anywhere, and what
     /// the summaries and notes had removed that went with it.
     pub covers: Vec<LogRange>,
@@ -88,14 +88,14 @@ pub struct ViewItem {
     /// Position of the event that gave it its present form.
     pub since: Seq,
     /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
-    pub(crate) placeholder: Groups,
+    pub(crate) placeholder: TokensByScript,
     /// The placeholder that a plan would show for a result: computed once, because every plan weighs all results.
-    pub(crate) cleared_form: Option<Arc<Memo<Box<ClearedForm>>>>,
+    pub(crate) cleared_form: Option<Arc<LazyValue<Box<ResultPlaceholder>>>>,
 }
 
 /// What a message of the view is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ItemKind {
+pub enum ViewItemKind {
     /// A person typed it.
     Typed,
     /// The runtime wrote it.
@@ -115,14 +115,14 @@ pub enum ItemKind {
     },
 }
 
-impl Entry {
+impl LogEntry {
     /// `paused`: the piece that it goes on with.
     pub(super) fn new(
         seq: Seq,
         message: Message,
-        kind: EntryKind,
-        paused: Option<&Entry>,
-        counter: &Counter,
+        kind: LogEntryKind,
+        paused: Option<&LogEntry>,
+        counter: &MessageTokenCounter,
         has_recall: bool,
     ) -> Self {
         let message = Arc::new(message);
@@ -131,13 +131,15 @@ impl Entry {
         let groups = shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
         let begins = paused.map_or(seq, |paused| paused.begins);
         let pauses = paused.map_or(0, |paused| paused.pauses)
-            + u32::from(kind == EntryKind::Assistant(Some(Cut::Paused)));
+            + u32::from(kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Paused)));
         let placeholder = match kind {
-            EntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
-            EntryKind::Typed | EntryKind::Note | EntryKind::Assistant(_) => Groups::default(),
+            LogEntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
+            LogEntryKind::Typed | LogEntryKind::Note | LogEntryKind::Assistant(_) => {
+                TokensByScript::default()
+            }
         };
-        let cleared_form = matches!(kind, EntryKind::Result { .. }).then(Arc::default);
-        let is_said = matches!(kind, EntryKind::Typed | EntryKind::Assistant(_));
+        let cleared_form = matches!(kind, LogEntryKind::Result { .. }).then(Arc::default);
+        let is_said = matches!(kind, LogEntryKind::Typed | LogEntryKind::Assistant(_));
         Self {
             seq,
             message,
@@ -169,7 +171,7 @@ impl Entry {
         &mut self,
         omitted: &[(EditId, usize, String)],
         before: Option<&Message>,
-        counter: &Counter,
+        counter: &MessageTokenCounter,
     ) {
         self.omission = omitted.last().map(|(id, ..)| id.clone());
         let message = match omitted {
@@ -192,18 +194,18 @@ impl Entry {
     }
 
     /// Its tokens as the model sees it when no edit has touched it; `None` if it does not.
-    pub(super) fn shown_groups(&self) -> Option<Groups> {
+    pub(super) fn shown_groups(&self) -> Option<TokensByScript> {
         self.shown.is_some().then_some(self.groups)
     }
 }
 
 impl ViewItem {
-    pub(super) fn of(entry: &Entry) -> Option<Self> {
+    pub(super) fn of(entry: &LogEntry) -> Option<Self> {
         let kind = match &entry.kind {
-            EntryKind::Typed => ItemKind::Typed,
-            EntryKind::Note => ItemKind::Note,
-            EntryKind::Assistant(_) => ItemKind::Assistant,
-            EntryKind::Result { tool } => ItemKind::Result { tool: tool.clone(), cleared: None },
+            LogEntryKind::Typed => ViewItemKind::Typed,
+            LogEntryKind::Note => ViewItemKind::Note,
+            LogEntryKind::Assistant(_) => ViewItemKind::Assistant,
+            LogEntryKind::Result { tool } => ViewItemKind::Result { tool: tool.clone(), cleared: None },
         };
         Some(Self {
             message: entry.shown.clone()?,
@@ -220,16 +222,16 @@ impl ViewItem {
     }
 
     fn cleared(
-        entry: &Entry,
+        entry: &LogEntry,
         edit: &EditId,
-        excerpt: Excerpt<'_>,
-        counter: &Counter,
+        excerpt: ResultExcerpt<'_>,
+        counter: &MessageTokenCounter,
         has_recall: bool,
     ) -> Option<Self> {
-        if entry.kind == EntryKind::Typed && excerpt.cut {
+        if entry.kind == LogEntryKind::Typed && excerpt.cut {
             return Self::shortened(entry, edit, excerpt.text, counter);
         }
-        let (EntryKind::Result { tool }, [Part::ToolResult(result)]) =
+        let (LogEntryKind::Result { tool }, [Part::ToolResult(result)]) =
             (&entry.kind, entry.message.parts.as_slice())
         else {
             return None;
@@ -241,7 +243,7 @@ impl ViewItem {
             groups,
             message: Arc::new(message),
             range: LogRange::one(entry.seq),
-            kind: ItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
+            kind: ViewItemKind::Result { tool: tool.clone(), cleared: Some(edit.clone()) },
             covers: Vec::new(),
             omission: None,
             since: entry.seq,
@@ -251,7 +253,7 @@ impl ViewItem {
     }
 
     /// A typed message with `text` in the place of its texts; its pictures and files stay.
-    fn shortened(entry: &Entry, edit: &EditId, text: &str, counter: &Counter) -> Option<Self> {
+    fn shortened(entry: &LogEntry, edit: &EditId, text: &str, counter: &MessageTokenCounter) -> Option<Self> {
         let shown = entry.shown.as_deref()?;
         let others = shown.parts.iter().filter(|part| part.as_text().is_none()).cloned();
         let parts = [Part::text(text)].into_iter().chain(others).collect();
@@ -273,13 +275,14 @@ impl ViewItem {
         parts: &[Part],
         summary: bool,
         covers: Vec<LogRange>,
-        counter: &Counter,
+        counter: &MessageTokenCounter,
     ) -> Self {
         let message = Message::user(format!("{edit}.{}", range.from), parts.to_vec());
-        let kind = if summary { ItemKind::Summary(edit.clone()) } else { ItemKind::Removed(edit.clone()) };
+        let kind =
+            if summary { ViewItemKind::Summary(edit.clone()) } else { ViewItemKind::Removed(edit.clone()) };
         let groups = sent_groups(&message, counter);
         let tokens = groups.total();
-        let (message, placeholder) = (Arc::new(message), Groups::default());
+        let (message, placeholder) = (Arc::new(message), TokensByScript::default());
         Self {
             tokens,
             groups,
@@ -297,19 +300,19 @@ impl ViewItem {
 
 /// What is shown of a result that is not shown whole.
 #[derive(Clone, Copy, Debug, Default)]
-struct Excerpt<'a> {
+struct ResultExcerpt<'a> {
     text: &'a str,
     /// Whether it is the start and the end of the result itself.
     cut: bool,
 }
 
 /// What stands in the place of a cleared result.
-fn cleared_message(seq: Seq, result: &ToolResult, excerpt: Excerpt<'_>, has_recall: bool) -> Message {
+fn cleared_message(seq: Seq, result: &ToolResult, excerpt: ResultExcerpt<'_>, has_recall: bool) -> Message {
     let mut text = if excerpt.cut { MARKER } else { CLEARED }.to_owned();
     if has_recall {
         // The handle alone: every word here is paid for in each request, and urges small models to look up what they
         // could simply read again. What a handle is for is said once, by the tool `recall`.
-        text.push_str(&format!(" {}", Handle(LogRange::one(seq))));
+        text.push_str(&format!(" {}", LogHandle(LogRange::one(seq))));
     }
     if !excerpt.text.is_empty() {
         let title = if excerpt.cut { "How it begins and ends" } else { "What it came to" };
@@ -331,14 +334,19 @@ pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
 }
 
 /// Tokens of the placeholder for the result stored at `seq`.
-pub(crate) fn cleared_groups(seq: Seq, counter: &Counter, has_recall: bool) -> Groups {
+pub(crate) fn cleared_groups(seq: Seq, counter: &MessageTokenCounter, has_recall: bool) -> TokensByScript {
     cleared_groups_beside(seq, "", counter, has_recall)
 }
 
 /// Tokens of that placeholder with the lines of the result that stay visible.
-pub(crate) fn cleared_groups_beside(seq: Seq, lines: &str, counter: &Counter, has_recall: bool) -> Groups {
+pub(crate) fn cleared_groups_beside(
+    seq: Seq,
+    lines: &str,
+    counter: &MessageTokenCounter,
+    has_recall: bool,
+) -> TokensByScript {
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
-    let excerpt = Excerpt { text: lines, cut: false };
+    let excerpt = ResultExcerpt { text: lines, cut: false };
     sent_groups(&cleared_message(seq, &result, excerpt, has_recall), counter)
 }
 
@@ -346,13 +354,15 @@ pub(crate) fn cleared_groups_beside(seq: Seq, lines: &str, counter: &Counter, ha
 fn shown(
     seq: Seq,
     message: &Arc<Message>,
-    kind: &EntryKind,
+    kind: &LogEntryKind,
     before: Option<&Message>,
 ) -> Option<Arc<Message>> {
     let parts: Vec<Part> = match kind {
-        EntryKind::Assistant(Some(Cut::Lost)) => return None,
-        EntryKind::Assistant(Some(Cut::Paused)) => message.parts.iter().map(without_end).collect(),
-        EntryKind::Assistant(Some(Cut::Cancelled)) => {
+        LogEntryKind::Assistant(Some(PartialAnswerReason::Lost)) => return None,
+        LogEntryKind::Assistant(Some(PartialAnswerReason::Paused)) => {
+            message.parts.iter().map(without_end).collect()
+        }
+        LogEntryKind::Assistant(Some(PartialAnswerReason::Cancelled)) => {
             let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
             let kept = message.parts.iter().filter(|part| before.is_some() || !blank(part));
             let kept: Vec<Part> = kept.filter_map(kept_when_cancelled).collect();
@@ -363,9 +373,9 @@ fn shown(
             }
             kept
         }
-        EntryKind::Assistant(None) => message.parts.iter().map(valid_call).collect(),
-        EntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),
-        EntryKind::Typed | EntryKind::Note => {
+        LogEntryKind::Assistant(None) => message.parts.iter().map(valid_call).collect(),
+        LogEntryKind::Result { .. } => message.parts.iter().map(|part| with_marker(part, seq)).collect(),
+        LogEntryKind::Typed | LogEntryKind::Note => {
             return says_something(&message.parts).then(|| Arc::clone(message));
         }
     };
@@ -425,8 +435,8 @@ fn without_end(part: &Part) -> Part {
 /// Partial text is kept, without the native item it never became; whole reasoning goes with whole calls.
 fn kept_when_cancelled(part: &Part) -> Option<Part> {
     match part {
-        Part::Text(text) => Some(Part::Text(Text { text: text.text.clone(), native: None })),
-        Part::Reasoning(Reasoning { native: None, .. }) => None,
+        Part::Text(text) => Some(Part::Text(TextPart { text: text.text.clone(), native: None })),
+        Part::Reasoning(ReasoningPart { native: None, .. }) => None,
         other => Some(valid_call(other)),
     }
 }
@@ -472,14 +482,16 @@ fn with_marker(part: &Part, seq: Seq) -> Part {
 }
 
 /// Tokens of a message as it is sent: reasoning without a native item is not sent back.
-pub(crate) fn sent_groups(message: &Message, counter: &Counter) -> Groups {
+pub(crate) fn sent_groups(message: &Message, counter: &MessageTokenCounter) -> TokensByScript {
     counter.message_groups(message).without(&unsent_reasoning(message, counter))
 }
 
 /// Tokens of reasoning that no request carries.
-pub(super) fn unsent_reasoning(message: &Message, counter: &Counter) -> Groups {
-    let unsent =
-        message.parts.iter().filter(|part| matches!(part, Part::Reasoning(Reasoning { native: None, .. })));
+pub(super) fn unsent_reasoning(message: &Message, counter: &MessageTokenCounter) -> TokensByScript {
+    let unsent = message
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Reasoning(ReasoningPart { native: None, .. })));
     unsent.map(|part| counter.part_groups(part)).sum()
 }
 
@@ -497,11 +509,11 @@ pub(super) fn native_bytes(message: &Message) -> u64 {
 
 /// Projects entries and edits, oldest edit first; items whose form has not changed keep their `since`.
 pub(super) fn rebuild(
-    entries: &[Entry],
-    edits: &[EditState],
+    entries: &[LogEntry],
+    edits: &[ViewEditState],
     old: &[ViewItem],
     now: Seq,
-    counter: &Counter,
+    counter: &MessageTokenCounter,
     has_recall: bool,
 ) -> Vec<ViewItem> {
     let mut slots: Vec<Option<ViewItem>> = entries.iter().map(ViewItem::of).collect();
@@ -512,7 +524,7 @@ pub(super) fn rebuild(
         let first = entries.partition_point(|other| other.seq < entry.begins);
         slots[first..at].fill(None);
     }
-    let mut projection = Projection { entries, counter, has_recall, slots, replacements: Vec::new() };
+    let mut projection = ViewProjection { entries, counter, has_recall, slots, replacements: Vec::new() };
     for state in edits.iter().filter(|state| state.active) {
         let covers = covers(entries, &state.edit.ops, &projection.replacements);
         for op in &state.edit.ops {
@@ -531,8 +543,9 @@ pub(super) fn rebuild(
 }
 
 /// What an edit removes, and what had been removed by those whose summaries and notes it removes.
-fn covers(entries: &[Entry], ops: &[ViewOp], replacements: &[ViewItem]) -> Vec<LogRange> {
-    let removed = ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. })).map(ViewOp::range);
+fn covers(entries: &[LogEntry], ops: &[ViewOperation], replacements: &[ViewItem]) -> Vec<LogRange> {
+    let removed =
+        ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. })).map(ViewOperation::range);
     let mut covers: Vec<LogRange> = removed.collect();
     for item in replacements {
         if covers.iter().any(|range| range.contains(item.range.from)) {
@@ -543,7 +556,7 @@ fn covers(entries: &[Entry], ops: &[ViewOp], replacements: &[ViewItem]) -> Vec<L
 }
 
 /// The same messages in as few ranges as possible, in order: ranges with no message between them are one.
-pub(crate) fn merged(entries: &[Entry], mut ranges: Vec<LogRange>) -> Vec<LogRange> {
+pub(crate) fn merged(entries: &[LogEntry], mut ranges: Vec<LogRange>) -> Vec<LogRange> {
     ranges.sort_unstable();
     let mut merged: Vec<LogRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -560,9 +573,9 @@ pub(crate) fn merged(entries: &[Entry], mut ranges: Vec<LogRange>) -> Vec<LogRan
 }
 
 /// Entries on their way to the view.
-struct Projection<'a> {
-    entries: &'a [Entry],
-    counter: &'a Counter,
+struct ViewProjection<'a> {
+    entries: &'a [LogEntry],
+    counter: &'a MessageTokenCounter,
     has_recall: bool,
     /// For each entry what it is shown as, if it is.
     slots: Vec<Option<ViewItem>>,
@@ -570,23 +583,23 @@ struct Projection<'a> {
     replacements: Vec<ViewItem>,
 }
 
-impl Projection<'_> {
-    fn apply(&mut self, op: &ViewOp, edit: &EditId, covers: &[LogRange]) {
+impl ViewProjection<'_> {
+    fn apply(&mut self, op: &ViewOperation, edit: &EditId, covers: &[LogRange]) {
         let range = op.range();
         let span = span(self.entries, range);
-        if let ViewOp::Placeholder { excerpt, cut, .. } = op {
-            return self.clear(span, edit, Excerpt { text: excerpt, cut: *cut });
+        if let ViewOperation::Placeholder { excerpt, cut, .. } = op {
+            return self.clear(span, edit, ResultExcerpt { text: excerpt, cut: *cut });
         }
         self.slots[span].fill(None);
         self.replacements.retain(|item| !range.contains(item.range.from));
-        if let ViewOp::Replace { parts, summary, .. } = op {
+        if let ViewOperation::Replace { parts, summary, .. } = op {
             let covers = covers.to_vec();
             let item = ViewItem::replacement(edit, range, parts, *summary, covers, self.counter);
             self.replacements.push(item);
         }
     }
 
-    fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: Excerpt<'_>) {
+    fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: ResultExcerpt<'_>) {
         for at in span {
             if self.slots[at].is_some() {
                 let entry = &self.entries[at];
@@ -598,7 +611,7 @@ impl Projection<'_> {
 }
 
 /// The entries of a range.
-pub(crate) fn span(entries: &[Entry], range: LogRange) -> Range<usize> {
+pub(crate) fn span(entries: &[LogEntry], range: LogRange) -> Range<usize> {
     let start = entries.partition_point(|entry| entry.seq < range.from);
     let end = entries.partition_point(|entry| entry.seq <= range.to);
     start..end.max(start)
@@ -606,7 +619,7 @@ pub(crate) fn span(entries: &[Entry], range: LogRange) -> Range<usize> {
 
 /// Log order, with results in the order of their calls.
 fn in_order(
-    entries: &[Entry],
+    entries: &[LogEntry],
     slots: Vec<Option<ViewItem>>,
     mut replacements: Vec<ViewItem>,
 ) -> Vec<ViewItem> {
@@ -683,8 +696,8 @@ pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
         bytes.extend_from_slice(&item.range.from.to_le_bytes());
         bytes.extend_from_slice(&item.range.to.to_le_bytes());
         let edit = match &item.kind {
-            ItemKind::Summary(edit) | ItemKind::Removed(edit) => Some(edit),
-            ItemKind::Result { cleared, .. } => cleared.as_ref(),
+            ViewItemKind::Summary(edit) | ViewItemKind::Removed(edit) => Some(edit),
+            ViewItemKind::Result { cleared, .. } => cleared.as_ref(),
             _ => None,
         };
         let edit = edit.map_or("", EditId::as_str);
@@ -702,7 +715,7 @@ pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
 
 /// A group of view items that stays or goes together: one message, or a step with all its results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unit {
+pub struct ViewUnit {
     /// Its items, as indices into the view.
     pub items: Range<usize>,
     /// Which positions of the log it stands for.
@@ -710,7 +723,7 @@ pub struct Unit {
     /// Its tokens, as the history's counter has them.
     pub tokens: u64,
     /// What it is.
-    pub kind: UnitKind,
+    pub kind: ViewUnitKind,
     /// The turn it belongs to: 0 before the first typed message, then 1, 2 …
     pub turn: usize,
     /// Whether an undo brought it back, so that automatic compaction leaves it alone.
@@ -719,7 +732,7 @@ pub struct Unit {
 
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnitKind {
+pub enum ViewUnitKind {
     /// A typed message.
     Typed,
     /// A note of the runtime.
@@ -731,8 +744,8 @@ pub enum UnitKind {
 }
 
 /// Groups a view into units. Every boundary between units is a safe place to cut.
-pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<ViewUnit> {
+    let mut units: Vec<ViewUnit> = Vec::new();
     let mut turn = 0;
     for (at, item) in view.iter().enumerate() {
         if let (Role::Tool, Some(last)) = (item.message.role, units.last_mut()) {
@@ -743,13 +756,13 @@ pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<Unit> {
             continue;
         }
         let kind = match item.kind {
-            ItemKind::Typed => UnitKind::Typed,
-            ItemKind::Note => UnitKind::Note,
-            ItemKind::Summary(_) | ItemKind::Removed(_) => UnitKind::Compacted,
-            ItemKind::Assistant | ItemKind::Result { .. } => UnitKind::Step,
+            ViewItemKind::Typed => ViewUnitKind::Typed,
+            ViewItemKind::Note => ViewUnitKind::Note,
+            ViewItemKind::Summary(_) | ViewItemKind::Removed(_) => ViewUnitKind::Compacted,
+            ViewItemKind::Assistant | ViewItemKind::Result { .. } => ViewUnitKind::Step,
         };
-        turn += usize::from(kind == UnitKind::Typed);
-        units.push(Unit {
+        turn += usize::from(kind == ViewUnitKind::Typed);
+        units.push(ViewUnit {
             items: at..at + 1,
             range: item.range,
             tokens: item.tokens,

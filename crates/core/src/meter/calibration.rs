@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::profile::{FIXED, Mix, TokenizerProfile, difference_mix, dot, whole_mix};
-use crate::estimate::{CountKind, Groups};
+use crate::estimate::{CountAccuracy, TokensByScript};
 
 /// What a variance grows by with each observation: old ones are forgotten.
 const DRIFT: f64 = 0.000_2;
@@ -38,39 +38,39 @@ const LEAST_WEIGHT: f64 = 0.05;
 /// What stands for the marks that a message may have and no one has counted, in bytes.
 const BYTES_AROUND: u64 = 32;
 
-/// Tokens of the model for each unit of the [`Groups`].
+/// Tokens of the model for each unit of the [`TokensByScript`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ratios(pub [f64; Groups::COUNT]);
+pub struct TokenRatios(pub [f64; TokensByScript::COUNT]);
 
-impl Default for Ratios {
+impl Default for TokenRatios {
     fn default() -> Self {
         TokenizerProfile::default().ratios()
     }
 }
 
-impl Ratios {
+impl TokenRatios {
     /// Tokens of the model, rounded up.
-    pub fn apply(&self, groups: &Groups) -> u64 {
+    pub fn apply(&self, groups: &TokensByScript) -> u64 {
         groups.dot(&self.0).max(0.0).ceil() as u64
     }
 
     /// The largest of those of the kinds of writing.
     pub fn largest(&self) -> f64 {
-        self.0[..Groups::KINDS].iter().copied().fold(0.0, f64::max)
+        self.0[..TokensByScript::KINDS].iter().copied().fold(0.0, f64::max)
     }
 }
 
 /// What was learned of a model's vocabulary so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Calibration {
+pub struct TokenCalibration {
     profile: TokenizerProfile,
-    ratios: Ratios,
+    ratios: TokenRatios,
     observations: u64,
     /// The first call of the session: what it held, and what was reported.
     first: Option<(Mix, f64)>,
 }
 
-impl Calibration {
+impl TokenCalibration {
     /// Begins with what earlier sessions have shown.
     pub fn new(prior: TokenizerProfile) -> Self {
         let profile = prior.aged();
@@ -78,12 +78,12 @@ impl Calibration {
     }
 
     /// Begins with nothing, for a counter of that kind.
-    pub fn unknown(kind: CountKind) -> Self {
+    pub fn unknown(kind: CountAccuracy) -> Self {
         Self { profile: TokenizerProfile::unknown(kind), ..Self::default() }
     }
 
     /// Returns the tokens for each unit of the groups as they are believed now.
-    pub fn ratios(&self) -> &Ratios {
+    pub fn ratios(&self) -> &TokenRatios {
         &self.ratios
     }
 
@@ -93,18 +93,22 @@ impl Calibration {
     }
 
     /// Returns the tokens of a whole request of `groups` with so many estimated tokens of system prompt and tools.
-    pub fn whole(&self, groups: &Groups, fixed_tokens: u64) -> u64 {
+    pub fn whole(&self, groups: &TokensByScript, fixed_tokens: u64) -> u64 {
         self.profile.whole(groups, fixed_tokens).ceil() as u64
     }
 
     /// A known mix of writing had `actual` tokens. What cannot be is not learned from: nothing, less than a quarter of the
     /// estimate, more than four times as much and more than its bytes.
-    pub fn learn(&mut self, estimated: &Groups, actual: u64) {
-        self.learn_difference(estimated, &Groups::default(), i64::try_from(actual).unwrap_or(i64::MAX));
+    pub fn learn(&mut self, estimated: &TokensByScript, actual: u64) {
+        self.learn_difference(
+            estimated,
+            &TokensByScript::default(),
+            i64::try_from(actual).unwrap_or(i64::MAX),
+        );
     }
 
     /// What came, `more`, and what went, `less`, made a request longer by `actual` tokens, or shorter.
-    pub fn learn_difference(&mut self, more: &Groups, less: &Groups, actual: i64) {
+    pub fn learn_difference(&mut self, more: &TokensByScript, less: &TokensByScript, actual: i64) {
         let total = more.total() + less.total();
         if total == 0 || !(-most(less)..=most(more)).contains(&actual) {
             return;
@@ -121,7 +125,7 @@ impl Calibration {
     }
 
     /// The session's first call: `groups` and so many estimated tokens of system prompt and tools were `actual` tokens.
-    pub(crate) fn see_first(&mut self, groups: &Groups, fixed_tokens: u64, actual: u64) {
+    pub(crate) fn see_first(&mut self, groups: &TokensByScript, fixed_tokens: u64, actual: u64) {
         self.first.get_or_insert((whole_mix(groups, fixed_tokens), actual as f64));
     }
 
@@ -133,7 +137,7 @@ impl Calibration {
         }
         let mut profile = self.profile.clone();
         if let Some((mix, actual)) = &self.first {
-            let content: f64 = mix[..Groups::KINDS].iter().sum();
+            let content: f64 = mix[..TokensByScript::KINDS].iter().sum();
             let noise = (WHOLE_NOISE_SHARE * content).powi(2) + WHOLE_NOISE_TOKENS;
             profile.observe(mix, *actual, noise);
         }
@@ -141,7 +145,12 @@ impl Calibration {
     }
 
     /// Returns how a count of `reported` tokens is shared out among the parts of the request that it was for.
-    pub(crate) fn share_out(&self, groups: &Groups, fixed_tokens: u64, reported: u64) -> Apportionment {
+    pub(crate) fn share_out(
+        &self,
+        groups: &TokensByScript,
+        fixed_tokens: u64,
+        reported: u64,
+    ) -> CountAttribution {
         // The first call bounds what the server puts before every request: no later surplus is all its own.
         let settled = self.settled();
         let profile = settled.as_ref().unwrap_or(&self.profile);
@@ -155,18 +164,18 @@ impl Calibration {
         for (weight, carried) in weights.iter_mut().zip(carried) {
             *weight += carried * surplus;
         }
-        for weight in weights.iter_mut().take(Groups::KINDS) {
+        for weight in weights.iter_mut().take(TokensByScript::KINDS) {
             // Whatever was reported, more content is more tokens.
             *weight = (*weight + own).max(LEAST_WEIGHT);
         }
         // The fixed part is no message.
         weights[FIXED] -= own;
-        Apportionment { weights, reported }
+        CountAttribution { weights, reported }
     }
 }
 
 /// The most tokens that a text of any vocabulary has: a byte at least is in each.
-fn most(groups: &Groups) -> i64 {
+fn most(groups: &TokensByScript) -> i64 {
     let bytes = groups.bytes().saturating_add(groups.messages() * BYTES_AROUND);
     i64::try_from(bytes.max(groups.total() * 4)).unwrap_or(i64::MAX)
 }
@@ -174,14 +183,14 @@ fn most(groups: &Groups) -> i64 {
 /// How a reported count is shared out among the parts of its request: the weights that explain it, moved as far as they are not
 /// sure.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Apportionment {
+pub(crate) struct CountAttribution {
     weights: Mix,
     reported: u64,
 }
 
-impl Apportionment {
+impl CountAttribution {
     /// Returns the tokens of the part of the request that is `kept`, with so many tokens of system prompt and tools.
-    pub(crate) fn part(&self, kept: &Groups, fixed_tokens: u64) -> u64 {
+    pub(crate) fn part(&self, kept: &TokensByScript, fixed_tokens: u64) -> u64 {
         let tokens = dot(&self.weights, &whole_mix(kept, fixed_tokens));
         (tokens.max(0.0).ceil() as u64).min(self.reported)
     }
@@ -195,12 +204,12 @@ mod tests {
     #[test]
     fn it_finds_the_ratios_of_mixed_content() {
         let truth = [1.1, 1.2, 0.9, 1.0, 2.0, 0.75, 0.8, 1.3, 1.3, 1.5, 1.1];
-        let mut calibration = Calibration::default();
+        let mut calibration = TokenCalibration::default();
         for at in 0..200_u64 {
             let share = |group: u64| (at * (group * 2 + 3) * 7919 + at * at * (group + 1)) % 1_000 + 50;
-            let mix: [u64; Groups::KINDS] = std::array::from_fn(|group| share(group as u64));
+            let mix: [u64; TokensByScript::KINDS] = std::array::from_fn(|group| share(group as u64));
             let actual: f64 = mix.iter().zip(truth).map(|(tokens, ratio)| *tokens as f64 * ratio).sum();
-            calibration.learn(&Groups::of_kinds(mix, 0), actual.round() as u64);
+            calibration.learn(&TokensByScript::of_kinds(mix, 0), actual.round() as u64);
         }
         for (found, truth) in calibration.ratios().0.iter().zip(truth) {
             assert!((found / truth - 1.0).abs() < 0.05, "{calibration:?}");
@@ -210,60 +219,60 @@ mod tests {
 
     #[test]
     fn nonsense_teaches_nothing() {
-        let mut calibration = Calibration::default();
-        let mix = Groups::of(1_000);
+        let mut calibration = TokenCalibration::default();
+        let mix = TokensByScript::of(1_000);
         for actual in [0, 1, 249, 4_001, u64::MAX] {
             calibration.learn(&mix, actual);
         }
-        calibration.learn(&Groups::default(), 10);
-        assert_eq!(calibration, Calibration::default());
+        calibration.learn(&TokensByScript::default(), 10);
+        assert_eq!(calibration, TokenCalibration::default());
     }
 
     /// A vocabulary of bytes spends four times what others do on English: its bytes say that this is no nonsense.
     #[test]
     fn bytes_are_learned_as_bytes() {
-        let mut calibration = Calibration::default();
+        let mut calibration = TokenCalibration::default();
         for at in 1..60 {
             let words = 100 + at * 37 % 400;
             let bytes = words * (2 + at % 5);
-            let groups = Groups::of_kinds([words, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], bytes);
+            let groups = TokensByScript::of_kinds([words, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], bytes);
             calibration.learn(&groups, bytes);
         }
-        let groups = Groups::of_kinds([300, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1_200);
+        let groups = TokensByScript::of_kinds([300, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1_200);
         assert!(calibration.ratios().apply(&groups).abs_diff(1_200) < 120, "{calibration:?}");
     }
 
     /// One report that is out by half moves what was learned by little.
     #[test]
     fn an_outlier_is_heard_less() {
-        let mut calibration = Calibration::default();
+        let mut calibration = TokenCalibration::default();
         for _ in 0..30 {
-            calibration.learn(&Groups::of(1_000), 1_200);
+            calibration.learn(&TokensByScript::of(1_000), 1_200);
         }
-        calibration.learn(&Groups::of(10_000), 39_000);
+        calibration.learn(&TokensByScript::of(10_000), 39_000);
         assert!((calibration.ratios().0[0] - 1.2).abs() < 0.25, "{calibration:?}");
     }
 
     /// What a server puts before every request is not taken for the price of words, and is known to the next session.
     #[test]
     fn an_overhead_is_known_to_the_next_session() {
-        let mut calibration = Calibration::default();
-        calibration.see_first(&Groups::of_framing(200, 1), 1_000, 3_320);
+        let mut calibration = TokenCalibration::default();
+        calibration.see_first(&TokensByScript::of_framing(200, 1), 1_000, 3_320);
         assert_eq!(calibration.settled(), None, "one call says too little");
         for at in 0..20 {
-            calibration.learn(&Groups::of(400 + at * 10), (400 + at * 10) * 11 / 10);
+            calibration.learn(&TokensByScript::of(400 + at * 10), (400 + at * 10) * 11 / 10);
         }
-        let next = Calibration::new(calibration.settled().unwrap());
-        let groups = Groups::of_framing(400, 1);
+        let next = TokenCalibration::new(calibration.settled().unwrap());
+        let groups = TokensByScript::of_framing(400, 1);
         let total = next.whole(&groups, 1_000);
         assert!(total.abs_diff(2_000 + 1_400 * 11 / 10) < 80, "{total}");
     }
 
     #[test]
     fn a_stored_profile_is_read_again_and_nonsense_is_not() {
-        let mut calibration = Calibration::default();
+        let mut calibration = TokenCalibration::default();
         for at in 1..20 {
-            calibration.learn(&Groups::of(at * 100), at * 130);
+            calibration.learn(&TokensByScript::of(at * 100), at * 130);
         }
         let profile = calibration.settled().unwrap();
         let text = serde_json::to_string(&profile).unwrap();

@@ -1,23 +1,23 @@
 //! What a model's tokenizer and server charge, as far as reports have shown, and how sure that is.
 //!
 //! A request's input is taken to be linear in what it holds: a weight for each kind of writing, for bytes and for messages (see
-//! [`Groups`]), one for what system prompt and tools cost beyond their estimate, and a constant for what a server puts before
+//! [`TokensByScript`]), one for what system prompt and tools cost beyond their estimate, and a constant for what a server puts before
 //! every request unseen. The profile holds the weights and their covariance: a Kalman filter's state. The covariance lets later
 //! reports tell apart what the first one has only told together, and says how much of a known total goes with a part of it.
 
 use serde::{Deserialize, Serialize};
 
-use super::Ratios;
-use crate::estimate::{CountKind, Groups};
+use super::TokenRatios;
+use crate::estimate::{CountAccuracy, TokensByScript};
 
 /// Weights of a profile: those of the groups, of the fixed part, and the constant.
-pub(super) const SIZE: usize = Groups::COUNT + 2;
+pub(super) const SIZE: usize = TokensByScript::COUNT + 2;
 
 /// Where the weight of the fixed part stands: tokens for each estimated token beyond those of words.
-pub(super) const FIXED: usize = Groups::COUNT;
+pub(super) const FIXED: usize = TokensByScript::COUNT;
 
 /// Where the constant stands, in tokens.
-const CONSTANT: usize = Groups::COUNT + 1;
+const CONSTANT: usize = TokensByScript::COUNT + 1;
 
 /// A symmetric matrix.
 pub(super) type Matrix = [[f64; SIZE]; SIZE];
@@ -51,8 +51,8 @@ pub struct TokenizerProfile {
 pub(super) type Mix = [f64; SIZE];
 
 /// A whole request of `groups` with so many estimated tokens of system prompt and tools.
-pub(super) fn whole_mix(groups: &Groups, fixed_tokens: u64) -> Mix {
-    let mut mix = difference_mix(groups, &Groups::default());
+pub(super) fn whole_mix(groups: &TokensByScript, fixed_tokens: u64) -> Mix {
+    let mut mix = difference_mix(groups, &TokensByScript::default());
     // It is words as far as anybody knows; its own weight is what it differs from them.
     mix[0] += fixed_tokens as f64;
     mix[FIXED] = fixed_tokens as f64;
@@ -61,7 +61,7 @@ pub(super) fn whole_mix(groups: &Groups, fixed_tokens: u64) -> Mix {
 }
 
 /// What `more` adds beyond what `less` takes away.
-pub(super) fn difference_mix(more: &Groups, less: &Groups) -> Mix {
+pub(super) fn difference_mix(more: &TokensByScript, less: &TokensByScript) -> Mix {
     let mut mix = [0.0; SIZE];
     for ((factor, more), less) in mix.iter_mut().zip(more.as_floats()).zip(less.as_floats()) {
         *factor = more - less;
@@ -71,18 +71,18 @@ pub(super) fn difference_mix(more: &Groups, less: &Groups) -> Mix {
 
 impl TokenizerProfile {
     /// What is believed of a model before it has reported anything, of a counter of that kind.
-    pub fn unknown(kind: CountKind) -> Self {
-        let own = if kind == CountKind::Exact { EXACT_DEVIATION } else { KIND_DEVIATION };
-        let common = if kind == CountKind::Exact { 0.0 } else { COMMON_DEVIATION };
-        let bytes = if kind == CountKind::Exact { 0.0 } else { BYTE_DEVIATION };
+    pub fn unknown(kind: CountAccuracy) -> Self {
+        let own = if kind == CountAccuracy::Exact { EXACT_DEVIATION } else { KIND_DEVIATION };
+        let common = if kind == CountAccuracy::Exact { 0.0 } else { COMMON_DEVIATION };
+        let bytes = if kind == CountAccuracy::Exact { 0.0 } else { BYTE_DEVIATION };
         let deviations = [bytes, MESSAGE_DEVIATION, FIXED_DEVIATION, CONSTANT_DEVIATION];
         let mut spread = Box::new([[0.0; SIZE]; SIZE]);
         for (at, row) in spread.iter_mut().enumerate() {
-            if at < Groups::KINDS {
-                row[..Groups::KINDS].fill(common * common);
+            if at < TokensByScript::KINDS {
+                row[..TokensByScript::KINDS].fill(common * common);
                 row[at] += own * own;
             } else {
-                row[at] = deviations[at - Groups::KINDS].powi(2);
+                row[at] = deviations[at - TokensByScript::KINDS].powi(2);
             }
         }
         Self { weights: Self::first_weights(), spread }
@@ -96,15 +96,15 @@ impl TokenizerProfile {
             ratios.map(|ratio| if ratio.is_finite() { ratio.clamp(0.25, 4.0) } else { 1.0 });
         let mut profile = Self::default();
         let kinds = [words, glued, words, words, glued, chinese, chinese, others, others, others, others];
-        profile.weights[..Groups::KINDS].copy_from_slice(&kinds);
+        profile.weights[..TokensByScript::KINDS].copy_from_slice(&kinds);
         profile
     }
 
     /// Tokens for each unit of the groups.
-    pub fn ratios(&self) -> Ratios {
-        let mut ratios = [0.0; Groups::COUNT];
-        ratios.copy_from_slice(&self.weights[..Groups::COUNT]);
-        Ratios(ratios)
+    pub fn ratios(&self) -> TokenRatios {
+        let mut ratios = [0.0; TokensByScript::COUNT];
+        ratios.copy_from_slice(&self.weights[..TokensByScript::COUNT]);
+        TokenRatios(ratios)
     }
 
     /// Returns the tokens that a server puts before every request unseen; 0 if its counts leave more out.
@@ -113,7 +113,7 @@ impl TokenizerProfile {
     }
 
     /// Tokens of a request of `groups` with so many estimated tokens of system prompt and tools.
-    pub(super) fn whole(&self, groups: &Groups, fixed_tokens: u64) -> f64 {
+    pub(super) fn whole(&self, groups: &TokensByScript, fixed_tokens: u64) -> f64 {
         dot(&self.weights, &whole_mix(groups, fixed_tokens)).max(0.0)
     }
 
@@ -123,8 +123,8 @@ impl TokenizerProfile {
             row[at] += match at {
                 FIXED => 0.02_f64.powi(2),
                 CONSTANT => 150_f64.powi(2),
-                _ if at < Groups::KINDS => 0.000_5,
-                _ if at > Groups::KINDS => 0.1,
+                _ if at < TokensByScript::KINDS => 0.000_5,
+                _ if at > TokensByScript::KINDS => 0.1,
                 _ => 0.0,
             };
         }
@@ -133,10 +133,10 @@ impl TokenizerProfile {
 
     /// What was learned in a session is a little less sure with each observation: old ones are forgotten.
     pub(super) fn drift(&mut self, each: f64) {
-        for (at, row) in self.spread.iter_mut().enumerate().take(Groups::KINDS) {
+        for (at, row) in self.spread.iter_mut().enumerate().take(TokensByScript::KINDS) {
             row[at] += each;
         }
-        self.spread[Groups::COUNT - 1][Groups::COUNT - 1] += 0.02;
+        self.spread[TokensByScript::COUNT - 1][TokensByScript::COUNT - 1] += 0.02;
     }
 
     /// `mix` was said to be `actual` tokens, with `noise` tokens squared of uncertainty. What is far beyond what can be
@@ -165,7 +165,7 @@ impl TokenizerProfile {
 
     fn first_weights() -> [f64; SIZE] {
         let mut weights = [0.0; SIZE];
-        weights[..Groups::KINDS].fill(1.0);
+        weights[..TokensByScript::KINDS].fill(1.0);
         weights
     }
 
@@ -174,8 +174,8 @@ impl TokenizerProfile {
             let (first, min, max) = match at {
                 FIXED => (0.0, -4.0, 4.0),
                 CONSTANT => (0.0, -30_000.0, 30_000.0),
-                _ if at < Groups::KINDS => (1.0, 0.1, 6.0),
-                _ if at == Groups::KINDS => (0.0, -0.25, 1.0),
+                _ if at < TokensByScript::KINDS => (1.0, 0.1, 6.0),
+                _ if at == TokensByScript::KINDS => (0.0, -0.25, 1.0),
                 _ => (0.0, -8.0, 60.0),
             };
             *weight = if weight.is_finite() { weight.clamp(min, max) } else { first };
@@ -205,7 +205,7 @@ impl TokenizerProfile {
 
 impl Default for TokenizerProfile {
     fn default() -> Self {
-        Self::unknown(CountKind::Estimated)
+        Self::unknown(CountAccuracy::Estimated)
     }
 }
 

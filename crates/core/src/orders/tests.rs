@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::tool::PinRequest;
+use super::tool::PinArguments;
 use super::*;
-use crate::estimate::Counter;
+use crate::estimate::MessageTokenCounter;
 use crate::event::{Event, EventBody, FORMAT, NoteReason};
 use crate::history::History;
 use crate::message::{Message, Part};
@@ -92,10 +92,10 @@ fn what_breaks_a_rule_is_refused_and_changes_nothing_in_the_fold() {
     let orders = log.history.all_orders().clone();
     let long = "x".repeat(MAX_ORDER_CHARS + 1);
     let chars = MAX_ORDER_CHARS + 1;
-    assert_eq!(orders.check_pin(" \n", None), Err(OrderError::Empty));
-    assert_eq!(orders.check_pin(&long, None), Err(OrderError::TooLong { chars }));
-    assert_eq!(orders.check_pin("x", Some(&"o9".into())), Err(OrderError::NotFound("o9".into())));
-    assert_eq!(orders.check_edit(&"o1".into(), "TWO"), Err(OrderError::Duplicate("o2".into())));
+    assert_eq!(orders.check_pin(" \n", None), Err(StandingOrderError::Empty));
+    assert_eq!(orders.check_pin(&long, None), Err(StandingOrderError::TooLong { chars }));
+    assert_eq!(orders.check_pin("x", Some(&"o9".into())), Err(StandingOrderError::NotFound("o9".into())));
+    assert_eq!(orders.check_edit(&"o1".into(), "TWO"), Err(StandingOrderError::Duplicate("o2".into())));
     assert!(orders.check_edit(&"o1".into(), "One").is_ok(), "its own text in another case");
     log.pin("o3", &long, OrderSource::User, None);
     log.pin("o3", " ", OrderSource::User, None);
@@ -108,7 +108,7 @@ fn what_breaks_a_rule_is_refused_and_changes_nothing_in_the_fold() {
     log.remove("o1");
     assert_eq!(
         log.history.all_orders().check_active(&"o1".into()).map(|_| ()),
-        Err(OrderError::NotActive("o1".into()))
+        Err(StandingOrderError::NotActive("o1".into()))
     );
 }
 
@@ -119,7 +119,7 @@ fn as_many_orders_as_may_be_and_one_in_the_place_of_another() {
         log.pin(&format!("o{n}"), &format!("order {n}"), OrderSource::User, None);
     }
     assert_eq!(log.active().len(), MAX_ACTIVE_ORDERS);
-    assert_eq!(log.history.all_orders().check_pin("new", None), Err(OrderError::TooMany));
+    assert_eq!(log.history.all_orders().check_pin("new", None), Err(StandingOrderError::TooMany));
     log.pin("last", "new", OrderSource::User, Some("o1"));
     assert_eq!((log.active().len(), *log.active().last().unwrap()), (MAX_ACTIVE_ORDERS, ("last", "new")));
 }
@@ -157,7 +157,7 @@ fn a_call_of_the_tool_names_an_order_by_its_name_or_its_text() {
     let mut log = Log::default();
     log.pin("o1", "Answer in French.", OrderSource::User, None);
     let decide = |arguments: &str| {
-        let request = PinRequest::read(arguments)?;
+        let request = PinArguments::read(arguments)?;
         let decided = request.decide(log.history.all_orders());
         decided.map_err(|error| error.to_string())
     };
@@ -177,7 +177,7 @@ fn a_call_of_the_tool_names_an_order_by_its_name_or_its_text() {
 
 #[test]
 fn the_tool_costs_few_tokens() {
-    let tokens = Counter::default().tool(&tool::spec());
+    let tokens = MessageTokenCounter::default().tool(&tool::spec());
     assert!(tokens <= 60, "{tokens} tokens");
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{OrderError, OrderSource, StandingOrders, key};
+use super::{OrderSource, StandingOrderError, StandingOrders, key};
 use crate::event::EventBody;
 use crate::ids::OrderId;
 use crate::message::{RawJson, ToolSpec};
@@ -30,7 +30,7 @@ pub fn spec() -> ToolSpec {
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct PinRequest {
+pub struct PinArguments {
     /// The order.
     pub text: String,
     /// The order that it takes the place of: its name or its text.
@@ -38,7 +38,7 @@ pub struct PinRequest {
     pub replaces: Option<String>,
 }
 
-impl PinRequest {
+impl PinArguments {
     /// Reads the arguments of a call: a JSON object.
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl PinRequest {
     /// Decides the call: the event to store, if there is anything new, and the answer for the model.
     ///
     /// # Errors
-    /// [`OrderError`], whose words are for the model too.
-    pub fn decide(&self, orders: &StandingOrders) -> Result<(Option<EventBody>, String), OrderError> {
+    /// [`StandingOrderError`], whose words are for the model too.
+    pub fn decide(&self, orders: &StandingOrders) -> Result<(Option<EventBody>, String), StandingOrderError> {
         let replaces = self.replaced(orders)?;
         let same = orders.check_pin(&self.text, replaces.as_ref())?;
         let is_known = same.is_some();
@@ -73,7 +73,7 @@ impl PinRequest {
     }
 
     /// Models quote a text rather than a name.
-    fn replaced(&self, orders: &StandingOrders) -> Result<Option<OrderId>, OrderError> {
+    fn replaced(&self, orders: &StandingOrders) -> Result<Option<OrderId>, StandingOrderError> {
         let Some(said) = self.replaces.as_deref().map(str::trim).filter(|said| !said.is_empty()) else {
             return Ok(None);
         };

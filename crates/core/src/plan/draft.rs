@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::earlier::EarlierSummary;
-use super::pruning::{NO_JSON, OTHER_JSON, Pruning};
-use super::{Occasion, Prices, Scene, Writer};
-use crate::estimate::Groups;
-use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
+use super::earlier_summary::EarlierSummary;
+use super::pruning::{NO_JSON, OTHER_JSON, PruningProgress};
+use super::{PlanContext, PlanTrigger, SummaryWriterModel, TokenPrices};
+use crate::estimate::TokensByScript;
+use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};
 use crate::history::ViewItem;
-use crate::ids::{Handle, Seq};
-use crate::message::{Answer, Finish, Part};
-use crate::meter::{Increment, Reading};
-use crate::strategy::{Choice, Instead};
+use crate::ids::{LogHandle, Seq};
+use crate::message::{ModelAnswer, ModelStopReason, Part};
+use crate::meter::{MeterReading, TokenIncrement};
+use crate::strategy::{CompactionSelection, UnitReplacement};
 use crate::usage::Usage;
 
 mod agent;
@@ -23,7 +23,7 @@ mod refusing;
 mod section;
 
 pub use asking::{SummaryForm, SummaryRequest};
-pub use check::{ReplacedText, SummaryDefect, check_summary};
+pub use check::{SummaryCheckInput, SummaryDefect, check_summary};
 pub(super) use check::{carries, check_words};
 
 /// How every summary begins.
@@ -51,22 +51,22 @@ pub struct SummaryDraft {
     /// The edit without its texts.
     edit: ViewEdit,
     /// What it shows in place of what goes.
-    sections: Vec<Section>,
+    sections: Vec<DraftSection>,
     /// What the next request has with everything but the summaries.
-    floor: Reading,
+    floor: MeterReading,
     /// What the summaries add to it.
-    increment: Increment,
+    increment: TokenIncrement,
     /// What somebody asked the summary to mind.
     instructions: Option<String>,
     /// Names what the draft is about: it is void when that has changed.
     subject: String,
-    writer: Writer,
-    prices: Option<Prices>,
+    writer: SummaryWriterModel,
+    prices: Option<TokenPrices>,
     cache_is_warm: bool,
     /// What the model calls so far have used.
     usage: Option<Usage>,
     /// A pruning agent's part; the sections are for when its answer is no good.
-    agent: Agent,
+    agent: PruningAgentState,
     fixed_tokens: u64,
     /// Units that may go.
     may_go: Vec<bool>,
@@ -88,22 +88,22 @@ pub struct SummaryDraft {
 
 /// How far a pruning agent is.
 #[derive(Clone, Debug, PartialEq)]
-enum Agent {
+enum PruningAgentState {
     /// None is asked.
     None,
     /// It was not asked yet.
     Fresh,
     /// It is being asked, or has answered everything.
-    Asked(Pruning),
+    Asked(PruningProgress),
 }
 
 /// What stands in the place of one part of the conversation.
 #[derive(Clone, Debug, PartialEq)]
-struct Section {
+struct DraftSection {
     /// The operation that gets the text.
     op: usize,
     messages: u64,
-    handles: Vec<Handle>,
+    handles: Vec<LogHandle>,
     /// What the summary may have, in tokens.
     limit_tokens: u64,
     /// What an extract in its place may have, in tokens; at least as much, all of it used. `None`: as much, and brief.
@@ -114,12 +114,12 @@ struct Section {
     ledger: Option<String>,
     /// What a model wrote of earlier parts, which goes with the section.
     earlier: EarlierSummary,
-    work: Work,
+    work: SectionProgress,
 }
 
 /// How far a section's summary is.
 #[derive(Clone, Debug, PartialEq)]
-enum Work {
+enum SectionProgress {
     /// Nobody was asked yet.
     Fresh,
     /// A model reads it piece by piece.
@@ -138,7 +138,7 @@ enum Work {
 
 /// Why a summary is not committed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
+pub enum SummaryRejection {
     /// The answer was cut off, or is no plain text.
     #[error("the answer is no usable summary: {0}")]
     Incomplete(&'static str),
@@ -155,7 +155,7 @@ pub enum Rejected {
     Stale,
 }
 
-impl Rejected {
+impl SummaryRejection {
     /// Returns whether a pruning agent has not answered in the JSON that was asked for: it may be a model that
     /// cannot.
     pub fn is_other_form(&self) -> bool {
@@ -170,14 +170,15 @@ impl SummaryDraft {
     }
 
     /// `None` if what stays, with summaries worth the name, would not be under the trigger.
-    pub(super) fn new(scene: &Scene<'_>, choice: &Choice) -> Option<Self> {
+    pub(super) fn new(scene: &PlanContext<'_>, choice: &CompactionSelection) -> Option<Self> {
         let (asked, messages, ledger_tokens) = match choice.instead {
-            Instead::Note => return None,
-            Instead::Summary { tokens } | Instead::Pruned { tokens } => (tokens, usize::MAX, 0),
-            Instead::Chapters { tokens, messages } => (tokens, messages.max(1), 0),
-            Instead::Ledger { ledger_tokens, tokens } | Instead::Extract { ledger_tokens, tokens } => {
-                (tokens, usize::MAX, ledger_tokens)
+            UnitReplacement::Note => return None,
+            UnitReplacement::Summary { tokens } | UnitReplacement::Pruned { tokens } => {
+                (tokens, usize::MAX, 0)
             }
+            UnitReplacement::Chapters { tokens, messages } => (tokens, messages.max(1), 0),
+            UnitReplacement::Ledger { ledger_tokens, tokens }
+            | UnitReplacement::Extract { ledger_tokens, tokens } => (tokens, usize::MAX, ledger_tokens),
         };
         let chapters = chapters(scene, &choice.gone, messages);
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
@@ -197,7 +198,7 @@ impl SummaryDraft {
             for range in scene.runs(gone) {
                 match place.take() {
                     Some(op) => {
-                        sections.push(Section {
+                        sections.push(DraftSection {
                             op,
                             messages: scene.messages_in(gone),
                             handles: scene.handles(gone),
@@ -206,35 +207,39 @@ impl SummaryDraft {
                             ledger_tokens,
                             ledger: None,
                             earlier: scene.earlier(gone),
-                            work: Work::Fresh,
+                            work: SectionProgress::Fresh,
                         });
-                        ops.push(ViewOp::Replace { range, parts: Vec::new(), summary: true });
+                        ops.push(ViewOperation::Replace { range, parts: Vec::new(), summary: true });
                     }
-                    None => ops.push(ViewOp::Drop { range }),
+                    None => ops.push(ViewOperation::Drop { range }),
                 }
             }
         }
         ops.extend(scene.placeholders(&choice.cleared));
         let gone = scene.messages_in(&choice.gone);
         let kept = scene.messages() - gone + sections.len() as u64;
-        let making = scene.policy.prices.filter(Prices::are_known).map_or(0.0, |prices| {
+        let making = scene.policy.prices.filter(TokenPrices::are_known).map_or(0.0, |prices| {
             prices.riding(scene.before, 0, limit, !scene.history.is_cold(prices.cache_life_ms))
         });
         let why = scene.reasoned(String::new(), &choice.why, &floor, scene.first_touched(choice), making);
         let name = scene.policy.strategy.name();
         let edit = scene.view_edit(ops, EditKind::Compaction, name, &floor, kept, why);
         let instructions = match scene.occasion {
-            Occasion::Requested { instructions } => instructions.clone(),
+            PlanTrigger::Requested { instructions } => instructions.clone(),
             _ => None,
         };
         Some(Self {
-            increment: Increment::of(scene.history),
+            increment: TokenIncrement::of(scene.history),
             subject: subject(scene.history.view(), &edit.ops),
             writer: scene.policy.writer,
-            prices: scene.policy.prices.filter(Prices::are_known),
+            prices: scene.policy.prices.filter(TokenPrices::are_known),
             cache_is_warm: !scene.history.is_cold(scene.policy.prices.map_or(u64::MAX, |p| p.cache_life_ms)),
             usage: None,
-            agent: if matches!(choice.instead, Instead::Pruned { .. }) { Agent::Fresh } else { Agent::None },
+            agent: if matches!(choice.instead, UnitReplacement::Pruned { .. }) {
+                PruningAgentState::Fresh
+            } else {
+                PruningAgentState::None
+            },
             fixed_tokens: scene.fixed_tokens,
             may_go: choice.gone.clone(),
             is_given: false,
@@ -292,14 +297,14 @@ impl SummaryDraft {
     }
 
     /// What goes away: how many messages, and the handles.
-    pub fn what_goes(&self) -> (u64, Vec<Handle>) {
+    pub fn what_goes(&self) -> (u64, Vec<LogHandle>) {
         let handles = self.sections.iter().flat_map(|section| section.handles.iter().copied()).collect();
         (self.sections.iter().map(|section| section.messages).sum(), handles)
     }
 
     /// How many tool results are cleared beside that.
     pub fn cleared_results(&self) -> u64 {
-        self.edit.ops.iter().filter(|op| matches!(op, ViewOp::Placeholder { .. })).count() as u64
+        self.edit.ops.iter().filter(|op| matches!(op, ViewOperation::Placeholder { .. })).count() as u64
     }
 
     /// What the model calls so far have used.
@@ -331,13 +336,13 @@ impl SummaryDraft {
     /// second cannot be used either, an extract stands in the place of that part, and the others are kept.
     ///
     /// # Errors
-    /// [`Rejected::Incomplete`] if the only answer is no complete text, or none of several was.
-    pub fn take(&mut self, answer: Answer) -> Result<(), Rejected> {
+    /// [`SummaryRejection::Incomplete`] if the only answer is no complete text, or none of several was.
+    pub fn take(&mut self, answer: ModelAnswer) -> Result<(), SummaryRejection> {
         if let Some(usage) = answer.usage.clone() {
             self.spend(usage);
         }
         let taken = complete_text(&answer).and_then(|text| match &mut self.agent {
-            Agent::Asked(pruning) => pruning.take(&text),
+            PruningAgentState::Asked(pruning) => pruning.take(&text),
             _ => {
                 let text = self.checked(&text)?;
                 self.keep_earlier_beside(&text);
@@ -360,14 +365,14 @@ impl SummaryDraft {
         let section = &self.sections[at];
         let mark = format!(" {}>", self.mark());
         let (material, earlier) = match &section.work {
-            Work::Reading { pieces, next, so_far, .. } => {
+            SectionProgress::Reading { pieces, next, so_far, .. } => {
                 let so_far = so_far.as_deref().unwrap_or_default();
                 (format!("{}\n{so_far}", pieces[*next].replace(&mark, ">")), so_far)
             }
             // An earlier summary that is not carried on stays beside the new one.
             _ => (self.material.to_string(), ""),
         };
-        let replaced = ReplacedText {
+        let replaced = SummaryCheckInput {
             material: &material,
             earlier,
             order: &self.order(at),
@@ -388,23 +393,23 @@ impl SummaryDraft {
 
     fn take_text(&mut self, text: String) {
         let Some(at) = self.sections.iter().position(|section| !section.is_done()) else { return };
-        let work = match std::mem::replace(&mut self.sections[at].work, Work::Extracted) {
-            Work::Reading { pieces, next, given_up, .. } if next + 1 < pieces.len() => {
-                Work::Reading { pieces, next: next + 1, so_far: Some(text), given_up }
+        let work = match std::mem::replace(&mut self.sections[at].work, SectionProgress::Extracted) {
+            SectionProgress::Reading { pieces, next, given_up, .. } if next + 1 < pieces.len() => {
+                SectionProgress::Reading { pieces, next: next + 1, so_far: Some(text), given_up }
             }
-            Work::Reading { pieces, given_up, .. } if !given_up.is_empty() => {
-                Work::Written(self.with_pieces(at, text, &pieces, &given_up))
+            SectionProgress::Reading { pieces, given_up, .. } if !given_up.is_empty() => {
+                SectionProgress::Written(self.with_pieces(at, text, &pieces, &given_up))
             }
-            _ => Work::Written(text),
+            _ => SectionProgress::Written(text),
         };
         self.sections[at].work = work;
     }
 
-    /// The answer to the newest request cannot be used; `why` as in [`Rejected::Incomplete`].
+    /// The answer to the newest request cannot be used; `why` as in [`SummaryRejection::Incomplete`].
     ///
     /// # Errors
     /// As [`take`](Self::take).
-    pub fn reject(&mut self, why: &'static str) -> Result<(), Rejected> {
+    pub fn reject(&mut self, why: &'static str) -> Result<(), SummaryRejection> {
         self.refuse(why)
     }
 
@@ -418,11 +423,11 @@ impl SummaryDraft {
 }
 
 /// The whole text of an answer that is nothing but text; else why it is none.
-fn complete_text(answer: &Answer) -> Result<String, &'static str> {
+fn complete_text(answer: &ModelAnswer) -> Result<String, &'static str> {
     if answer.parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
         return Err(SummaryDefect::ToolCall.as_str());
     }
-    if answer.finish != Finish::Stop {
+    if answer.finish != ModelStopReason::Stop {
         return Err(SummaryDefect::CutOff.as_str());
     }
     let answered: String = answer.parts.iter().filter_map(Part::as_text).collect();
@@ -437,11 +442,11 @@ fn complete_text(answer: &Answer) -> Result<String, &'static str> {
 
 /// What somebody else has written cannot pose as the beginning of another summary.
 pub(super) fn defused(text: &str) -> String {
-    super::earlier::without_marks(&text.replace(MARK, "[summary]"))
+    super::earlier_summary::without_marks(&text.replace(MARK, "[summary]"))
 }
 
 /// The units of each section: all that goes, or so many messages after each other.
-fn chapters(scene: &Scene<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>> {
+fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>> {
     if messages == usize::MAX {
         return vec![gone.to_vec()];
     }
@@ -468,11 +473,17 @@ fn chapters(scene: &Scene<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>>
 
 /// What each of `count` summaries may have, at most `limit`: less where less fits under the trigger, `None` where it
 /// would be too little to say anything.
-fn summary_limit(scene: &Scene<'_>, choice: &Choice, count: u64, ledger: u64, limit: u64) -> Option<u64> {
+fn summary_limit(
+    scene: &PlanContext<'_>,
+    choice: &CompactionSelection,
+    count: u64,
+    ledger: u64,
+    limit: u64,
+) -> Option<u64> {
     let ceiling = scene.trigger.min(scene.before);
     let fits = |limit: u64| {
         let orders = order_list_tokens(scene);
-        let added = Groups::of(ledger + orders + count * (limit + HEADER_TOKENS));
+        let added = TokensByScript::of(ledger + orders + count * (limit + HEADER_TOKENS));
         scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
     };
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
@@ -481,7 +492,7 @@ fn summary_limit(scene: &Scene<'_>, choice: &Choice, count: u64, ledger: u64, li
 }
 
 /// The list of standing orders with its ids and marks, in tokens.
-fn order_list_tokens(scene: &Scene<'_>) -> u64 {
+fn order_list_tokens(scene: &PlanContext<'_>) -> u64 {
     const ITEM_TOKENS: u64 = 8;
     let count = scene.history.orders().count() as u64;
     if count == 0 { 0 } else { scene.history.order_tokens() + (count + 2) * ITEM_TOKENS }
@@ -489,11 +500,11 @@ fn order_list_tokens(scene: &Scene<'_>) -> u64 {
 
 /// What an extract in the place of each of `count` summaries may have: half of what is left between what stays and where the
 /// edit must end, so that the next is not due at once.
-fn extract_room(scene: &Scene<'_>, floor_bound: u64, count: u64) -> u64 {
+fn extract_room(scene: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
     let ceiling = scene.trigger.min(scene.before);
     let half = ceiling.saturating_sub(floor_bound) / 2;
-    let increment = Increment::of(scene.history);
-    let fits = |room: &u64| increment.bound(&Groups::of(count * (room + HEADER_TOKENS))) <= half;
+    let increment = TokenIncrement::of(scene.history);
+    let fits = |room: &u64| increment.bound(&TokensByScript::of(count * (room + HEADER_TOKENS))) <= half;
     let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);
     std::iter::successors(Some(most), |room| Some(room * 7 / 8))
         .take_while(|room| *room > 0)
@@ -502,8 +513,8 @@ fn extract_room(scene: &Scene<'_>, floor_bound: u64, count: u64) -> u64 {
 }
 
 /// Names the items that operations touch, in their present form.
-fn subject(view: &[ViewItem], ops: &[ViewOp]) -> String {
-    let mut ranges: Vec<_> = ops.iter().map(ViewOp::range).collect();
+fn subject(view: &[ViewItem], ops: &[ViewOperation]) -> String {
+    let mut ranges: Vec<_> = ops.iter().map(ViewOperation::range).collect();
     ranges.sort_unstable();
     let touched = view.iter().filter(|item| {
         let first = ranges.partition_point(|range| range.to < item.range.from);

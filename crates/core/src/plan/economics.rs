@@ -13,7 +13,7 @@ use crate::ids::Millis;
 /// What tokens cost, in any one currency for any one number of tokens: only ratios count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Prices {
+pub struct TokenPrices {
     /// Input outside any cache.
     pub input: f64,
     /// Input read from the cache.
@@ -37,7 +37,7 @@ pub struct EditCost {
     pub making: f64,
 }
 
-impl Prices {
+impl TokenPrices {
     /// Returns whether they say anything: a free model has no economics.
     pub fn are_known(&self) -> bool {
         self.input > 0.0
@@ -120,8 +120,8 @@ pub(crate) fn short(tokens: u64) -> String {
 mod tests {
     use super::*;
 
-    fn sonnet() -> Prices {
-        Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 }
+    fn sonnet() -> TokenPrices {
+        TokenPrices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 }
     }
 
     /// `N* = k·B/D`, `k = (w − r)/r = 11.5`.
@@ -130,7 +130,7 @@ mod tests {
         let edit = EditCost { rewritten: 10_000, removed: 50_000, making: 0.0 };
         assert!((sonnet().break_even_calls(&edit, true) - 11.5 / 5.0).abs() < 1e-9);
         let small = EditCost { rewritten: 28_000, removed: 4_000, making: 0.0 };
-        let cheap_writes = Prices { cache_write: 3.0, ..sonnet() };
+        let cheap_writes = TokenPrices { cache_write: 3.0, ..sonnet() };
         assert!((cheap_writes.break_even_calls(&small, true) - 63.0).abs() < 1e-6);
     }
 
@@ -144,7 +144,7 @@ mod tests {
     /// F = 25K, s = 3K, u = 2K: n* about 18 calls.
     #[test]
     fn edits_come_as_the_order_quantity_says() {
-        let prices = Prices { cache_write: 3.0, ..sonnet() };
+        let prices = TokenPrices { cache_write: 3.0, ..sonnet() };
         let edit = EditCost { rewritten: 13_000, removed: 0, making: 5.0 * 3_000.0 };
         let growth = prices.best_growth(&edit, 25_000, 2_000);
         assert!((30_000..42_000).contains(&growth), "{growth}");

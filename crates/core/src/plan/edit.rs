@@ -1,17 +1,17 @@
 //! The edits that a choice comes to, and their reasons in words.
 
-use super::{EditCost, Occasion, Scene, counted, earlier, named};
-use crate::estimate::Groups;
-use crate::event::{EditKind, EditReason, ViewEdit, ViewOp};
-use crate::ids::{Handle, LogRange};
+use super::{EditCost, PlanContext, PlanTrigger, counted, earlier_summary, named};
+use crate::estimate::TokensByScript;
+use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};
+use crate::ids::{LogHandle, LogRange};
 use crate::message::{Message, Part};
-use crate::meter::Reading;
+use crate::meter::MeterReading;
 use crate::retention::user_text::order_list;
-use crate::strategy::{Choice, Instead};
+use crate::strategy::{CompactionSelection, UnitReplacement};
 
-impl Scene<'_> {
+impl PlanContext<'_> {
     /// An edit that only clears results.
-    pub(super) fn clearing(&self, choice: &Choice) -> Option<ViewEdit> {
+    pub(super) fn clearing(&self, choice: &CompactionSelection) -> Option<ViewEdit> {
         if choice.cleared.is_empty() {
             return None;
         }
@@ -24,33 +24,38 @@ impl Scene<'_> {
         Some(self.view_edit(ops, EditKind::Prune, name, &after, self.messages(), why))
     }
 
-    pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOp> {
+    pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOperation> {
         let view = self.history.view();
         let clear = |at: &usize| {
             let (seq, excerpt) = (view[*at].range.from, self.cleared_form(*at).excerpt.clone());
-            ViewOp::Placeholder { seq, excerpt, cut: false }
+            ViewOperation::Placeholder { seq, excerpt, cut: false }
         };
         cleared.iter().map(clear).collect()
     }
 
     /// An edit that removes the `gone` units and leaves a note with their handles.
     pub(super) fn removal(&self, gone: &[bool], strategy: &str) -> ViewEdit {
-        self.removal_by(&Choice::new(gone.to_vec(), Instead::Note), strategy)
+        self.removal_by(&CompactionSelection::new(gone.to_vec(), UnitReplacement::Note), strategy)
     }
 
-    pub(super) fn removal_by(&self, choice: &Choice, strategy: &str) -> ViewEdit {
+    pub(super) fn removal_by(&self, choice: &CompactionSelection, strategy: &str) -> ViewEdit {
         self.removal_with(choice, strategy, self.note(&choice.gone))
     }
 
-    pub(super) fn removal_with(&self, choice: &Choice, strategy: &str, parts: Vec<Part>) -> ViewEdit {
+    pub(super) fn removal_with(
+        &self,
+        choice: &CompactionSelection,
+        strategy: &str,
+        parts: Vec<Part>,
+    ) -> ViewEdit {
         let gone = &choice.gone;
         let count = self.messages_in(gone);
         let originals = self.originals_in(gone);
         let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
-            Some(parts) => ViewOp::Replace { range, parts, summary: false },
-            None => ViewOp::Drop { range },
+            Some(parts) => ViewOperation::Replace { range, parts, summary: false },
+            None => ViewOperation::Drop { range },
         });
         let ops = ops.chain(self.placeholders(&choice.cleared)).collect();
         let mut what = format!("{} left out, no model call", counted(originals));
@@ -59,7 +64,7 @@ impl Scene<'_> {
             what.push_str(&format!("; `{chosen}` alone makes too little room now"));
         }
         if self.earlier(gone).is_shortened() {
-            what.push_str(earlier::SHORTENED);
+            what.push_str(earlier_summary::SHORTENED);
         }
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
         let kept = self.messages() - count + 1;
@@ -87,7 +92,7 @@ impl Scene<'_> {
     }
 
     /// The first item of the view that a choice touches.
-    pub(super) fn first_touched(&self, choice: &Choice) -> usize {
+    pub(super) fn first_touched(&self, choice: &CompactionSelection) -> usize {
         let unit = choice.gone.iter().position(|gone| *gone).map(|unit| self.units[unit].items.start);
         unit.into_iter().chain(choice.cleared.first().copied()).min().unwrap_or(self.history.view().len())
     }
@@ -97,7 +102,7 @@ impl Scene<'_> {
         &self,
         what: String,
         why: &str,
-        after: &Reading,
+        after: &MeterReading,
         first: usize,
         making: f64,
     ) -> String {
@@ -125,18 +130,20 @@ impl Scene<'_> {
 
     pub(super) fn view_edit(
         &self,
-        ops: Vec<ViewOp>,
+        ops: Vec<ViewOperation>,
         kind: EditKind,
         strategy: &str,
-        after: &Reading,
+        after: &MeterReading,
         compressed_messages: u64,
         why: String,
     ) -> ViewEdit {
         let reason = match self.occasion {
-            Occasion::Routine | Occasion::Pause if self.history.is_switched() => EditReason::ModelSwitch,
-            Occasion::Routine | Occasion::Pause => EditReason::TokenLimit,
-            Occasion::Overflow => EditReason::OverflowError,
-            Occasion::Requested { .. } => EditReason::Requested,
+            PlanTrigger::Routine | PlanTrigger::Pause if self.history.is_switched() => {
+                EditReason::ModelSwitch
+            }
+            PlanTrigger::Routine | PlanTrigger::Pause => EditReason::TokenLimit,
+            PlanTrigger::Overflow => EditReason::OverflowError,
+            PlanTrigger::Requested { .. } => EditReason::Requested,
         };
         ViewEdit {
             id: format!("e{}", self.history.last_seq() + 1).into(),
@@ -159,7 +166,7 @@ impl Scene<'_> {
     }
 
     /// What a message with these parts costs.
-    pub(super) fn cost(&self, parts: Vec<Part>) -> Groups {
+    pub(super) fn cost(&self, parts: Vec<Part>) -> TokensByScript {
         self.history.counter().message_groups(&Message::user("", parts))
     }
 
@@ -179,12 +186,12 @@ impl Scene<'_> {
     }
 
     /// What leads to everything in the `gone` units, and to what summaries and notes among them lead to.
-    pub(super) fn handles(&self, gone: &[bool]) -> Vec<Handle> {
+    pub(super) fn handles(&self, gone: &[bool]) -> Vec<LogHandle> {
         let mut ranges = self.runs(gone);
         for (unit, _) in self.units.iter().zip(gone).filter(|(_, gone)| **gone) {
             ranges.extend(self.history.view()[unit.items.clone()].iter().flat_map(|item| &item.covers));
         }
-        crate::history::merged(self.history.entries(), ranges).into_iter().map(Handle).collect()
+        crate::history::merged(self.history.entries(), ranges).into_iter().map(LogHandle).collect()
     }
 
     pub(super) fn messages(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! A summary without any model: the ledger, and what was said last. Verbatim lines only, as many as fit.
 
 use super::draft::{MARK, WRITTEN, defused};
-use super::earlier::written_in;
+use super::earlier_summary::written_in;
 use super::verbatim;
-use crate::estimate::Counter;
-use crate::history::{History, ItemKind, ViewItem};
-use crate::ids::Handle;
+use crate::estimate::MessageTokenCounter;
+use crate::history::{History, ViewItem, ViewItemKind};
+use crate::ids::LogHandle;
 use crate::message::{Message, Part};
 use crate::retention::user_text;
 
@@ -22,8 +22,8 @@ const NOTHING_SAID: &str = "(older messages; recall them by their handle)";
 const NOTHING_SAID_ALONE: &str = "(older messages)";
 
 /// The ledger of everything that `handles` lead to, in at most `limit_tokens`.
-pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -> String {
-    let ledger = history.ledger_of(handles.iter().map(|Handle(range)| *range));
+pub(super) fn ledger(history: &History, handles: &[LogHandle], limit_tokens: u64) -> String {
+    let ledger = history.ledger_of(handles.iter().map(|LogHandle(range)| *range));
     ledger.render_with_names(limit_tokens, history.counter())
 }
 
@@ -32,13 +32,13 @@ pub(super) fn ledger(history: &History, handles: &[Handle], limit_tokens: u64) -
 /// newest messages stand in it word for word instead of those last words.
 pub(super) fn summary(
     history: &History,
-    handles: &[Handle],
+    handles: &[LogHandle],
     limit_tokens: u64,
     room_tokens: Option<u64>,
     above: &str,
 ) -> String {
     let counter = history.counter();
-    let goes = |item: &&ViewItem| handles.iter().any(|Handle(range)| range.overlaps(&item.range));
+    let goes = |item: &&ViewItem| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range));
     let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
@@ -60,17 +60,18 @@ pub(super) fn summary(
 }
 
 /// What earlier summaries say, in half of the room at most, and the newest messages as they are in all that is left.
-fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Counter) -> String {
+fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &MessageTokenCounter) -> String {
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let left = room.saturating_sub(counter.text(&before));
     before + &said(items, left, counter)
 }
 
 /// The newest of some messages word for word below their title, in at most `room` tokens; an empty text if none fits.
-pub(super) fn said(items: &[&ViewItem], room: u64, counter: &Counter) -> String {
+pub(super) fn said(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let left = room.saturating_sub(counter.text(SAID) + 3);
     // The user is quoted above, but for the middles of pastes.
-    let is_quoted = |item: &ViewItem| item.kind == ItemKind::Typed && item.tokens <= user_text::PASTE_TOKENS;
+    let is_quoted =
+        |item: &ViewItem| item.kind == ViewItemKind::Typed && item.tokens <= user_text::PASTE_TOKENS;
     let others: Vec<&ViewItem> = items.iter().copied().filter(|item| !is_quoted(item)).collect();
     let said = verbatim::newest(&others, left, counter);
     match said.is_empty() {
@@ -80,7 +81,7 @@ pub(super) fn said(items: &[&ViewItem], room: u64, counter: &Counter) -> String 
 }
 
 /// Gives each section its share of the room, unused room going to the next.
-fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) -> String {
+fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTokenCounter) -> String {
     let mut text = String::new();
     let mut room = limit_tokens;
     for (index, (title, lines)) in sections.iter().enumerate() {
@@ -105,8 +106,9 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &Counter) 
 
 /// Lines of earlier extracts; what a model wrote is [carried on](super::earlier) as it is.
 fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
-    let is_extract =
-        |item: &&&ViewItem| matches!(item.kind, ItemKind::Summary(_)) && written_in(history, item).is_none();
+    let is_extract = |item: &&&ViewItem| {
+        matches!(item.kind, ViewItemKind::Summary(_)) && written_in(history, item).is_none()
+    };
     let summaries = items.iter().filter(is_extract);
     let mut lines: Vec<String> = Vec::new();
     for item in summaries {
@@ -149,7 +151,7 @@ pub(super) fn is_section_title(line: &str) -> bool {
 }
 
 fn last_words(items: &[&ViewItem]) -> Vec<String> {
-    let words = items.iter().rev().filter(|item| item.kind == ItemKind::Assistant);
+    let words = items.iter().rev().filter(|item| item.kind == ViewItemKind::Assistant);
     words.map(|item| clip(&item.message.text(), 500)).filter(|line| !line.is_empty()).take(2).collect()
 }
 

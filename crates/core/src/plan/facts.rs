@@ -107,10 +107,10 @@ fn is_identifier(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Counter;
+    use crate::estimate::MessageTokenCounter;
 
     fn lines_of(text: &str) -> String {
-        let counter = Counter::default();
+        let counter = MessageTokenCounter::default();
         outstanding_lines(text, counter.text(text), counter.text_counter())
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_lines_have_a_small_share_of_the_result() {
-        let counter = Counter::default();
+        let counter = MessageTokenCounter::default();
         let text: Vec<String> = (0..80)
             .map(|at| {
                 format!("{} the sentence number {at} says that it is {}", "-".repeat(at % 7), "x!".repeat(at))

@@ -1,39 +1,40 @@
 //! Pruning by mark: old tool results become placeholders with a handle.
 
-use super::{Plan, Scene, is_clearable};
-use crate::estimate::Groups;
+use super::{Plan, PlanContext, is_clearable};
+use crate::estimate::TokensByScript;
 use crate::event::EditKind;
-use crate::history::ItemKind;
-use crate::meter::Reading;
-use crate::strategy::Protection;
+use crate::history::ViewItemKind;
+use crate::meter::MeterReading;
+use crate::strategy::ProtectionLevel;
 
 /// Turns in which nothing is cleared.
 const PROTECTED_TURNS: usize = 2;
 
-impl Scene<'_> {
+impl PlanContext<'_> {
     /// Clears old tool results, if that alone gets under the trigger.
     pub(super) fn prune(&self) -> Option<Plan> {
         if self.before < self.trigger || !self.policy.strategy.prunes_first() {
             return None;
         }
-        let protection = if self.turns_are_too_much() { Protection::Steps } else { Protection::Turns };
+        let protection =
+            if self.turns_are_too_much() { ProtectionLevel::Steps } else { ProtectionLevel::Turns };
         self.prune_within(protection)
     }
 
     /// Returns whether the protected turns alone reach the trigger: one long turn of many steps.
     fn turns_are_too_much(&self) -> bool {
-        let older = self.before_cut(self.protected_from(Protection::Turns, PROTECTED_TURNS));
-        self.after(&older, Groups::default()).bound() >= self.trigger
+        let older = self.before_cut(self.protected_from(ProtectionLevel::Turns, PROTECTED_TURNS));
+        self.after(&older, TokensByScript::default()).bound() >= self.trigger
     }
 
-    fn prune_within(&self, protection: Protection) -> Option<Plan> {
+    fn prune_within(&self, protection: ProtectionLevel) -> Option<Plan> {
         let marked = self.clearable(self.protected_from(protection, PROTECTED_TURNS));
         let usable = self.budget.usable;
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
         }
-        let after = self.cleared(|_| true, &marked, Groups::default());
+        let after = self.cleared(|_| true, &marked, TokensByScript::default());
         let bound = after.bound();
         if bound >= self.trigger || bound >= self.before {
             return None;
@@ -60,7 +61,7 @@ impl Scene<'_> {
         for (index, unit) in self.units.iter().enumerate().rev() {
             for at in unit.items.clone().rev() {
                 match &view[at].kind {
-                    ItemKind::Summary(_) => return reversed(marked),
+                    ViewItemKind::Summary(_) => return reversed(marked),
                     kind if is_clearable(kind, &self.policy.prune.protected_tools) => {
                         seen += view[at].tokens;
                         let worth = self.worth_clearing(at) > 0;
@@ -76,7 +77,12 @@ impl Scene<'_> {
     }
 
     /// The meter for a view in which the `marked` items are placeholders, with `added` tokens more.
-    pub(super) fn cleared(&self, shown: impl Fn(usize) -> bool, marked: &[usize], added: Groups) -> Reading {
+    pub(super) fn cleared(
+        &self,
+        shown: impl Fn(usize) -> bool,
+        marked: &[usize],
+        added: TokensByScript,
+    ) -> MeterReading {
         self.reading(shown, marked, added)
     }
 

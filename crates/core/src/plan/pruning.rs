@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{extract, role_name};
-use crate::event::ViewOp;
-use crate::history::{ItemKind, Unit, ViewItem};
-use crate::meter::Increment;
+use crate::event::ViewOperation;
+use crate::history::{ViewItem, ViewItemKind, ViewUnit};
+use crate::meter::TokenIncrement;
 
 /// What is wrong with an answer in prose.
 pub(super) const NO_JSON: &str = "it is no JSON";
@@ -32,17 +32,17 @@ const ORDER: &str = "You prune the history of an agent's conversation so that it
 
 /// A conversation on its way through the agent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pruning {
+pub(super) struct PruningProgress {
     /// Requests, and the index after the last message in each.
     pieces: Vec<(String, usize)>,
     next: usize,
-    kept: Vec<Kept>,
+    kept: Vec<PrunedEntry>,
     summaries: Vec<String>,
 }
 
 /// What the agent says of one place, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kept {
+enum PrunedEntry {
     /// The item at this index of the view stays.
     Item(usize),
     /// These words stand here.
@@ -53,13 +53,13 @@ enum Kept {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct PruningAnswer {
     pruned_conversation: Vec<Value>,
     #[serde(default)]
     summary: String,
 }
 
-impl Pruning {
+impl PruningProgress {
     /// Of the items of the view before `end`, in pieces of at most `room` tokens; `None` if a message alone is more.
     pub(super) fn new(
         view: &[ViewItem],
@@ -67,7 +67,7 @@ impl Pruning {
         limits: (u64, u64),
         room: u64,
         most: usize,
-        increment: &Increment,
+        increment: &TokenIncrement,
     ) -> Option<Self> {
         let mut pieces: Vec<(Vec<Value>, usize, u64)> = Vec::new();
         for (index, item) in view[..end].iter().enumerate() {
@@ -119,7 +119,7 @@ impl Pruning {
         let Some((_, end)) = self.pieces.get(self.next) else { return Err("nobody asked") };
         let json = text.find('{').zip(text.rfind('}')).filter(|(start, end)| start < end);
         let Some((start, stop)) = json else { return Err(NO_JSON) };
-        let answer: Answer = serde_json::from_str(&text[start..=stop]).map_err(|_| OTHER_JSON)?;
+        let answer: PruningAnswer = serde_json::from_str(&text[start..=stop]).map_err(|_| OTHER_JSON)?;
         let kept = checked(&answer.pruned_conversation, from, *end)?;
         check_words(&self.pieces[self.next].0, &kept, &answer.summary)?;
         self.kept.extend(kept);
@@ -130,7 +130,7 @@ impl Pruning {
 
     /// Goes on without an answer to the newest request: what it was asked about goes, and an extract stands there.
     pub(super) fn give_up(&mut self) {
-        self.kept.push(Kept::Missing(self.next));
+        self.kept.push(PrunedEntry::Missing(self.next));
         self.next += 1;
     }
 
@@ -155,7 +155,7 @@ impl Pruning {
     /// For each piece of which nothing usable was said its items, as indices into the view.
     pub(super) fn missing(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.kept.iter().filter_map(|kept| match kept {
-            Kept::Missing(at) => {
+            PrunedEntry::Missing(at) => {
                 let from = at.checked_sub(1).map_or(0, |before| self.pieces[before].1);
                 Some(from..self.pieces[*at].1)
             }
@@ -170,7 +170,7 @@ impl Pruning {
 
     /// Returns whether nothing is said, neither by it nor by an extract.
     pub(super) fn is_silent(&self) -> bool {
-        self.summaries.is_empty() && !self.kept.iter().any(|kept| !matches!(kept, Kept::Item(_)))
+        self.summaries.is_empty() && !self.kept.iter().any(|kept| !matches!(kept, PrunedEntry::Item(_)))
     }
 
     pub(super) fn summary(&self) -> String {
@@ -181,17 +181,17 @@ impl Pruning {
     /// agent's words for it, if there are any. `extracts` are for the pieces that are [`missing`](Self::missing).
     pub(super) fn ops(
         &self,
-        (view, units): (&[ViewItem], &[Unit]),
+        (view, units): (&[ViewItem], &[ViewUnit]),
         may_go: &[bool],
         extracts: &[String],
-        mut replace: impl FnMut(&[usize], Option<String>) -> ViewOp,
-    ) -> Vec<ViewOp> {
+        mut replace: impl FnMut(&[usize], Option<String>) -> ViewOperation,
+    ) -> Vec<ViewOperation> {
         let stays: BTreeSet<usize> = self
             .kept
             .iter()
             .filter_map(|kept| match kept {
-                Kept::Item(index) => Some(*index),
-                Kept::Text(_) | Kept::Missing(_) => None,
+                PrunedEntry::Item(index) => Some(*index),
+                PrunedEntry::Text(_) | PrunedEntry::Missing(_) => None,
             })
             .collect();
         let mut words = self.words(extracts);
@@ -215,10 +215,10 @@ impl Pruning {
             }
             // The step stays; results that were not named are cleared, with the agent's words for them.
             for item in unit.items.clone().skip(1).filter(|item| may_go[at] && !stays.contains(item)) {
-                if matches!(view[item].kind, ItemKind::Result { cleared: None, .. }) {
+                if matches!(view[item].kind, ViewItemKind::Result { cleared: None, .. }) {
                     let excerpt = take(item).unwrap_or_default();
                     let seq = view[item].range.from;
-                    cleared.push(ViewOp::Placeholder { seq, excerpt, cut: false });
+                    cleared.push(ViewOperation::Placeholder { seq, excerpt, cut: false });
                 }
             }
         }
@@ -237,12 +237,12 @@ impl Pruning {
         let mut extracts = extracts.iter();
         for kept in &self.kept {
             let text = match kept {
-                Kept::Item(index) => {
+                PrunedEntry::Item(index) => {
                     place = index + 1;
                     continue;
                 }
-                Kept::Text(text) => Some(text),
-                Kept::Missing(_) => extracts.next(),
+                PrunedEntry::Text(text) => Some(text),
+                PrunedEntry::Missing(_) => extracts.next(),
             };
             let there = words.entry(place).or_default();
             if !there.is_empty() {
@@ -255,13 +255,13 @@ impl Pruning {
 }
 
 /// Checks the agent's own words: by [`check_summary`](super::check_summary)'s rules of content, if nothing stays beside them.
-fn check_words(piece: &str, kept: &[Kept], summary: &str) -> Result<(), &'static str> {
+fn check_words(piece: &str, kept: &[PrunedEntry], summary: &str) -> Result<(), &'static str> {
     let texts = kept.iter().filter_map(|kept| match kept {
-        Kept::Text(text) => Some(text.as_str()),
-        Kept::Item(_) | Kept::Missing(_) => None,
+        PrunedEntry::Text(text) => Some(text.as_str()),
+        PrunedEntry::Item(_) | PrunedEntry::Missing(_) => None,
     });
     let words = texts.chain([summary.trim()]).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-    let stays = kept.iter().any(|kept| matches!(kept, Kept::Item(_)));
+    let stays = kept.iter().any(|kept| matches!(kept, PrunedEntry::Item(_)));
     // What stays speaks for itself, and so does a message that says nothing: what says nothing at all is refused later.
     if stays || words.is_empty() {
         return Ok(());
@@ -270,7 +270,7 @@ fn check_words(piece: &str, kept: &[Kept], summary: &str) -> Result<(), &'static
 }
 
 /// Indices in order, within the piece, each once; texts that say something.
-fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<Kept>, &'static str> {
+fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<PrunedEntry>, &'static str> {
     let mut least = from;
     let mut kept = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -280,13 +280,13 @@ fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<Kept>, &'st
                 return Err("its indices are not those of the conversation, in order");
             }
             least = index + 1;
-            kept.push(Kept::Item(index));
+            kept.push(PrunedEntry::Item(index));
             continue;
         }
         let content =
             entry.get("content").and_then(Value::as_str).ok_or("an entry has neither index nor content")?;
         if !content.trim().is_empty() {
-            kept.push(Kept::Text(content.trim().to_owned()));
+            kept.push(PrunedEntry::Text(content.trim().to_owned()));
         }
     }
     Ok(kept)

@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::estimate::Counter;
-use crate::event::{EditKind, Event, EventBody, FORMAT, StepKind, StepStart, ViewOp};
+use crate::estimate::MessageTokenCounter;
+use crate::event::{EditKind, Event, EventBody, FORMAT, StepKind, StepStart, ViewOperation};
 use crate::history::{CLEARED, request_messages};
 use crate::ids::{LogRange, Seq};
-use crate::message::{Answer, Finish, Message, Origin, Part, ToolCall, ToolStatus};
+use crate::message::{Message, ModelAnswer, ModelOrigin, ModelStopReason, Part, ToolCall, ToolStatus};
 use crate::strategy;
 use crate::usage::Usage;
 
@@ -62,7 +62,7 @@ impl Log {
         };
         self.add(EventBody::StepStarted(Box::new(start)));
         let message = Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin()) };
-        let finish = Finish::Stop;
+        let finish = ModelStopReason::Stop;
         self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
         self.add(EventBody::StepFinished { step_id, usage: None, estimated_input: 0, envelope: None });
     }
@@ -85,12 +85,12 @@ impl Log {
         self.add(EventBody::ToolFinished { result })
     }
 
-    fn plan(&self, budget: &Budget, policy: &Policy, occasion: &Occasion) -> Plan {
+    fn plan(&self, budget: &Budget, policy: &CompactionPolicy, occasion: &PlanTrigger) -> Plan {
         plan(&self.history, self.fixed, budget, policy, occasion)
     }
 
-    fn routine(&self, window: u64, policy: &Policy) -> Plan {
-        self.plan(&Budget::new(window, None), policy, &Occasion::Routine)
+    fn routine(&self, window: u64, policy: &CompactionPolicy) -> Plan {
+        self.plan(&Budget::new(window, None), policy, &PlanTrigger::Routine)
     }
 
     fn bound(&self) -> u64 {
@@ -107,24 +107,24 @@ impl Log {
     }
 }
 
-fn origin() -> Origin {
-    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
 }
 
-fn policy(name: &str) -> Policy {
+fn policy(name: &str) -> CompactionPolicy {
     let prune = PruneOptions { protected_tools: vec!["read".to_owned()], ..PruneOptions::default() };
-    Policy { prune, ..Policy::new(strategy::by_name(name).unwrap()) }
+    CompactionPolicy { prune, ..CompactionPolicy::new(strategy::by_name(name).unwrap()) }
 }
 
-fn pruning(protect_tokens: u64, minimum_tokens: u64) -> Policy {
+fn pruning(protect_tokens: u64, minimum_tokens: u64) -> CompactionPolicy {
     let prune = PruneOptions { protect_tokens, minimum_tokens, protected_tools: vec!["plan".to_owned()] };
-    Policy { prune, trigger: Some(Trigger::Tokens(2_000)), ..policy("reactive-overflow") }
+    CompactionPolicy { prune, trigger: Some(StrategyTrigger::Tokens(2_000)), ..policy("reactive-overflow") }
 }
 
-fn said(text: &str) -> Answer {
-    Answer {
+fn said(text: &str) -> ModelAnswer {
+    ModelAnswer {
         parts: vec![Part::text(text)],
-        finish: Finish::Stop,
+        finish: ModelStopReason::Stop,
         usage: Some(Usage::default()),
         envelope: None,
     }
@@ -141,7 +141,7 @@ fn good_for(text: &str) -> String {
 }
 
 /// The edit with that answer to every request.
-fn finished(log: &Log, mut draft: SummaryDraft, text: &str) -> Result<ViewEdit, Rejected> {
+fn finished(log: &Log, mut draft: SummaryDraft, text: &str) -> Result<ViewEdit, SummaryRejection> {
     while draft.request(log.history.view(), &Budget::new(8_000, None)).is_some() {
         draft.take(said(text))?;
     }
@@ -183,13 +183,13 @@ fn budgets() {
 #[test]
 fn triggers_never_lie_beyond_what_is_usable() {
     let budget = Budget::new(8_000, None);
-    assert_eq!(budget.trigger(Trigger::Overflow), 6_000);
-    assert_eq!(budget.trigger(Trigger::Manual), 6_000, "at true overflow every strategy acts");
-    assert_eq!(budget.trigger(Trigger::Share(0.5)), 4_000);
-    assert_eq!(budget.trigger(Trigger::Share(0.85)), 6_000);
-    assert_eq!(budget.trigger(Trigger::Share(1.0)), 6_000);
-    assert_eq!(budget.trigger(Trigger::Tokens(1_234)), 1_234);
-    assert_eq!(budget.trigger(Trigger::Tokens(7_000)), 6_000);
+    assert_eq!(budget.trigger(StrategyTrigger::Overflow), 6_000);
+    assert_eq!(budget.trigger(StrategyTrigger::Manual), 6_000, "at true overflow every strategy acts");
+    assert_eq!(budget.trigger(StrategyTrigger::Share(0.5)), 4_000);
+    assert_eq!(budget.trigger(StrategyTrigger::Share(0.85)), 6_000);
+    assert_eq!(budget.trigger(StrategyTrigger::Share(1.0)), 6_000);
+    assert_eq!(budget.trigger(StrategyTrigger::Tokens(1_234)), 1_234);
+    assert_eq!(budget.trigger(StrategyTrigger::Tokens(7_000)), 6_000);
     assert_eq!(Budget::new(200_000, None).progress(), 9_795);
     assert_eq!(budget.progress(), 500);
 }
@@ -197,9 +197,9 @@ fn triggers_never_lie_beyond_what_is_usable() {
 #[test]
 fn strategies_have_the_triggers_of_the_table() {
     for (name, trigger) in [
-        ("reactive-overflow", Trigger::Overflow),
-        ("middle-removal", Trigger::Share(0.8)),
-        ("truncation", Trigger::Share(0.85)),
+        ("reactive-overflow", StrategyTrigger::Overflow),
+        ("middle-removal", StrategyTrigger::Share(0.8)),
+        ("truncation", StrategyTrigger::Share(0.85)),
     ] {
         let strategy = strategy::by_name(name).unwrap();
         assert_eq!((strategy.name(), strategy.trigger()), (name, trigger));
@@ -211,10 +211,13 @@ fn strategies_have_the_triggers_of_the_table() {
 fn the_trigger_flips_at_one_token() {
     let log = Log::turns(4, 400);
     let bound = log.bound();
-    let at = |tokens| Policy { trigger: Some(Trigger::Tokens(tokens)), ..policy("middle-removal") };
+    let at = |tokens| CompactionPolicy {
+        trigger: Some(StrategyTrigger::Tokens(tokens)),
+        ..policy("middle-removal")
+    };
     assert_eq!(log.routine(100_000, &at(bound + 1)), Plan::Fits);
     assert_ne!(log.routine(100_000, &at(bound)), Plan::Fits);
-    let off = Policy { enabled: false, ..at(bound) };
+    let off = CompactionPolicy { enabled: false, ..at(bound) };
     assert_eq!(log.routine(100_000, &off), Plan::Fits);
 }
 
@@ -235,7 +238,7 @@ fn pruning_clears_what_lies_beyond_the_newest_output() {
 }
 
 fn results(history: &History) -> Vec<Seq> {
-    let results = history.view().iter().filter(|item| matches!(item.kind, ItemKind::Result { .. }));
+    let results = history.view().iter().filter(|item| matches!(item.kind, ViewItemKind::Result { .. }));
     results.map(|item| item.range.from).collect()
 }
 
@@ -250,7 +253,8 @@ fn pruning_leaves_the_last_two_turns_alone() {
 fn pruning_needs_to_be_worth_it() {
     let log = Log::turns(8, 300);
     let worth = |item: &crate::history::ViewItem| {
-        item.tokens - crate::history::cleared_groups(item.range.from, Counter::structured(), true).total()
+        item.tokens
+            - crate::history::cleared_groups(item.range.from, MessageTokenCounter::structured(), true).total()
     };
     let old = log.history.view().iter().filter(|item| results(&log.history)[..6].contains(&item.range.from));
     let saved: u64 = old.map(worth).sum();
@@ -274,17 +278,17 @@ fn pruning_skips_protected_tools_and_stops_at_a_summary() {
         log.say("yes");
     }
     let plan = edit(log.routine(20_000, &pruning(0, 100)));
-    assert_eq!(plan.ops, [ViewOp::clear(first), ViewOp::clear(later)]);
-    let ops = vec![ViewOp::Replace {
+    assert_eq!(plan.ops, [ViewOperation::clear(first), ViewOperation::clear(later)]);
+    let ops = vec![ViewOperation::Replace {
         range: LogRange::one(summed),
         parts: vec![Part::text("[SUMMARY] of two")],
         summary: true,
     }];
     let summary = ViewEdit { id: "e".into(), ops, kind: EditKind::Compaction, ..plan };
     log.commit(&summary);
-    let policy = Policy { trigger: Some(Trigger::Tokens(1_700)), ..pruning(0, 100) };
-    let again = log.plan(&Budget::new(20_000, None), &policy, &Occasion::Overflow);
-    assert_eq!(edit(again).ops, [ViewOp::clear(later)], "what precedes the summary stays");
+    let policy = CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(1_700)), ..pruning(0, 100) };
+    let again = log.plan(&Budget::new(20_000, None), &policy, &PlanTrigger::Overflow);
+    assert_eq!(edit(again).ops, [ViewOperation::clear(later)], "what precedes the summary stays");
 }
 
 #[test]
@@ -329,7 +333,7 @@ fn a_summary_may_be_shorter_where_little_goes() {
     let log = three_long_answers();
     let reserve = |window| Budget { window, reserve: 2_000, usable: window - 2_000 };
     for (window, limits) in [(8_000, 1_000..1_001), (6_900, 200..1_000)] {
-        let requested = Occasion::Requested { instructions: None };
+        let requested = PlanTrigger::Requested { instructions: None };
         let draft = draft(log.plan(&reserve(window), &policy("reactive-overflow"), &requested));
         assert!(limits.contains(&draft.limit_tokens()), "{window}: {}", draft.limit_tokens());
         assert_eq!(draft.what_goes().0, 2, "the oldest turn, no more");
@@ -357,7 +361,7 @@ fn a_step_that_is_kept_keeps_what_it_answers() {
 fn summaries_are_taken_only_if_whole() {
     let log = Log::turns(8, 800);
     let draft = draft(log.routine(8_000, &policy("reactive-overflow")));
-    let with = |parts, finish| Answer { parts, finish, usage: None, envelope: None };
+    let with = |parts, finish| ModelAnswer { parts, finish, usage: None, envelope: None };
     let call = Part::ToolCall(ToolCall {
         call_id: "c".into(),
         name: "read".to_owned(),
@@ -366,9 +370,9 @@ fn summaries_are_taken_only_if_whole() {
         native: None,
     });
     let incomplete = [
-        with(vec![Part::text("cut off")], Finish::Length),
-        with(vec![Part::text("and"), call], Finish::Stop),
-        with(vec![Part::text("withheld")], Finish::ContentFilter),
+        with(vec![Part::text("cut off")], ModelStopReason::Length),
+        with(vec![Part::text("and"), call], ModelStopReason::Stop),
+        with(vec![Part::text("withheld")], ModelStopReason::ContentFilter),
         said(""),
         said("[SUMMARY] \n"),
     ];
@@ -378,7 +382,10 @@ fn summaries_are_taken_only_if_whole() {
         assert_eq!(asked.take(answer.clone()), Ok(()), "it is asked for once more");
         let again = asked.request(log.history.view(), &Budget::new(8_000, None)).unwrap();
         assert!(again.messages.last().unwrap().text().contains("could not be used: it"), "{again:?}");
-        assert!(matches!(asked.clone().take(answer.clone()), Err(Rejected::Incomplete(_))), "{answer:?}");
+        assert!(
+            matches!(asked.clone().take(answer.clone()), Err(SummaryRejection::Incomplete(_))),
+            "{answer:?}"
+        );
         let extract = {
             let mut asked = asked.clone();
             asked.take(answer).unwrap_err();
@@ -391,13 +398,13 @@ fn summaries_are_taken_only_if_whole() {
         assert_eq!((check.checked, check.reasons.len()), (true, 1));
     }
     let long = finished(&log, draft.clone(), &" word".repeat(9_000));
-    assert_eq!(long, Err(Rejected::Incomplete("it is longer than was asked for")));
+    assert_eq!(long, Err(SummaryRejection::Incomplete("it is longer than was asked for")));
     let mut other = log.history.clone();
     assert!(draft.finish_extractive(&other).is_ok());
     let message = Message::user("m", vec![Part::text("more")]);
     other = other.with(EventBody::message_taken(message));
-    assert_eq!(draft.finish(&other), Err(Rejected::Stale));
-    assert_eq!(draft.finish_extractive(&other), Err(Rejected::Stale));
+    assert_eq!(draft.finish(&other), Err(SummaryRejection::Stale));
+    assert_eq!(draft.finish_extractive(&other), Err(SummaryRejection::Stale));
     let edit = finished(&log, draft, &good_for("")).unwrap();
     assert!(edit.compressed_bound < edit.trigger_tokens && edit.usage.is_some());
 }
@@ -421,7 +428,7 @@ fn the_extract_keeps_words_of_the_user_files_and_errors() {
         log.typed(&format!("turn {turn}"));
         log.step("read", 900);
     }
-    let plan = log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &Occasion::Overflow);
+    let plan = log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &PlanTrigger::Overflow);
     let edit = draft(plan).finish_extractive(&log.history).unwrap();
     log.commit(&edit);
     let summary = log.history.view()[0].message.text();
@@ -514,8 +521,8 @@ fn nothing_promises_a_tool_that_is_not_there() {
             log.say("answered");
         }
         let window = Budget::new(8_000, None);
-        let asked = Occasion::Requested { instructions: None };
-        let policy = Policy { prune: PruneOptions::default(), ..policy(name) };
+        let asked = PlanTrigger::Requested { instructions: None };
+        let policy = CompactionPolicy { prune: PruneOptions::default(), ..policy(name) };
         let edit = match log.plan(&window, &policy, &asked) {
             Plan::Edit(edit) => *edit,
             Plan::Summarise(mut draft) => {
@@ -568,7 +575,7 @@ fn one_bad_answer_of_several_costs_its_own_part_only() {
     ] {
         let log = talk(40, 150);
         let budget = Budget::new(window, None);
-        let mut draft = draft(log.plan(&Budget::new(12_000, None), &policy(name), &Occasion::Overflow));
+        let mut draft = draft(log.plan(&Budget::new(12_000, None), &policy(name), &PlanTrigger::Overflow));
         let whole = draft.clone();
         let (asked, refused) = answered_but(&mut draft, &log, &budget, "question12 ");
         assert!(asked > 4 && refused == 2, "{name}: {asked} requests, {refused} refused");
@@ -600,7 +607,8 @@ fn a_model_that_cannot_is_not_asked_for_every_part() {
         for (usable, refused) in [(0, 2), (1, 4), (2, 4)] {
             let log = talk(120, 150);
             let budget = Budget::new(window, None);
-            let mut draft = draft(log.plan(&Budget::new(12_000, None), &policy(name), &Occasion::Overflow));
+            let mut draft =
+                draft(log.plan(&Budget::new(12_000, None), &policy(name), &PlanTrigger::Overflow));
             let (mut asked, mut read) = (0, BTreeSet::new());
             while let Some(request) = draft.request(log.history.view(), &budget) {
                 let text = request.messages[0].text();
@@ -634,14 +642,14 @@ fn a_model_that_cannot_is_not_asked_for_every_part() {
 fn the_summariser_rides_the_live_request_if_there_is_room() {
     let log = Log::turns(8, 500);
     let budget = Budget::new(8_000, None);
-    let requested = Occasion::Requested { instructions: Some("mind the paths".to_owned()) };
+    let requested = PlanTrigger::Requested { instructions: Some("mind the paths".to_owned()) };
     let mut riding = draft(log.plan(&budget, &policy("reactive-overflow"), &requested));
     let SummaryRequest { form, messages, .. } = riding.request(log.history.view(), &budget).unwrap();
     assert_eq!(form, SummaryForm::Riding);
     let live = request_messages(log.history.view());
     assert_eq!(messages[..live.len()], live, "its prefix is cached");
     assert!(messages.last().unwrap().text().contains("mind the paths"));
-    let flat = draft(log.plan(&budget, &policy("reactive-overflow"), &Occasion::Overflow));
+    let flat = draft(log.plan(&budget, &policy("reactive-overflow"), &PlanTrigger::Overflow));
     let SummaryRequest { form, messages, .. } = flat.clone().request(log.history.view(), &budget).unwrap();
     assert_eq!((form, messages.len()), (SummaryForm::Flattened, 1));
     assert!(flat.clone().request(log.history.view(), &Budget::new(1_000, None)).is_none());
@@ -675,11 +683,11 @@ fn the_last_resort_keeps_as_many_steps_as_fit() {
     log.typed("work");
     (0..3).for_each(|_| _ = log.step("read", 1_500));
     let (budget, policy) = (Budget::new(6_000, None), policy("reactive-overflow"));
-    let last = edit(without_summary(&log.history, log.fixed, &budget, &policy, &Occasion::Routine));
+    let last = edit(without_summary(&log.history, log.fixed, &budget, &policy, &PlanTrigger::Routine));
     assert_eq!(last.strategy, "truncation");
     log.commit(&last);
     assert!(log.shown().starts_with("work|[2 earlier messages were removed here"), "{}", log.shown());
-    let results = log.history.view().iter().filter(|item| matches!(item.kind, ItemKind::Result { .. }));
+    let results = log.history.view().iter().filter(|item| matches!(item.kind, ViewItemKind::Result { .. }));
     assert_eq!(results.count(), 2, "{}", log.shown());
 }
 
@@ -687,7 +695,7 @@ fn the_last_resort_keeps_as_many_steps_as_fit() {
 fn the_last_resort_goes_down_step_by_step() {
     let small = Budget::new(4_000, None);
     let last_edit = |log: &mut Log| {
-        let last = edit(log.plan(&small, &policy("reactive-overflow"), &Occasion::Routine));
+        let last = edit(log.plan(&small, &policy("reactive-overflow"), &PlanTrigger::Routine));
         log.commit(&last);
         assert!(log.bound() < small.usable);
         log.shown()
@@ -707,7 +715,7 @@ fn the_last_resort_goes_down_step_by_step() {
 
     let mut log = Log::new();
     log.typed(&" word".repeat(5_000));
-    let whole = Policy { cuts_user_messages: false, ..policy("reactive-overflow") };
+    let whole = CompactionPolicy { cuts_user_messages: false, ..policy("reactive-overflow") };
     let Plan::DoesNotFit(misfit) = log.routine(4_000, &whole) else { panic!() };
     assert_eq!((misfit.fixed_tokens, misfit.usable_tokens, misfit.window_tokens), (100, 3_000, 4_000));
     assert!(misfit.needed_tokens > 5_000);
@@ -753,14 +761,15 @@ fn a_refused_message_is_cut_too() {
     let mut log = Log::new();
     log.typed(&" word".repeat(5_000));
     let budget = Budget::new(128_000, None);
-    let edit = edit(log.plan(&budget, &policy("adaptive"), &Occasion::Overflow));
+    let edit = edit(log.plan(&budget, &policy("adaptive"), &PlanTrigger::Overflow));
     assert!(edit.compressed_bound <= log.bound() * 7 / 10, "{edit:?}");
 }
 
 #[test]
 fn no_second_compaction_before_the_view_has_grown() {
     let mut log = Log::turns(10, 600);
-    let policy = Policy { trigger: Some(Trigger::Tokens(4_000)), ..policy("middle-removal") };
+    let policy =
+        CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(4_000)), ..policy("middle-removal") };
     let first = edit(log.routine(12_000, &policy));
     log.commit(&first);
     log.typed("on");
@@ -774,7 +783,8 @@ fn no_second_compaction_before_the_view_has_grown() {
 #[test]
 fn a_failed_compaction_is_not_tried_again_at_once() {
     let mut log = Log::turns(6, 600);
-    let policy = Policy { trigger: Some(Trigger::Tokens(3_000)), ..policy("reactive-overflow") };
+    let policy =
+        CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(3_000)), ..policy("reactive-overflow") };
     assert!(matches!(log.routine(12_000, &policy), Plan::Summarise(_)));
     log.add(EventBody::CompactionFailed {
         strategy: "reactive-overflow".to_owned(),
@@ -790,14 +800,14 @@ fn a_failed_compaction_is_not_tried_again_at_once() {
 #[test]
 fn what_an_undo_brought_back_is_left_alone_until_asked_or_forced() {
     let mut log = Log::turns(8, 600);
-    let policy = Policy { trigger: Some(Trigger::Tokens(4_500)), ..policy("truncation") };
+    let policy = CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(4_500)), ..policy("truncation") };
     let first = edit(log.routine(12_000, &policy));
     log.commit(&first);
     log.add(EventBody::ViewRestored { edit_id: first.id.clone() });
     let pinned = log.history.pinned()[0];
     let other = edit(log.routine(12_000, &policy));
     assert!(other.ops.iter().all(|op| !op.range().overlaps(&pinned)), "{other:?}");
-    let asked = Occasion::Requested { instructions: None };
+    let asked = PlanTrigger::Requested { instructions: None };
     assert!(matches!(log.plan(&Budget::new(12_000, None), &policy, &asked), Plan::Edit(_)));
     assert!(matches!(log.routine(6_000, &policy), Plan::Edit(_)), "true overflow forces it");
     log.add(EventBody::RangeReleased { edit_id: first.id });
@@ -809,11 +819,16 @@ fn an_overflow_aims_below_our_own_count() {
     let log = Log::turns(8, 300);
     let budget = Budget::new(100_000, None);
     let bound = log.bound();
-    let edit = edit(log.plan(&budget, &policy("truncation"), &Occasion::Overflow));
+    let edit = edit(log.plan(&budget, &policy("truncation"), &PlanTrigger::Overflow));
     assert_eq!(edit.trigger_tokens, bound * 70 / 100);
     assert!(edit.compressed_bound < edit.trigger_tokens);
-    let lost =
-        without_summary(&log.history, log.fixed, &budget, &policy("reactive-overflow"), &Occasion::Overflow);
+    let lost = without_summary(
+        &log.history,
+        log.fixed,
+        &budget,
+        &policy("reactive-overflow"),
+        &PlanTrigger::Overflow,
+    );
     let Plan::Edit(lost) = lost else { panic!("{lost:?}") };
     assert_eq!(lost.trigger_tokens, edit.trigger_tokens, "also when the summary fails");
 }
@@ -823,15 +838,15 @@ fn a_request_below_the_trigger_never_truncates() {
     let mut log = Log::new();
     log.typed("work");
     log.say(&" word".repeat(900));
-    let asked = Occasion::Requested { instructions: None };
+    let asked = PlanTrigger::Requested { instructions: None };
     assert_eq!(log.plan(&Budget::new(32_000, None), &policy("reactive-overflow"), &asked), Plan::Fits);
     let log = Log::turns(8, 300);
     let plan = log.plan(&Budget::new(32_000, None), &pruning_default(), &asked);
     assert!(matches!(plan, Plan::Summarise(_)), "pruning waits for the trigger: {plan:?}");
 }
 
-fn pruning_default() -> Policy {
-    Policy { trigger: None, ..pruning(0, 100) }
+fn pruning_default() -> CompactionPolicy {
+    CompactionPolicy { trigger: None, ..pruning(0, 100) }
 }
 
 /// What a tool put out cannot pass for a message of the user in what the summariser reads.
@@ -843,7 +858,7 @@ fn a_transcript_marks_who_speaks() {
     log.typed("go on");
     log.typed("and on");
     let budget = Budget::new(8_000, None);
-    let mut flat = draft(log.plan(&budget, &policy("reactive-overflow"), &Occasion::Overflow));
+    let mut flat = draft(log.plan(&budget, &policy("reactive-overflow"), &PlanTrigger::Overflow));
     let text = flat.request(log.history.view(), &budget).unwrap().messages[0].text();
     let spoken: Vec<&str> = text.lines().filter(|line| line.starts_with("<user")).collect();
     let marked = spoken.iter().filter(|line| line.len() == "<user 12345678>".len()).count();
@@ -869,7 +884,7 @@ fn every_strategy_keeps_standing_orders_and_quotes_the_user() {
             log.say(&format!("Part {turn}: {}", "word ".repeat(300)));
         }
         for round in 0..5 {
-            let plan = log.plan(&Budget::new(8_000, None), &policy(name), &Occasion::Overflow);
+            let plan = log.plan(&Budget::new(8_000, None), &policy(name), &PlanTrigger::Overflow);
             let edit = match plan {
                 Plan::Edit(edit) => *edit,
                 Plan::Summarise(draft) => draft.finish_extractive(&log.history).unwrap(),
@@ -895,7 +910,8 @@ fn every_strategy_keeps_standing_orders_and_quotes_the_user() {
 /// What a model wrote of the beginning, in a view that is full again.
 fn summarised_before() -> Log {
     let mut log = talk(16, 150);
-    let draft = draft(log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &Occasion::Overflow));
+    let draft =
+        draft(log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &PlanTrigger::Overflow));
     log.commit(&finished(&log, draft, EARLIER).unwrap());
     assert!(log.shown().contains(EARLIER));
     for turn in 30..46 {
@@ -914,7 +930,7 @@ fn no_edit_drops_the_summary_that_a_model_wrote() {
     for name in
         ["truncation", "middle-removal", "importance", "reactive-overflow", "summarization", "adaptive"]
     {
-        for occasion in [Occasion::Routine, Occasion::Overflow] {
+        for occasion in [PlanTrigger::Routine, PlanTrigger::Overflow] {
             let mut log = summarised_before();
             let edit = match log.plan(&budget, &policy(name), &occasion) {
                 Plan::Edit(edit) => *edit,
@@ -935,7 +951,7 @@ fn no_edit_drops_the_summary_that_a_model_wrote() {
                 without_summary(&log.history, log.fixed, &Budget::new(3_000, None), &policy(name), &occasion);
             if let Plan::Edit(last) = last {
                 log.commit(&last);
-                let is_said = last.why.contains(super::earlier::SHORTENED);
+                let is_said = last.why.contains(super::earlier_summary::SHORTENED);
                 assert!(log.shown().contains(EARLIER) || is_said, "{name}: {}\n{}", last.why, log.shown());
             }
         }
@@ -947,7 +963,7 @@ fn the_next_summary_is_asked_to_carry_the_last_on() {
     let log = summarised_before();
     for window in [8_000, 3_400] {
         let mut draft =
-            draft(log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &Occasion::Overflow));
+            draft(log.plan(&Budget::new(8_000, None), &policy("reactive-overflow"), &PlanTrigger::Overflow));
         let budget = Budget::new(window, None);
         let (mut calls, mut last) = (0, String::new());
         while let Some(request) = draft.request(log.history.view(), &budget) {

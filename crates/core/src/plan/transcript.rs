@@ -1,36 +1,36 @@
 //! A part of the conversation as text, for summarisers that get it as data, in pieces that fit their window.
 
 use super::{extract, role_name};
-use crate::history::{ItemKind, ViewItem};
-use crate::meter::Increment;
+use crate::history::{ViewItem, ViewItemKind};
+use crate::meter::TokenIncrement;
 
 /// A tool result of more characters is shortened in its middle when the whole is too much.
 const CLIPPED_CHARS: usize = 2_000;
 
 /// Messages as text, with their tokens.
-pub(super) struct Transcript<'a> {
-    lines: Vec<Line>,
-    increment: &'a Increment,
+pub(super) struct SummaryTranscript<'a> {
+    lines: Vec<TranscriptLine>,
+    increment: &'a TokenIncrement,
 }
 
-struct Line {
+struct TranscriptLine {
     text: String,
     tokens: u64,
     is_result: bool,
 }
 
-impl<'a> Transcript<'a> {
+impl<'a> SummaryTranscript<'a> {
     /// Each message begins with a line that has `mark`, which nobody who wrote one of them could know.
     pub(super) fn of<'v>(
         items: impl Iterator<Item = &'v ViewItem>,
         mark: &str,
-        increment: &'a Increment,
+        increment: &'a TokenIncrement,
     ) -> Self {
         let line = |item: &ViewItem| {
             let (role, said) = (role_name(item.message.role), extract::plain_text(&item.message));
             let text = format!("<{role} {mark}>\n{said}\n");
-            let is_result = matches!(item.kind, ItemKind::Result { .. });
-            Line { tokens: increment.text(&text), text, is_result }
+            let is_result = matches!(item.kind, ViewItemKind::Result { .. });
+            TranscriptLine { tokens: increment.text(&text), text, is_result }
         };
         Self { lines: items.map(line).collect(), increment }
     }
@@ -42,7 +42,7 @@ impl<'a> Transcript<'a> {
 
 /// The transcript in at most `most` pieces of at most `room` tokens each, and whether older messages were left out
 /// for that. Long tool results are shortened before anything is left out.
-pub(super) fn pieces(transcript: &Transcript<'_>, room: u64, most: usize) -> (Vec<String>, bool) {
+pub(super) fn pieces(transcript: &SummaryTranscript<'_>, room: u64, most: usize) -> (Vec<String>, bool) {
     let increment = transcript.increment;
     let is_much = transcript.tokens() > room.saturating_mul(most.min(4) as u64);
     let mut pieces: Vec<(String, u64)> = Vec::new();
@@ -78,7 +78,7 @@ fn clip(text: &str) -> Option<String> {
 }
 
 /// A text in parts of at most `room` tokens each.
-fn split(text: &str, room: u64, increment: &Increment) -> Vec<String> {
+fn split(text: &str, room: u64, increment: &TokenIncrement) -> Vec<String> {
     let tokens = increment.text(text).max(1);
     let chars = text.chars().count();
     if tokens <= room || chars < 2 {

@@ -3,14 +3,14 @@
 //! the newest typed message alone, cut if no request holds it; then an error that says what does not fit. A ledger of what goes stands in its place
 //! where there is room for one.
 
-use super::{LONG_MESSAGE, Misfit, Occasion, Plan, Scene, extract, is_clearable};
-use crate::estimate::Groups;
-use crate::event::{EditKind, EventBody, ViewEdit, ViewOp};
+use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable};
+use crate::estimate::TokensByScript;
+use crate::event::{EditKind, EventBody, ViewEdit, ViewOperation};
 use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter;
-use crate::strategy::{Choice, Instead};
-use crate::truncate::{Cut, Keep, Limit, grouped, shortened, truncate};
+use crate::strategy::{CompactionSelection, UnitReplacement};
+use crate::truncate::{TextLimit, TruncatedText, TruncationMode, grouped, shortened, truncate};
 
 /// A ledger of fewer tokens says nothing.
 const LEAST_LEDGER_TOKENS: u64 = 40;
@@ -27,13 +27,13 @@ const BRIM_SHARE: u64 = 20;
 /// The name under which the last resort appears in events.
 const NAME: &str = "truncation";
 
-impl Scene<'_> {
+impl PlanContext<'_> {
     pub(super) fn last_resort(&self) -> Plan {
         if self.before < self.trigger {
             return Plan::Fits;
         }
         let usable = self.budget.usable;
-        let fits = self.before <= usable && !matches!(self.occasion, Occasion::Overflow);
+        let fits = self.before <= usable && !matches!(self.occasion, PlanTrigger::Overflow);
         let whole = self.ladder_to(self.trigger, true);
         let below_usable = || if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) };
         // What a tool has just said is not taken away unread as long as the window has room for it, and then it is cut.
@@ -57,7 +57,7 @@ impl Scene<'_> {
     /// A short answer is better than none: what does not leave the reserve may still leave a little.
     fn to_the_brim(&self) -> Option<Plan> {
         let brim = self.brim();
-        if !matches!(self.occasion, Occasion::Routine | Occasion::Pause) || brim <= self.budget.usable {
+        if !matches!(self.occasion, PlanTrigger::Routine | PlanTrigger::Pause) || brim <= self.budget.usable {
             return None;
         }
         if self.before < brim { Some(Plan::Fits) } else { self.ladder_to(brim, false) }
@@ -72,7 +72,7 @@ impl Scene<'_> {
     /// tell. A refusal then says so with its own numbers.
     fn may_be_miscounted(&self) -> bool {
         let counted = self.fixed_tokens.saturating_add(self.history.view_tokens());
-        *self.occasion == Occasion::Routine && counted.saturating_add(counted / 10) < self.budget.usable
+        *self.occasion == PlanTrigger::Routine && counted.saturating_add(counted / 10) < self.budget.usable
     }
 
     fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
@@ -124,7 +124,7 @@ impl Scene<'_> {
     }
 
     /// What a choice comes to, with a ledger below its note if there is room for one.
-    fn with_ledger(&self, choice: &Choice, target: u64) -> ViewEdit {
+    fn with_ledger(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
         let fits = |told: &ViewEdit| told.compressed_bound < below_brim(target);
         if let Some(told) = self.told(choice, self.most_told()).filter(fits) {
@@ -142,7 +142,7 @@ impl Scene<'_> {
     }
 
     /// What a choice comes to with quotes of the user and a ledger in at most so many tokens; `None` if they say nothing.
-    fn told(&self, choice: &Choice, most: u64) -> Option<ViewEdit> {
+    fn told(&self, choice: &CompactionSelection, most: u64) -> Option<ViewEdit> {
         if most < LEAST_LEDGER_TOKENS {
             return None;
         }
@@ -162,7 +162,7 @@ impl Scene<'_> {
     }
 
     /// The newest steps, at most so many, that stay beside the whole ledger of what goes, not in its place.
-    fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<Choice> {
+    fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<CompactionSelection> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < below_brim(target);
         self.newest_steps(most, |choice| {
             // A ledger is read from everything that goes: not where it would be too long without one.
@@ -172,10 +172,10 @@ impl Scene<'_> {
     }
 
     /// The newest step, and of the others whatever fits below `target`, newest first.
-    fn what_fits(&self, target: u64) -> Option<Choice> {
+    fn what_fits(&self, target: u64) -> Option<CompactionSelection> {
         let mut gone = vec![true; self.units.len()];
         self.protect(&mut gone);
-        let mut choice = Choice::new(gone, Instead::Note);
+        let mut choice = CompactionSelection::new(gone, UnitReplacement::Note);
         self.refill_newest(&mut choice, target);
         let newest = self.steps_newest_first().next();
         // What it says is shown as far as there is room, before anything older is.
@@ -185,13 +185,18 @@ impl Scene<'_> {
     }
 
     /// The largest number of newest steps, from one to `most`, that fits.
-    fn newest_steps(&self, most: usize, fits: impl Fn(&Choice) -> bool) -> Option<Choice> {
+    fn newest_steps(
+        &self,
+        most: usize,
+        fits: impl Fn(&CompactionSelection) -> bool,
+    ) -> Option<CompactionSelection> {
         let mut best = None;
         let mut low = 1;
         let mut high = self.steps_newest_first().count().min(most);
         while low <= high {
             let middle = low + (high - low) / 2;
-            let choice = self.all_but(middle).map(|gone| Choice::new(gone, Instead::Note));
+            let choice =
+                self.all_but(middle).map(|gone| CompactionSelection::new(gone, UnitReplacement::Note));
             match choice.filter(&fits) {
                 Some(choice) => {
                     best = Some(choice);
@@ -296,13 +301,16 @@ impl Scene<'_> {
     /// Everything that is older, or as many of the newest steps as fit below `target` beside the cleared results.
     fn beside_cleared(&self, marked: &[usize], target: u64) -> Option<ViewEdit> {
         let why = format!("the newest step alone was too large: {} of its results cut", marked.len());
-        let after = self.cleared(|_| true, marked, Groups::default());
+        let after = self.cleared(|_| true, marked, TokensByScript::default());
         if after.bound() < target {
             let ops = self.placeholders(marked);
             return Some(self.view_edit(ops, EditKind::Prune, NAME, &after, self.messages(), why));
         }
-        let with_cleared = |choice: &Choice| Choice { cleared: marked.to_vec(), ..choice.clone() };
-        let fits = |choice: &Choice| self.removal_by(&with_cleared(choice), NAME).compressed_bound < target;
+        let with_cleared =
+            |choice: &CompactionSelection| CompactionSelection { cleared: marked.to_vec(), ..choice.clone() };
+        let fits = |choice: &CompactionSelection| {
+            self.removal_by(&with_cleared(choice), NAME).compressed_bound < target
+        };
         let choice = self.newest_steps(usize::MAX, fits)?;
         let edit = self.with_ledger(&with_cleared(&choice), target);
         let why = format!("{why}; {}", edit.why);
@@ -312,7 +320,7 @@ impl Scene<'_> {
     /// The same edit with how the cleared results begin and end, in at most so many tokens each.
     fn with_excerpts(&self, mut edit: ViewEdit, each: u64) -> ViewEdit {
         for op in &mut edit.ops {
-            if let ViewOp::Placeholder { seq, excerpt, cut } = op {
+            if let ViewOperation::Placeholder { seq, excerpt, cut } = op {
                 (*excerpt, *cut) = (self.excerpt(*seq, each), true);
             }
         }
@@ -336,8 +344,10 @@ impl Scene<'_> {
         });
         let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
         let text = texts.join("\n");
-        let limit = Limit { max_chars: u64::MAX, max_tokens: most };
-        let Some(cut) = truncate(&text, &limit, Keep::Both, self.history.counter()) else { return text };
+        let limit = TextLimit { max_chars: u64::MAX, max_tokens: most };
+        let Some(cut) = truncate(&text, &limit, TruncationMode::Both, self.history.counter()) else {
+            return text;
+        };
         let (head, tail) = cut.kept.split_at(cut.head_bytes);
         match cut.kept.is_empty() {
             true => String::new(),
@@ -352,11 +362,11 @@ impl Scene<'_> {
         gone.contains(&true).then(|| self.removal(&gone, NAME))
     }
 
-    fn typed_alone(&self) -> Option<Choice> {
+    fn typed_alone(&self) -> Option<CompactionSelection> {
         let mut gone = vec![true; self.units.len()];
         self.protect(&mut gone);
         let anything = gone.contains(&true) && self.newest_typed().is_some();
-        anything.then(|| Choice::new(gone, Instead::Note))
+        anything.then(|| CompactionSelection::new(gone, UnitReplacement::Note))
     }
 
     /// The newest typed message by its beginning and its end, and nothing older: no request holds it whole.
@@ -366,15 +376,15 @@ impl Scene<'_> {
         let entry = self.history.entry(item.range.to)?;
         let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
         let text = text.join("\n");
-        let target = if *self.occasion == Occasion::Overflow { self.trigger } else { self.budget.usable };
+        let target = if *self.occasion == PlanTrigger::Overflow { self.trigger } else { self.budget.usable };
         let gone = self.typed_alone().map(|choice| choice.gone);
         let note = gone.as_ref().map(|gone| self.cost(self.note(gone))).unwrap_or_default();
         let others = self.reading(|_| false, &[], note).bound();
         // Half of the room is for what the model reads and says next.
         let mut room = below_brim(target).checked_sub(others)? / 2;
         for _ in 0..MOST_CUTS {
-            let limit = Limit { max_chars: u64::MAX, max_tokens: room };
-            let cut = truncate(&text, &limit, Keep::Both, self.history.counter())?;
+            let limit = TextLimit { max_chars: u64::MAX, max_tokens: room };
+            let cut = truncate(&text, &limit, TruncationMode::Both, self.history.counter())?;
             if cut.kept.is_empty() {
                 return None;
             }
@@ -389,9 +399,9 @@ impl Scene<'_> {
     }
 
     /// The edit that leaves out the `gone` units and shows the typed message at `seq` as it was cut.
-    fn with_typed_cut(&self, gone: Option<&[bool]>, seq: Seq, cut: &Cut) -> ViewEdit {
+    fn with_typed_cut(&self, gone: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
         let excerpt = shortened(cut, seq, self.history.has_recall());
-        let op = ViewOp::Placeholder { seq, excerpt, cut: true };
+        let op = ViewOperation::Placeholder { seq, excerpt, cut: true };
         let why = format!(
             "{LONG_MESSAGE}: {} of its {} characters are left out",
             grouped(cut.omitted_chars),
@@ -408,11 +418,11 @@ impl Scene<'_> {
         self.measured(edit)
     }
 
-    fn misfit(&self) -> Misfit {
+    fn misfit(&self) -> ContextOverflow {
         let others: Vec<bool> = (0..self.units.len()).map(|at| Some(at) != self.newest_typed()).collect();
-        Misfit {
+        ContextOverflow {
             fixed_tokens: self.fixed_tokens,
-            needed_tokens: self.after(&others, Groups::default()).bound(),
+            needed_tokens: self.after(&others, TokensByScript::default()).bound(),
             usable_tokens: self.budget.usable,
             window_tokens: self.budget.window,
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{extract, role_name};
-use crate::estimate::Counter;
-use crate::history::{ItemKind, ViewItem};
+use crate::estimate::MessageTokenCounter;
+use crate::history::{ViewItem, ViewItemKind};
 use crate::message::{Message, Part};
 use crate::text_table::{TextSet, TextTable};
 
@@ -17,7 +17,7 @@ const SHARES: usize = 4;
 
 /// The newest of `items` in at most `room` tokens, oldest first. Long ones are shortened in their middle. Of messages
 /// that say the same only the newest is there, and short ones that were said several times are not.
-pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &Counter) -> String {
+pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let mut said = NewestLines::of(items, false);
     let mut put_out = NewestLines::of(items, true);
     let told = said.count_up_to(SHARES, counter);
@@ -82,19 +82,19 @@ impl<'a> NewestLines<'a> {
     }
 
     /// Returns the number of lines, or `most` if there are more.
-    fn count_up_to(&mut self, most: usize, counter: &Counter) -> usize {
+    fn count_up_to(&mut self, most: usize, counter: &MessageTokenCounter) -> usize {
         while self.found.len() < most && self.find(counter) {}
         self.found.len().min(most)
     }
 
     /// Returns the line with that many newer ones, and the index of its message.
-    fn get(&mut self, nth: usize, counter: &Counter) -> Option<(usize, &str)> {
+    fn get(&mut self, nth: usize, counter: &MessageTokenCounter) -> Option<(usize, &str)> {
         while self.found.len() <= nth && self.find(counter) {}
         self.found.get(nth).map(|(at, line)| (*at, line.as_str()))
     }
 
     /// Finds one more line: `false` if there is none.
-    fn find(&mut self, counter: &Counter) -> bool {
+    fn find(&mut self, counter: &MessageTokenCounter) -> bool {
         while let Some(left) = self.left.checked_sub(1) {
             self.left = left;
             let at = self.all[left];
@@ -149,12 +149,15 @@ fn said(message: &Message) -> Cow<'_, str> {
 }
 
 /// Summaries and notes on what was removed are not what was said; nor is a result that is there no more.
-fn is_told(kind: &ItemKind) -> bool {
-    !matches!(kind, ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. })
+fn is_told(kind: &ViewItemKind) -> bool {
+    !matches!(
+        kind,
+        ViewItemKind::Summary(_) | ViewItemKind::Removed(_) | ViewItemKind::Result { cleared: Some(_), .. }
+    )
 }
 
-fn is_output(kind: &ItemKind) -> bool {
-    matches!(kind, ItemKind::Result { .. })
+fn is_output(kind: &ViewItemKind) -> bool {
+    matches!(kind, ViewItemKind::Result { .. })
 }
 
 fn line(item: &ViewItem) -> String {
@@ -208,7 +211,7 @@ mod tests {
     }
 
     /// All lines made at once, and the repeated ones dropped: what the newest lines are found without.
-    fn kept_lines(items: &[&ViewItem], counter: &Counter) -> Vec<String> {
+    fn kept_lines(items: &[&ViewItem], counter: &MessageTokenCounter) -> Vec<String> {
         let lines: Vec<String> = items.iter().map(|item| line(item)).collect();
         let is_kept = |at: &usize| {
             let same: Vec<usize> = (0..lines.len()).filter(|other| lines[*other] == lines[*at]).collect();
@@ -234,7 +237,7 @@ mod tests {
             }).collect();
             let history = History::fold(&events).unwrap();
             let items: Vec<&ViewItem> = history.view().iter().collect();
-            let counter = Counter::default();
+            let counter = MessageTokenCounter::default();
             let mut lines = NewestLines::of(&items, false);
             let found: Vec<String> = (0..).map_while(|nth| lines.get(nth, &counter).map(|(_, line)| line.to_owned())).collect();
             proptest::prop_assert_eq!(found, kept_lines(&items, &counter));

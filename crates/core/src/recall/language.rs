@@ -6,7 +6,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 /// A language whose function words and stems are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
+pub(super) enum SearchLanguage {
     English,
     German,
     French,
@@ -16,7 +16,7 @@ pub(super) enum Language {
     Russian,
 }
 
-impl Language {
+impl SearchLanguage {
     pub(super) const ALL: [Self; 7] = [
         Self::English,
         Self::German,
@@ -179,10 +179,11 @@ impl Language {
 }
 
 /// The languages a query is written in: those with most of its words as function words. All, if it has none.
-pub(super) fn languages_of<'w>(words: impl Iterator<Item = &'w str> + Clone) -> Vec<Language> {
-    let known = |language: &Language| words.clone().filter(|word| language.has_function_word(word)).count();
-    let most = Language::ALL.iter().map(known).max().unwrap_or(0);
-    Language::ALL.into_iter().filter(|language| known(language) == most).collect()
+pub(super) fn languages_of<'w>(words: impl Iterator<Item = &'w str> + Clone) -> Vec<SearchLanguage> {
+    let known =
+        |language: &SearchLanguage| words.clone().filter(|word| language.has_function_word(word)).count();
+    let most = SearchLanguage::ALL.iter().map(known).max().unwrap_or(0);
+    SearchLanguage::ALL.into_iter().filter(|language| known(language) == most).collect()
 }
 
 fn lists_word(list: &str, word: &str) -> bool {

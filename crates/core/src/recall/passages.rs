@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Query;
+use super::SearchQuery;
 
 /// Lines shown before and after one that holds a word of the query.
 const AROUND: usize = 4;
 
 /// A text by lines, with what each is worth to a query.
-pub(super) struct Lines {
+pub(super) struct ScoredLines {
     /// The text written small, letter by letter in as many bytes.
     lower: String,
     /// Where each line begins, in bytes.
@@ -18,8 +18,8 @@ pub(super) struct Lines {
     whole_worth: f64,
 }
 
-impl Lines {
-    pub(super) fn of(text: &str, query: &Query) -> Self {
+impl ScoredLines {
+    pub(super) fn of(text: &str, query: &SearchQuery) -> Self {
         let lower = small(text);
         let ends = lower.match_indices('\n').map(|(at, _)| at + 1).filter(|end| *end < lower.len());
         let starts: Vec<usize> = std::iter::once(0).chain(ends).collect();
@@ -77,11 +77,11 @@ fn small(text: &str) -> String {
 
 /// The lines that hold most of the query's words with what stands around them, in their order, in at most about `chars`
 /// characters; all of a text that is not longer.
-pub(super) fn passages(text: &str, query: &Query, chars: usize) -> String {
+pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String {
     if text.chars().nth(chars).is_none() {
         return text.to_owned();
     }
-    let lines = Lines::of(text, query);
+    let lines = ScoredLines::of(text, query);
     let (mut chosen, mut room) = (BTreeSet::new(), chars);
     'best: for best in lines.best_first() {
         for line in around(best, lines.starts.len()) {
@@ -109,7 +109,7 @@ fn around(line: usize, lines: usize) -> impl Iterator<Item = usize> {
     std::iter::once(line).chain(beside.flatten().filter(move |line| *line < lines))
 }
 
-fn joined(text: &str, lines: &Lines, chosen: &BTreeSet<usize>) -> String {
+fn joined(text: &str, lines: &ScoredLines, chosen: &BTreeSet<usize>) -> String {
     let (mut shown, mut next) = (String::new(), 0);
     for line in chosen {
         if *line != next {
@@ -125,7 +125,7 @@ fn joined(text: &str, lines: &Lines, chosen: &BTreeSet<usize>) -> String {
 }
 
 /// So many characters of the best line, from a little before the first word it holds.
-fn cut<'t>(text: &'t str, lines: &Lines, query: &Query, chars: usize) -> &'t str {
+fn cut<'t>(text: &'t str, lines: &ScoredLines, query: &SearchQuery, chars: usize) -> &'t str {
     let range = lines.range(lines.best_first().first().copied().unwrap_or(0));
     let line = &lines.lower[range.clone()];
     let found = query.roots.iter().filter_map(|(root, _)| line.find(root.as_str())).min().unwrap_or(0);

@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use rust_stemmers::Stemmer;
 
-use super::language::{Language, languages_of};
+use super::language::{SearchLanguage, languages_of};
 use super::terms::{query_words, terms_of};
-use super::{Index, rarity};
+use super::{SearchIndex, rarity};
 
 /// Longer words that begin with a word of the query count half, so many at most.
 const LONGER_WORDS: usize = 32;
@@ -38,7 +38,7 @@ const LIKELY_SHARE: f64 = 0.5;
 
 /// A query, with what each of its words is worth.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Query {
+pub struct SearchQuery {
     /// What is looked for line by line: the letters that all forms of a word begin with, and what the word is worth.
     pub(super) roots: Vec<(String, f64)>,
     /// What is looked for in the index.
@@ -61,7 +61,7 @@ pub(super) struct QueryTerm {
     pub(super) is_function_word: bool,
 }
 
-impl Query {
+impl SearchQuery {
     /// Returns whether no text has any of its words.
     pub fn is_hopeless(&self) -> bool {
         self.roots.iter().all(|(_, worth)| *worth == 0.0)
@@ -78,14 +78,15 @@ impl Query {
     }
 }
 
-impl Index {
+impl SearchIndex {
     /// Reads a query against the first `within` texts.
-    pub fn query(&self, query: &str, within: usize) -> Query {
+    pub fn query(&self, query: &str, within: usize) -> SearchQuery {
         let texts = within.min(self.len());
         let words = query_words(query, MOST_WORDS);
-        let speech = Speech::of(&words);
+        let speech = QueryStemmers::of(&words);
         let phrase = (words.len() > 1).then(|| query.trim().to_lowercase());
-        let mut asked = Query { phrase, time_words: speech.time_words(&words), ..Query::default() };
+        let mut asked =
+            SearchQuery { phrase, time_words: speech.time_words(&words), ..SearchQuery::default() };
         let mut stems = BTreeSet::new();
         for text in with_pieces(&words) {
             let is_word = words.contains(&text);
@@ -114,7 +115,7 @@ impl Index {
     }
 
     /// Adds the words of the index that are the term, begin with it or have its stem.
-    fn spell(&self, term: &mut QueryTerm, forms: Option<&Forms<'_>>) {
+    fn spell(&self, term: &mut QueryTerm, forms: Option<&WordForms<'_>>) {
         if term.is_function_word {
             term.spellings.extend(
                 self.terms.contains_key(term.text.as_str()).then(|| (term.text.as_str().into(), 1.0)),
@@ -171,18 +172,19 @@ fn with_pieces(words: &BTreeSet<String>) -> BTreeSet<String> {
 }
 
 /// The language of a query, with its stemmers.
-struct Speech {
-    languages: Vec<Language>,
+struct QueryStemmers {
+    languages: Vec<SearchLanguage>,
     /// Each with what a word counts that has the same stem.
     stemmers: Vec<(Stemmer, f64)>,
 }
 
-impl Speech {
+impl QueryStemmers {
     fn of(words: &BTreeSet<String>) -> Self {
         let languages = languages_of(words.iter().map(String::as_str));
-        let is_known = languages.len() < Language::ALL.len();
+        let is_known = languages.len() < SearchLanguage::ALL.len();
         // A word alone is most often English; what is Russian the script tells.
-        let is_likely = |language| is_known || matches!(language, Language::English | Language::Russian);
+        let is_likely =
+            |language| is_known || matches!(language, SearchLanguage::English | SearchLanguage::Russian);
         let count = |language| if is_likely(language) { 1.0 } else { LIKELY_SHARE };
         let stemmers = languages.iter().map(|language| (language.stemmer(), count(*language))).collect();
         Self { languages, stemmers }
@@ -193,12 +195,12 @@ impl Speech {
     }
 
     fn time_words(&self, words: &BTreeSet<String>) -> Vec<&'static str> {
-        let asks = |language: &&Language| words.iter().any(|word| language.asks_for_time(word));
+        let asks = |language: &&SearchLanguage| words.iter().any(|word| language.asks_for_time(word));
         self.languages.iter().filter(asks).flat_map(|language| language.time_words()).collect()
     }
 
     /// The forms of a word of letters. Names with other signs in them have none.
-    fn forms(&self, word: &str) -> Option<Forms<'_>> {
+    fn forms(&self, word: &str) -> Option<WordForms<'_>> {
         if !word.chars().all(char::is_alphabetic) {
             return None;
         }
@@ -207,19 +209,19 @@ impl Speech {
         let shared = stems.iter().map(|(stem, _)| common_bytes(word, stem)).min()?;
         let root = &word[..shared];
         root.chars().nth(SHORTEST_ROOT - 1)?;
-        Some(Forms { root: root.to_owned(), stems, stemmers: &self.stemmers })
+        Some(WordForms { root: root.to_owned(), stems, stemmers: &self.stemmers })
     }
 }
 
 /// The forms of a word: they begin alike and have one stem.
-struct Forms<'s> {
+struct WordForms<'s> {
     root: String,
     /// The word's stem and what another form counts, by language.
     stems: Vec<(String, f64)>,
     stemmers: &'s [(Stemmer, f64)],
 }
 
-impl Forms<'_> {
+impl WordForms<'_> {
     fn key(&self) -> &str {
         self.stems.first().map_or("", |(stem, _)| stem)
     }

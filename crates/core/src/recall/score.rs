@@ -1,7 +1,7 @@
 //! What each text is worth to a query: its own words, those of its neighbours, and what kind of text it is.
 
-use super::query::{Query, QueryTerm};
-use super::{Candidate, Index, LABEL};
+use super::query::{QueryTerm, SearchQuery};
+use super::{LABEL, SearchCandidate, SearchIndex};
 
 /// How soon more of the same word stops to count.
 const SATURATION: f64 = 0.8;
@@ -26,19 +26,19 @@ const LENDING_WORDS: f64 = 300.0;
 /// What a word of time adds if the query asks for a time.
 const TIME_BONUS: f64 = 0.2;
 
-impl Index {
+impl SearchIndex {
     /// The `most` texts among the first `within` that hold most of the query's words, rare words counting more: best
     /// first, the newest first among equals. A word that a text lacks counts half if its neighbour has it. `weight` is
     /// what a text is worth to the caller, usually 1.
     pub fn best_candidates(
         &self,
-        query: &Query,
+        query: &SearchQuery,
         within: usize,
         most: usize,
         weight: impl Fn(usize) -> f64,
-    ) -> Vec<Candidate> {
+    ) -> Vec<SearchCandidate> {
         let texts = within.min(self.len());
-        let mut scores = Scores::of(texts);
+        let mut scores = TextScores::of(texts);
         for term in &query.terms {
             self.score_term(term, texts, &weight, &mut scores);
         }
@@ -49,10 +49,14 @@ impl Index {
             if weight > 0.0 {
                 let kind = if self.questions[at] { QUESTION_SHARE } else { 1.0 };
                 let time = if tells_time.get(at) == Some(&true) { 1.0 + TIME_BONUS } else { 1.0 };
-                found.push(Candidate { at, score: (own + scores.lent[at]) * kind * time * weight, weight });
+                found.push(SearchCandidate {
+                    at,
+                    score: (own + scores.lent[at]) * kind * time * weight,
+                    weight,
+                });
             }
         }
-        let better = |left: &Candidate, right: &Candidate| {
+        let better = |left: &SearchCandidate, right: &SearchCandidate| {
             right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
         };
         if found.len() > most && most > 0 {
@@ -64,7 +68,13 @@ impl Index {
     }
 
     /// Adds what a term is worth to the texts that hold it (BM25) and to their neighbours.
-    fn score_term(&self, term: &QueryTerm, texts: usize, weight: impl Fn(usize) -> f64, scores: &mut Scores) {
+    fn score_term(
+        &self,
+        term: &QueryTerm,
+        texts: usize,
+        weight: impl Fn(usize) -> f64,
+        scores: &mut TextScores,
+    ) {
         let usual = texts.checked_sub(1).map_or(0, |last| self.lengths[last]) as f64 / texts.max(1) as f64;
         let holding = self.holding(term, texts);
         let label = format!("{LABEL}{}", term.text);
@@ -108,7 +118,7 @@ impl Index {
 }
 
 /// What texts are worth by their own words and by those of their neighbours.
-struct Scores {
+struct TextScores {
     own: Vec<f64>,
     lent: Vec<f64>,
     /// What the term in hand is worth to the neighbours of the texts that hold it.
@@ -116,7 +126,7 @@ struct Scores {
     borrowers: Vec<usize>,
 }
 
-impl Scores {
+impl TextScores {
     fn of(texts: usize) -> Self {
         let none = vec![0.0; texts];
         Self { own: none.clone(), lent: none.clone(), lending: none, borrowers: Vec::new() }

@@ -1,14 +1,14 @@
 use super::query::{MOST_LOOKED_INTO, MOST_TERMS, MOST_WORDS};
 use super::*;
 
-fn index(texts: &[&str]) -> Index {
-    let mut index = Index::default();
+fn index(texts: &[&str]) -> SearchIndex {
+    let mut index = SearchIndex::default();
     texts.iter().for_each(|text| _ = index.add(text));
     index
 }
 
 fn found(texts: &[&str], query: &str) -> Vec<usize> {
-    let hits = search(&index(texts), query, texts.len(), Extent::of(5), |_| 1.0, |at| texts[at]);
+    let hits = search(&index(texts), query, texts.len(), SearchLimits::of(5), |_| 1.0, |at| texts[at]);
     hits.iter().map(|hit| hit.at).collect()
 }
 
@@ -42,25 +42,26 @@ fn words_on_one_line_win_over_the_same_words_apart_and_the_phrase_over_both() {
 fn an_index_that_grew_answers_like_one_that_was_built_at_once() {
     let texts: Vec<String> =
         (0..200).map(|at| format!("row {at} of {} with word{}", at % 7, at * at % 31)).collect();
-    let mut grown = Index::default();
+    let mut grown = SearchIndex::default();
     for (at, text) in texts.iter().enumerate() {
         assert_eq!(grown.add(text), at);
         let whole = index(&texts[..=at].iter().map(String::as_str).collect::<Vec<_>>());
-        let ask =
-            |index: &Index| search(index, "row word9 3", at + 1, Extent::of(5), |_| 1.0, |at| &texts[at]);
+        let ask = |index: &SearchIndex| {
+            search(index, "row word9 3", at + 1, SearchLimits::of(5), |_| 1.0, |at| &texts[at])
+        };
         assert_eq!(ask(&grown), ask(&whole));
     }
     // What came later is as if it were not there.
-    let early = search(&grown, "row word9 3", 50, Extent::of(5), |_| 1.0, |at| &texts[at]);
+    let early = search(&grown, "row word9 3", 50, SearchLimits::of(5), |_| 1.0, |at| &texts[at]);
     let first = index(&texts[..50].iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(early, search(&first, "row word9 3", 50, Extent::of(5), |_| 1.0, |at| &texts[at]));
+    assert_eq!(early, search(&first, "row word9 3", 50, SearchLimits::of(5), |_| 1.0, |at| &texts[at]));
 }
 
 #[test]
 fn what_weighs_less_stands_behind_and_what_weighs_nothing_is_not_found() {
     let texts = ["the needle", "the needle", "hay"];
     let ask = |weight: fn(usize) -> f64| {
-        let hits = search(&index(&texts), "needle", 3, Extent::of(5), weight, |at| texts[at]);
+        let hits = search(&index(&texts), "needle", 3, SearchLimits::of(5), weight, |at| texts[at]);
         hits.iter().map(|hit| hit.at).collect::<Vec<_>>()
     };
     assert_eq!(ask(|_| 1.0), [1, 0]);
@@ -74,7 +75,7 @@ fn passages_surround_the_best_lines() {
     lines[20] = "the zebra eats".to_owned();
     lines[850] = "here the zebra sleeps".to_owned();
     let text = lines.join("\n");
-    let hits = search(&index(&[&text]), "zebra sleeps", 1, Extent::of(5), |_| 1.0, |_| &text);
+    let hits = search(&index(&[&text]), "zebra sleeps", 1, SearchLimits::of(5), |_| 1.0, |_| &text);
     let passage = &hits[0].snippet;
     let expected =
         "…\nlet value_16 = 1;\nlet value_17 = 1;\nlet value_18 = 1;\nlet value_19 = 1;\nthe zebra eats\n";
@@ -86,15 +87,15 @@ fn passages_surround_the_best_lines() {
 
 #[test]
 fn a_passage_is_no_longer_than_it_may_be() {
-    let Extent { best_chars: best, other_chars: other, .. } = Extent::of(5);
+    let SearchLimits { best_chars: best, other_chars: other, .. } = SearchLimits::of(5);
     let rows: String = (0..9_000).map(|row| format!("the zebra {row}\n")).collect();
-    let hits = search(&index(&[&rows, &rows]), "zebra", 2, Extent::of(5), |_| 1.0, |_| &rows);
+    let hits = search(&index(&[&rows, &rows]), "zebra", 2, SearchLimits::of(5), |_| 1.0, |_| &rows);
     let chars: Vec<usize> = hits.iter().map(|hit| hit.snippet.chars().count()).collect();
     assert!((best - 40..=best + 4).contains(&chars[0]), "{chars:?}");
     assert!((other - 40..=other + 4).contains(&chars[1]), "{chars:?}");
     // One endless line is cut where the word stands.
     let line = format!("{} ẞtraße zebra {}", "é ".repeat(9_000), "hay ".repeat(9_000));
-    let hits = search(&index(&[&line]), "zebra", 1, Extent::of(5), |_| 1.0, |_| &line);
+    let hits = search(&index(&[&line]), "zebra", 1, SearchLimits::of(5), |_| 1.0, |_| &line);
     assert!(hits[0].snippet.contains("ẞtraße zebra hay"));
     assert_eq!(hits[0].snippet.chars().count(), best + 2);
 }
@@ -103,10 +104,10 @@ fn a_passage_is_no_longer_than_it_may_be() {
 #[test]
 fn passages_are_shorter_where_there_is_little_room() {
     let all = |tokens| {
-        let extent = Extent::in_room(5, tokens);
+        let extent = SearchLimits::in_room(5, tokens);
         (extent.best_chars + 4 * extent.other_chars) as u64
     };
-    assert_eq!(Extent::in_room(5, 100_000), Extent::of(5));
+    assert_eq!(SearchLimits::in_room(5, 100_000), SearchLimits::of(5));
     for tokens in [200, 1_000, 4_000] {
         assert!(all(tokens) <= tokens * 4 / 2 && all(tokens) >= tokens * 4 / 3, "{tokens}");
     }
@@ -170,7 +171,7 @@ fn a_word_that_a_text_lacks_counts_half_if_its_neighbour_has_it() {
     assert!(!found(&["spare key", "lighthouse", "lighthouse"], "spare key").contains(&1));
     let ask = |weight: fn(usize) -> f64| {
         let texts = ["zebra crossing", "a horse", "x", "y", "z", "a horse"];
-        let hits = search(&index(&texts), "zebra horse", 6, Extent::of(5), weight, |at| texts[at]);
+        let hits = search(&index(&texts), "zebra horse", 6, SearchLimits::of(5), weight, |at| texts[at]);
         hits.iter().map(|hit| hit.at).find(|at| *at > 0)
     };
     assert_eq!((ask(|_| 1.0), ask(|at| if at == 0 { 0.0 } else { 1.0 })), (Some(1), Some(5)));
@@ -189,7 +190,8 @@ fn as_many_hits_are_found_as_are_asked_for() {
     let texts: Vec<String> = (0..80).map(|at| format!("zebra {at}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     for hits in [0, 1, 20, 50] {
-        let found = search(&index(&texts), "zebra", texts.len(), Extent::of(hits), |_| 1.0, |at| texts[at]);
+        let found =
+            search(&index(&texts), "zebra", texts.len(), SearchLimits::of(hits), |_| 1.0, |at| texts[at]);
         assert_eq!(found.len(), hits);
     }
 }

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use super::Extent;
+use super::SearchLimits;
 use crate::estimate::text_tokens;
-use crate::history::{Entry, EntryKind};
-use crate::ids::{Handle, LogRange, Seq};
+use crate::history::{LogEntry, LogEntryKind};
+use crate::ids::{LogHandle, LogRange, Seq};
 use crate::message::{Message, Part, RawJson, ToolSpec};
-use crate::truncate::Limit;
+use crate::truncate::TextLimit;
 
 /// The tool's name.
 pub const NAME: &str = "recall";
@@ -44,7 +44,7 @@ pub fn spec() -> ToolSpec {
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RecallRequest {
     /// What was said there.
     Span {
         /// The handle as it was written.
@@ -63,7 +63,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl RecallRequest {
     /// Reads the arguments of a call. Small models do not keep to the schema: a text alone, or under a name that is not
     /// in the schema, is a handle if it has the form of one, else a query.
     ///
@@ -103,8 +103,8 @@ impl Asked {
         if text.is_empty() {
             return Err(NOTHING_ASKED.to_owned());
         }
-        Ok(match text.parse::<Handle>() {
-            Ok(Handle(span)) => Self::Span { handle: text.to_owned(), span: Some(span), range: None },
+        Ok(match text.parse::<LogHandle>() {
+            Ok(LogHandle(span)) => Self::Span { handle: text.to_owned(), span: Some(span), range: None },
             Err(_) => Self::Words { query: text.to_owned(), hits: DEFAULT_HITS },
         })
     }
@@ -117,7 +117,7 @@ const NOTHING_ASKED: &str = "recall: give a `handle` or a `query`";
 fn handle_in(text: &str) -> Option<LogRange> {
     let bare = text.trim_matches(|char: char| char.is_whitespace() || "[](){}<>`'\".,".contains(char));
     let number = bare.starts_with(|char: char| char.is_ascii_digit()).then(|| format!("lh:{bare}"));
-    number.as_deref().unwrap_or(bare).parse::<Handle>().ok().map(|Handle(span)| span)
+    number.as_deref().unwrap_or(bare).parse::<LogHandle>().ok().map(|LogHandle(span)| span)
 }
 
 fn text_of(value: &Value) -> Option<String> {
@@ -143,7 +143,7 @@ fn read_range(range: &str) -> Result<(usize, usize), String> {
 
 /// A message, or the passages of one that a query means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct RecallSnippet {
     /// Where its message is in the log.
     pub seq: Seq,
     /// Whose words these are: `user`, `assistant`, `note`, `result of TOOL`.
@@ -152,10 +152,10 @@ pub struct Hit {
     pub snippet: String,
 }
 
-impl Hit {
+impl RecallSnippet {
     /// What gives the whole message.
-    pub fn handle(&self) -> Handle {
-        Handle(LogRange::one(self.seq))
+    pub fn handle(&self) -> LogHandle {
+        LogHandle(LogRange::one(self.seq))
     }
 }
 
@@ -167,8 +167,8 @@ impl Hit {
 pub fn span_text(
     handle: &str,
     range: Option<(usize, usize)>,
-    found: &[Hit],
-    limit: &Limit,
+    found: &[RecallSnippet],
+    limit: &TextLimit,
 ) -> Result<String, String> {
     let framed;
     let text = match found {
@@ -197,7 +197,7 @@ pub fn wrong_handle(handle: &str, span: Option<LogRange>, away: impl Iterator<It
     nearest.sort_by_key(|seq| (distance(*seq), std::cmp::Reverse(*seq)));
     nearest.truncate(NAMED_HANDLES);
     nearest.sort_unstable();
-    let named: Vec<String> = nearest.iter().map(|seq| Handle(LogRange::one(*seq)).to_string()).collect();
+    let named: Vec<String> = nearest.iter().map(|seq| LogHandle(LogRange::one(*seq)).to_string()).collect();
     let there = match &*named {
         [] => "; nothing is out of view".to_owned(),
         named => format!("; out of view are {}. For words, give a `query`", named.join(", ")),
@@ -205,15 +205,15 @@ pub fn wrong_handle(handle: &str, span: Option<LogRange>, away: impl Iterator<It
     format!("recall: nothing is stored under {handle} in this session{there}")
 }
 
-fn in_frames(several: &[Hit]) -> String {
-    let frames = Frames::around(several.iter().map(|one| one.snippet.as_str()));
+fn in_frames(several: &[RecallSnippet]) -> String {
+    let frames = RecallHeaderLines::around(several.iter().map(|one| one.snippet.as_str()));
     let framed = several.iter().map(|one| frames.frame(one));
     frames.head() + &framed.collect::<String>()
 }
 
 /// The hits one below the other, as many as there is room for.
-pub fn hits_text(hits: &[Hit], limit: &Limit) -> String {
-    let frames = Frames::around(hits.iter().map(|hit| hit.snippet.as_str()));
+pub fn hits_text(hits: &[RecallSnippet], limit: &TextLimit) -> String {
+    let frames = RecallHeaderLines::around(hits.iter().map(|hit| hit.snippet.as_str()));
     let mut answer = frames.head();
     for (at, hit) in hits.iter().enumerate() {
         let hit = frames.frame(hit);
@@ -231,12 +231,12 @@ pub fn nothing_found(query: &str) -> String {
 }
 
 /// How much of what a search finds is shown in so much room.
-pub fn extent(hits: usize, limit: &Limit) -> Extent {
-    Extent::in_room(hits, limit.max_tokens)
+pub fn extent(hits: usize, limit: &TextLimit) -> SearchLimits {
+    SearchLimits::in_room(hits, limit.max_tokens)
 }
 
 /// Characters `from..to` of `text`, as many as the room allows, and where to go on.
-fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &Limit) -> String {
+fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &TextLimit) -> String {
     let total = text.chars().count();
     let start = byte_of(text, from);
     let end = byte_of(text, to);
@@ -263,12 +263,12 @@ fn byte_of(text: &str, chars: usize) -> usize {
 }
 
 /// Whose words a message is.
-pub fn speaker(entry: &Entry) -> String {
+pub fn speaker(entry: &LogEntry) -> String {
     match &entry.kind {
-        EntryKind::Typed => "user".to_owned(),
-        EntryKind::Note => "note".to_owned(),
-        EntryKind::Assistant(_) => "assistant".to_owned(),
-        EntryKind::Result { tool } => format!("result of {tool}"),
+        LogEntryKind::Typed => "user".to_owned(),
+        LogEntryKind::Note => "note".to_owned(),
+        LogEntryKind::Assistant(_) => "assistant".to_owned(),
+        LogEntryKind::Result { tool } => format!("result of {tool}"),
     }
 }
 
@@ -297,10 +297,10 @@ pub fn push_plain(text: &mut String, part: &Part) {
 }
 
 /// What `recall` itself gave or was asked would only find itself again.
-pub fn is_own(entry: &Entry) -> bool {
+pub fn is_own(entry: &LogEntry) -> bool {
     match &entry.kind {
-        EntryKind::Result { tool } => tool == NAME,
-        EntryKind::Assistant(_) => asks_only_recall(&entry.message),
+        LogEntryKind::Result { tool } => tool == NAME,
+        LogEntryKind::Assistant(_) => asks_only_recall(&entry.message),
         _ => false,
     }
 }
@@ -312,11 +312,11 @@ fn asks_only_recall(message: &Message) -> bool {
 
 /// The lines with which messages begin where several are shown: `<user lh:3>`. Where one of them has such a line in it,
 /// the real ones bear a mark that follows from the whole, so that nobody could have written it.
-struct Frames {
+struct RecallHeaderLines {
     mark: Option<String>,
 }
 
-impl Frames {
+impl RecallHeaderLines {
     fn around<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
         let mut hasher = blake3::Hasher::new();
         let mut is_forged = false;
@@ -337,7 +337,7 @@ impl Frames {
         self.mark.as_ref().map(told).unwrap_or_default()
     }
 
-    fn frame(&self, hit: &Hit) -> String {
+    fn frame(&self, hit: &RecallSnippet) -> String {
         let (speaker, handle, text) = (&hit.speaker, hit.handle(), &hit.snippet);
         match &self.mark {
             Some(mark) => format!("<{speaker} {handle} {mark}>\n{text}\n\n"),

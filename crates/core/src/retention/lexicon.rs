@@ -4,7 +4,7 @@
 //! are few; a sentence that begins with none of them and is no question mostly begins with an imperative.
 
 /// The closed word classes of one language. Entries are in lower case, separated by blanks or (phrases) by commas.
-pub(crate) struct Lexicon {
+pub(crate) struct LanguageLexicon {
     /// Words that begin statements and exclamations, never a command: pronouns, articles, prepositions, interjections.
     pub(crate) openers: &'static str,
     /// Forms of auxiliary and modal verbs: as the second word they show that the first is a subject.
@@ -24,10 +24,10 @@ pub(crate) struct Lexicon {
 }
 
 /// All languages at hand.
-pub(crate) const LEXICONS: &[&Lexicon] =
+pub(crate) const LEXICONS: &[&LanguageLexicon] =
     &[&ENGLISH, &GERMAN, &FRENCH, &SPANISH, &PORTUGUESE, &ITALIAN, &RUSSIAN, &DUTCH, &POLISH];
 
-const ENGLISH: Lexicon = Lexicon {
+const ENGLISH: LanguageLexicon = LanguageLexicon {
     openers: "a an the i i'm i've i'd i'll im ive we we're we've we'd we'll my our mine it it's its that that's this \
         these those he she they they're his her their there there's here here's who who's what what's which why how \
         where is are was were am be do does did can could would will shall should may might must has have had so but \
@@ -55,7 +55,7 @@ const ENGLISH: Lexicon = Lexicon {
         second thought, i would rather, i'd rather, wait, make that, as of today, latest, was wrong, from here on",
 };
 
-const GERMAN: Lexicon = Lexicon {
+const GERMAN: LanguageLexicon = LanguageLexicon {
     openers: "der die das den dem des ein eine einen einem einer ich wir mein meine meinen unser unsere es er sie ihr \
         man dies diese dieser dieses jener wer was welche welcher welches warum wieso wie wo ist sind war waren bin \
         hat habe haben hatte hatten kann könnte können könnten würde würden wird werden soll sollte darf und oder aber \
@@ -75,7 +75,7 @@ const GERMAN: Lexicon = Lexicon {
         ändern, neu, neue, neuer, neues, verschoben, gewechselt, ersetzt, vergiss, von nun an, lieber, künftig, war falsch, nicht richtig",
 };
 
-const FRENCH: Lexicon = Lexicon {
+const FRENCH: LanguageLexicon = LanguageLexicon {
     openers: "le la les l' un une des du de je j' j'ai nous mon ma mes notre nos il elle ils elles on ce c' c'est cet \
         cette ces ça qui que quoi quel quelle pourquoi comment où est sont était suis ai as a avons avez ont peut \
         peux pourrait pouvez et ou mais car donc parce comme à au aux en dans sur sous par pour avec oui non merci \
@@ -95,7 +95,7 @@ const FRENCH: Lexicon = Lexicon {
         changement, changer, déplacé, remplacé, oublie, oubliez, nouveau, nouvelle, à partir de maintenant",
 };
 
-const SPANISH: Lexicon = Lexicon {
+const SPANISH: LanguageLexicon = LanguageLexicon {
     openers: "el la los las un una unos unas yo mi mis nuestro nuestra él ella ellos ellas ello esto eso este esta estos \
         estas ese esa quién qué cuál por porque cómo dónde es son era fue soy está están estoy he ha hemos han tengo \
         puede puedes podría y o pero pues que de del al a en con sobre para sí gracias hola ok bien genial quizás \
@@ -114,7 +114,7 @@ const SPANISH: Lexicon = Lexicon {
         olvida, olvide, nuevo, nueva, a partir de ahora, de ahora en adelante, en realidad",
 };
 
-const PORTUGUESE: Lexicon = Lexicon {
+const PORTUGUESE: LanguageLexicon = LanguageLexicon {
     openers: "o a os as um uma uns umas eu meu minha meus minhas nosso nossa ele ela eles elas isto isso este esta esse \
         essa quem que qual por porque como onde é são era foi sou está estão estou tenho tem pode podes poderia e ou \
         mas pois de do da dos das em no na nos nas com sobre para sim obrigado obrigada olá ok bem ótimo talvez também \
@@ -132,7 +132,7 @@ const PORTUGUESE: Lexicon = Lexicon {
         esqueça, esquece, novo, nova, a partir de agora, de agora em diante, na verdade",
 };
 
-const ITALIAN: Lexicon = Lexicon {
+const ITALIAN: LanguageLexicon = LanguageLexicon {
     openers: "il lo la i gli le l' un uno una io mio mia miei mie nostro nostra lui lei loro esso questo questa questi \
         queste quello quella chi che cosa quale perché come dove è sono era ho hai ha abbiamo hanno può puoi potrebbe e \
         o ma quindi di del della dei delle da dal in nel nella con su per sì grazie ciao ok bene ottimo forse anche \
@@ -149,7 +149,7 @@ const ITALIAN: Lexicon = Lexicon {
         sostituisce, dimentica, nuovo, nuova, da ora in poi, d'ora in poi, in realtà",
 };
 
-const RUSSIAN: Lexicon = Lexicon {
+const RUSSIAN: LanguageLexicon = LanguageLexicon {
     openers: "я мы мой моя моё мои наш наша он она оно они это этот эта эти тот та те кто что какой какая какие почему \
         как где есть был была были у в на с со к по о об из от до за над под при для и а но или потому да нет спасибо \
         привет ок хорошо отлично возможно может также ещё очень ты вы твой ваш вчера сегодня мне меня нам нас",
@@ -166,7 +166,7 @@ const RUSSIAN: Lexicon = Lexicon {
         перенесён, заменить, забудь, забудьте, новый, новая, новое, отныне, с этого момента, на самом деле",
 };
 
-const DUTCH: Lexicon = Lexicon {
+const DUTCH: LanguageLexicon = LanguageLexicon {
     openers: "de het een ik wij we mijn ons onze hij zij ze dit dat deze die wie wat welke waarom hoe waar is zijn was \
         waren ben heb heeft hebben kan kunnen zou zal en of maar want omdat aan op uit bij met na van voor naar over ja \
         nee dank bedankt hallo ok goed misschien ook nog zeer jij je jouw u uw",
@@ -182,7 +182,7 @@ const DUTCH: Lexicon = Lexicon {
         verplaatst, vervangt, vergeet, liever",
 };
 
-const POLISH: Lexicon = Lexicon {
+const POLISH: LanguageLexicon = LanguageLexicon {
     openers: "ja my mój moja moje nasz nasza on ona ono oni to ten ta te kto co jaki jaka dlaczego jak gdzie jest są był \
         była było w na z ze do od po o u i a ale lub bo tak nie dzięki cześć ok dobrze może także jeszcze bardzo ty wy \
         twój wasz mam mi mnie",

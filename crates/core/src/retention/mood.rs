@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::lexicon::{LEXICONS, SLIGHT_WORDS, UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_SCOPE};
-use crate::survival::facts::binds;
+use crate::retention_report::facts::binds;
 
 /// Scores from here on count as a standing order.
 pub(crate) const ORDER_SCORE: i32 = 2;
@@ -130,7 +130,7 @@ struct WordClasses {
 }
 
 static WORD_CLASSES: LazyLock<WordClasses> = LazyLock::new(|| {
-    let union = |list: fn(&super::lexicon::Lexicon) -> &'static str| -> BTreeSet<&'static str> {
+    let union = |list: fn(&super::lexicon::LanguageLexicon) -> &'static str| -> BTreeSet<&'static str> {
         LEXICONS.iter().flat_map(|lexicon| list(lexicon).split_whitespace()).collect()
     };
     WordClasses {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::lexicon::{LEXICONS, UNSPACED_CHANGES};
 use super::mood::{PhraseSet, has_phrase, has_unspaced, is_function_word, plain_words};
-use crate::survival::facts::is_unspaced;
+use crate::retention_report::facts::is_unspaced;
 
 /// The newest statements that are compared with earlier ones at most.
 const MAX_STATEMENTS: usize = 2_000;
@@ -28,7 +28,7 @@ const COMMON_SHARE: f64 = 0.2;
 const MAX_HOLDERS: usize = 64;
 
 /// A statement, reduced to what is compared.
-struct Subject {
+struct ComparableStatement {
     /// Which message it stands in.
     message: usize,
     words: BTreeSet<String>,
@@ -39,7 +39,8 @@ struct Subject {
 /// For each statement, the later one that replaces it. `statements` are in order, each with the number of its message.
 pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
-    let subjects: Vec<Subject> = statements[skipped..].iter().map(|(at, text)| subject(*at, text)).collect();
+    let subjects: Vec<ComparableStatement> =
+        statements[skipped..].iter().map(|(at, text)| subject(*at, text)).collect();
     let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, subject) in subjects.iter().enumerate() {
         for word in subject.words.iter().chain(&subject.values) {
@@ -53,7 +54,7 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     };
     let mut replaced = vec![None; statements.len()];
     let may_replace =
-        |subject: &&(usize, &Subject)| subject.1.announces_change || !subject.1.values.is_empty();
+        |subject: &&(usize, &ComparableStatement)| subject.1.announces_change || !subject.1.values.is_empty();
     for (later_at, later) in subjects.iter().enumerate().filter(|subject| may_replace(&subject)) {
         let mut candidates: BTreeSet<usize> = BTreeSet::new();
         for word in later.words.iter().chain(&later.values) {
@@ -79,7 +80,11 @@ pub(crate) fn is_telling(text: &str) -> bool {
 }
 
 /// Returns the share of both statements' words that they have in common, if the later one replaces the earlier.
-fn replaced_share(earlier: &Subject, later: &Subject, weight: &impl Fn(&str) -> f64) -> Option<f64> {
+fn replaced_share(
+    earlier: &ComparableStatement,
+    later: &ComparableStatement,
+    weight: &impl Fn(&str) -> f64,
+) -> Option<f64> {
     let sum = |words: &BTreeSet<String>| words.iter().map(|word| weight(word)).sum::<f64>();
     let shared: f64 = earlier.words.intersection(&later.words).map(|word| weight(word)).sum();
     let least = sum(&earlier.words).min(sum(&later.words));
@@ -108,7 +113,7 @@ fn announces_change(text: &str, words: &[String]) -> bool {
     has_phrase(&CHANGE_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
 }
 
-fn subject(message: usize, text: &str) -> Subject {
+fn subject(message: usize, text: &str) -> ComparableStatement {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
         cues.map(str::trim).collect()
@@ -121,7 +126,7 @@ fn subject(message: usize, text: &str) -> Subject {
     // "Update: …" says that something changes, not what.
     let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
     let words = words.into_iter().filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
-    Subject {
+    ComparableStatement {
         message,
         words: words.flat_map(terms).collect(),
         values: values.into_iter().map(str::to_owned).collect(),

@@ -1,6 +1,6 @@
 //! Sentences of a line, each with its punctuation and the blanks after it: joined they give the line again.
 
-use crate::survival::facts::is_abbreviation;
+use crate::retention_report::facts::is_abbreviation;
 
 /// Splits a line into sentences. The pieces joined give the line.
 pub(crate) fn sentence_spans(line: &str) -> Vec<&str> {

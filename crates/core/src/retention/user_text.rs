@@ -16,12 +16,12 @@ use std::sync::Arc;
 use super::mood::{CLEAR_ORDER_SCORE, ORDER_SCORE, is_question, is_slight, order_score};
 use super::replaced::{is_telling, replacements};
 use super::sentences::sentence_spans;
-use crate::estimate::Counter;
-use crate::history::{EntryKind, History};
-use crate::ids::{Handle, LogRange, Seq};
-use crate::memo::Cache;
+use crate::estimate::MessageTokenCounter;
+use crate::history::{History, LogEntryKind};
+use crate::ids::{LogHandle, LogRange, Seq};
+use crate::memo::DerivedCache;
 use crate::plan::shortened;
-use crate::survival::facts::{CodeLines, is_summary, single_spaced};
+use crate::retention_report::facts::{CodeLines, is_summary, single_spaced};
 
 /// The title of the section.
 pub(crate) const TITLE: &str = "What the user said, oldest first; later words win:";
@@ -60,17 +60,17 @@ pub(crate) fn user_room(free: u64, limit: u64, share: f64, order_tokens: u64) ->
 /// What the user typed in a part of the log, in ranked pieces.
 #[derive(Debug)]
 pub(crate) struct UserText {
-    counter: Counter,
+    counter: MessageTokenCounter,
     has_recall: bool,
-    messages: Vec<UserMessage>,
-    pieces: Vec<Piece>,
+    messages: Vec<TypedMessageInfo>,
+    pieces: Vec<UserTextPiece>,
     /// Indices of all pieces, the most important first.
     order: Vec<usize>,
 }
 
 /// A typed message, without its text.
 #[derive(Debug)]
-struct UserMessage {
+struct TypedMessageInfo {
     seq: Seq,
     /// The number of its turn: 1 for the first typed message of the session.
     turn: usize,
@@ -78,14 +78,14 @@ struct UserMessage {
 
 /// A sentence, or the part of one that is quoted.
 #[derive(Debug)]
-struct Piece {
+struct UserTextPiece {
     text: Box<str>,
     tokens: u64,
     /// Its message, as an index.
     message: usize,
     /// Its line within the message.
     line: usize,
-    rank: Rank,
+    rank: UserTextRank,
     /// How much it sounds like a standing order.
     order_score: i32,
     /// The message of the statement that replaces it.
@@ -94,7 +94,7 @@ struct Piece {
 
 /// How important a piece is; the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum UserTextRank {
     /// A sentence of the session's first message, which states the goal.
     Goal,
     /// A standing order, the clearest first; one that names a value or announces a change is taken for clearer.
@@ -113,9 +113,9 @@ enum Rank {
 
 impl UserText {
     /// Reads what the user typed in everything that `handles` lead to.
-    pub(crate) fn of(history: &History, handles: &[Handle]) -> Self {
-        let is_covered = |seq: Seq| handles.iter().any(|Handle(range)| range.contains(seq));
-        let typed = history.entries().iter().filter(|entry| entry.kind == EntryKind::Typed);
+    pub(crate) fn of(history: &History, handles: &[LogHandle]) -> Self {
+        let is_covered = |seq: Seq| handles.iter().any(|LogHandle(range)| range.contains(seq));
+        let typed = history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
         let mut messages = Vec::new();
         let mut texts: Vec<Vec<&str>> = Vec::new();
         for (index, entry) in typed.enumerate().filter(|(_, entry)| is_covered(entry.seq)) {
@@ -123,7 +123,7 @@ impl UserText {
             let lines: Vec<&str> = parts.flat_map(own_lines).collect();
             let is_imported_summary = lines.first().is_some_and(|line| is_summary(line));
             if !lines.is_empty() && !is_imported_summary {
-                messages.push(UserMessage { seq: entry.seq, turn: index + 1 });
+                messages.push(TypedMessageInfo { seq: entry.seq, turn: index + 1 });
                 texts.push(lines);
             }
         }
@@ -157,14 +157,15 @@ impl UserText {
 
     /// Returns about how many tokens the section takes when it quotes everything but the middles of pastes.
     pub(crate) fn whole_tokens(&self) -> u64 {
-        let pieces = self.pieces.iter().filter(|piece| piece.rank != Rank::PasteMiddle);
+        let pieces = self.pieces.iter().filter(|piece| piece.rank != UserTextRank::PasteMiddle);
         let quoted: u64 = pieces.map(|piece| piece.tokens).sum();
         quoted + self.messages.len() as u64 * MESSAGE_TOKENS + self.counter.text(TITLE)
     }
 
     /// Returns about how many tokens the goal and the standing orders take.
     pub(crate) fn order_tokens(&self) -> u64 {
-        let is_order = |piece: &&Piece| matches!(piece.rank, Rank::Goal | Rank::Order(_));
+        let is_order =
+            |piece: &&UserTextPiece| matches!(piece.rank, UserTextRank::Goal | UserTextRank::Order(_));
         let tokens: u64 =
             self.pieces.iter().filter(is_order).map(|piece| piece.tokens + MESSAGE_TOKENS + GAP_TOKENS).sum();
         if tokens == 0 { 0 } else { tokens + self.counter.text(TITLE) }
@@ -200,14 +201,14 @@ impl UserText {
             for sentence in sentence_spans(line.trim_end()) {
                 let score = if code.is_code(line_at) { 0 } else { order_score(sentence) };
                 let rank = match () {
-                    () if is_goal => Rank::Goal,
-                    () if is_slight(sentence) => Rank::Slight,
+                    () if is_goal => UserTextRank::Goal,
+                    () if is_slight(sentence) => UserTextRank::Slight,
                     () if score >= ORDER_SCORE => {
-                        Rank::Order(Reverse(score + i32::from(is_telling(sentence))))
+                        UserTextRank::Order(Reverse(score + i32::from(is_telling(sentence))))
                     }
-                    () if is_question(sentence) => Rank::Question,
-                    () if !code.is_code(line_at) && is_telling(sentence) => Rank::Telling,
-                    () => Rank::Statement,
+                    () if is_question(sentence) => UserTextRank::Question,
+                    () if !code.is_code(line_at) && is_telling(sentence) => UserTextRank::Telling,
+                    () => UserTextRank::Statement,
                 };
                 let is_said_again =
                     repeated.get(&line_key(sentence)).is_some_and(|newest| *newest != (message, line_at));
@@ -215,7 +216,7 @@ impl UserText {
                     continue;
                 }
                 let tokens = self.counter.text(sentence) + 1;
-                self.pieces.push(Piece {
+                self.pieces.push(UserTextPiece {
                     text: sentence.into(),
                     tokens,
                     message,
@@ -257,14 +258,17 @@ impl UserText {
                     piece.text = short.into();
                 }
             } else if !is_order {
-                piece.rank = Rank::PasteMiddle;
+                piece.rank = UserTextRank::PasteMiddle;
             }
         }
     }
 
     fn mark_replaced(&mut self) {
-        let is_statement = |piece: &Piece| {
-            matches!(piece.rank, Rank::Goal | Rank::Order(_) | Rank::Telling | Rank::Statement)
+        let is_statement = |piece: &UserTextPiece| {
+            matches!(
+                piece.rank,
+                UserTextRank::Goal | UserTextRank::Order(_) | UserTextRank::Telling | UserTextRank::Statement
+            )
         };
         let at: Vec<usize> = (0..self.pieces.len()).filter(|at| is_statement(&self.pieces[*at])).collect();
         let statements: Vec<(usize, &str)> =
@@ -275,7 +279,7 @@ impl UserText {
             // "We call it B now" is no order by its form: it counts as much as the order or fact that it changes.
             self.pieces[later].rank = self.pieces[later].rank.min(self.pieces[*earlier].rank);
             self.pieces[*earlier].replaced_by = Some(self.pieces[later].message);
-            self.pieces[*earlier].rank = Rank::Replaced;
+            self.pieces[*earlier].rank = UserTextRank::Replaced;
         }
     }
 
@@ -286,13 +290,13 @@ impl UserText {
         let mut opened = vec![false; self.messages.len()];
         let mut used = 0;
         let mut is_full = false;
-        for at in self.order.iter().copied().filter(|at| self.pieces[*at].rank != Rank::PasteMiddle) {
+        for at in self.order.iter().copied().filter(|at| self.pieces[*at].rank != UserTextRank::PasteMiddle) {
             let piece = &self.pieces[at];
             let opening = if opened[piece.message] { 0 } else { MESSAGE_TOKENS };
             let mark = piece.replaced_by.map_or(0, |_| REPLACED_TOKENS);
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
-            let is_idle = is_full && piece.rank == Rank::Replaced;
+            let is_idle = is_full && piece.rank == UserTextRank::Replaced;
             if is_idle || used + opening + mark + gap + piece.tokens > room {
                 is_full = true;
                 continue;
@@ -327,7 +331,13 @@ impl UserText {
         text
     }
 
-    fn render_message(&self, text: &mut String, message: &UserMessage, range: Range<usize>, kept: &[bool]) {
+    fn render_message(
+        &self,
+        text: &mut String,
+        message: &TypedMessageInfo,
+        range: Range<usize>,
+        kept: &[bool],
+    ) {
         let mut line = None;
         let mut omitted = 0;
         for at in range {
@@ -360,11 +370,11 @@ impl UserText {
     }
 
     /// The mark of what is left out of a message; that of a long passage says how to get it.
-    fn gap(&self, message: &UserMessage, chars: usize) -> String {
+    fn gap(&self, message: &TypedMessageInfo, chars: usize) -> String {
         match (chars > 200, self.has_recall) {
             (false, _) => GAP.to_owned(),
             (true, true) => {
-                format!("[{GAP} {chars} characters, handle {} {GAP}]", Handle(LogRange::one(message.seq)))
+                format!("[{GAP} {chars} characters, handle {} {GAP}]", LogHandle(LogRange::one(message.seq)))
             }
             (true, false) => format!("[{GAP} {chars} characters {GAP}]"),
         }
@@ -376,11 +386,11 @@ const MAX_TEXTS: usize = 2;
 
 /// The user's words in the parts of one session that were asked for last. A plan reads the same part many times.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct UserTextCache(Cache<Vec<(Vec<Handle>, Arc<UserText>)>>);
+pub(crate) struct UserTextCache(DerivedCache<Vec<(Vec<LogHandle>, Arc<UserText>)>>);
 
 impl UserTextCache {
     /// Returns what the user typed in everything that `handles` lead to.
-    pub(crate) fn text(&self, history: &History, handles: &[Handle]) -> Arc<UserText> {
+    pub(crate) fn text(&self, history: &History, handles: &[LogHandle]) -> Arc<UserText> {
         let mut texts = self.0.lock();
         if let Some((_, text)) = texts.iter().find(|(known, _)| known == handles) {
             return Arc::clone(text);
@@ -388,7 +398,7 @@ impl UserTextCache {
         let text = Arc::new(UserText::of(history, handles));
         // What a handle leads to may still grow beyond the end of the log; what was stopped is not whole.
         if !history.stop_flag().is_raised()
-            && handles.iter().all(|Handle(range)| range.to <= history.last_seq())
+            && handles.iter().all(|LogHandle(range)| range.to <= history.last_seq())
         {
             let excess = (texts.len() + 1).saturating_sub(MAX_TEXTS);
             texts.drain(..excess);

@@ -1,28 +1,31 @@
 //! The model call of a step: its start, its answer, its failures.
 
-use super::ahead::Stage;
-use super::{Effect, Failure, Next, Phase, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use super::background_summary::PrecomputeStage;
+use super::{
+    AppendContinuation, CountContinuation, ModelCallFailure, Run, RunEffect, RunEnd, RunPhase, RunStopCause,
+    RunTimer, StepGuards,
+};
 use crate::attempt::MAX_LENGTH_RETRIES;
 use crate::deferral::{CALL, SEARCH};
 use crate::error::ErrorCode;
-use crate::event::{Cut, ErrorInfo, EventBody, StepKind, StepStart};
+use crate::event::{ErrorInfo, EventBody, PartialAnswerReason, StepKind, StepStart};
 use crate::ids::{CallId, StepId};
-use crate::message::{Answer, Finish, Message, Part, Role, ToolCall};
-use crate::plan::Occasion;
+use crate::message::{Message, ModelAnswer, ModelStopReason, Part, Role, ToolCall};
+use crate::plan::PlanTrigger;
 use crate::usage::Usage;
 
 /// Providers let a model ask for some dozens; an answer with more is broken.
 const MAX_CALLS: usize = 256;
 
 impl Run {
-    pub(super) fn start_step(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn start_step(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
         }
         if self.history.is_paused() && !self.can_go_on() {
             return self.finish(RunEnd::Length, None, out);
         }
-        if self.count_first(Next::Call, out) {
+        if self.count_first(CountContinuation::Call, out) {
             return;
         }
         let Some(run) = self.history.open_run() else { return };
@@ -45,8 +48,12 @@ impl Run {
             max_output_tokens: self.output_limit(),
             window_tokens: settings.model.window,
         };
-        self.phase = Phase::Storing;
-        self.append(vec![EventBody::StepStarted(Box::new(start))], Then::CallModel { step }, out);
+        self.phase = RunPhase::Storing;
+        self.append(
+            vec![EventBody::StepStarted(Box::new(start))],
+            AppendContinuation::CallModel { step },
+            out,
+        );
     }
 
     /// Returns whether the model was told that the run's time is over.
@@ -54,7 +61,7 @@ impl Run {
         self.history.open_run().is_some_and(|run| run.time_is_up)
     }
 
-    pub(super) fn call_model(&mut self, step: StepId, out: &mut Vec<Effect>) {
+    pub(super) fn call_model(&mut self, step: StepId, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.stopped(Vec::new(), None, out);
         }
@@ -63,38 +70,38 @@ impl Run {
         let tools = start.purpose == StepKind::Main && self.settings.model.tools;
         let max_output_tokens = start.max_output_tokens;
         let pause_at_tokens = if start.purpose == StepKind::Main { self.pause_at() } else { None };
-        self.phase = Phase::Calling { step: step.clone(), began: false };
-        out.push(Effect::CallModel { step, tools, max_output_tokens, pause_at_tokens });
+        self.phase = RunPhase::Calling { step: step.clone(), began: false };
+        out.push(RunEffect::CallModel { step, tools, max_output_tokens, pause_at_tokens });
     }
 
-    pub(super) fn answered(&mut self, answer: Answer, out: &mut Vec<Effect>) {
-        let Phase::Calling { step, .. } = &self.phase else { return };
+    pub(super) fn answered(&mut self, answer: ModelAnswer, out: &mut Vec<RunEffect>) {
+        let RunPhase::Calling { step, .. } = &self.phase else { return };
         let step = step.clone();
         let calls = answer.parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
         if calls > MAX_CALLS {
             let message =
                 format!("the model asked for {calls} tools in one answer; {MAX_CALLS} are the most that run");
-            let failure = Failure::new(ErrorCode::ThirdParty, message, false);
-            return self.failed(Failure { usage: answer.usage, ..failure }, answer.parts, out);
+            let failure = ModelCallFailure::new(ErrorCode::ThirdParty, message, false);
+            return self.failed(ModelCallFailure { usage: answer.usage, ..failure }, answer.parts, out);
         }
         let parts = self.without_repetition(answer.parts);
         let parts = self.named_calls(&step, parts, answer.finish);
         // Nothing more to an answer that was paused: it was whole.
-        let is_whole = self.history.is_paused() && answer.finish != Finish::ContentFilter;
-        if !says_something(&parts) && answer.finish != Finish::Length && !is_whole {
+        let is_whole = self.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
+        if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
             let failure = match answer.finish {
-                Finish::ContentFilter => {
-                    Failure::new(ErrorCode::Refused, "the provider withheld the answer", false)
+                ModelStopReason::ContentFilter => {
+                    ModelCallFailure::new(ErrorCode::Refused, "the provider withheld the answer", false)
                 }
-                _ => Failure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
+                _ => ModelCallFailure::new(ErrorCode::ThirdParty, "the model's answer was empty", true),
             };
-            let failure = Failure { usage: answer.usage, ..failure };
+            let failure = ModelCallFailure { usage: answer.usage, ..failure };
             return match failure.retryable && self.stop.is_none() {
                 true => self.answer_broke(&step, failure, Vec::new(), out),
                 false => self.failed(failure, Vec::new(), out),
             };
         }
-        if answer.finish == Finish::Length && self.ended_at_our_limit(&parts) {
+        if answer.finish == ModelStopReason::Length && self.ended_at_our_limit(&parts) {
             return self.paused(parts, answer.usage, out);
         }
         let estimated_input = self.estimated_input();
@@ -107,8 +114,14 @@ impl Run {
                 envelope: answer.envelope,
             },
         ];
-        self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step], Then::AfterAnswer { finish: answer.finish }, out);
+        self.phase = RunPhase::Storing;
+        self.append_with(
+            events,
+            Vec::new(),
+            vec![step],
+            AppendContinuation::AfterAnswer { finish: answer.finish },
+            out,
+        );
     }
 
     pub(super) fn estimated_input(&self) -> u64 {
@@ -120,8 +133,8 @@ impl Run {
         &self,
         step: &StepId,
         parts: Vec<Part>,
-        finish: Finish,
-        cut: Option<Cut>,
+        finish: ModelStopReason,
+        cut: Option<PartialAnswerReason>,
     ) -> EventBody {
         let message = Message {
             id: format!("m-{step}").into(),
@@ -134,7 +147,7 @@ impl Run {
 
     /// Gives every call a name of ours. A call that the output limit cut in two never existed; in the recovery
     /// step there are no tools to call.
-    pub(super) fn named_calls(&self, step: &StepId, parts: Vec<Part>, finish: Finish) -> Vec<Part> {
+    pub(super) fn named_calls(&self, step: &StepId, parts: Vec<Part>, finish: ModelStopReason) -> Vec<Part> {
         let last_call = parts.iter().rposition(|part| matches!(part, Part::ToolCall(_)));
         let recovering = self.is_time_up();
         let mut named = Vec::with_capacity(parts.len());
@@ -142,7 +155,7 @@ impl Run {
             match part {
                 Part::ToolCall(_) if recovering => {}
                 Part::ToolCall(call) => {
-                    let may_be_cut = finish == Finish::Length && Some(at) == last_call;
+                    let may_be_cut = finish == ModelStopReason::Length && Some(at) == last_call;
                     if !may_be_cut || crate::history::is_object(&call.arguments) {
                         let call = match &self.settings.fixed.deferred {
                             Some(deferred) => {
@@ -168,7 +181,7 @@ impl Run {
         named
     }
 
-    pub(super) fn after_answer(&mut self, finish: Finish, out: &mut Vec<Effect>) {
+    pub(super) fn after_answer(&mut self, finish: ModelStopReason, out: &mut Vec<RunEffect>) {
         self.step = StepGuards::default();
         if self.stop.is_none() {
             self.look_ahead(out);
@@ -176,19 +189,19 @@ impl Run {
         if !self.history.open_calls().is_empty() {
             return self.start_tools(out);
         }
-        if finish == Finish::Length && self.stop.is_none() && !self.is_time_up() {
+        if finish == ModelStopReason::Length && self.stop.is_none() && !self.is_time_up() {
             let error = self.pauses_are_spent();
             return self.finish(RunEnd::Length, error, out);
         }
-        if finish == Finish::ContentFilter && self.stop.is_none() {
+        if finish == ModelStopReason::ContentFilter && self.stop.is_none() {
             let message = "the model refused, or its provider withheld the rest of the answer";
             return self.fail(ErrorCode::Refused, message, out);
         }
         self.boundary(out);
     }
 
-    pub(super) fn failed(&mut self, failure: Failure, partial: Vec<Part>, out: &mut Vec<Effect>) {
-        let Phase::Calling { step, began } = &self.phase else { return };
+    pub(super) fn failed(&mut self, failure: ModelCallFailure, partial: Vec<Part>, out: &mut Vec<RunEffect>) {
+        let RunPhase::Calling { step, began } = &self.phase else { return };
         let (step, began) = (step.clone(), *began);
         if self.stop.is_some() {
             return self.stopped(partial, failure.usage, out);
@@ -201,8 +214,8 @@ impl Run {
         if refuses_rest || failure.refuses_tools && self.goes_on_without_tools() {
             let mut events = self.lost(&step, partial);
             events.push(step_failed(&step, &failure));
-            self.phase = Phase::Storing;
-            return self.append_with(events, Vec::new(), vec![step], Then::Boundary, out);
+            self.phase = RunPhase::Storing;
+            return self.append_with(events, Vec::new(), vec![step], AppendContinuation::Boundary, out);
         }
         if self.leave_out(&step, &failure, &partial, out) {
             return;
@@ -226,9 +239,9 @@ impl Run {
     pub(super) fn end_with_failure(
         &mut self,
         step: &StepId,
-        failure: Failure,
+        failure: ModelCallFailure,
         partial: Vec<Part>,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
         // A server that does not go on with an answer: what was said of it is an answer that was cut short.
         let is_cut_short = self.history.is_paused() && !failure.retryable && is_servers_no(failure.code);
@@ -241,14 +254,21 @@ impl Run {
             false => failure.message,
         };
         let error = Some(ErrorInfo { code: failure.code, message });
-        self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step.clone()], Then::Finish { end, error }, out);
+        self.phase = RunPhase::Storing;
+        self.append_with(
+            events,
+            Vec::new(),
+            vec![step.clone()],
+            AppendContinuation::Finish { end, error },
+            out,
+        );
     }
 
     /// An answer that does not count, kept without its calls.
     pub(super) fn lost(&self, step: &StepId, partial: Vec<Part>) -> Vec<EventBody> {
         let said: Vec<Part> = partial.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect();
-        let kept = shows_something(&said).then(|| self.assistant(step, said, Finish::Other, Some(Cut::Lost)));
+        let kept = shows_something(&said)
+            .then(|| self.assistant(step, said, ModelStopReason::Other, Some(PartialAnswerReason::Lost)));
         kept.into_iter().collect()
     }
 
@@ -256,15 +276,15 @@ impl Run {
     pub(super) fn overflowed(
         &mut self,
         step: &StepId,
-        failure: Failure,
+        failure: ModelCallFailure,
         partial: Vec<Part>,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
         let mut events = self.lost(step, partial);
         events.push(step_failed(step, &failure));
         let error = ErrorInfo { code: failure.code, message: failure.message };
         self.step.refusal = Some(error.message.clone());
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         self.step.overflows += 1;
         let is_spent = self.step.overflows > MAX_LENGTH_RETRIES;
         if is_spent || !self.settings.policy.enabled {
@@ -278,28 +298,33 @@ impl Run {
                 false => format!("{} (compaction is off; one on request makes room)", error.message),
             };
             let error = ErrorInfo { code: error.code, message };
-            let then = Then::Finish { end: RunEnd::Error, error: Some(error) };
+            let then = AppendContinuation::Finish { end: RunEnd::Error, error: Some(error) };
             return self.append_with(events, Vec::new(), vec![step.clone()], then, out);
         }
-        self.append_with(events, Vec::new(), vec![step.clone()], Then::AfterOverflow, out);
+        self.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::AfterOverflow, out);
     }
 
-    pub(super) fn after_overflow(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn after_overflow(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
         }
-        let plan = self.plan(&Occasion::Overflow);
-        self.act_on(plan, Occasion::Overflow, out);
+        let plan = self.plan(&PlanTrigger::Overflow);
+        self.act_on(plan, PlanTrigger::Overflow, out);
     }
 
     /// The model call was stopped by us: what was seen stays.
-    pub(super) fn stopped(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<Effect>) {
+    pub(super) fn stopped(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<RunEffect>) {
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
         let Some(step) = calling.map(|start| start.step_id.clone()) else { return };
         let mut events = Vec::new();
-        let partial = self.named_calls(&step, partial, Finish::Length);
+        let partial = self.named_calls(&step, partial, ModelStopReason::Length);
         if shows_something(&partial) {
-            events.push(self.assistant(&step, partial, Finish::Other, Some(Cut::Cancelled)));
+            events.push(self.assistant(
+                &step,
+                partial,
+                ModelStopReason::Other,
+                Some(PartialAnswerReason::Cancelled),
+            ));
         }
         events.push(match usage {
             Some(usage) => EventBody::StepFinished {
@@ -308,54 +333,58 @@ impl Run {
                 estimated_input: self.estimated_input(),
                 envelope: None,
             },
-            None => step_failed(&step, &Failure::new(ErrorCode::Interrupted, "the call was stopped", false)),
+            None => step_failed(
+                &step,
+                &ModelCallFailure::new(ErrorCode::Interrupted, "the call was stopped", false),
+            ),
         });
-        self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step], Then::Boundary, out);
+        self.phase = RunPhase::Storing;
+        self.append_with(events, Vec::new(), vec![step], AppendContinuation::Boundary, out);
     }
 
-    pub(super) fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Effect>) {
+    pub(super) fn timer_fired(&mut self, timer: RunTimer, out: &mut Vec<RunEffect>) {
         match (timer, &self.phase) {
-            (Timer::Retry, _) => self.try_again(out),
-            (Timer::Patience, _) => self.patience_ended(out),
-            (Timer::Run | Timer::RecoveryStep, _) => self.interrupt(Stop::Timeout, out),
-            (Timer::Summary, _) => self.summary_is_late(out),
-            (Timer::Hook, _) => self.hook_is_late(false, out),
-            (Timer::Ahead, _)
-                if self.candidate.as_ref().is_some_and(|found| found.stage == Stage::Asking) =>
+            (RunTimer::Retry, _) => self.try_again(out),
+            (RunTimer::Patience, _) => self.patience_ended(out),
+            (RunTimer::Run | RunTimer::RecoveryStep, _) => self.interrupt(RunStopCause::Timeout, out),
+            (RunTimer::Summary, _) => self.summary_is_late(out),
+            (RunTimer::Hook, _) => self.hook_is_late(false, out),
+            (RunTimer::Ahead, _)
+                if self.candidate.as_ref().is_some_and(|found| found.stage == PrecomputeStage::Asking) =>
             {
                 self.hook_is_late(true, out);
             }
-            (Timer::Ahead, _) => self.void_unfinished(out),
+            (RunTimer::Ahead, _) => self.void_unfinished(out),
         }
     }
 
     /// Somebody cancels, or the time is over.
-    pub(super) fn interrupt(&mut self, stop: Stop, out: &mut Vec<Effect>) {
-        let compacting = matches!(self.phase, Phase::Summarising { .. } | Phase::Asking { .. });
-        let beginning = matches!(self.phase, Phase::ReadingQueue | Phase::Storing) && stop == Stop::Cancelled;
+    pub(super) fn interrupt(&mut self, stop: RunStopCause, out: &mut Vec<RunEffect>) {
+        let compacting = matches!(self.phase, RunPhase::Summarising { .. } | RunPhase::Asking { .. });
+        let beginning = matches!(self.phase, RunPhase::ReadingQueue | RunPhase::Storing)
+            && stop == RunStopCause::Cancelled;
         if self.history.open_run().is_none() && !compacting && !beginning {
             return;
         }
-        if stop == Stop::Cancelled {
+        if stop == RunStopCause::Cancelled {
             // What waits now goes on waiting; a message that comes later is the next one.
             self.woken = false;
         }
-        if self.stop == Some(Stop::Cancelled) {
+        if self.stop == Some(RunStopCause::Cancelled) {
             return;
         }
         let repeated = self.stop.replace(stop).is_some();
         match &self.phase {
-            Phase::Calling { .. } | Phase::Summarising { .. } | Phase::Counting(_) if !repeated => {
-                out.push(Effect::StopModel)
+            RunPhase::Calling { .. } | RunPhase::Summarising { .. } | RunPhase::Counting(_) if !repeated => {
+                out.push(RunEffect::StopModel)
             }
-            Phase::Waiting { .. } => self.stop_waiting(out),
-            Phase::Asking { .. } => {
-                out.push(Effect::StopTimer { timer: Timer::Hook });
-                self.phase = Phase::Storing;
+            RunPhase::Waiting { .. } => self.stop_waiting(out),
+            RunPhase::Asking { .. } => {
+                out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
+                self.phase = RunPhase::Storing;
                 self.boundary_or_idle(out);
             }
-            Phase::Tools(_) => self.stop_tools(out),
+            RunPhase::Tools(_) => self.stop_tools(out),
             _ => {}
         }
     }
@@ -366,7 +395,7 @@ fn is_servers_no(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::InvalidRequest | ErrorCode::ThirdParty | ErrorCode::NotFound)
 }
 
-pub(super) fn step_failed(step: &StepId, failure: &Failure) -> EventBody {
+pub(super) fn step_failed(step: &StepId, failure: &ModelCallFailure) -> EventBody {
     EventBody::StepFailed {
         step_id: step.clone(),
         code: failure.code,

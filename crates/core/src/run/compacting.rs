@@ -1,28 +1,31 @@
 //! Planning before a step, and the compactions that follow from it.
 
-use super::{CompactionOutcome, Effect, Failure, Next, Notice, Phase, Run, Stop, Then, Timer, hook};
+use super::{
+    AppendContinuation, CompactionOutcome, CountContinuation, ModelCallFailure, Run, RunEffect, RunNotice,
+    RunPhase, RunStopCause, RunTimer, hook,
+};
 use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
 use crate::history::SUMMARY_FAILURES;
-use crate::message::Answer;
-use crate::plan::{self, Misfit, Occasion, Plan, Policy, SummaryDraft};
+use crate::message::ModelAnswer;
+use crate::plan::{self, CompactionPolicy, ContextOverflow, Plan, PlanTrigger, SummaryDraft};
 
 impl Run {
-    pub(super) fn plan(&self, occasion: &Occasion) -> Plan {
+    pub(super) fn plan(&self, occasion: &PlanTrigger) -> Plan {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
         // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
-        let ready = self.coming().filter(|_| matches!(occasion, Occasion::Routine | Occasion::Pause));
-        if *occasion == Occasion::Routine && self.may_ask_again() {
+        let ready = self.coming().filter(|_| matches!(occasion, PlanTrigger::Routine | PlanTrigger::Pause));
+        if *occasion == PlanTrigger::Routine && self.may_ask_again() {
             // The refusal that named the window may have been wrong: a message is tried whole before it is cut.
-            let policy = Policy { cuts_user_messages: false, ..settings.policy.clone() };
+            let policy = CompactionPolicy { cuts_user_messages: false, ..settings.policy.clone() };
             return plan::plan_with(&self.history, fixed, &budget, &policy, occasion, ready);
         }
         plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 
-    pub(super) fn prepare(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn prepare(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
         }
@@ -32,14 +35,14 @@ impl Run {
         if self.step.compacted {
             return self.start_step(out);
         }
-        if self.count_first(Next::Plan, out) {
+        if self.count_first(CountContinuation::Plan, out) {
             return;
         }
         let is_paused = self.history.is_paused();
         if !is_paused && self.swap_extract(out) {
             return;
         }
-        let occasion = if is_paused { Occasion::Pause } else { Occasion::Routine };
+        let occasion = if is_paused { PlanTrigger::Pause } else { PlanTrigger::Routine };
         let plan = self.plan(&occasion);
         if self.stop_if_flagged(out) {
             return;
@@ -54,19 +57,19 @@ impl Run {
     }
 
     /// Ends what goes on if a cancel is on its way: what was computed meanwhile may lack something and must not be used.
-    fn stop_if_flagged(&mut self, out: &mut Vec<Effect>) -> bool {
+    fn stop_if_flagged(&mut self, out: &mut Vec<RunEffect>) -> bool {
         let is_flagged = self.history.stop_flag().is_raised();
         if is_flagged {
             self.history.stop_flag().heed();
             self.woken = false;
-            self.stop = Some(Stop::Cancelled);
-            self.phase = Phase::Storing;
+            self.stop = Some(RunStopCause::Cancelled);
+            self.phase = RunPhase::Storing;
             self.boundary_or_idle(out);
         }
         is_flagged
     }
 
-    pub(super) fn act_on(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
+    pub(super) fn act_on(&mut self, plan: Plan, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         if self.stop_if_flagged(out) {
             return;
         }
@@ -75,7 +78,7 @@ impl Run {
         }
     }
 
-    pub(super) fn carry_out(&mut self, plan: Plan, occasion: Occasion, out: &mut Vec<Effect>) {
+    pub(super) fn carry_out(&mut self, plan: Plan, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         if self.stop_if_flagged(out) {
             return;
         }
@@ -101,44 +104,49 @@ impl Run {
     }
 
     /// Returns whether the next step may wait for a summary.
-    fn may_wait(&self, occasion: &Occasion) -> bool {
+    fn may_wait(&self, occasion: &PlanTrigger) -> bool {
         let waits = self.settings.policy.strategy.waits() && !self.history.summaries_rest();
-        waits || matches!(occasion, Occasion::Requested { .. })
+        waits || matches!(occasion, PlanTrigger::Requested { .. })
     }
 
-    pub(super) fn nothing_to_do(&mut self, occasion: &Occasion, out: &mut Vec<Effect>) {
+    pub(super) fn nothing_to_do(&mut self, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
         match occasion {
-            Occasion::Requested { .. } => {
-                out.push(Effect::CompactionDone(CompactionOutcome::NothingToDo));
+            PlanTrigger::Requested { .. } => {
+                out.push(RunEffect::CompactionDone(CompactionOutcome::NothingToDo));
                 self.idle(out);
             }
-            Occasion::Overflow => {
+            PlanTrigger::Overflow => {
                 let message = format!("{}; nothing can be left out", self.refusal());
                 self.fail(ErrorCode::ContextOverflow, message, out);
             }
-            Occasion::Routine | Occasion::Pause => self.start_step(out),
+            PlanTrigger::Routine | PlanTrigger::Pause => self.start_step(out),
         }
     }
 
-    pub(super) fn does_not_fit(&mut self, misfit: Misfit, occasion: &Occasion, out: &mut Vec<Effect>) {
-        if let Occasion::Requested { .. } = occasion {
-            out.push(Effect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
+    pub(super) fn does_not_fit(
+        &mut self,
+        misfit: ContextOverflow,
+        occasion: &PlanTrigger,
+        out: &mut Vec<RunEffect>,
+    ) {
+        if let PlanTrigger::Requested { .. } = occasion {
+            out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
             return self.idle(out);
         }
         // The rest of an answer may be short.
-        let may_go_on = *occasion == Occasion::Pause && self.fits_the_window();
-        if may_go_on || *occasion == Occasion::Routine && self.may_ask_again() {
+        let may_go_on = *occasion == PlanTrigger::Pause && self.fits_the_window();
+        if may_go_on || *occasion == PlanTrigger::Routine && self.may_ask_again() {
             return self.start_step(out);
         }
         let message = match occasion {
-            Occasion::Overflow if misfit.needed_tokens <= misfit.usable_tokens => {
+            PlanTrigger::Overflow if misfit.needed_tokens <= misfit.usable_tokens => {
                 let (needed, usable) = (misfit.needed_tokens, misfit.usable_tokens);
                 format!(
                     "{}; nothing more can be left out, and by our count it fits: up to {needed} of {usable} tokens",
                     self.refusal()
                 )
             }
-            Occasion::Overflow => format!("{}; {misfit}", self.refusal()),
+            PlanTrigger::Overflow => format!("{}; {misfit}", self.refusal()),
             _ => misfit.to_string(),
         };
         self.fail(ErrorCode::ContextOverflow, message, out);
@@ -157,7 +165,7 @@ impl Run {
         !asked && self.budget().window < known
     }
 
-    pub(super) fn commit(&mut self, edit: ViewEdit, occasion: &Occasion, out: &mut Vec<Effect>) {
+    pub(super) fn commit(&mut self, edit: ViewEdit, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
         self.commit_with(Vec::new(), edit, occasion, out);
     }
 
@@ -165,15 +173,15 @@ impl Run {
         &mut self,
         mut events: Vec<EventBody>,
         mut edit: ViewEdit,
-        occasion: &Occasion,
-        out: &mut Vec<Effect>,
+        occasion: &PlanTrigger,
+        out: &mut Vec<RunEffect>,
     ) {
         if self.stop_if_flagged(out) {
             return;
         }
         // What was written ahead is in the edit, or is void now.
         let is_ready = self.ready().is_some();
-        let is_requested = matches!(occasion, Occasion::Requested { .. });
+        let is_requested = matches!(occasion, PlanTrigger::Requested { .. });
         match (self.became(&edit), &mut self.candidate) {
             (true, Some(candidate)) if !is_ready && !is_requested => {
                 candidate.stand_in = Some(edit.id.clone())
@@ -185,14 +193,14 @@ impl Run {
             edit.usage.get_or_insert_default().add(&usage);
         }
         self.step.compacted = true;
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         let then = match occasion {
-            Occasion::Requested { .. } => Then::Compacted(Box::new(edit.clone())),
-            _ => Then::StartStep,
+            PlanTrigger::Requested { .. } => AppendContinuation::Compacted(Box::new(edit.clone())),
+            _ => AppendContinuation::StartStep,
         };
         // A session at rest has nothing to be answered: nothing is said to it.
         let note = match occasion {
-            Occasion::Requested { .. } => None,
+            PlanTrigger::Requested { .. } => None,
             // Nor does anything come between two pieces of one answer.
             _ if self.history.is_paused() => None,
             _ if events.is_empty() => self.recalled(&edit),
@@ -206,10 +214,10 @@ impl Run {
     pub(super) fn ask_for_summary(
         &mut self,
         draft: Box<SummaryDraft>,
-        occasion: Occasion,
-        out: &mut Vec<Effect>,
+        occasion: PlanTrigger,
+        out: &mut Vec<RunEffect>,
     ) {
-        out.push(Effect::Notice(Notice::Compacting {
+        out.push(RunEffect::Notice(RunNotice::Compacting {
             strategy: draft.strategy().to_owned(),
             reason: draft.reason(),
             trigger_tokens: draft.trigger_tokens(),
@@ -218,7 +226,7 @@ impl Run {
     }
 
     /// Asks for the next piece of the summary, or goes on if there is none.
-    fn ask_on(&mut self, mut draft: Box<SummaryDraft>, occasion: Occasion, out: &mut Vec<Effect>) {
+    fn ask_on(&mut self, mut draft: Box<SummaryDraft>, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         let budget = self.budget();
         let shown = self.history.view();
         // An answer that goes on stays as it is: the request ends before it.
@@ -227,24 +235,29 @@ impl Run {
             return self.finish_summary(draft, &occasion, out);
         };
         let task = self.new_task();
-        self.phase = Phase::Summarising { task, draft, occasion };
-        out.push(Effect::Summarise { task, ahead: false, request });
+        self.phase = RunPhase::Summarising { task, draft, occasion };
+        out.push(RunEffect::Summarise { task, ahead: false, request });
         let after_ms = self.settings.policy.summary_timeout_ms;
-        out.push(Effect::StartTimer { timer: Timer::Summary, after_ms });
+        out.push(RunEffect::StartTimer { timer: RunTimer::Summary, after_ms });
     }
 
-    pub(super) fn summarised(&mut self, task: u64, answer: Result<Answer, Failure>, out: &mut Vec<Effect>) {
+    pub(super) fn summarised(
+        &mut self,
+        task: u64,
+        answer: Result<ModelAnswer, ModelCallFailure>,
+        out: &mut Vec<RunEffect>,
+    ) {
         if self.candidate.as_ref().is_some_and(|candidate| candidate.task == task) {
             return self.summarised_ahead(answer, out);
         }
-        let (mut draft, occasion) = match std::mem::replace(&mut self.phase, Phase::Storing) {
-            Phase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
+        let (mut draft, occasion) = match std::mem::replace(&mut self.phase, RunPhase::Storing) {
+            RunPhase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
             other => {
                 self.phase = other;
                 return;
             }
         };
-        out.push(Effect::StopTimer { timer: Timer::Summary });
+        out.push(RunEffect::StopTimer { timer: RunTimer::Summary });
         if self.stop.is_some() {
             return self.boundary_or_idle(out);
         }
@@ -264,11 +277,11 @@ impl Run {
     }
 
     /// The summary did not come in time.
-    pub(super) fn summary_is_late(&mut self, out: &mut Vec<Effect>) {
-        let Phase::Summarising { task, .. } = self.phase else { return };
-        out.push(Effect::StopModel);
+    pub(super) fn summary_is_late(&mut self, out: &mut Vec<RunEffect>) {
+        let RunPhase::Summarising { task, .. } = self.phase else { return };
+        out.push(RunEffect::StopModel);
         let message = self.late_summary();
-        self.summarised(task, Err(Failure::new(ErrorCode::Timeout, message, false)), out);
+        self.summarised(task, Err(ModelCallFailure::new(ErrorCode::Timeout, message, false)), out);
     }
 
     pub(super) fn late_summary(&self) -> String {
@@ -280,8 +293,8 @@ impl Run {
     pub(super) fn finish_summary(
         &mut self,
         draft: Box<SummaryDraft>,
-        occasion: &Occasion,
-        out: &mut Vec<Effect>,
+        occasion: &PlanTrigger,
+        out: &mut Vec<RunEffect>,
     ) {
         let checked = draft.finish(&self.history).map_err(|rejected| rejected.to_string());
         let validate =
@@ -299,9 +312,9 @@ impl Run {
     pub(super) fn commit_extract(
         &mut self,
         draft: &SummaryDraft,
-        occasion: &Occasion,
+        occasion: &PlanTrigger,
         problem: Option<ErrorInfo>,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
         let plan = match draft.finish_extractive(&self.history) {
             Ok(edit) => Plan::Edit(Box::new(ViewEdit { usage: None, ..edit })),
@@ -335,24 +348,24 @@ impl Run {
         }
     }
 
-    pub(super) fn plan_without_summary(&self, occasion: &Occasion) -> Plan {
+    pub(super) fn plan_without_summary(&self, occasion: &PlanTrigger) -> Plan {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
         plan::without_summary(&self.history, fixed, &budget, &settings.policy, occasion)
     }
 
-    pub(super) fn compact(&mut self, occasion: Occasion, out: &mut Vec<Effect>) {
+    pub(super) fn compact(&mut self, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         if !self.is_idle() || !self.pending.is_empty() {
-            out.push(Effect::CompactionDone(CompactionOutcome::Refused("the session is busy".to_owned())));
+            out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("the session is busy".to_owned())));
             return;
         }
-        if let Occasion::Requested { instructions: Some(text) } = &occasion
+        if let PlanTrigger::Requested { instructions: Some(text) } = &occasion
             && let Err(refused) = self.check_instructions(text)
         {
-            out.push(Effect::CompactionDone(CompactionOutcome::Refused(refused)));
+            out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(refused)));
             return;
         }
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         let plan = self.plan(&occasion);
         self.act_on(plan, occasion, out);
     }
@@ -362,11 +375,11 @@ impl Run {
         hook::check_instructions(text, &self.history, &self.budget())
     }
 
-    pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_some() {
             return self.boundary(out);
         }
-        out.push(Effect::CompactionDone(CompactionOutcome::Refused("cancelled".to_owned())));
+        out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("cancelled".to_owned())));
         self.idle(out);
     }
 }

@@ -1,12 +1,12 @@
 //! What the driver does for the loop.
 
-use super::hook::PreCompact;
+use super::hook::PreCompactInput;
 use super::waiting::ServerWait;
 use crate::event::{EditReason, EventBody, RunEnd, ViewEdit};
 use crate::ids::{ApprovalId, QueueId, StepId};
 use crate::message::ToolCall;
 use crate::plan::SummaryRequest;
-use crate::truncate::Limit;
+use crate::truncate::TextLimit;
 
 /// Names an append until it is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub struct AppendId(pub u64);
 
 /// One thing to do. Several may be in flight.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
+pub enum RunEffect {
     /// Append these events durably, in one transaction with the queue entries they take; then answer
     /// `Appended`, or `QueueChanged` if an entry is gone.
     Append {
@@ -67,7 +67,7 @@ pub enum Effect {
         /// Names it.
         task: u64,
         /// What it is told.
-        ask: Box<PreCompact>,
+        ask: Box<PreCompactInput>,
     },
     /// Stop the model call in flight; answer `ModelStopped`, `Summarised` with an error for a summary, `Counted`
     /// without a count for a count. If it has just ended by itself its own answer stands.
@@ -77,7 +77,7 @@ pub enum Effect {
         /// The call.
         call: ToolCall,
         /// What of its output the model may be shown.
-        limit: Limit,
+        limit: TextLimit,
     },
     /// Tell running tools to stop; each still answers `ToolEnded`.
     StopTools,
@@ -91,17 +91,17 @@ pub enum Effect {
     /// Answer `TimerFired` after this time. The same timer again replaces it.
     StartTimer {
         /// Which.
-        timer: Timer,
+        timer: RunTimer,
         /// When, from now.
         after_ms: u64,
     },
     /// The timer is not needed any more.
     StopTimer {
         /// Which.
-        timer: Timer,
+        timer: RunTimer,
     },
     /// Tell watchers; nothing is stored.
-    Notice(Notice),
+    Notice(RunNotice),
     /// A compaction on request is over.
     CompactionDone(CompactionOutcome),
     /// The run is over, its end is stored, the session idle.
@@ -112,7 +112,7 @@ pub enum Effect {
 
 /// A clock that the loop waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Timer {
+pub enum RunTimer {
     /// The run's time.
     Run,
     /// The recovery step's time.
@@ -131,7 +131,7 @@ pub enum Timer {
 
 /// What watchers are told in passing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum RunNotice {
     /// A summary is being written.
     Compacting {
         /// By which strategy.

@@ -1,17 +1,17 @@
 //! The hook that is asked before a compaction.
 
-use super::ahead::Stage;
-use super::{CompactionOutcome, Effect, Phase, Run, Then, Timer};
+use super::background_summary::PrecomputeStage;
+use super::{AppendContinuation, CompactionOutcome, Run, RunEffect, RunPhase, RunTimer};
 use crate::budget::Budget;
 use crate::error::ErrorCode;
 use crate::event::{EditKind, EditReason, EventBody, ViewEdit};
 use crate::history::History;
-use crate::ids::Handle;
-use crate::plan::{self, Occasion, Plan, SummaryDraft};
+use crate::ids::LogHandle;
+use crate::plan::{self, Plan, PlanTrigger, SummaryDraft};
 
 /// What a PreCompact hook is told. Tokens throughout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PreCompact {
+pub struct PreCompactInput {
     /// The name of the strategy that planned the compaction.
     pub strategy: String,
     /// Whether somebody asked for the compaction.
@@ -27,7 +27,7 @@ pub struct PreCompact {
     /// Messages that go.
     pub messages_gone: u64,
     /// What leads to them.
-    pub what_goes: Vec<Handle>,
+    pub what_goes: Vec<LogHandle>,
     /// What somebody asked the summary to mind.
     pub custom_instructions: Option<String>,
     /// The most that the summary may have; 0 where none is written.
@@ -36,7 +36,7 @@ pub struct PreCompact {
     pub deadline_ms: u64,
 }
 
-impl PreCompact {
+impl PreCompactInput {
     /// Describes the compaction that `plan` is. `current_tokens` and `message_count` are those of the view as it is.
     pub fn new(plan: &Plan, manual: bool, current_tokens: u64, message_count: u64, deadline_ms: u64) -> Self {
         let (reason, target_tokens, messages_gone, handles, instructions) = match plan {
@@ -53,7 +53,7 @@ impl PreCompact {
             }
             Plan::Edit(edit) => {
                 let count = (edit.original_messages + 1).saturating_sub(edit.compressed_messages);
-                let handles = edit.ops.iter().map(|op| Handle(op.range())).collect();
+                let handles = edit.ops.iter().map(|op| LogHandle(op.range())).collect();
                 (edit.reason, edit.trigger_tokens.min(edit.original_tokens), count, handles, None)
             }
             Plan::Fits | Plan::DoesNotFit(_) => (EditReason::TokenLimit, 0, 0, Vec::new(), None),
@@ -81,7 +81,7 @@ impl PreCompact {
 
 /// What a PreCompact hook answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PreCompactAnswer {
+pub struct PreCompactOutput {
     /// The compaction must not be. Where the request could not be sent otherwise, messages are left out instead.
     pub cancel: bool,
     /// Why not, for people.
@@ -92,7 +92,7 @@ pub struct PreCompactAnswer {
     pub custom_summary: Option<String>,
 }
 
-impl PreCompactAnswer {
+impl PreCompactOutput {
     /// Applies the answer to the draft of a summary. Returns whether the draft now holds the hook's own summary, so that no
     /// model is asked. Instructions that are too long for the window and a summary that does not fit are left out, and the
     /// compaction says so.
@@ -145,8 +145,8 @@ impl Run {
     pub(super) fn ask_hook(
         &mut self,
         plan: Plan,
-        occasion: &Occasion,
-        out: &mut Vec<Effect>,
+        occasion: &PlanTrigger,
+        out: &mut Vec<RunEffect>,
     ) -> Option<Plan> {
         let is_compaction = match &plan {
             Plan::Edit(edit) => edit.kind == EditKind::Compaction,
@@ -158,44 +158,46 @@ impl Run {
         let Some(deadline_ms) = self.settings.pre_compact_ms.filter(|_| is_compaction && !asked) else {
             return Some(plan);
         };
-        let manual = matches!(occasion, Occasion::Requested { .. });
+        let manual = matches!(occasion, PlanTrigger::Requested { .. });
         let ask = self.pre_compact_of(&plan, manual, deadline_ms);
         let task = self.new_task();
-        self.phase = Phase::Asking { task, plan: Box::new(plan), occasion: occasion.clone() };
-        out.push(Effect::AskPreCompact { task, ask: Box::new(ask) });
-        out.push(Effect::StartTimer { timer: Timer::Hook, after_ms: deadline_ms });
+        self.phase = RunPhase::Asking { task, plan: Box::new(plan), occasion: occasion.clone() };
+        out.push(RunEffect::AskPreCompact { task, ask: Box::new(ask) });
+        out.push(RunEffect::StartTimer { timer: RunTimer::Hook, after_ms: deadline_ms });
         None
     }
 
-    pub(super) fn pre_compact_of(&self, plan: &Plan, manual: bool, deadline_ms: u64) -> PreCompact {
+    pub(super) fn pre_compact_of(&self, plan: &Plan, manual: bool, deadline_ms: u64) -> PreCompactInput {
         let message_count = self.history.view().len() as u64;
-        PreCompact::new(plan, manual, self.meter().total, message_count, deadline_ms)
+        PreCompactInput::new(plan, manual, self.meter().total, message_count, deadline_ms)
     }
 
     /// The hook has answered; `None` if it failed.
     pub(super) fn hook_answered(
         &mut self,
         task: u64,
-        answer: Option<PreCompactAnswer>,
-        out: &mut Vec<Effect>,
+        answer: Option<PreCompactOutput>,
+        out: &mut Vec<RunEffect>,
     ) {
         let answer = answer.unwrap_or_default();
         let is_ahead = |run: &Self| {
-            run.candidate.as_ref().is_some_and(|found| found.task == task && found.stage == Stage::Asking)
+            run.candidate
+                .as_ref()
+                .is_some_and(|found| found.task == task && found.stage == PrecomputeStage::Asking)
         };
         if is_ahead(self) {
             return self.hook_answered_ahead(answer, out);
         }
-        match std::mem::replace(&mut self.phase, Phase::Storing) {
-            Phase::Asking { task: asked, plan, occasion } if asked == task => {
-                out.push(Effect::StopTimer { timer: Timer::Hook });
+        match std::mem::replace(&mut self.phase, RunPhase::Storing) {
+            RunPhase::Asking { task: asked, plan, occasion } if asked == task => {
+                out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
                 self.after_hook(*plan, occasion, answer, out);
             }
             other => self.phase = other,
         }
     }
 
-    fn hook_answered_ahead(&mut self, answer: PreCompactAnswer, out: &mut Vec<Effect>) {
+    fn hook_answered_ahead(&mut self, answer: PreCompactOutput, out: &mut Vec<RunEffect>) {
         if answer.cancel {
             return self.void_candidate(out);
         }
@@ -209,9 +211,9 @@ impl Run {
     fn after_hook(
         &mut self,
         plan: Plan,
-        occasion: Occasion,
-        answer: PreCompactAnswer,
-        out: &mut Vec<Effect>,
+        occasion: PlanTrigger,
+        answer: PreCompactOutput,
+        out: &mut Vec<RunEffect>,
     ) {
         if self.stop.is_some() {
             return self.boundary_or_idle(out);
@@ -236,9 +238,9 @@ impl Run {
     fn summary_for(
         &mut self,
         mut edit: ViewEdit,
-        occasion: Occasion,
-        answer: &PreCompactAnswer,
-        out: &mut Vec<Effect>,
+        occasion: PlanTrigger,
+        answer: &PreCompactOutput,
+        out: &mut Vec<RunEffect>,
     ) {
         let (settings, budget) = (&self.settings, self.budget());
         let fixed = settings.fixed.planned(&self.history);
@@ -253,16 +255,16 @@ impl Run {
     }
 
     /// A hook may keep a compaction from being, but not a request from fitting.
-    fn hook_cancelled(&mut self, occasion: &Occasion, said: String, out: &mut Vec<Effect>) {
-        if let Occasion::Requested { .. } = occasion {
+    fn hook_cancelled(&mut self, occasion: &PlanTrigger, said: String, out: &mut Vec<RunEffect>) {
+        if let PlanTrigger::Requested { .. } = occasion {
             let refused = CompactionOutcome::Refused(said);
-            out.push(Effect::CompactionDone(refused));
+            out.push(RunEffect::CompactionDone(refused));
             return self.idle(out);
         }
         let fits = match occasion {
             // The room that is kept for the answer may be used: the answer is shorter then, and the hook is obeyed.
-            Occasion::Routine | Occasion::Pause => self.fits_the_window(),
-            Occasion::Overflow | Occasion::Requested { .. } => false,
+            PlanTrigger::Routine | PlanTrigger::Pause => self.fits_the_window(),
+            PlanTrigger::Overflow | PlanTrigger::Requested { .. } => false,
         };
         let failed = EventBody::CompactionFailed {
             strategy: self.settings.policy.strategy.name().to_owned(),
@@ -277,10 +279,10 @@ impl Run {
         self.after_failure(failed, plan, occasion, out);
     }
 
-    pub(super) fn hook_is_late(&mut self, ahead: bool, out: &mut Vec<Effect>) {
+    pub(super) fn hook_is_late(&mut self, ahead: bool, out: &mut Vec<RunEffect>) {
         let task = match (&self.phase, &self.candidate) {
-            (_, Some(candidate)) if ahead && candidate.stage == Stage::Asking => candidate.task,
-            (Phase::Asking { task, .. }, _) if !ahead => *task,
+            (_, Some(candidate)) if ahead && candidate.stage == PrecomputeStage::Asking => candidate.task,
+            (RunPhase::Asking { task, .. }, _) if !ahead => *task,
             _ => return,
         };
         self.hook_answered(task, None, out);
@@ -291,10 +293,10 @@ impl Run {
         &mut self,
         failed: EventBody,
         plan: Plan,
-        occasion: &Occasion,
-        out: &mut Vec<Effect>,
+        occasion: &PlanTrigger,
+        out: &mut Vec<RunEffect>,
     ) {
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         match plan {
             Plan::Edit(edit) => {
                 let id = format!("e{}", self.next_seq() + 1).into();
@@ -302,7 +304,7 @@ impl Run {
                 self.commit_with(vec![failed], edit, occasion, out);
             }
             plan => {
-                let then = Then::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
+                let then = AppendContinuation::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
                 self.append(vec![failed], then, out);
             }
         }

@@ -1,24 +1,24 @@
 //! What the driver tells the loop.
 
-use super::{AppendId, PreCompactAnswer, Timer};
+use super::{AppendId, PreCompactOutput, RunTimer};
 use crate::error::ErrorCode;
 use crate::event::{Event, EventBody};
 use crate::ids::ApprovalId;
-use crate::message::{Answer, Part, ToolResult};
-use crate::orders::tool::PinRequest;
-use crate::queue::Queued;
-use crate::refusal::Refusal;
+use crate::message::{ModelAnswer, Part, ToolResult};
+use crate::orders::tool::PinArguments;
+use crate::queue::QueuedMessage;
+use crate::refusal::PartRefusal;
 use crate::usage::Usage;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Input {
+pub enum RunLoopInput {
     /// A message was queued.
     Wake,
     /// Somebody asks to go on: with what waits, or with what was left unanswered.
     Resume,
     /// The waiting messages, oldest first.
-    QueueRead(Vec<Queued>),
+    QueueRead(Vec<QueuedMessage>),
     /// The events are durable.
     Appended {
         /// Which append.
@@ -36,11 +36,11 @@ pub enum Input {
     /// The first event of the answer has come.
     ModelBegan,
     /// The model has answered.
-    ModelAnswered(Answer),
+    ModelAnswered(ModelAnswer),
     /// The model call failed.
     ModelFailed {
         /// How.
-        failure: Failure,
+        failure: ModelCallFailure,
         /// What had come until then.
         partial: Vec<Part>,
     },
@@ -63,14 +63,14 @@ pub enum Input {
         /// Which request.
         task: u64,
         /// What it said.
-        answer: Result<Answer, Failure>,
+        answer: Result<ModelAnswer, ModelCallFailure>,
     },
     /// The hook that was asked about a compaction has answered; `None` if it failed or was late.
     PreCompactAnswered {
         /// Which question.
         task: u64,
         /// What it said.
-        answer: Option<PreCompactAnswer>,
+        answer: Option<PreCompactOutput>,
     },
     /// A tool has ended.
     ToolEnded(ToolResult),
@@ -79,7 +79,7 @@ pub enum Input {
         /// Its result; the first part of its content is a placeholder for the answer.
         result: ToolResult,
         /// What it asks for.
-        request: PinRequest,
+        request: PinArguments,
     },
     /// An approval was decided.
     Decided {
@@ -91,7 +91,7 @@ pub enum Input {
         reason: Option<String>,
     },
     /// A timer has run down.
-    TimerFired(Timer),
+    TimerFired(RunTimer),
     /// Somebody asks for the next attempt at once, while a server is waited for.
     RetryNow,
     /// Somebody cancels the run.
@@ -116,7 +116,7 @@ pub enum Input {
 
 /// A failed model call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct ModelCallFailure {
     /// What went wrong, as a caller decides on it.
     pub code: ErrorCode,
     /// What went wrong, in words.
@@ -128,7 +128,7 @@ pub struct Failure {
     /// Whether the server says that the model takes no tools.
     pub refuses_tools: bool,
     /// What the error says of the part that it is about, if the same request would be refused again.
-    pub refusal: Option<Box<Refusal>>,
+    pub refusal: Option<Box<PartRefusal>>,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
@@ -137,7 +137,7 @@ pub struct Failure {
     pub usage: Option<Usage>,
 }
 
-impl Failure {
+impl ModelCallFailure {
     /// A failure without details.
     pub fn new(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
         Self {

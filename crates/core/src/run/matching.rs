@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Approval;
+use super::ToolApproval;
 
 /// What a shell reads as more than a word. A pattern for `git status` must not let `git status; rm -r .` pass.
 const MEANS_MORE: [char; 15] =
@@ -12,65 +12,65 @@ const MEANS_MORE: [char; 15] =
 
 /// Rules over arguments, in order: the first that fits decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matching {
+pub struct ArgumentRules {
     /// The rules.
-    pub rules: Vec<MatchingRule>,
+    pub rules: Vec<ArgumentRule>,
     /// What holds where none fits; `None` is the tool's default, and a person is asked where that is not known.
-    pub otherwise: Option<Box<Approval>>,
+    pub otherwise: Option<Box<ToolApproval>>,
     /// Rules of a second source, in order. Where rules of both sources fit, the stricter decision holds.
-    pub closures: Vec<MatchingRule>,
+    pub closures: Vec<ArgumentRule>,
 }
 
 /// What holds for calls with such arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MatchingRule {
+pub struct ArgumentRule {
     /// A pattern for each argument that is looked at: `*` is any text, `?` one character, all else itself. All must
     /// fit, from the first character to the last. What is no text is matched as JSON.
     pub patterns: BTreeMap<String, String>,
     /// What holds.
-    pub approval: Approval,
+    pub approval: ToolApproval,
 }
 
-impl Matching {
+impl ArgumentRules {
     /// What holds for a call with these arguments, as the model wrote them.
-    pub fn decide(&self, arguments: &str) -> Approval {
+    pub fn decide(&self, arguments: &str) -> ToolApproval {
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let first_fitting = |rules: &[MatchingRule]| {
-            rules.iter().find(|rule| rule.fits(&arguments)).map(MatchingRule::decision)
+        let first_fitting = |rules: &[ArgumentRule]| {
+            rules.iter().find(|rule| rule.fits(&arguments)).map(ArgumentRule::decision)
         };
         match (first_fitting(&self.rules), first_fitting(&self.closures)) {
             (Some(decision), Some(closure)) => stricter(decision, closure),
             (Some(decision), None) | (None, Some(decision)) => decision,
-            (None, None) => self.otherwise.as_deref().map_or(Approval::Ask, unnested),
+            (None, None) => self.otherwise.as_deref().map_or(ToolApproval::Ask, unnested),
         }
     }
 }
 
-/// Returns the approval, or [`Approval::Ask`] for one that depends on arguments once more.
-fn unnested(approval: &Approval) -> Approval {
+/// Returns the approval, or [`ToolApproval::Ask`] for one that depends on arguments once more.
+fn unnested(approval: &ToolApproval) -> ToolApproval {
     match approval {
-        Approval::Matching(_) => Approval::Ask,
+        ToolApproval::Matching(_) => ToolApproval::Ask,
         decided => decided.clone(),
     }
 }
 
 /// Returns the stricter of two decisions: a denial before a question, a question before a permission.
-fn stricter(one: Approval, other: Approval) -> Approval {
+fn stricter(one: ToolApproval, other: ToolApproval) -> ToolApproval {
     match (&one, &other) {
-        (Approval::Deny(_), _) => one,
-        (_, Approval::Deny(_)) => other,
-        (Approval::Allow, Approval::Allow) => Approval::Allow,
-        _ => Approval::Ask,
+        (ToolApproval::Deny(_), _) => one,
+        (_, ToolApproval::Deny(_)) => other,
+        (ToolApproval::Allow, ToolApproval::Allow) => ToolApproval::Allow,
+        _ => ToolApproval::Ask,
     }
 }
 
-impl MatchingRule {
-    fn decision(&self) -> Approval {
+impl ArgumentRule {
+    fn decision(&self) -> ToolApproval {
         unnested(&self.approval)
     }
 
     fn fits(&self, arguments: &Value) -> bool {
-        let allows = self.approval == Approval::Allow;
+        let allows = self.approval == ToolApproval::Allow;
         self.patterns.iter().all(|(name, pattern)| {
             let value = match arguments.get(name) {
                 Some(Value::String(text)) => text.clone(),
@@ -119,8 +119,8 @@ fn fits(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn rule(argument: &str, pattern: &str, approval: Approval) -> MatchingRule {
-        MatchingRule { patterns: [(argument.to_owned(), pattern.to_owned())].into(), approval }
+    fn rule(argument: &str, pattern: &str, approval: ToolApproval) -> ArgumentRule {
+        ArgumentRule { patterns: [(argument.to_owned(), pattern.to_owned())].into(), approval }
     }
 
     fn bash(command: &str) -> String {
@@ -149,93 +149,96 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fits_decides() {
-        let matching = Matching {
+        let matching = ArgumentRules {
             rules: vec![
-                rule("command", "*rm -r*", Approval::Deny("no".to_owned())),
-                rule("command", "git status*", Approval::Allow),
+                rule("command", "*rm -r*", ToolApproval::Deny("no".to_owned())),
+                rule("command", "git status*", ToolApproval::Allow),
             ],
             otherwise: None,
-            ..Matching::default()
+            ..ArgumentRules::default()
         };
-        assert_eq!(matching.decide(&bash("git status --short")), Approval::Allow);
-        assert_eq!(matching.decide(&bash("cd x && rm -rf .")), Approval::Deny("no".to_owned()));
+        assert_eq!(matching.decide(&bash("git status --short")), ToolApproval::Allow);
+        assert_eq!(matching.decide(&bash("cd x && rm -rf .")), ToolApproval::Deny("no".to_owned()));
         for other in ["git push", "", "GIT STATUS"] {
-            assert_eq!(matching.decide(&bash(other)), Approval::Ask, "{other}");
+            assert_eq!(matching.decide(&bash(other)), ToolApproval::Ask, "{other}");
         }
         for arguments in ["", "{", "[]", "null", r#"{"other":"git status"}"#, &"[".repeat(10_000)] {
-            assert_eq!(matching.decide(arguments), Approval::Ask, "{arguments:.20}");
+            assert_eq!(matching.decide(arguments), ToolApproval::Ask, "{arguments:.20}");
         }
-        let otherwise = Some(Box::new(Approval::Allow));
-        assert_eq!(Matching { otherwise, ..matching }.decide(&bash("git push")), Approval::Allow);
+        let otherwise = Some(Box::new(ToolApproval::Allow));
+        assert_eq!(ArgumentRules { otherwise, ..matching }.decide(&bash("git push")), ToolApproval::Allow);
     }
 
     #[test]
     fn what_is_allowed_says_no_more_than_its_pattern_shows() {
-        let matching = Matching {
-            rules: vec![rule("command", "git log *", Approval::Allow)],
+        let matching = ArgumentRules {
+            rules: vec![rule("command", "git log *", ToolApproval::Allow)],
             otherwise: None,
-            ..Matching::default()
+            ..ArgumentRules::default()
         };
-        assert_eq!(matching.decide(&bash("git log -p src/a.rs")), Approval::Allow);
+        assert_eq!(matching.decide(&bash("git log -p src/a.rs")), ToolApproval::Allow);
         for more in [
             "; rm x", "&& rm x", "| sh", "> x", "`rm x`", "$(rm x)", "\nrm x", "-S $HOME", "<(rm x)",
             "../../x",
         ] {
             let command = format!("git log {more}");
-            assert_eq!(matching.decide(&bash(&command)), Approval::Ask, "{command}");
+            assert_eq!(matching.decide(&bash(&command)), ToolApproval::Ask, "{command}");
         }
-        let piped = Matching {
-            rules: vec![rule("command", "git log * | head*", Approval::Allow)],
+        let piped = ArgumentRules {
+            rules: vec![rule("command", "git log * | head*", ToolApproval::Allow)],
             otherwise: None,
-            ..Matching::default()
+            ..ArgumentRules::default()
         };
-        assert_eq!(piped.decide(&bash("git log -p | head -3")), Approval::Allow);
-        let path = Matching {
-            rules: vec![rule("path", "docs/*", Approval::Allow)],
+        assert_eq!(piped.decide(&bash("git log -p | head -3")), ToolApproval::Allow);
+        let path = ArgumentRules {
+            rules: vec![rule("path", "docs/*", ToolApproval::Allow)],
             otherwise: None,
-            ..Matching::default()
+            ..ArgumentRules::default()
         };
-        assert_eq!(path.decide(r#"{"path":"docs/a..b/c.md"}"#), Approval::Allow);
-        assert_eq!(path.decide(r#"{"path":"docs/../src/main.rs"}"#), Approval::Ask);
+        assert_eq!(path.decide(r#"{"path":"docs/a..b/c.md"}"#), ToolApproval::Allow);
+        assert_eq!(path.decide(r#"{"path":"docs/../src/main.rs"}"#), ToolApproval::Ask);
         // What is denied is denied whatever stands around it.
-        let denied = Matching {
-            rules: vec![rule("command", "*push*", Approval::Deny(String::new()))],
+        let denied = ArgumentRules {
+            rules: vec![rule("command", "*push*", ToolApproval::Deny(String::new()))],
             otherwise: None,
-            ..Matching::default()
+            ..ArgumentRules::default()
         };
-        assert_eq!(denied.decide(&bash("true; git push")), Approval::Deny(String::new()));
+        assert_eq!(denied.decide(&bash("true; git push")), ToolApproval::Deny(String::new()));
     }
 
     #[test]
     fn the_stricter_of_two_sources_holds() {
-        let any = |approval| MatchingRule { patterns: BTreeMap::new(), approval };
-        let deny = || Approval::Deny("no".to_owned());
+        let any = |approval| ArgumentRule { patterns: BTreeMap::new(), approval };
+        let deny = || ToolApproval::Deny("no".to_owned());
         for (rule, closure, expected) in [
-            (Approval::Allow, deny(), deny()),
-            (deny(), Approval::Allow, deny()),
-            (Approval::Allow, Approval::Ask, Approval::Ask),
-            (Approval::Ask, Approval::Allow, Approval::Ask),
-            (Approval::Allow, Approval::Allow, Approval::Allow),
+            (ToolApproval::Allow, deny(), deny()),
+            (deny(), ToolApproval::Allow, deny()),
+            (ToolApproval::Allow, ToolApproval::Ask, ToolApproval::Ask),
+            (ToolApproval::Ask, ToolApproval::Allow, ToolApproval::Ask),
+            (ToolApproval::Allow, ToolApproval::Allow, ToolApproval::Allow),
         ] {
-            let otherwise = Some(Box::new(Approval::Allow));
-            let matching = Matching { rules: vec![any(rule)], otherwise, closures: vec![any(closure)] };
+            let otherwise = Some(Box::new(ToolApproval::Allow));
+            let matching = ArgumentRules { rules: vec![any(rule)], otherwise, closures: vec![any(closure)] };
             assert_eq!(matching.decide("{}"), expected, "{matching:?}");
         }
         let closures = vec![rule("command", "git push*", deny())];
-        let matching =
-            Matching { otherwise: Some(Box::new(Approval::Allow)), closures, ..Matching::default() };
+        let matching = ArgumentRules {
+            otherwise: Some(Box::new(ToolApproval::Allow)),
+            closures,
+            ..ArgumentRules::default()
+        };
         assert_eq!(matching.decide(&bash("git push")), deny());
-        assert_eq!(matching.decide(&bash("git log")), Approval::Allow, "no rule of either source fits");
+        assert_eq!(matching.decide(&bash("git log")), ToolApproval::Allow, "no rule of either source fits");
     }
 
     #[test]
     fn what_is_no_text_is_matched_as_json() {
-        let matching = Matching {
-            rules: vec![rule("replaceAll", "false", Approval::Allow)],
+        let matching = ArgumentRules {
+            rules: vec![rule("replaceAll", "false", ToolApproval::Allow)],
             otherwise: None,
-            ..Matching::default()
+            ..ArgumentRules::default()
         };
-        assert_eq!(matching.decide(r#"{"replaceAll":false}"#), Approval::Allow);
-        assert_eq!(matching.decide(r#"{"replaceAll":true}"#), Approval::Ask);
+        assert_eq!(matching.decide(r#"{"replaceAll":false}"#), ToolApproval::Allow);
+        assert_eq!(matching.decide(r#"{"replaceAll":true}"#), ToolApproval::Ask);
     }
 }

@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use super::calling::{says_something, step_failed};
-use super::{Effect, Failure, Phase, Run, Then};
+use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunPhase};
 use crate::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 use crate::event::{ErrorInfo, EventBody, OmittedPart, RunEnd};
-use crate::history::{Entry, EntryKind, ItemKind};
+use crate::history::{LogEntry, LogEntryKind, ViewItemKind};
 use crate::ids::{EditId, Seq, StepId};
-use crate::message::{Media, Message, Part, Role};
-use crate::refusal::{Refusal, RefusedKind, RefusedPart};
+use crate::message::{MediaPart, Message, Part, Role};
+use crate::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 
 /// The beginning of the names of tools of MCP servers: the only schemas that others have written.
 const FOREIGN_TOOLS: &str = "mcp__";
@@ -23,14 +23,14 @@ type Place = (Seq, usize);
 
 /// What is to be left out.
 #[derive(Debug, Default)]
-struct Suspects {
+struct OmissionCandidates {
     places: Vec<Place>,
     tools: Vec<String>,
     /// Whether a person's own message is among them as a whole: then there is nothing to answer any more.
     is_question: bool,
 }
 
-impl Suspects {
+impl OmissionCandidates {
     fn of_places(places: Vec<Place>) -> Self {
         Self { places, ..Self::default() }
     }
@@ -50,9 +50,9 @@ impl Run {
     pub(super) fn leave_out(
         &mut self,
         step: &StepId,
-        failure: &Failure,
+        failure: &ModelCallFailure,
         partial: &[Part],
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) -> bool {
         let Some(refusal) = failure.refusal.as_deref() else { return false };
         let is_mere_guess = !refusal.is_specific() && !refusal.is_remedied;
@@ -64,7 +64,7 @@ impl Run {
         }
         let attempt = self.step.omissions;
         let suspects = match refusal.is_remedied {
-            true => Suspects::default(),
+            true => OmissionCandidates::default(),
             false => self.suspects(refusal, attempt),
         };
         if suspects.is_empty() && !refusal.is_remedied {
@@ -73,7 +73,7 @@ impl Run {
         self.step.omissions += 1;
         let mut events = vec![step_failed(step, failure)];
         events.extend(self.take_back_guess());
-        let mut then = Then::Boundary;
+        let mut then = AppendContinuation::Boundary;
         if !suspects.is_empty() {
             let edit_id = EditId::new(format!("o{}", self.next_seq()));
             if suspects.is_question {
@@ -83,14 +83,14 @@ impl Run {
                     failure.message.trim_end_matches('.')
                 );
                 let error = Some(ErrorInfo { code: failure.code, message });
-                then = Then::Finish { end: RunEnd::Error, error };
+                then = AppendContinuation::Finish { end: RunEnd::Error, error };
             } else if is_mere_guess {
                 self.step.guess = Some(edit_id.clone());
             }
             let parts = self.omitted_parts(&suspects, failure);
             events.push(EventBody::PartsOmitted { edit_id, parts, reason: failure.message.clone() });
         }
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         self.append_with(events, Vec::new(), vec![step.clone()], then, out);
         true
     }
@@ -100,7 +100,7 @@ impl Run {
         self.step.guess.take().map(|edit_id| EventBody::ViewRestored { edit_id })
     }
 
-    fn omitted_parts(&self, suspects: &Suspects, failure: &Failure) -> Vec<OmittedPart> {
+    fn omitted_parts(&self, suspects: &OmissionCandidates, failure: &ModelCallFailure) -> Vec<OmittedPart> {
         let mut noted = BTreeSet::new();
         let mut parts = Vec::new();
         for (seq, part) in &suspects.places {
@@ -118,34 +118,40 @@ impl Run {
         parts
     }
 
-    fn suspects(&self, refusal: &Refusal, attempt: u32) -> Suspects {
+    fn suspects(&self, refusal: &PartRefusal, attempt: u32) -> OmissionCandidates {
         let named = refusal.part.as_ref().map(|part| self.named(part)).unwrap_or_default();
         if !named.is_empty() {
             return named;
         }
         match refusal.kind {
-            Some(RefusedKind::Image) => Suspects::of_places(self.suspected_media(true, refusal, attempt)),
-            Some(RefusedKind::File) => Suspects::of_places(self.suspected_media(false, refusal, attempt)),
-            Some(RefusedKind::Reasoning) => Suspects::of_places(self.suspected_reasoning(attempt)),
-            Some(RefusedKind::Content) => self.suspected_content(attempt),
-            Some(RefusedKind::ToolSchema) => self.foreign_tools(),
+            Some(RefusedPartKind::Image) => {
+                OmissionCandidates::of_places(self.suspected_media(true, refusal, attempt))
+            }
+            Some(RefusedPartKind::File) => {
+                OmissionCandidates::of_places(self.suspected_media(false, refusal, attempt))
+            }
+            Some(RefusedPartKind::Reasoning) => {
+                OmissionCandidates::of_places(self.suspected_reasoning(attempt))
+            }
+            Some(RefusedPartKind::Content) => self.suspected_content(attempt),
+            Some(RefusedPartKind::ToolSchema) => self.foreign_tools(),
             None => self.guessed(attempt),
         }
     }
 
     /// The part that an error names.
-    fn named(&self, part: &RefusedPart) -> Suspects {
+    fn named(&self, part: &RefusedPart) -> OmissionCandidates {
         match part {
-            RefusedPart::Media(_) => Suspects::default(),
-            RefusedPart::Blob(hash) => Suspects::of_places(
+            RefusedPart::Media(_) => OmissionCandidates::default(),
+            RefusedPart::Blob(hash) => OmissionCandidates::of_places(
                 self.places(|part| media(part).is_some_and(|media| media.blob.hash == *hash)),
             ),
             RefusedPart::Reasoning(item) => {
-                Suspects::of_places(self.places(|part| native_of(part).contains(item)))
+                OmissionCandidates::of_places(self.places(|part| native_of(part).contains(item)))
             }
-            RefusedPart::Tool(name) => {
-                Suspects::of_tools(self.offered_tools().filter(|tool| *tool == name).map(str::to_owned))
-            }
+            RefusedPart::Tool(name) => OmissionCandidates::of_tools(
+                self.offered_tools().filter(|tool| *tool == name).map(str::to_owned),
+            ),
             RefusedPart::ToolResult(id) => {
                 let asked = self.shown_entries().filter(|entry| entry.message.role == Role::Assistant);
                 let calls: Vec<_> = asked
@@ -153,11 +159,13 @@ impl Run {
                     .filter(|call| call.provider_id.as_ref() == Some(id) || call.call_id.as_str() == id)
                     .map(|call| call.call_id.clone())
                     .collect();
-                let is_it = |entry: &&Entry| match entry.message.parts.as_slice() {
+                let is_it = |entry: &&LogEntry| match entry.message.parts.as_slice() {
                     [Part::ToolResult(result)] => calls.contains(&result.call_id),
                     _ => false,
                 };
-                Suspects::of_places(self.shown_entries().filter(is_it).last().map(whole).unwrap_or_default())
+                OmissionCandidates::of_places(
+                    self.shown_entries().filter(is_it).last().map(whole).unwrap_or_default(),
+                )
             }
             RefusedPart::Text(text) => {
                 let is_in = |part: &Part| {
@@ -178,14 +186,14 @@ impl Run {
     }
 
     /// A whole message: as a question if it is the one that is being answered.
-    fn message(&self, entry: &Entry) -> Suspects {
+    fn message(&self, entry: &LogEntry) -> OmissionCandidates {
         let newest = self.shown_entries().last().map(|newest| newest.seq);
-        let is_question = entry.kind == EntryKind::Typed && newest == Some(entry.seq);
-        Suspects { places: whole(entry), is_question, ..Suspects::default() }
+        let is_question = entry.kind == LogEntryKind::Typed && newest == Some(entry.seq);
+        OmissionCandidates { places: whole(entry), is_question, ..OmissionCandidates::default() }
     }
 
     /// Pictures or files: all that are too many, or else the newest one, and then all.
-    fn suspected_media(&self, images: bool, refusal: &Refusal, attempt: u32) -> Vec<Place> {
+    fn suspected_media(&self, images: bool, refusal: &PartRefusal, attempt: u32) -> Vec<Place> {
         let found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
         choose_refused_media(refusal, attempt, found, |_| images)
     }
@@ -203,42 +211,46 @@ impl Run {
     }
 
     /// What has come since the model's newest answer: a result, then all of them, or the message of a person.
-    fn suspected_content(&self, attempt: u32) -> Suspects {
-        let shown: Vec<&Entry> = self.shown_entries().collect();
+    fn suspected_content(&self, attempt: u32) -> OmissionCandidates {
+        let shown: Vec<&LogEntry> = self.shown_entries().collect();
         let since =
             shown.iter().rposition(|entry| entry.message.role == Role::Assistant).map_or(0, |at| at + 1);
-        let results = shown[since..].iter().filter(|entry| matches!(entry.kind, EntryKind::Result { .. }));
-        let mut results: Vec<&Entry> = results.copied().collect();
+        let results = shown[since..].iter().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
+        let mut results: Vec<&LogEntry> = results.copied().collect();
         if attempt == 0 && results.len() > 1 {
             results.drain(..results.len() - 1);
         }
         if !results.is_empty() {
-            return Suspects::of_places(results.into_iter().flat_map(whole).collect());
+            return OmissionCandidates::of_places(results.into_iter().flat_map(whole).collect());
         }
-        let newest = shown[since..].iter().rev().find(|entry| entry.kind == EntryKind::Typed);
+        let newest = shown[since..].iter().rev().find(|entry| entry.kind == LogEntryKind::Typed);
         newest.map(|entry| self.message(entry)).unwrap_or_default()
     }
 
-    fn foreign_tools(&self) -> Suspects {
-        Suspects::of_tools(
+    fn foreign_tools(&self) -> OmissionCandidates {
+        OmissionCandidates::of_tools(
             self.offered_tools().filter(|name| name.starts_with(FOREIGN_TOOLS)).map(str::to_owned),
         )
     }
 
     /// The likeliest parts where an error says nothing: the newest picture or file; all of them and all reasoning; the
     /// newest tool result; the schemas that others have written.
-    fn guessed(&self, attempt: u32) -> Suspects {
+    fn guessed(&self, attempt: u32) -> OmissionCandidates {
         let media_places = self.places(|part| media(part).is_some());
         let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();
         let mut foreign = media_places;
         foreign.extend(self.suspected_reasoning(1));
-        let results = self.shown_entries().filter(|entry| matches!(entry.kind, EntryKind::Result { .. }));
+        let results = self.shown_entries().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
         let result = results.last().map(whole).unwrap_or_default();
-        let mut guesses: Vec<Suspects> = Vec::new();
+        let mut guesses: Vec<OmissionCandidates> = Vec::new();
         if newest != foreign {
-            guesses.push(Suspects::of_places(newest));
+            guesses.push(OmissionCandidates::of_places(newest));
         }
-        guesses.extend([Suspects::of_places(foreign), Suspects::of_places(result), self.foreign_tools()]);
+        guesses.extend([
+            OmissionCandidates::of_places(foreign),
+            OmissionCandidates::of_places(result),
+            self.foreign_tools(),
+        ]);
         guesses.retain(|guess| !guess.is_empty());
         guesses.into_iter().nth(attempt as usize).unwrap_or_default()
     }
@@ -249,19 +261,19 @@ impl Run {
     }
 
     /// The messages that the model is shown as they are, in the order of the log.
-    fn shown_entries(&self) -> impl Iterator<Item = &Entry> {
+    fn shown_entries(&self) -> impl Iterator<Item = &LogEntry> {
         let mut seqs = BTreeSet::new();
         for item in self.history.view() {
             match item.kind {
-                ItemKind::Typed | ItemKind::Note | ItemKind::Result { cleared: None, .. } => {
+                ViewItemKind::Typed | ViewItemKind::Note | ViewItemKind::Result { cleared: None, .. } => {
                     seqs.insert(item.range.to);
                 }
-                ItemKind::Assistant => {
+                ViewItemKind::Assistant => {
                     let pieces =
                         self.history.entries().iter().filter(|entry| entry.begins == item.range.from);
                     seqs.extend(pieces.map(|piece| piece.seq));
                 }
-                ItemKind::Result { .. } | ItemKind::Summary(_) | ItemKind::Removed(_) => {}
+                ViewItemKind::Result { .. } | ViewItemKind::Summary(_) | ViewItemKind::Removed(_) => {}
             }
         }
         seqs.into_iter().filter_map(|seq| self.history.entry(seq))
@@ -289,22 +301,22 @@ fn contents(message: &Message) -> &[Part] {
     }
 }
 
-fn whole(entry: &Entry) -> Vec<Place> {
+fn whole(entry: &LogEntry) -> Vec<Place> {
     (0..contents(&entry.message).len()).map(|part| (entry.seq, part)).collect()
 }
 
-fn media(part: &Part) -> Option<&Media> {
+fn media(part: &Part) -> Option<&MediaPart> {
     match part {
         Part::Image(media) | Part::File(media) => Some(media),
         _ => None,
     }
 }
 
-fn media_of(entry: &Entry, part: usize) -> Option<&Media> {
+fn media_of(entry: &LogEntry, part: usize) -> Option<&MediaPart> {
     contents(&entry.message).get(part).and_then(media)
 }
 
-fn is_image(part: &Part, media: &Media) -> bool {
+fn is_image(part: &Part, media: &MediaPart) -> bool {
     matches!(part, Part::Image(_)) || media.kind().starts_with("image/")
 }
 
@@ -317,7 +329,7 @@ fn native_of(part: &Part) -> &str {
 }
 
 /// What a note calls a part.
-fn described(entry: &Entry, part: usize) -> String {
+fn described(entry: &LogEntry, part: usize) -> String {
     if let Some(media) = media_of(entry, part) {
         let kind = one_line(&media.kind());
         return match media.name.as_deref().map(one_line).filter(|name| !name.is_empty()) {
@@ -327,8 +339,8 @@ fn described(entry: &Entry, part: usize) -> String {
         };
     }
     match &entry.kind {
-        EntryKind::Result { .. } => "the output of this tool".to_owned(),
-        EntryKind::Assistant(_) => "reasoning".to_owned(),
-        EntryKind::Typed | EntryKind::Note => "this message".to_owned(),
+        LogEntryKind::Result { .. } => "the output of this tool".to_owned(),
+        LogEntryKind::Assistant(_) => "reasoning".to_owned(),
+        LogEntryKind::Typed | LogEntryKind::Note => "this message".to_owned(),
     }
 }

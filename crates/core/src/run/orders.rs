@@ -1,18 +1,22 @@
 //! Standing orders in the loop: the model's own calls of `pin`, and the note that tells it of what people changed.
 
-use super::{Effect, Phase, Run, Then};
+use super::{AppendContinuation, Run, RunEffect, RunPhase};
 use crate::event::{EventBody, NoteReason};
 use crate::ids::OrderId;
 use crate::message::{Message, Part, ToolResult, ToolStatus};
-use crate::orders::tool::PinRequest;
-use crate::orders::{OrderError, OrderSource, WINDOW_SHARE};
+use crate::orders::tool::PinArguments;
+use crate::orders::{OrderSource, StandingOrderError, WINDOW_SHARE};
 
 impl Run {
     /// The events that pin an order for a person; none if an active order says the same and replaces nothing.
     ///
     /// # Errors
-    /// [`OrderError`].
-    pub fn pin_order(&self, text: &str, replaces: Option<OrderId>) -> Result<Vec<EventBody>, OrderError> {
+    /// [`StandingOrderError`].
+    pub fn pin_order(
+        &self,
+        text: &str,
+        replaces: Option<OrderId>,
+    ) -> Result<Vec<EventBody>, StandingOrderError> {
         let orders = self.history.all_orders();
         let same = orders.check_pin(text, replaces.as_ref())?;
         let order_id = same.map_or_else(|| orders.next_id(), |same| same.id.clone());
@@ -27,8 +31,8 @@ impl Run {
     /// The events that give an order another text; none if it has that text.
     ///
     /// # Errors
-    /// [`OrderError`].
-    pub fn edit_order(&self, order_id: &OrderId, text: &str) -> Result<Vec<EventBody>, OrderError> {
+    /// [`StandingOrderError`].
+    pub fn edit_order(&self, order_id: &OrderId, text: &str) -> Result<Vec<EventBody>, StandingOrderError> {
         let order = self.history.all_orders().check_edit(order_id, text)?;
         if order.text == text {
             return Ok(Vec::new());
@@ -39,26 +43,31 @@ impl Run {
     /// The event that removes an order.
     ///
     /// # Errors
-    /// [`OrderError::NotFound`], [`OrderError::NotActive`].
-    pub fn remove_order(&self, order_id: &OrderId) -> Result<Vec<EventBody>, OrderError> {
+    /// [`StandingOrderError::NotFound`], [`StandingOrderError::NotActive`].
+    pub fn remove_order(&self, order_id: &OrderId) -> Result<Vec<EventBody>, StandingOrderError> {
         self.history.all_orders().check_active(order_id)?;
         Ok(vec![EventBody::OrderRemoved { order_id: order_id.clone() }])
     }
 
     /// The event, if all active orders together fit their share of the window with it.
-    fn fitting(&self, change: EventBody) -> Result<Vec<EventBody>, OrderError> {
+    fn fitting(&self, change: EventBody) -> Result<Vec<EventBody>, StandingOrderError> {
         let most = self.budget().usable / WINDOW_SHARE;
         let before = self.history.order_tokens();
         let tokens = self.history.with(change.clone()).order_tokens();
         // A change for the better is allowed in a window that has become too small.
         if tokens > most && tokens > before {
-            return Err(OrderError::TooLarge { tokens, most });
+            return Err(StandingOrderError::TooLarge { tokens, most });
         }
         Ok(vec![change])
     }
 
     /// A call of `pin` has passed its hooks: the order is stored with the call's result, or the result says why not.
-    pub(super) fn pin_ended(&mut self, mut result: ToolResult, request: &PinRequest, out: &mut Vec<Effect>) {
+    pub(super) fn pin_ended(
+        &mut self,
+        mut result: ToolResult,
+        request: &PinArguments,
+        out: &mut Vec<RunEffect>,
+    ) {
         let decided = request.decide(self.history.all_orders()).and_then(|(pinned, answer)| {
             let pinned = pinned.map(|event| self.with_source_message(event));
             let events = pinned.map_or_else(|| Ok(Vec::new()), |event| self.fitting(event))?;
@@ -90,11 +99,11 @@ impl Run {
     }
 
     /// Stores changes of orders at once: they leave the view as it is, so a step that goes on does not matter.
-    pub(super) fn record_orders(&mut self, events: Vec<EventBody>, out: &mut Vec<Effect>) {
-        self.append(events, Then::OrdersStored, out);
+    pub(super) fn record_orders(&mut self, events: Vec<EventBody>, out: &mut Vec<RunEffect>) {
+        self.append(events, AppendContinuation::OrdersStored, out);
     }
 
-    pub(super) fn orders_stored(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn orders_stored(&mut self, out: &mut Vec<RunEffect>) {
         if self.is_idle() && self.pending.is_empty() {
             self.wake_if_asked(out);
         } else if self.stop.is_some() {
@@ -112,11 +121,11 @@ impl Run {
     }
 
     /// Stores that note if there is one to store before the next call. An answer that goes on is not interrupted.
-    pub(super) fn note_orders(&mut self, out: &mut Vec<Effect>) -> bool {
+    pub(super) fn note_orders(&mut self, out: &mut Vec<RunEffect>) -> bool {
         let note = self.order_note(0).filter(|_| !self.history.is_paused());
         let Some(note) = note else { return false };
-        self.phase = Phase::Storing;
-        self.append(vec![note], Then::Prepare, out);
+        self.phase = RunPhase::Storing;
+        self.append(vec![note], AppendContinuation::Prepare, out);
         true
     }
 }

@@ -2,11 +2,11 @@
 //! was, for models that go on with what a request ends with.
 
 use super::calling::says_something;
-use super::{Effect, Failure, Phase, Run, StepGuards, Then};
+use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunPhase, StepGuards};
 use crate::budget::{Budget, DEFAULT_MAX_OUTPUT};
 use crate::error::ErrorCode;
-use crate::event::{Cut, ErrorInfo, EventBody};
-use crate::message::{Finish, Part};
+use crate::event::{ErrorInfo, EventBody, PartialAnswerReason};
+use crate::message::{ModelStopReason, Part};
 use crate::plan;
 use crate::usage::Usage;
 
@@ -127,8 +127,8 @@ impl Run {
     }
 
     /// The call was stopped where it was to pause: what came is stored, room is made, and the answer goes on.
-    pub(super) fn paused(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<Effect>) {
-        let Phase::Calling { step, .. } = &self.phase else { return };
+    pub(super) fn paused(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<RunEffect>) {
+        let RunPhase::Calling { step, .. } = &self.phase else { return };
         let step = step.clone();
         if self.stop.is_some() {
             return self.stopped(partial, usage, out);
@@ -136,10 +136,10 @@ impl Run {
         let partial = self.without_repetition(partial);
         if !ends_in_text(&partial) || !says_something(&partial) {
             let message = "the call was paused where it cannot go on";
-            return self.failed(Failure::new(ErrorCode::Interrupted, message, false), partial, out);
+            return self.failed(ModelCallFailure::new(ErrorCode::Interrupted, message, false), partial, out);
         }
         let events = vec![
-            self.assistant(&step, partial, Finish::Other, Some(Cut::Paused)),
+            self.assistant(&step, partial, ModelStopReason::Other, Some(PartialAnswerReason::Paused)),
             EventBody::StepFinished {
                 step_id: step.clone(),
                 usage,
@@ -148,8 +148,8 @@ impl Run {
             },
         ];
         self.step = StepGuards::default();
-        self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step], Then::Prepare, out);
+        self.phase = RunPhase::Storing;
+        self.append_with(events, Vec::new(), vec![step], AppendContinuation::Prepare, out);
     }
 
     /// Returns whether the model has to say something: to what it was told last, or the rest of an answer.

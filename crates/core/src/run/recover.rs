@@ -1,19 +1,19 @@
 //! After a crash: what was found is stored, what may have happened is never done again in silence.
 
-use super::{Effect, Phase, Recovery, Run, Then};
+use super::{AppendContinuation, Run, RunEffect, RunPhase, RunRecovery};
 use crate::error::ErrorCode;
-use crate::event::{Cut, ErrorInfo, EventBody, RunEnd};
+use crate::event::{ErrorInfo, EventBody, PartialAnswerReason, RunEnd};
 use crate::history::closing_result;
-use crate::message::{Finish, Part, ToolStatus};
-use crate::run::Failure;
+use crate::message::{ModelStopReason, Part, ToolStatus};
+use crate::run::ModelCallFailure;
 
 /// Recoveries without a completed step before the session waits for a person.
 const MAX_RECOVERIES: u32 = 3;
 
 impl Run {
-    pub(super) fn recover(&mut self, partial: Option<String>, out: &mut Vec<Effect>) {
+    pub(super) fn recover(&mut self, partial: Option<String>, out: &mut Vec<RunEffect>) {
         let Some(run) = self.history.open_run() else {
-            out.push(Effect::Rested);
+            out.push(RunEffect::Rested);
             return;
         };
         let attempts = self.history.recoveries() + 1;
@@ -22,19 +22,25 @@ impl Run {
         if let Some(start) = run.calling.clone() {
             let step = start.step_id;
             if let Some(text) = partial.filter(|text| !text.trim().is_empty()) {
-                events.push(self.assistant(&step, vec![Part::text(text)], Finish::Other, Some(Cut::Lost)));
+                events.push(self.assistant(
+                    &step,
+                    vec![Part::text(text)],
+                    ModelStopReason::Other,
+                    Some(PartialAnswerReason::Lost),
+                ));
             }
-            let failure = Failure::new(ErrorCode::Interrupted, "the process ended during the call", true);
+            let failure =
+                ModelCallFailure::new(ErrorCode::Interrupted, "the process ended during the call", true);
             events.push(super::calling::step_failed(&step, &failure));
             settles.push(step);
         }
-        let continues = self.settings.recovery == Recovery::Continue && attempts <= MAX_RECOVERIES;
+        let continues = self.settings.recovery == RunRecovery::Continue && attempts <= MAX_RECOVERIES;
         events.extend(self.interrupted_calls(continues));
         if !continues {
             events.extend(self.closing_of_run(attempts));
         }
-        self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), settles, Then::Recovered, out);
+        self.phase = RunPhase::Storing;
+        self.append_with(events, Vec::new(), settles, AppendContinuation::Recovered, out);
     }
 
     fn what_was_open(&self) -> String {
@@ -71,7 +77,7 @@ impl Run {
         };
         let finished =
             EventBody::RunFinished { run_id: run.id.clone(), reason: RunEnd::Error, error: Some(error) };
-        if self.settings.recovery == Recovery::Continue {
+        if self.settings.recovery == RunRecovery::Continue {
             let reason = format!(
                 "the process ended {attempts} times without completing a step; send a message or resume to try again"
             );
@@ -80,9 +86,9 @@ impl Run {
         vec![finished]
     }
 
-    pub(super) fn after_recovery(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn after_recovery(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_none() {
-            out.push(Effect::RunEnded(RunEnd::Error));
+            out.push(RunEffect::RunEnded(RunEnd::Error));
             return self.idle(out);
         }
         self.start_run_timer(out);

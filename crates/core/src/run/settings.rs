@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::attempt::RetryPolicy;
 use crate::deferral::DeferredTools;
 use crate::history::History;
-use crate::message::Origin;
-use crate::plan::{FixedTokens, Policy};
+use crate::message::ModelOrigin;
+use crate::plan::{CompactionPolicy, PlannedPrefixTokens};
 
-use super::Matching;
+use super::ArgumentRules;
 
 /// Everything a run depends on besides its history.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RunSettings {
     /// Steps per run.
     pub max_steps: u32,
     /// Time per run.
@@ -21,26 +21,26 @@ pub struct Settings {
     /// `None`: read-only tools in parallel, others one after another.
     pub parallel_tools: Option<bool>,
     /// What happens to a run that a crash interrupted.
-    pub recovery: Recovery,
+    pub recovery: RunRecovery,
     /// The limits within which failed model calls are made again.
     pub retry: RetryPolicy,
     /// How the context is kept in bounds.
-    pub policy: Policy,
+    pub policy: CompactionPolicy,
     /// How long the PreCompact hook is waited for, in milliseconds; `None` if there is none.
     pub pre_compact_ms: Option<u64>,
     /// When the server is asked to count.
-    pub counting: Counting,
+    pub counting: ServerCountPolicy,
     /// The model.
-    pub model: Model,
+    pub model: SessionModel,
     /// System prompt and tools.
-    pub fixed: Fixed,
+    pub fixed: RequestPrefix,
     /// What is known of each tool, by name.
     pub tools: BTreeMap<String, ToolRule>,
 }
 
 /// When the server is asked to count the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Counting {
+pub enum ServerCountPolicy {
     /// Never: it cannot, or nobody wants it to.
     #[default]
     Never,
@@ -52,7 +52,7 @@ pub enum Counting {
 
 /// What happens to a run that a crash interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
+pub enum RunRecovery {
     /// It is closed; the session rests.
     Rest,
     /// It goes on by itself, up to three times without a completed step.
@@ -61,9 +61,9 @@ pub enum Recovery {
 
 /// The model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
+pub struct SessionModel {
     /// Which.
-    pub origin: Origin,
+    pub origin: ModelOrigin,
     /// Its window in tokens, if known.
     pub window: Option<u64>,
     /// The window that a refusal named in an earlier session, where nobody who knows better says one.
@@ -78,7 +78,7 @@ pub struct Model {
 
 /// What every request starts with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fixed {
+pub struct RequestPrefix {
     /// Hash of the system prompt.
     pub system_hash: String,
     /// Hash of the tools as sent, `recall` among them; empty if there are none.
@@ -88,21 +88,21 @@ pub struct Fixed {
     /// Estimated tokens of each tool, by name.
     pub tool_tokens: BTreeMap<String, u64>,
     /// The same for requests before `recall` is offered; `None` if the tools never change.
-    pub before_recall: Option<BeforeRecall>,
+    pub before_recall: Option<PrefixBeforeRecall>,
     /// Tools that the model finds and calls through two others; `None` if it is told of all.
     pub deferred: Option<Arc<DeferredTools>>,
 }
 
 /// What every request starts with before `recall` is among its tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BeforeRecall {
+pub struct PrefixBeforeRecall {
     /// Hash of the tools as sent; empty if there are none.
     pub tools_hash: String,
     /// Estimated tokens of system prompt and tools.
     pub tokens: u64,
 }
 
-impl Fixed {
+impl RequestPrefix {
     /// The system prompt and the tools of the next request of `history`, in estimated tokens.
     pub fn tokens_of(&self, history: &History) -> u64 {
         let tokens = self.before_recall(history).map_or(self.tokens, |before| before.tokens);
@@ -121,9 +121,9 @@ impl Fixed {
     }
 
     /// The same tokens as the planner needs them: an edit of the view brings the tool `recall` with it.
-    pub(crate) fn planned(&self, history: &History) -> FixedTokens {
+    pub(crate) fn planned(&self, history: &History) -> PlannedPrefixTokens {
         let after_edit = self.tokens.saturating_sub(self.omitted_tokens(history));
-        FixedTokens { now: self.tokens_of(history), after_edit }
+        PlannedPrefixTokens { now: self.tokens_of(history), after_edit }
     }
 
     /// Estimated tokens of the tools that are not offered because the server refuses them.
@@ -131,7 +131,7 @@ impl Fixed {
         history.omitted_tools().filter_map(|name| self.tool_tokens.get(name)).sum()
     }
 
-    fn before_recall(&self, history: &History) -> Option<&BeforeRecall> {
+    fn before_recall(&self, history: &History) -> Option<&PrefixBeforeRecall> {
         self.before_recall.as_ref().filter(|_| !history.offers_recall())
     }
 }
@@ -144,14 +144,14 @@ pub struct ToolRule {
     /// Whether repeating it is its purpose.
     pub poll: bool,
     /// Whether it may run.
-    pub approval: Approval,
+    pub approval: ToolApproval,
     /// The most its output may have, in characters.
     pub max_output_chars: u64,
 }
 
 /// Whether a tool may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Approval {
+pub enum ToolApproval {
     /// It may.
     Allow,
     /// A person is asked.
@@ -159,5 +159,5 @@ pub enum Approval {
     /// It may not, and why, for the model.
     Deny(String),
     /// That depends on the arguments.
-    Matching(Matching),
+    Matching(ArgumentRules),
 }

@@ -1,12 +1,12 @@
 use super::*;
 use crate::attempt::RetryPolicy;
 use crate::error::ErrorCode;
-use crate::event::{Cut, Event, FORMAT};
+use crate::event::{Event, FORMAT, PartialAnswerReason};
 use crate::history::{closing_result, request_messages};
 use crate::ids::QueueId;
-use crate::message::{Answer, Origin, Part, ToolCall, ToolResult, ToolStatus};
-use crate::plan::Policy;
-use crate::queue::Queued;
+use crate::message::{ModelAnswer, ModelOrigin, Part, ToolCall, ToolResult, ToolStatus};
+use crate::plan::CompactionPolicy;
+use crate::queue::QueuedMessage;
 use crate::strategy;
 use crate::usage::Usage;
 
@@ -22,14 +22,14 @@ mod waiting;
 struct Stage {
     run: Run,
     log: Vec<Event>,
-    queue: Vec<Queued>,
+    queue: Vec<QueuedMessage>,
     now: Millis,
     /// Appends are held back here while `Some`.
-    held: Option<Vec<Effect>>,
+    held: Option<Vec<RunEffect>>,
 }
 
 impl Stage {
-    fn new(change: impl FnOnce(&mut Settings)) -> Self {
+    fn new(change: impl FnOnce(&mut RunSettings)) -> Self {
         let mut settings = settings();
         change(&mut settings);
         let mut stage = Self {
@@ -40,28 +40,28 @@ impl Stage {
             held: None,
         };
         let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
-        assert_eq!(stage.feed(Input::Record(vec![begun])), []);
+        assert_eq!(stage.feed(RunLoopInput::Record(vec![begun])), []);
         stage
     }
 
-    fn feed(&mut self, input: Input) -> Vec<Effect> {
+    fn feed(&mut self, input: RunLoopInput) -> Vec<RunEffect> {
         let effects = self.run.handle(input);
         self.perform(effects)
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+    fn perform(&mut self, effects: Vec<RunEffect>) -> Vec<RunEffect> {
         let mut told = Vec::new();
         for effect in effects {
             match effect {
-                Effect::Append { .. } | Effect::ReadQueue if self.held.is_some() => {
+                RunEffect::Append { .. } | RunEffect::ReadQueue if self.held.is_some() => {
                     self.held.get_or_insert_default().push(effect);
                 }
-                Effect::Append { id, events, takes, .. } => {
+                RunEffect::Append { id, events, takes, .. } => {
                     self.queue.retain(|queued| !takes.contains(&queued.id));
                     let events = self.store(events);
-                    told.extend(self.feed(Input::Appended { id, events }));
+                    told.extend(self.feed(RunLoopInput::Appended { id, events }));
                 }
-                Effect::ReadQueue => told.extend(self.feed(Input::QueueRead(self.queue.clone()))),
+                RunEffect::ReadQueue => told.extend(self.feed(RunLoopInput::QueueRead(self.queue.clone()))),
                 other => told.push(other),
             }
         }
@@ -82,42 +82,42 @@ impl Stage {
     }
 
     /// Lets the held-back effects of the store happen.
-    fn release(&mut self) -> Vec<Effect> {
+    fn release(&mut self) -> Vec<RunEffect> {
         let held = self.held.take().unwrap_or_default();
         self.perform(held)
     }
 
     fn queue(&mut self, id: &str, text: &str) {
-        self.queue.push(Queued::new(id, self.now, vec![Part::text(text)]));
+        self.queue.push(QueuedMessage::new(id, self.now, vec![Part::text(text)]));
     }
 
-    fn send(&mut self, id: &str) -> Vec<Effect> {
+    fn send(&mut self, id: &str) -> Vec<RunEffect> {
         self.queue(id, id);
-        self.feed(Input::Wake)
+        self.feed(RunLoopInput::Wake)
     }
 
-    fn answer(&mut self, parts: Vec<Part>) -> Vec<Effect> {
+    fn answer(&mut self, parts: Vec<Part>) -> Vec<RunEffect> {
         let finish = match parts.last() {
-            Some(Part::ToolCall(_)) => Finish::ToolCalls,
-            _ => Finish::Stop,
+            Some(Part::ToolCall(_)) => ModelStopReason::ToolCalls,
+            _ => ModelStopReason::Stop,
         };
-        self.feed(Input::ModelAnswered(Answer { parts, finish, usage: None, envelope: None }))
+        self.feed(RunLoopInput::ModelAnswered(ModelAnswer { parts, finish, usage: None, envelope: None }))
     }
 
-    fn end_tool(&mut self, call: &CallId, text: &str) -> Vec<Effect> {
-        self.feed(Input::ToolEnded(closing_result(call, ToolStatus::Completed, text)))
+    fn end_tool(&mut self, call: &CallId, text: &str) -> Vec<RunEffect> {
+        self.feed(RunLoopInput::ToolEnded(closing_result(call, ToolStatus::Completed, text)))
     }
 
-    fn fail(&mut self, failure: Failure) -> Vec<Effect> {
-        self.feed(Input::ModelFailed { failure, partial: Vec::new() })
+    fn fail(&mut self, failure: ModelCallFailure) -> Vec<RunEffect> {
+        self.feed(RunLoopInput::ModelFailed { failure, partial: Vec::new() })
     }
 
     /// A new life: everything that was not stored is gone.
-    fn crash(&mut self, partial: Option<&str>) -> Vec<Effect> {
+    fn crash(&mut self, partial: Option<&str>) -> Vec<RunEffect> {
         let history = History::fold(&self.log).unwrap();
         self.run = Run::new(self.run.settings().clone(), history);
         self.held = None;
-        self.feed(Input::Recover { partial: partial.map(str::to_owned) })
+        self.feed(RunLoopInput::Recover { partial: partial.map(str::to_owned) })
     }
 
     fn kinds(&self) -> Vec<String> {
@@ -158,27 +158,27 @@ fn text_of(result: &ToolResult) -> String {
     result.content.iter().filter_map(Part::as_text).collect()
 }
 
-fn settings() -> Settings {
+fn settings() -> RunSettings {
     let rule = |read_only, poll, approval| ToolRule { read_only, poll, approval, max_output_chars: 1_000 };
-    let deny = Approval::Deny("a rule forbids it".to_owned());
-    Settings {
+    let deny = ToolApproval::Deny("a rule forbids it".to_owned());
+    RunSettings {
         max_steps: 100,
         timeout_ms: None,
         parallel_tools: None,
-        recovery: Recovery::Rest,
+        recovery: RunRecovery::Rest,
         retry: RetryPolicy { patience_ms: Some(1_800_000), max_delay_ms: 60_000, stream_attempts: 3 },
-        counting: Counting::Never,
-        policy: Policy::new(strategy::by_name("reactive-overflow").unwrap()),
+        counting: ServerCountPolicy::Never,
+        policy: CompactionPolicy::new(strategy::by_name("reactive-overflow").unwrap()),
         pre_compact_ms: None,
-        model: Model {
-            origin: Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() },
+        model: SessionModel {
+            origin: ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() },
             window: Some(8_000),
             remembered_window: None,
             max_output: None,
             tools: true,
             prefill: false,
         },
-        fixed: Fixed {
+        fixed: RequestPrefix {
             system_hash: "s".to_owned(),
             tools_hash: "t".to_owned(),
             tokens: 50,
@@ -187,12 +187,12 @@ fn settings() -> Settings {
             deferred: None,
         },
         tools: BTreeMap::from([
-            ("read".to_owned(), rule(true, false, Approval::Allow)),
-            ("poll".to_owned(), rule(true, true, Approval::Allow)),
-            ("write".to_owned(), rule(false, false, Approval::Allow)),
-            ("bash".to_owned(), rule(false, false, Approval::Ask)),
+            ("read".to_owned(), rule(true, false, ToolApproval::Allow)),
+            ("poll".to_owned(), rule(true, true, ToolApproval::Allow)),
+            ("write".to_owned(), rule(false, false, ToolApproval::Allow)),
+            ("bash".to_owned(), rule(false, false, ToolApproval::Ask)),
             ("rm".to_owned(), rule(false, false, deny)),
-            ("mcp__x__y".to_owned(), rule(false, false, Approval::Ask)),
+            ("mcp__x__y".to_owned(), rule(false, false, ToolApproval::Ask)),
         ]),
     }
 }
@@ -208,21 +208,21 @@ fn call(name: &str) -> Part {
 }
 
 /// Names of the tools that are to run.
-fn running(effects: &[Effect]) -> Vec<CallId> {
+fn running(effects: &[RunEffect]) -> Vec<CallId> {
     let calls = effects.iter().filter_map(|effect| match effect {
-        Effect::RunTool { call, .. } => Some(call.call_id.clone()),
+        RunEffect::RunTool { call, .. } => Some(call.call_id.clone()),
         _ => None,
     });
     calls.collect()
 }
 
-fn calls_model(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::CallModel { .. }))
+fn calls_model(effects: &[RunEffect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, RunEffect::CallModel { .. }))
 }
 
-fn ended(effects: &[Effect]) -> Option<RunEnd> {
+fn ended(effects: &[RunEffect]) -> Option<RunEnd> {
     effects.iter().find_map(|effect| match effect {
-        Effect::RunEnded(end) => Some(*end),
+        RunEffect::RunEnded(end) => Some(*end),
         _ => None,
     })
 }
@@ -231,14 +231,14 @@ fn ended(effects: &[Effect]) -> Option<RunEnd> {
 fn one_turn() {
     let mut stage = Stage::new(|_| ());
     assert!(calls_model(&stage.send("hello")));
-    assert_eq!(stage.run.status(), Status::Streaming);
-    stage.feed(Input::ModelBegan);
+    assert_eq!(stage.run.status(), RunStatus::Streaming);
+    stage.feed(RunLoopInput::ModelBegan);
     assert_eq!(ended(&stage.answer(vec![Part::text("hi")])), Some(RunEnd::Stop));
     let kinds =
         ["run-started", "messages-taken", "step-started", "assistant-added", "step-finished", "run-finished"];
     assert_eq!(stage.kinds(), kinds);
     assert!(stage.run.is_idle());
-    assert_eq!(stage.feed(Input::Resume), [Effect::Rested], "there is nothing to answer");
+    assert_eq!(stage.feed(RunLoopInput::Resume), [RunEffect::Rested], "there is nothing to answer");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn waiting_messages_become_one() {
     let mut stage = Stage::new(|_| ());
     stage.queue("a", "stop");
     stage.queue("b", "go left");
-    stage.feed(Input::Wake);
+    stage.feed(RunLoopInput::Wake);
     assert_eq!(stage.typed(), ["First: stop\n\nAlso: go left"]);
     assert_eq!(stage.queue, []);
 }
@@ -277,7 +277,7 @@ fn read_only_tools_run_together_others_alone() {
             order.push(next);
         }
         assert_eq!(order.len(), 4);
-        assert_eq!(stage.run.status(), Status::Streaming, "the next step follows");
+        assert_eq!(stage.run.status(), RunStatus::Streaming, "the next step follows");
         let starts = stage.kinds().iter().filter(|kind| *kind == "tool-started").count();
         assert_eq!(starts, 4);
     }
@@ -300,10 +300,10 @@ fn a_person_is_asked_and_may_refuse() {
         let mut stage = Stage::new(|_| ());
         stage.send("go");
         let effects = stage.answer(vec![call("bash"), call("rm")]);
-        let [Effect::AskApproval { approval_id, .. }] = effects.as_slice() else { panic!("{effects:?}") };
-        assert_eq!(stage.run.status(), Status::WaitingApproval);
+        let [RunEffect::AskApproval { approval_id, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+        assert_eq!(stage.run.status(), RunStatus::WaitingApproval);
         let reason = Some("not now".to_owned());
-        let decided = Input::Decided { approval_id: approval_id.clone(), allowed, reason };
+        let decided = RunLoopInput::Decided { approval_id: approval_id.clone(), allowed, reason };
         let effects = stage.feed(decided.clone());
         assert_eq!(stage.feed(decided), [], "a second answer is nothing");
         if allowed {
@@ -313,7 +313,7 @@ fn a_person_is_asked_and_may_refuse() {
             assert_eq!(stage.results()[0], (ToolStatus::Cancelled, "[Not run: not now]".to_owned()));
         }
         assert_eq!(stage.results()[1], (ToolStatus::Cancelled, "[Not run: a rule forbids it]".to_owned()));
-        assert_eq!(stage.run.status(), Status::Streaming);
+        assert_eq!(stage.run.status(), RunStatus::Streaming);
     }
 }
 
@@ -323,13 +323,13 @@ fn nobody_is_asked_twice_while_the_answer_is_being_stored() {
     stage.send("go");
     let effects = stage.answer(vec![call("bash"), call("read")]);
     let approval_id = effects.iter().find_map(|effect| match effect {
-        Effect::AskApproval { approval_id, .. } => Some(approval_id.clone()),
+        RunEffect::AskApproval { approval_id, .. } => Some(approval_id.clone()),
         _ => None,
     });
     let read = running(&effects)[0].clone();
-    let decided = Input::Decided { approval_id: approval_id.unwrap(), allowed: true, reason: None };
+    let decided = RunLoopInput::Decided { approval_id: approval_id.unwrap(), allowed: true, reason: None };
     // The tool's result is stored first, the decision is still on its way.
-    let ended = stage.run.handle(Input::ToolEnded(closing_result(&read, ToolStatus::Completed, "x")));
+    let ended = stage.run.handle(RunLoopInput::ToolEnded(closing_result(&read, ToolStatus::Completed, "x")));
     let decision = stage.run.handle(decided);
     assert_eq!(stage.perform(ended), []);
     assert_eq!(running(&stage.perform(decision)).len(), 1);
@@ -340,13 +340,13 @@ fn nobody_is_asked_twice_while_the_answer_is_being_stored() {
 #[test]
 fn an_answer_that_was_withheld_is_an_error_and_not_repeated() {
     let withheld = |parts| {
-        let finish = Finish::ContentFilter;
-        Input::ModelAnswered(Answer { parts, finish, usage: None, envelope: None })
+        let finish = ModelStopReason::ContentFilter;
+        RunLoopInput::ModelAnswered(ModelAnswer { parts, finish, usage: None, envelope: None })
     };
     for (parts, shown) in [(Vec::new(), 1), (vec![Part::text("I cannot")], 2)] {
         let mut stage = Stage::new(|_| ());
         stage.send("go");
-        stage.feed(Input::ModelBegan);
+        stage.feed(RunLoopInput::ModelBegan);
         assert_eq!(ended(&stage.feed(withheld(parts))), Some(RunEnd::Error));
         assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::Refused))));
         assert_eq!(stage.run.history().view().len(), shown, "what came is kept");
@@ -358,8 +358,14 @@ fn an_answer_that_was_withheld_is_an_error_and_not_repeated() {
 
 #[test]
 fn the_output_limit_ends_a_run_unless_whole_calls_came() {
-    let length =
-        |parts| Input::ModelAnswered(Answer { parts, finish: Finish::Length, usage: None, envelope: None });
+    let length = |parts| {
+        RunLoopInput::ModelAnswered(ModelAnswer {
+            parts,
+            finish: ModelStopReason::Length,
+            usage: None,
+            envelope: None,
+        })
+    };
     let broken = Part::ToolCall(ToolCall {
         call_id: "x".into(),
         name: "read".to_owned(),
@@ -424,13 +430,19 @@ fn a_loop_is_told_once_then_ends_the_run() {
 fn a_run_out_of_time_gets_one_step_to_say_where_it_stands() {
     let mut stage = Stage::new(|settings| settings.timeout_ms = Some(9_000));
     let effects = stage.send("go");
-    assert!(effects.contains(&Effect::StartTimer { timer: Timer::Run, after_ms: 9_000 }), "{effects:?}");
+    assert!(
+        effects.contains(&RunEffect::StartTimer { timer: RunTimer::Run, after_ms: 9_000 }),
+        "{effects:?}"
+    );
     let tool = running(&stage.answer(vec![call("write"), call("read")]))[0].clone();
-    assert_eq!(stage.feed(Input::TimerFired(Timer::Run)), [Effect::StopTools]);
+    assert_eq!(stage.feed(RunLoopInput::TimerFired(RunTimer::Run)), [RunEffect::StopTools]);
     let effects = stage.end_tool(&tool, "real, within the grace");
-    assert!(effects.contains(&Effect::StartTimer { timer: Timer::RecoveryStep, after_ms: RECOVERY_STEP_MS }));
+    assert!(
+        effects
+            .contains(&RunEffect::StartTimer { timer: RunTimer::RecoveryStep, after_ms: RECOVERY_STEP_MS })
+    );
     let tools = effects.iter().find_map(|effect| match effect {
-        Effect::CallModel { tools, .. } => Some(*tools),
+        RunEffect::CallModel { tools, .. } => Some(*tools),
         _ => None,
     });
     assert_eq!(tools, Some(false));
@@ -445,10 +457,10 @@ fn a_run_out_of_time_gets_one_step_to_say_where_it_stands() {
 fn the_recovery_step_is_limited_too() {
     let mut stage = Stage::new(|settings| settings.timeout_ms = Some(9_000));
     stage.send("go");
-    assert_eq!(stage.feed(Input::TimerFired(Timer::Run)), [Effect::StopModel]);
-    stage.feed(Input::ModelStopped { partial: vec![Part::text("I was")], usage: None });
-    assert_eq!(stage.feed(Input::TimerFired(Timer::RecoveryStep)), [Effect::StopModel]);
-    let effects = stage.feed(Input::ModelStopped { partial: Vec::new(), usage: None });
+    assert_eq!(stage.feed(RunLoopInput::TimerFired(RunTimer::Run)), [RunEffect::StopModel]);
+    stage.feed(RunLoopInput::ModelStopped { partial: vec![Part::text("I was")], usage: None });
+    assert_eq!(stage.feed(RunLoopInput::TimerFired(RunTimer::RecoveryStep)), [RunEffect::StopModel]);
+    let effects = stage.feed(RunLoopInput::ModelStopped { partial: Vec::new(), usage: None });
     assert_eq!(ended(&effects), Some(RunEnd::Timeout));
 }
 
@@ -456,12 +468,15 @@ fn the_recovery_step_is_limited_too() {
 fn a_recovered_run_has_the_time_that_was_left() {
     let mut stage = Stage::new(|settings| {
         settings.timeout_ms = Some(9_000);
-        settings.recovery = Recovery::Continue;
+        settings.recovery = RunRecovery::Continue;
     });
     stage.send("go");
     stage.now += 4_000;
     let effects = stage.crash(None);
-    assert!(effects.contains(&Effect::StartTimer { timer: Timer::Run, after_ms: 5_000 }), "{effects:?}");
+    assert!(
+        effects.contains(&RunEffect::StartTimer { timer: RunTimer::Run, after_ms: 5_000 }),
+        "{effects:?}"
+    );
     assert!(calls_model(&effects));
 }
 
@@ -471,41 +486,45 @@ fn a_persons_time_is_not_the_runs() {
     stage.send("q1");
     let effects = stage.answer(vec![call("bash")]);
     let asked = effects.iter().find_map(|effect| match effect {
-        Effect::AskApproval { approval_id, .. } => Some(approval_id.clone()),
+        RunEffect::AskApproval { approval_id, .. } => Some(approval_id.clone()),
         _ => None,
     });
-    assert!(effects.contains(&Effect::StopTimer { timer: Timer::Run }), "{effects:?}");
+    assert!(effects.contains(&RunEffect::StopTimer { timer: RunTimer::Run }), "{effects:?}");
     stage.now += 600_000;
-    let effects = stage.feed(Input::Decided { approval_id: asked.unwrap(), allowed: true, reason: None });
-    assert!(effects.contains(&Effect::StartTimer { timer: Timer::Run, after_ms: 1_000 }), "{effects:?}");
+    let effects =
+        stage.feed(RunLoopInput::Decided { approval_id: asked.unwrap(), allowed: true, reason: None });
+    assert!(
+        effects.contains(&RunEffect::StartTimer { timer: RunTimer::Run, after_ms: 1_000 }),
+        "{effects:?}"
+    );
     assert_eq!(running(&effects).len(), 1);
 }
 
 /// Returns whether the server is asked to count.
-fn counts(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::Count { .. }))
+fn counts(effects: &[RunEffect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, RunEffect::Count { .. }))
 }
 
 #[test]
 fn a_server_that_counts_is_asked_before_every_call() {
-    let mut stage = Stage::new(|settings| settings.counting = Counting::Always);
+    let mut stage = Stage::new(|settings| settings.counting = ServerCountPolicy::Always);
     let effects = stage.send("q1");
     assert!(counts(&effects) && !calls_model(&effects), "{effects:?}");
-    let effects = stage.feed(Input::Counted(Some(120)));
+    let effects = stage.feed(RunLoopInput::Counted(Some(120)));
     assert!(calls_model(&effects) && !counts(&effects), "{effects:?}");
     assert_eq!((stage.run.meter().total, stage.run.meter().margin), (120, 0.0));
     let effects = stage.answer(vec![call("read")]);
     let effects = stage.end_tool(&running(&effects)[0], "what was read");
     assert!(counts(&effects), "{effects:?}");
-    let effects = stage.feed(Input::Counted(None));
+    let effects = stage.feed(RunLoopInput::Counted(None));
     assert!(calls_model(&effects), "without a count it goes by the estimate: {effects:?}");
 }
 
 #[test]
 fn a_cancel_does_not_wait_for_a_count() {
-    let mut stage = Stage::new(|settings| settings.counting = Counting::Unanchored);
+    let mut stage = Stage::new(|settings| settings.counting = ServerCountPolicy::Unanchored);
     stage.send("q1");
-    assert_eq!(stage.feed(Input::Cancel), [Effect::StopModel]);
-    let effects = stage.feed(Input::Counted(None));
+    assert_eq!(stage.feed(RunLoopInput::Cancel), [RunEffect::StopModel]);
+    let effects = stage.feed(RunLoopInput::Counted(None));
     assert_eq!(ended(&effects), Some(RunEnd::Cancelled), "{effects:?}");
 }

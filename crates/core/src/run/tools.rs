@@ -1,13 +1,13 @@
 //! The tools of a step: what may run when, and the record of each before and after.
 
-use super::{Effect, Phase, Run, RunEnd, Stop, Then, Timer};
+use super::{AppendContinuation, Run, RunEffect, RunEnd, RunPhase, RunStopCause, RunTimer};
 use crate::event::{EventBody, NoteReason};
 use crate::history::closing_result;
 use crate::ids::{ApprovalId, CallId};
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
 use crate::plan;
-use crate::run::{Approval, ToolRule};
-use crate::truncate::Limit;
+use crate::run::{ToolApproval, ToolRule};
+use crate::truncate::TextLimit;
 
 /// How often the same call may give the same result among the newest ten.
 const REPEATS_ALLOWED: usize = 3;
@@ -20,18 +20,18 @@ const NEW_TEXT_ERROR: f64 = 1.1;
 
 /// The calls of one step.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ToolPhase {
-    calls: Vec<CallState>,
+pub(super) struct StepToolCalls {
+    calls: Vec<ToolCallState>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct CallState {
+struct ToolCallState {
     call: ToolCall,
-    at: At,
+    at: ToolCallPhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum ToolCallPhase {
     Waiting,
     Asking,
     Starting,
@@ -40,34 +40,36 @@ enum At {
     Done,
 }
 
-impl ToolPhase {
+impl StepToolCalls {
     pub(super) fn is_asking(&self) -> bool {
-        self.calls.iter().any(|state| state.at == At::Asking)
-            && !self.calls.iter().any(|state| state.at == At::Running)
+        self.calls.iter().any(|state| state.at == ToolCallPhase::Asking)
+            && !self.calls.iter().any(|state| state.at == ToolCallPhase::Running)
     }
 
-    fn state_mut(&mut self, id: &CallId) -> Option<&mut CallState> {
+    fn state_mut(&mut self, id: &CallId) -> Option<&mut ToolCallState> {
         self.calls.iter_mut().find(|state| state.call.call_id == *id)
     }
 
     fn is_done(&self) -> bool {
-        self.calls.iter().all(|state| state.at == At::Done)
+        self.calls.iter().all(|state| state.at == ToolCallPhase::Done)
     }
 
     fn is_quiet(&self) -> bool {
-        !self.calls.iter().any(|state| matches!(state.at, At::Starting | At::Running | At::Storing))
+        !self.calls.iter().any(|state| {
+            matches!(state.at, ToolCallPhase::Starting | ToolCallPhase::Running | ToolCallPhase::Storing)
+        })
     }
 }
 
 impl Run {
-    pub(super) fn start_tools(&mut self, out: &mut Vec<Effect>) {
-        let calls: Vec<CallState> = self
+    pub(super) fn start_tools(&mut self, out: &mut Vec<RunEffect>) {
+        let calls: Vec<ToolCallState> = self
             .history
             .open_calls()
             .iter()
-            .map(|open| CallState { call: open.call.clone(), at: At::Waiting })
+            .map(|open| ToolCallState { call: open.call.clone(), at: ToolCallPhase::Waiting })
             .collect();
-        self.phase = Phase::Tools(ToolPhase { calls });
+        self.phase = RunPhase::Tools(StepToolCalls { calls });
         self.advance_tools(out);
     }
 
@@ -90,22 +92,22 @@ impl Run {
         self.settings.tools.get(tool).cloned().unwrap_or(ToolRule {
             read_only: true,
             poll: false,
-            approval: Approval::Allow,
+            approval: ToolApproval::Allow,
             max_output_chars: MAX_OUTPUT_CHARS,
         })
     }
 
     /// Starts every call whose turn has come.
-    pub(super) fn advance_tools(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn advance_tools(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.stop_when_quiet(out);
         }
-        let Phase::Tools(tools) = &self.phase else { return };
+        let RunPhase::Tools(tools) = &self.phase else { return };
         if tools.is_done() {
             return self.after_tools(out);
         }
         let ready: Vec<ToolCall> = (0..tools.calls.len())
-            .filter(|at| tools.calls[*at].at == At::Waiting && self.may_start(&tools.calls, *at))
+            .filter(|at| tools.calls[*at].at == ToolCallPhase::Waiting && self.may_start(&tools.calls, *at))
             .map(|at| tools.calls[at].call.clone())
             .collect();
         for call in ready {
@@ -114,9 +116,9 @@ impl Run {
     }
 
     /// Read-only calls wait for earlier calls that change something; those wait for every earlier call.
-    fn may_start(&self, calls: &[CallState], at: usize) -> bool {
-        let is_read_only = |state: &CallState| self.rule(&state.call.name).read_only;
-        let mut earlier = calls[..at].iter().filter(|state| state.at != At::Done);
+    fn may_start(&self, calls: &[ToolCallState], at: usize) -> bool {
+        let is_read_only = |state: &ToolCallState| self.rule(&state.call.name).read_only;
+        let mut earlier = calls[..at].iter().filter(|state| state.at != ToolCallPhase::Done);
         match self.settings.parallel_tools {
             Some(true) => true,
             Some(false) => earlier.next().is_none(),
@@ -125,38 +127,44 @@ impl Run {
         }
     }
 
-    fn start_call(&mut self, call: ToolCall, out: &mut Vec<Effect>) {
+    fn start_call(&mut self, call: ToolCall, out: &mut Vec<RunEffect>) {
         let answer = self.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
         let approval = match answer.and_then(|open| open.allowed.clone()) {
-            Some((true, _)) => Approval::Allow,
-            Some((false, reason)) => Approval::Deny(reason.unwrap_or_else(|| "a person said no".to_owned())),
+            Some((true, _)) => ToolApproval::Allow,
+            Some((false, reason)) => {
+                ToolApproval::Deny(reason.unwrap_or_else(|| "a person said no".to_owned()))
+            }
             None => self.rule(&call.name).approval,
         };
         let approval = match approval {
-            Approval::Matching(matching) => matching.decide(&call.arguments),
+            ToolApproval::Matching(matching) => matching.decide(&call.arguments),
             approval => approval,
         };
         let id = call.call_id;
         match approval {
-            Approval::Allow => {
-                self.mark(&id, At::Starting);
-                self.append(vec![EventBody::ToolStarted { call_id: id.clone() }], Then::RunTool(id), out);
+            ToolApproval::Allow => {
+                self.mark(&id, ToolCallPhase::Starting);
+                self.append(
+                    vec![EventBody::ToolStarted { call_id: id.clone() }],
+                    AppendContinuation::RunTool(id),
+                    out,
+                );
             }
-            Approval::Ask | Approval::Matching(_) => {
-                self.mark(&id, At::Asking);
+            ToolApproval::Ask | ToolApproval::Matching(_) => {
+                self.mark(&id, ToolCallPhase::Asking);
                 let approval_id = approval_id(&id);
                 let asked = EventBody::ApprovalRequested { approval_id, call_id: id.clone() };
-                self.append(vec![asked], Then::AskApproval(id), out);
+                self.append(vec![asked], AppendContinuation::AskApproval(id), out);
             }
-            Approval::Deny(reason) => {
+            ToolApproval::Deny(reason) => {
                 let text = format!("[Not run: {reason}]");
                 self.store_result(closing_result(&id, ToolStatus::Cancelled, &text), out);
             }
         }
     }
 
-    fn mark(&mut self, id: &CallId, at: At) {
-        if let Phase::Tools(tools) = &mut self.phase
+    fn mark(&mut self, id: &CallId, at: ToolCallPhase) {
+        if let RunPhase::Tools(tools) = &mut self.phase
             && let Some(state) = tools.state_mut(id)
         {
             state.at = at;
@@ -164,33 +172,33 @@ impl Run {
     }
 
     /// The start is durable: now the side effect may happen.
-    pub(super) fn run_tool(&mut self, id: &CallId, out: &mut Vec<Effect>) {
+    pub(super) fn run_tool(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             let text = "[Cancelled before it ran.]";
             return self.store_result(closing_result(id, ToolStatus::Cancelled, text), out);
         }
-        let Phase::Tools(tools) = &self.phase else { return };
-        let open_calls = tools.calls.iter().filter(|state| state.at != At::Done).count() as u64;
+        let RunPhase::Tools(tools) = &self.phase else { return };
+        let open_calls = tools.calls.iter().filter(|state| state.at != ToolCallPhase::Done).count() as u64;
         let max_tokens = self.room_per_call(open_calls);
-        let Phase::Tools(tools) = &mut self.phase else { return };
+        let RunPhase::Tools(tools) = &mut self.phase else { return };
         let Some(state) = tools.state_mut(id) else { return };
-        state.at = At::Running;
+        state.at = ToolCallPhase::Running;
         let call = state.call.clone();
         let max_chars = self.rule(&call.name).max_output_chars;
-        out.push(Effect::RunTool { call, limit: Limit { max_chars, max_tokens } });
+        out.push(RunEffect::RunTool { call, limit: TextLimit { max_chars, max_tokens } });
     }
 
-    pub(super) fn ask(&mut self, id: &CallId, out: &mut Vec<Effect>) {
+    pub(super) fn ask(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.stop_when_quiet(out);
         }
         if self.settings.timeout_ms.is_some() {
             // A person's time is not the run's.
-            out.push(Effect::StopTimer { timer: Timer::Run });
+            out.push(RunEffect::StopTimer { timer: RunTimer::Run });
         }
-        let Phase::Tools(tools) = &mut self.phase else { return };
+        let RunPhase::Tools(tools) = &mut self.phase else { return };
         let Some(state) = tools.state_mut(id) else { return };
-        out.push(Effect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
+        out.push(RunEffect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
     }
 
     pub(super) fn decided(
@@ -198,28 +206,30 @@ impl Run {
         approval_id: &ApprovalId,
         allowed: bool,
         reason: Option<String>,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
         let open = self.history.open_calls().iter().find(|open| open.approval.as_ref() == Some(approval_id));
         let Some(call_id) = open.map(|open| open.call.call_id.clone()) else { return };
-        let Phase::Tools(tools) = &mut self.phase else { return };
-        let Some(state) = tools.state_mut(&call_id).filter(|state| state.at == At::Asking) else { return };
+        let RunPhase::Tools(tools) = &mut self.phase else { return };
+        let Some(state) = tools.state_mut(&call_id).filter(|state| state.at == ToolCallPhase::Asking) else {
+            return;
+        };
         // Until the answer is durable nothing may start the call, or ask again.
-        state.at = At::Storing;
+        state.at = ToolCallPhase::Storing;
         let approval_id = approval_id.clone();
         let resolved = EventBody::ApprovalResolved { approval_id, call_id: call_id.clone(), allowed, reason };
-        self.append(vec![resolved], Then::Decided(call_id), out);
+        self.append(vec![resolved], AppendContinuation::Decided(call_id), out);
     }
 
-    pub(super) fn decision_stored(&mut self, id: &CallId, out: &mut Vec<Effect>) {
-        self.mark(id, At::Waiting);
+    pub(super) fn decision_stored(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
+        self.mark(id, ToolCallPhase::Waiting);
         if self.history.open_run().is_some_and(|run| run.waiting_since.is_none()) {
             self.start_run_timer(out);
         }
         self.advance_tools(out);
     }
 
-    pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<Effect>) {
+    pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<RunEffect>) {
         self.tool_ended_with(Vec::new(), result, out);
     }
 
@@ -228,33 +238,39 @@ impl Run {
         &mut self,
         events: Vec<EventBody>,
         result: ToolResult,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
-        let Phase::Tools(tools) = &mut self.phase else { return };
-        let running = tools.state_mut(&result.call_id).is_some_and(|state| state.at == At::Running);
+        let RunPhase::Tools(tools) = &mut self.phase else { return };
+        let running =
+            tools.state_mut(&result.call_id).is_some_and(|state| state.at == ToolCallPhase::Running);
         if running {
             self.store_result_with(events, result, out);
         }
     }
 
-    fn store_result(&mut self, result: ToolResult, out: &mut Vec<Effect>) {
+    fn store_result(&mut self, result: ToolResult, out: &mut Vec<RunEffect>) {
         self.store_result_with(Vec::new(), result, out);
     }
 
-    fn store_result_with(&mut self, mut events: Vec<EventBody>, result: ToolResult, out: &mut Vec<Effect>) {
+    fn store_result_with(
+        &mut self,
+        mut events: Vec<EventBody>,
+        result: ToolResult,
+        out: &mut Vec<RunEffect>,
+    ) {
         let id = result.call_id.clone();
-        self.mark(&id, At::Storing);
+        self.mark(&id, ToolCallPhase::Storing);
         events.push(EventBody::ToolFinished { result });
-        self.append(events, Then::ToolStored(id), out);
+        self.append(events, AppendContinuation::ToolStored(id), out);
     }
 
-    pub(super) fn tool_stored(&mut self, id: &CallId, out: &mut Vec<Effect>) {
-        self.mark(id, At::Done);
+    pub(super) fn tool_stored(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
+        self.mark(id, ToolCallPhase::Done);
         self.advance_tools(out);
     }
 
-    fn after_tools(&mut self, out: &mut Vec<Effect>) {
-        self.phase = Phase::Storing;
+    fn after_tools(&mut self, out: &mut Vec<RunEffect>) {
+        self.phase = RunPhase::Storing;
         if !self.is_looping() {
             return self.boundary(out);
         }
@@ -264,7 +280,11 @@ impl Run {
         let text = "[The same tool call has given the same result several times. Repeating it will not help: \
                     try something else, or say what stands in the way.]";
         let message = Message::user(format!("m{}", self.next_seq()), vec![Part::text(text)]);
-        self.append(vec![EventBody::NoteAdded { message, why: NoteReason::Loop }], Then::Boundary, out);
+        self.append(
+            vec![EventBody::NoteAdded { message, why: NoteReason::Loop }],
+            AppendContinuation::Boundary,
+            out,
+        );
     }
 
     fn is_looping(&self) -> bool {
@@ -274,21 +294,21 @@ impl Run {
         })
     }
 
-    pub(super) fn stop_tools(&mut self, out: &mut Vec<Effect>) {
-        let Phase::Tools(tools) = &self.phase else { return };
-        if tools.calls.iter().any(|state| state.at == At::Running) {
-            out.push(Effect::StopTools);
+    pub(super) fn stop_tools(&mut self, out: &mut Vec<RunEffect>) {
+        let RunPhase::Tools(tools) = &self.phase else { return };
+        if tools.calls.iter().any(|state| state.at == ToolCallPhase::Running) {
+            out.push(RunEffect::StopTools);
         }
         self.stop_when_quiet(out);
     }
 
-    pub(super) fn stop_when_quiet(&mut self, out: &mut Vec<Effect>) {
-        let Phase::Tools(tools) = &self.phase else { return };
+    pub(super) fn stop_when_quiet(&mut self, out: &mut Vec<RunEffect>) {
+        let RunPhase::Tools(tools) = &self.phase else { return };
         if !tools.is_quiet() || !self.pending.is_empty() {
             return;
         }
         match self.stop {
-            Some(Stop::Timeout) => self.begin_recovery_step(out),
+            Some(RunStopCause::Timeout) => self.begin_recovery_step(out),
             _ => self.finish(RunEnd::Cancelled, None, out),
         }
     }

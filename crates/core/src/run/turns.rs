@@ -1,14 +1,17 @@
 //! Beginning a run, taking the queue, the boundary between two steps, the end.
 
-use super::{Effect, Phase, RECOVERY_STEP_MS, Recovery, Run, RunEnd, StepGuards, Stop, Then, Timer};
+use super::{
+    AppendContinuation, RECOVERY_STEP_MS, Run, RunEffect, RunEnd, RunPhase, RunRecovery, RunStopCause,
+    RunTimer, StepGuards,
+};
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, NoteReason};
 use crate::history::closing_result;
 use crate::message::{Message, Part, ToolStatus};
-use crate::queue::{Queued, coalesce};
+use crate::queue::{QueuedMessage, coalesce};
 
 impl Run {
-    pub(super) fn wake(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn wake(&mut self, out: &mut Vec<RunEffect>) {
         if self.is_idle() && self.pending.is_empty() {
             self.read_queue(out);
         } else {
@@ -16,14 +19,14 @@ impl Run {
         }
     }
 
-    pub(super) fn read_queue(&mut self, out: &mut Vec<Effect>) {
-        self.phase = Phase::ReadingQueue;
+    pub(super) fn read_queue(&mut self, out: &mut Vec<RunEffect>) {
+        self.phase = RunPhase::ReadingQueue;
         self.woken = false;
-        out.push(Effect::ReadQueue);
+        out.push(RunEffect::ReadQueue);
     }
 
-    pub(super) fn queue_read(&mut self, queued: &[Queued], out: &mut Vec<Effect>) {
-        if self.phase != Phase::ReadingQueue {
+    pub(super) fn queue_read(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
+        if self.phase != RunPhase::ReadingQueue {
             return;
         }
         if self.stop_at_boundary(out) {
@@ -37,48 +40,48 @@ impl Run {
             Some(steps) if steps >= self.settings.max_steps && (waiting || unanswered) => {
                 self.finish(RunEnd::MaxSteps, None, out);
             }
-            Some(_) if waiting => self.take(queued, Vec::new(), Then::Prepare, out),
+            Some(_) if waiting => self.take(queued, Vec::new(), AppendContinuation::Prepare, out),
             Some(_) if unanswered => self.prepare(out),
             Some(_) => self.finish(RunEnd::Stop, None, out),
         }
     }
 
     /// There is nothing to do, unless a message came after the queue was read.
-    pub(super) fn rest(&mut self, out: &mut Vec<Effect>) {
-        self.phase = Phase::Idle;
+    pub(super) fn rest(&mut self, out: &mut Vec<RunEffect>) {
+        self.phase = RunPhase::Idle;
         self.resuming = false;
-        out.push(Effect::Rested);
+        out.push(RunEffect::Rested);
         self.wake_if_asked(out);
     }
 
-    pub(super) fn begin(&mut self, queued: &[Queued], out: &mut Vec<Effect>) {
+    pub(super) fn begin(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
         self.resuming = false;
         self.stop = None;
         let run_id = format!("r{}", self.next_seq()).into();
         let started = vec![EventBody::RunStarted { run_id }];
         if queued.is_empty() {
-            self.phase = Phase::Storing;
-            self.append(started, Then::Begun, out);
+            self.phase = RunPhase::Storing;
+            self.append(started, AppendContinuation::Begun, out);
         } else {
-            self.take(queued, started, Then::Begun, out);
+            self.take(queued, started, AppendContinuation::Begun, out);
         }
     }
 
     /// What is left of the run's time: a recovered run does not get it anew.
-    pub(super) fn start_run_timer(&self, out: &mut Vec<Effect>) {
+    pub(super) fn start_run_timer(&self, out: &mut Vec<RunEffect>) {
         if let (Some(timeout_ms), Some(run)) = (self.settings.timeout_ms, self.history.open_run()) {
             let spent_ms = self.now.saturating_sub(run.started_at).saturating_sub(run.waited_ms);
             let after_ms = timeout_ms.saturating_sub(spent_ms);
-            out.push(Effect::StartTimer { timer: Timer::Run, after_ms });
+            out.push(RunEffect::StartTimer { timer: RunTimer::Run, after_ms });
         }
     }
 
     pub(super) fn take(
         &mut self,
-        queued: &[Queued],
+        queued: &[QueuedMessage],
         mut events: Vec<EventBody>,
-        then: Then,
-        out: &mut Vec<Effect>,
+        then: AppendContinuation,
+        out: &mut Vec<RunEffect>,
     ) {
         let (parts, coalesced) = coalesce(queued);
         // What came before the message is told before it.
@@ -94,12 +97,12 @@ impl Run {
             _ => None,
         };
         events.push(EventBody::MessagesTaken { message, taken: taken.clone(), coalesced, metadata });
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         self.append_with(events, taken, Vec::new(), then, out);
     }
 
     /// Between two steps: the place where a run may end.
-    pub(super) fn boundary(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn boundary(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
         }
@@ -111,20 +114,20 @@ impl Run {
             return self.finish(RunEnd::MaxSteps, None, out);
         }
         if !self.soon.is_empty() {
-            self.phase = Phase::Storing;
-            return self.record_soon(Then::Boundary, out);
+            self.phase = RunPhase::Storing;
+            return self.record_soon(AppendContinuation::Boundary, out);
         }
         self.read_queue(out);
     }
 
-    fn record_soon(&mut self, then: Then, out: &mut Vec<Effect>) {
+    fn record_soon(&mut self, then: AppendContinuation, out: &mut Vec<RunEffect>) {
         let soon = std::mem::take(&mut self.soon);
         self.append(soon, then, out);
     }
 
-    pub(super) fn stop_at_boundary(&mut self, out: &mut Vec<Effect>) -> bool {
+    pub(super) fn stop_at_boundary(&mut self, out: &mut Vec<RunEffect>) -> bool {
         if self.history.open_run().is_none() {
-            let cancelled = self.stop.take() == Some(Stop::Cancelled);
+            let cancelled = self.stop.take() == Some(RunStopCause::Cancelled);
             if cancelled {
                 self.rest(out);
             }
@@ -132,11 +135,11 @@ impl Run {
         }
         match self.stop {
             None => false,
-            Some(Stop::Cancelled) => {
+            Some(RunStopCause::Cancelled) => {
                 self.finish(RunEnd::Cancelled, None, out);
                 true
             }
-            Some(Stop::Timeout) => {
+            Some(RunStopCause::Timeout) => {
                 self.begin_recovery_step(out);
                 true
             }
@@ -144,7 +147,7 @@ impl Run {
     }
 
     /// Gives the model one step without tools to say where it stands.
-    pub(super) fn begin_recovery_step(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn begin_recovery_step(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_none_or(|run| run.recovering) {
             return self.finish(RunEnd::Timeout, None, out);
         }
@@ -157,10 +160,10 @@ impl Run {
             message: Message::user(id, vec![Part::text(text)]),
             why: NoteReason::TimeUp,
         });
-        self.phase = Phase::Storing;
+        self.phase = RunPhase::Storing;
         self.step = StepGuards::default();
-        out.push(Effect::StartTimer { timer: Timer::RecoveryStep, after_ms: RECOVERY_STEP_MS });
-        self.append(events, Then::Prepare, out);
+        out.push(RunEffect::StartTimer { timer: RunTimer::RecoveryStep, after_ms: RECOVERY_STEP_MS });
+        self.append(events, AppendContinuation::Prepare, out);
     }
 
     /// Results for every call without one, so that no later request is invalid.
@@ -184,7 +187,7 @@ impl Run {
         events
     }
 
-    pub(super) fn finish(&mut self, end: RunEnd, error: Option<ErrorInfo>, out: &mut Vec<Effect>) {
+    pub(super) fn finish(&mut self, end: RunEnd, error: Option<ErrorInfo>, out: &mut Vec<RunEffect>) {
         let Some(run) = self.history.open_run() else { return self.idle(out) };
         let run_id = run.id.clone();
         let text = match end {
@@ -193,24 +196,24 @@ impl Run {
         };
         let mut events = self.closing_events(text);
         events.push(EventBody::RunFinished { run_id, reason: end, error });
-        self.phase = Phase::Storing;
-        for timer in [Timer::Run, Timer::RecoveryStep] {
-            out.push(Effect::StopTimer { timer });
+        self.phase = RunPhase::Storing;
+        for timer in [RunTimer::Run, RunTimer::RecoveryStep] {
+            out.push(RunEffect::StopTimer { timer });
         }
-        self.append(events, Then::Ended(end), out);
+        self.append(events, AppendContinuation::Ended(end), out);
     }
 
-    pub(super) fn ended(&mut self, end: RunEnd, out: &mut Vec<Effect>) {
+    pub(super) fn ended(&mut self, end: RunEnd, out: &mut Vec<RunEffect>) {
         if !self.soon.is_empty() {
-            return self.record_soon(Then::Ended(end), out);
+            return self.record_soon(AppendContinuation::Ended(end), out);
         }
-        let cancelled = self.stop.take() == Some(Stop::Cancelled) || end == RunEnd::Cancelled;
-        self.phase = Phase::Idle;
+        let cancelled = self.stop.take() == Some(RunStopCause::Cancelled) || end == RunEnd::Cancelled;
+        self.phase = RunPhase::Idle;
         self.step = StepGuards::default();
-        out.push(Effect::RunEnded(end));
+        out.push(RunEffect::RunEnded(end));
         // Waiting messages start the next run, but for those that had come before a cancel. A run that ends by
         // itself has just found the queue empty.
-        let waits = cancelled && self.settings.recovery == Recovery::Rest;
+        let waits = cancelled && self.settings.recovery == RunRecovery::Rest;
         if waits || end == RunEnd::Stop {
             self.wake_if_asked(out);
         } else {
@@ -219,28 +222,28 @@ impl Run {
     }
 
     /// Idle again, after something that was no run.
-    pub(super) fn idle(&mut self, out: &mut Vec<Effect>) {
-        self.phase = Phase::Idle;
+    pub(super) fn idle(&mut self, out: &mut Vec<RunEffect>) {
+        self.phase = RunPhase::Idle;
         self.stop = None;
         self.wake_if_asked(out);
     }
 
     /// Stores what waits for a place between two steps at once, if no step is going on.
-    pub(super) fn record_if_idle(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn record_if_idle(&mut self, out: &mut Vec<RunEffect>) {
         if self.is_idle() && self.pending.is_empty() {
             self.wake_if_asked(out);
         }
     }
 
-    pub(super) fn wake_if_asked(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn wake_if_asked(&mut self, out: &mut Vec<RunEffect>) {
         if !self.soon.is_empty() {
-            self.record_soon(Then::Recorded, out);
+            self.record_soon(AppendContinuation::Recorded, out);
         } else if std::mem::take(&mut self.woken) {
             self.read_queue(out);
         }
     }
 
-    pub(super) fn fail(&mut self, code: ErrorCode, message: impl Into<String>, out: &mut Vec<Effect>) {
+    pub(super) fn fail(&mut self, code: ErrorCode, message: impl Into<String>, out: &mut Vec<RunEffect>) {
         let error = ErrorInfo { code, message: message.into() };
         self.finish(RunEnd::Error, Some(error), out);
     }

@@ -9,12 +9,12 @@
 
 use super::calling::{says_something, step_failed};
 use super::pausing::ends_in_text;
-use super::{Effect, Failure, Notice, Phase, Run, Then, Timer};
-use crate::attempt::{AfterBreak, BrokenAnswer};
+use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunNotice, RunPhase, RunTimer};
+use crate::attempt::{BrokenAnswer, BrokenAnswerAction};
 use crate::error::ErrorCode;
-use crate::event::{Cut, EventBody, NoteReason};
+use crate::event::{EventBody, NoteReason, PartialAnswerReason};
 use crate::ids::{Millis, StepId};
-use crate::message::{Finish, Message, Part};
+use crate::message::{Message, ModelStopReason, Part};
 
 /// A wait for the next attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,27 +57,32 @@ impl Run {
     /// Returns the wait for the model's server, if there is one now.
     pub fn waiting(&self) -> Option<&ServerWait> {
         match &self.phase {
-            Phase::Waiting { wait, .. } => Some(wait),
+            RunPhase::Waiting { wait, .. } => Some(wait),
             _ => None,
         }
     }
 
     /// The server answers: an outage is over.
-    pub(super) fn model_began(&mut self, out: &mut Vec<Effect>) {
-        let Phase::Calling { began, .. } = &mut self.phase else { return };
+    pub(super) fn model_began(&mut self, out: &mut Vec<RunEffect>) {
+        let RunPhase::Calling { began, .. } = &mut self.phase else { return };
         *began = true;
         self.end_outage(out);
     }
 
-    fn end_outage(&mut self, out: &mut Vec<Effect>) {
+    fn end_outage(&mut self, out: &mut Vec<RunEffect>) {
         self.step.patience_is_over = false;
         if std::mem::take(&mut self.step.outage_attempts) > 0 {
-            out.push(Effect::StopTimer { timer: Timer::Patience });
+            out.push(RunEffect::StopTimer { timer: RunTimer::Patience });
         }
     }
 
     /// Handles a call that failed before its answer began, and may succeed later.
-    pub(super) fn server_failed(&mut self, step: &StepId, failure: Failure, out: &mut Vec<Effect>) {
+    pub(super) fn server_failed(
+        &mut self,
+        step: &StepId,
+        failure: ModelCallFailure,
+        out: &mut Vec<RunEffect>,
+    ) {
         let retry = self.settings.retry;
         let is_too_long = |asked_ms: u64| retry.patience_ms.is_some_and(|patience_ms| asked_ms > patience_ms);
         if retry.patience_ms == Some(0) {
@@ -90,7 +95,7 @@ impl Run {
                 in_words(asked_ms),
                 time_of_day(self.now.saturating_add(asked_ms)),
             );
-            return self.end_with_failure(step, Failure { message, ..failure }, Vec::new(), out);
+            return self.end_with_failure(step, ModelCallFailure { message, ..failure }, Vec::new(), out);
         }
         if self.step.patience_is_over {
             return self.give_up_waiting(
@@ -102,7 +107,7 @@ impl Run {
             );
         }
         if let Some(after_ms) = retry.patience_ms.filter(|_| self.step.outage_attempts == 0) {
-            out.push(Effect::StartTimer { timer: Timer::Patience, after_ms });
+            out.push(RunEffect::StartTimer { timer: RunTimer::Patience, after_ms });
         }
         self.step.outage_attempts += 1;
         let attempt = self.step.outage_attempts;
@@ -124,9 +129,9 @@ impl Run {
     pub(super) fn answer_broke(
         &mut self,
         step: &StepId,
-        failure: Failure,
+        failure: ModelCallFailure,
         partial: Vec<Part>,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
         self.end_outage(out);
         let retry = self.settings.retry;
@@ -139,13 +144,13 @@ impl Run {
             can_take_back: true,
         };
         let after = broken.next(retry.stream_attempts);
-        if after == AfterBreak::GiveUp {
+        if after == BrokenAnswerAction::GiveUp {
             let times = self.step.broken_answers + 1;
             let message = match times {
                 1 => failure.message,
                 _ => format!("{} ({times} answers in a row broke off or were empty)", failure.message),
             };
-            return self.end_with_failure(step, Failure { message, ..failure }, partial, out);
+            return self.end_with_failure(step, ModelCallFailure { message, ..failure }, partial, out);
         }
         self.step.broken_answers += 1;
         let attempt = self.step.broken_answers;
@@ -157,17 +162,19 @@ impl Run {
             after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
         };
         let mut events = match after {
-            AfterBreak::Continue => vec![self.assistant(step, partial, Finish::Other, Some(Cut::Paused))],
-            AfterBreak::AskAgain | AfterBreak::GiveUp => self.lost(step, partial),
+            BrokenAnswerAction::Continue => {
+                vec![self.assistant(step, partial, ModelStopReason::Other, Some(PartialAnswerReason::Paused))]
+            }
+            BrokenAnswerAction::AskAgain | BrokenAnswerAction::GiveUp => self.lost(step, partial),
         };
         events.push(step_failed(step, &failure));
-        self.phase = Phase::Storing;
-        self.append_with(events, Vec::new(), vec![step.clone()], Then::Wait(wait), out);
+        self.phase = RunPhase::Storing;
+        self.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::Wait(wait), out);
     }
 
     /// Tells a model that its answer broke off, where it cannot simply continue the text: another model has taken over,
     /// or the server refuses a request that ends with an answer. Returns whether there was something to tell.
-    pub(super) fn note_broken_answer(&mut self, out: &mut Vec<Effect>) -> bool {
+    pub(super) fn note_broken_answer(&mut self, out: &mut Vec<RunEffect>) -> bool {
         if !self.history.is_broken_off() || self.can_go_on() {
             return false;
         }
@@ -175,27 +182,31 @@ impl Run {
         let text = "[The answer above broke off because the connection failed. Go on exactly where it stopped, and \
                     repeat nothing.]";
         let message = Message::user(id, vec![Part::text(text)]);
-        self.phase = Phase::Storing;
-        self.append(vec![EventBody::NoteAdded { message, why: NoteReason::BrokenOff }], Then::Prepare, out);
+        self.phase = RunPhase::Storing;
+        self.append(
+            vec![EventBody::NoteAdded { message, why: NoteReason::BrokenOff }],
+            AppendContinuation::Prepare,
+            out,
+        );
         true
     }
 
     /// Waits before an attempt: of `step` once more, or of a new step.
-    pub(super) fn begin_wait(&mut self, step: Option<StepId>, wait: ServerWait, out: &mut Vec<Effect>) {
+    pub(super) fn begin_wait(&mut self, step: Option<StepId>, wait: ServerWait, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.boundary(out);
         }
-        out.push(Effect::Notice(Notice::Waiting(wait.clone())));
-        out.push(Effect::StartTimer { timer: Timer::Retry, after_ms: wait.after_ms });
-        self.phase = Phase::Waiting { step, wait };
+        out.push(RunEffect::Notice(RunNotice::Waiting(wait.clone())));
+        out.push(RunEffect::StartTimer { timer: RunTimer::Retry, after_ms: wait.after_ms });
+        self.phase = RunPhase::Waiting { step, wait };
         if !self.soon.is_empty() {
             self.leave_wait(out);
         }
     }
 
     /// Makes the attempt that was waited for.
-    pub(super) fn try_again(&mut self, out: &mut Vec<Effect>) {
-        let Phase::Waiting { step, .. } = &self.phase else { return };
+    pub(super) fn try_again(&mut self, out: &mut Vec<RunEffect>) {
+        let RunPhase::Waiting { step, .. } = &self.phase else { return };
         match step.clone() {
             Some(step) => self.call_model(step, out),
             None => self.boundary(out),
@@ -203,25 +214,25 @@ impl Run {
     }
 
     /// Makes the attempt at once that is waited for, if one is.
-    pub(super) fn retry_now(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn retry_now(&mut self, out: &mut Vec<RunEffect>) {
         if self.waiting().is_some() {
-            out.push(Effect::StopTimer { timer: Timer::Retry });
+            out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
             self.try_again(out);
         }
     }
 
     /// Ends a wait because something was decided that the next attempt must know, such as another model.
-    pub(super) fn leave_wait(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn leave_wait(&mut self, out: &mut Vec<RunEffect>) {
         if self.waiting().is_some() {
             self.stop_waiting(out);
         }
     }
 
     /// Ends a wait without an attempt.
-    pub(super) fn stop_waiting(&mut self, out: &mut Vec<Effect>) {
-        let Phase::Waiting { step, .. } = &self.phase else { return };
+    pub(super) fn stop_waiting(&mut self, out: &mut Vec<RunEffect>) {
+        let RunPhase::Waiting { step, .. } = &self.phase else { return };
         let is_open = step.is_some();
-        out.push(Effect::StopTimer { timer: Timer::Retry });
+        out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
         self.end_outage(out);
         match is_open {
             true => self.stopped(Vec::new(), None, out),
@@ -230,16 +241,16 @@ impl Run {
     }
 
     /// The time for which an outage is waited out is over. An attempt that is on its way is the last one.
-    pub(super) fn patience_ended(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn patience_ended(&mut self, out: &mut Vec<RunEffect>) {
         if self.step.outage_attempts == 0 {
             return;
         }
         self.step.patience_is_over = true;
-        if let Phase::Waiting { step, wait } = &self.phase
+        if let RunPhase::Waiting { step, wait } = &self.phase
             && wait.reason != WaitReason::BrokenAnswer
         {
             let (step, wait) = (step.clone(), wait.clone());
-            out.push(Effect::StopTimer { timer: Timer::Retry });
+            out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
             self.give_up_waiting(step, wait.code, wait.message, None, out);
         }
     }
@@ -250,7 +261,7 @@ impl Run {
         code: ErrorCode,
         said: String,
         usage: Option<crate::usage::Usage>,
-        out: &mut Vec<Effect>,
+        out: &mut Vec<RunEffect>,
     ) {
         let patience = self.settings.retry.patience_ms.map(in_words).unwrap_or_default();
         let attempts = match self.step.outage_attempts {
@@ -261,7 +272,7 @@ impl Run {
             "{said}; {attempts} in {patience} failed (`retry.patience`). The conversation is kept: send a message or \
              resume to go on"
         );
-        let failure = Failure { usage, ..Failure::new(code, message, true) };
+        let failure = ModelCallFailure { usage, ..ModelCallFailure::new(code, message, true) };
         match step {
             Some(step) => self.end_with_failure(&step, failure, Vec::new(), out),
             None => self.fail(failure.code, failure.message, out),

@@ -1,9 +1,12 @@
 //! `adaptive`: the oldest part makes way for a ledger and a short summary when that pays, down to a low target, so that
 //! the next time is far off. Where clearing old tool results is enough for the target, nothing else goes.
 
-use super::{Choice, Instead, Line, Outlook, Protection, Strategy};
-use crate::budget::Trigger;
-use crate::plan::{EditCost, Prices, Scene};
+use super::{
+    CompactionSelection, CompactionStrategy, ProtectionLevel, ThresholdInput, TriggerThreshold,
+    UnitReplacement,
+};
+use crate::budget::StrategyTrigger;
+use crate::plan::{EditCost, PlanContext, TokenPrices};
 
 /// A summary is no longer than one part in so many of what it stands for.
 const RATIO: u64 = 8;
@@ -19,7 +22,7 @@ const ORDER_TOKENS: u64 = 200;
 
 /// Our own way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adaptive {
+pub struct AdaptiveStrategy {
     /// What an edit brings the request down to, as a share of the usable room, at most.
     pub low_target: f64,
     /// The newest part that stays in a large window where prices are known, in tokens: more would be read again and
@@ -35,7 +38,7 @@ pub struct Adaptive {
     pub background: bool,
 }
 
-impl Default for Adaptive {
+impl Default for AdaptiveStrategy {
     fn default() -> Self {
         Self {
             low_target: 0.4,
@@ -48,13 +51,13 @@ impl Default for Adaptive {
     }
 }
 
-impl Strategy for Adaptive {
+impl CompactionStrategy for AdaptiveStrategy {
     fn name(&self) -> &str {
         "adaptive"
     }
 
-    fn trigger(&self) -> Trigger {
-        Trigger::Planner
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Planner
     }
 
     fn prunes_first(&self) -> bool {
@@ -63,10 +66,10 @@ impl Strategy for Adaptive {
 
     /// Where the next edit pays: where the view has grown, since the last, by what costs least in the long run; where
     /// the cache is cold, earlier. Without prices only the room counts.
-    fn line(&self, outlook: &Outlook<'_>) -> Line {
+    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         let usable = outlook.usable_tokens;
         let Some(prices) = outlook.prices else {
-            return Line { tokens: usable, why: "the room is full".to_owned() };
+            return TriggerThreshold { tokens: usable, why: "the room is full".to_owned() };
         };
         let target = self.target(outlook.fixed_tokens, usable, true);
         let settled = outlook.settled_tokens.unwrap_or(target);
@@ -76,16 +79,16 @@ impl Strategy for Adaptive {
         let cold = target + usable / 8;
         match (outlook.cache_is_cold, pays) {
             (true, pays) if cold < pays.min(usable) => {
-                Line { tokens: cold, why: "the cache is cold".to_owned() }
+                TriggerThreshold { tokens: cold, why: "the cache is cold".to_owned() }
             }
             (_, pays) if pays < usable => {
-                Line { tokens: pays, why: "the next edit pays from here on".to_owned() }
+                TriggerThreshold { tokens: pays, why: "the next edit pays from here on".to_owned() }
             }
-            _ => Line { tokens: usable, why: "the room is full".to_owned() },
+            _ => TriggerThreshold { tokens: usable, why: "the room is full".to_owned() },
         }
     }
 
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         self.below(self.target_in(scene), 0, scene, protection)
     }
 
@@ -93,21 +96,27 @@ impl Strategy for Adaptive {
         !self.background
     }
 
-    fn ahead(&self, scene: &Scene<'_>) -> Option<Choice> {
+    fn ahead(&self, scene: &PlanContext<'_>) -> Option<CompactionSelection> {
         if !self.background {
             return None;
         }
         // It is committed at the line, when the view has grown so far.
         let growth = scene.trigger.saturating_sub(scene.before);
-        let choice = self.below(self.target_in(scene), growth, scene, Protection::Turns)?;
+        let choice = self.below(self.target_in(scene), growth, scene, ProtectionLevel::Turns)?;
         choice.gone.contains(&true).then_some(choice)
     }
 }
 
-impl Adaptive {
+impl AdaptiveStrategy {
     /// Chooses what goes so that the view, once it has grown by `growth` tokens, has less than `target` tokens, or so that
     /// clearing alone puts the next edit far off.
-    fn below(&self, target: u64, growth: u64, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn below(
+        &self,
+        target: u64,
+        growth: u64,
+        scene: &PlanContext<'_>,
+        protection: ProtectionLevel,
+    ) -> Option<CompactionSelection> {
         let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
         let clearable = match scene.is_priced() {
             true => scene.clearable_beyond(end, self.tail_tokens),
@@ -125,7 +134,7 @@ impl Adaptive {
 
     /// What the next edit will cost: while clearing results is enough, the newest results are sent anew and nobody
     /// writes; later a summary is written, and all that stays is sent anew.
-    fn next_edit(&self, outlook: &Outlook<'_>, settled: u64, prices: &Prices) -> EditCost {
+    fn next_edit(&self, outlook: &ThresholdInput<'_>, settled: u64, prices: &TokenPrices) -> EditCost {
         let shown = settled.saturating_sub(outlook.fixed_tokens);
         if settled < cleared_target(outlook.fixed_tokens, outlook.usable_tokens) {
             let tail = self.tail_tokens.min(outlook.usable_tokens / 4);
@@ -147,7 +156,7 @@ impl Adaptive {
 
     /// The low target, or what is clearly below a trigger that is lower than usual. Who asks for a compaction gets one
     /// of all that may go.
-    fn target_in(&self, scene: &Scene<'_>) -> u64 {
+    fn target_in(&self, scene: &PlanContext<'_>) -> u64 {
         if scene.is_requested() {
             return 0;
         }
@@ -157,16 +166,30 @@ impl Adaptive {
 
     /// All old results at once, if the request is under the target without them: each time that some are cleared the
     /// newest ones are sent anew, so fewer at a time cost more.
-    fn cleared_only(&self, scene: &Scene<'_>, clearable: &[usize], target: u64) -> Option<Choice> {
+    fn cleared_only(
+        &self,
+        scene: &PlanContext<'_>,
+        clearable: &[usize],
+        target: u64,
+    ) -> Option<CompactionSelection> {
         let nothing = vec![false; scene.units.len()];
         let is_enough = scene.after_choice(&nothing, clearable, 0).bound() < target;
-        let choice = Choice { cleared: clearable.to_vec(), ..Choice::new(nothing, Instead::Note) };
+        let choice = CompactionSelection {
+            cleared: clearable.to_vec(),
+            ..CompactionSelection::new(nothing, UnitReplacement::Note)
+        };
         (!clearable.is_empty() && is_enough).then_some(choice)
     }
 
     /// All of the old results, and the fewest of the oldest units without which the request is under the target, or
     /// as many as may go.
-    fn shortened(&self, scene: &Scene<'_>, cleared: Vec<usize>, end: usize, target: u64) -> Option<Choice> {
+    fn shortened(
+        &self,
+        scene: &PlanContext<'_>,
+        cleared: Vec<usize>,
+        end: usize,
+        target: u64,
+    ) -> Option<CompactionSelection> {
         let ledger_tokens = self.ledger_tokens.min(scene.budget.usable / 8);
         let tokens = self.max_summary_tokens.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let added = ledger_tokens + tokens;
@@ -177,11 +200,11 @@ impl Adaptive {
         let tokens = tokens.min(going / RATIO).max(LEAST_TOKENS);
         let worth = scene.is_requested() || going >= LEAST_WORTH_TOKENS;
         let instead = if worth {
-            Instead::Ledger { ledger_tokens, tokens }
+            UnitReplacement::Ledger { ledger_tokens, tokens }
         } else {
-            Instead::Extract { ledger_tokens, tokens }
+            UnitReplacement::Extract { ledger_tokens, tokens }
         };
-        (cut > 0).then(|| Choice { cleared, ..Choice::new(gone, instead) })
+        (cut > 0).then(|| CompactionSelection { cleared, ..CompactionSelection::new(gone, instead) })
     }
 }
 

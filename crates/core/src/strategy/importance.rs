@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Choice, Instead, Protection, Strategy};
-use crate::budget::Trigger;
-use crate::history::{Unit, UnitKind};
+use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
+use crate::budget::StrategyTrigger;
+use crate::history::{ViewUnit, ViewUnitKind};
 use crate::message::{Message, Part};
-use crate::plan::Scene;
+use crate::plan::PlanContext;
 
 /// An answer of fewer characters that asks for no tool is an acknowledgement.
 const SHORT_CHARS: usize = 80;
@@ -19,7 +19,7 @@ const REFERENCED: f64 = 0.3;
 
 /// Scores and drops.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Importance {
+pub struct ImportanceStrategy {
     /// The newest messages that stay as they are; a step is kept whole, so that a few more may.
     pub keep_recent: usize,
     /// Score of a typed message.
@@ -32,7 +32,7 @@ pub struct Importance {
     pub min_score_threshold: f64,
 }
 
-impl Default for Importance {
+impl Default for ImportanceStrategy {
     fn default() -> Self {
         Self {
             keep_recent: 10,
@@ -44,21 +44,21 @@ impl Default for Importance {
     }
 }
 
-impl Strategy for Importance {
+impl CompactionStrategy for ImportanceStrategy {
     fn name(&self) -> &str {
         "importance"
     }
 
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.85)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.85)
     }
 
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let kept_from = match protection {
-            Protection::Turns => scene.newest_messages_from(self.keep_recent),
-            Protection::Steps => scene.step_start(2),
+            ProtectionLevel::Turns => scene.newest_messages_from(self.keep_recent),
+            ProtectionLevel::Steps => scene.step_start(2),
             // The last resort keeps whatever fits beside it.
-            Protection::Step => return None,
+            ProtectionLevel::Step => return None,
         };
         let order = self.lowest_first(scene, kept_from);
         let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();
@@ -77,17 +77,17 @@ impl Strategy for Importance {
             let middle = low + (high - low) / 2;
             if fits(middle) { high = middle } else { low = middle + 1 }
         }
-        Some(Choice::new(gone(low), Instead::Note))
+        Some(CompactionSelection::new(gone(low), UnitReplacement::Note))
     }
 }
 
-impl Importance {
+impl ImportanceStrategy {
     /// The units before `end` with their scores, the least important first, older ones first among equals.
-    fn lowest_first(&self, scene: &Scene<'_>, end: usize) -> Vec<(f64, usize)> {
+    fn lowest_first(&self, scene: &PlanContext<'_>, end: usize) -> Vec<(f64, usize)> {
         let view = scene.history.view();
-        let messages = |unit: &Unit| view[unit.items.clone()].iter().map(|item| &*item.message);
+        let messages = |unit: &ViewUnit| view[unit.items.clone()].iter().map(|item| &*item.message);
         let recent: BTreeSet<&str> = scene.units[end..].iter().flat_map(messages).flat_map(names).collect();
-        let score = |unit: &Unit| {
+        let score = |unit: &ViewUnit| {
             let referenced = messages(unit).flat_map(names).any(|name| recent.contains(name));
             self.score(unit.kind, messages(unit)) + if referenced { REFERENCED } else { 0.0 }
         };
@@ -97,13 +97,13 @@ impl Importance {
         order
     }
 
-    fn score<'a>(&self, kind: UnitKind, mut messages: impl Iterator<Item = &'a Message>) -> f64 {
+    fn score<'a>(&self, kind: ViewUnitKind, mut messages: impl Iterator<Item = &'a Message>) -> f64 {
         match kind {
-            UnitKind::Typed => self.user_message_score,
+            ViewUnitKind::Typed => self.user_message_score,
             // What stands for more than itself.
-            UnitKind::Compacted => self.user_message_score.max(self.tool_use_score) + REFERENCED,
-            UnitKind::Note => self.assistant_message_score / 2.0,
-            UnitKind::Step => {
+            ViewUnitKind::Compacted => self.user_message_score.max(self.tool_use_score) + REFERENCED,
+            ViewUnitKind::Note => self.assistant_message_score / 2.0,
+            ViewUnitKind::Step => {
                 let Some(answer) = messages.next() else { return 0.0 };
                 if answer.tool_calls().next().is_some() {
                     return self.tool_use_score;

@@ -1,13 +1,13 @@
 //! `summarization`: old messages become short summaries, so many messages at a time.
 
-use super::{Choice, Instead, Protection, Strategy};
-use crate::budget::Trigger;
-use crate::history::UnitKind;
-use crate::plan::Scene;
+use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
+use crate::budget::StrategyTrigger;
+use crate::history::ViewUnitKind;
+use crate::plan::PlanContext;
 
 /// Summarises chapter by chapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summarization {
+pub struct SummarizationStrategy {
     /// The newest messages that stay as they are; a step is kept whole, so that a few more may.
     pub keep_recent: usize,
     /// Messages in a chapter.
@@ -16,41 +16,41 @@ pub struct Summarization {
     pub max_summary_tokens: u64,
 }
 
-impl Default for Summarization {
+impl Default for SummarizationStrategy {
     fn default() -> Self {
         Self { keep_recent: 10, summarize_chunk_size: 20, max_summary_tokens: 500 }
     }
 }
 
-impl Strategy for Summarization {
+impl CompactionStrategy for SummarizationStrategy {
     fn name(&self) -> &str {
         "summarization"
     }
 
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.85)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.85)
     }
 
     /// Chapters that were summarised before stay, and with them the beginning of every request; when the summaries
     /// themselves are too much, everything old becomes one.
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let (cut, instead) = match protection {
-            Protection::Turns => {
+            ProtectionLevel::Turns => {
                 let tokens = self.max_summary_tokens;
-                let chapters = Instead::Chapters { tokens, messages: self.summarize_chunk_size };
+                let chapters = UnitReplacement::Chapters { tokens, messages: self.summarize_chunk_size };
                 (scene.newest_messages_from(self.keep_recent), chapters)
             }
-            Protection::Steps | Protection::Step => {
+            ProtectionLevel::Steps | ProtectionLevel::Step => {
                 let cut = scene.step_start(protection.steps());
-                (cut, Instead::Summary { tokens: self.max_summary_tokens.saturating_mul(2) })
+                (cut, UnitReplacement::Summary { tokens: self.max_summary_tokens.saturating_mul(2) })
             }
         };
         let mut gone = scene.before_cut(cut);
-        if protection == Protection::Turns {
+        if protection == ProtectionLevel::Turns {
             for (gone, unit) in gone.iter_mut().zip(&scene.units) {
-                *gone &= unit.kind != UnitKind::Compacted;
+                *gone &= unit.kind != ViewUnitKind::Compacted;
             }
         }
-        gone.contains(&true).then(|| Choice::new(gone, instead))
+        gone.contains(&true).then(|| CompactionSelection::new(gone, instead))
     }
 }

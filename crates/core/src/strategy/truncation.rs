@@ -1,38 +1,38 @@
 //! `truncation`: the newest messages stay, everything older goes; no model call.
 
-use super::{Choice, Instead, Protection, Strategy};
-use crate::budget::Trigger;
-use crate::plan::Scene;
+use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
+use crate::budget::StrategyTrigger;
+use crate::plan::PlanContext;
 
 /// Keeps the newest messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truncation {
+pub struct TruncationStrategy {
     /// How many messages stay; a step is kept whole, so that a few more may.
     pub keep_recent: usize,
 }
 
-impl Default for Truncation {
+impl Default for TruncationStrategy {
     fn default() -> Self {
         Self { keep_recent: 10 }
     }
 }
 
-impl Strategy for Truncation {
+impl CompactionStrategy for TruncationStrategy {
     fn name(&self) -> &str {
         "truncation"
     }
 
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.85)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.85)
     }
 
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = match protection {
-            Protection::Turns => scene.newest_messages_from(self.keep_recent),
-            Protection::Steps => scene.step_start(2),
+            ProtectionLevel::Turns => scene.newest_messages_from(self.keep_recent),
+            ProtectionLevel::Steps => scene.step_start(2),
             // The last resort keeps whatever fits beside it.
-            Protection::Step => return None,
+            ProtectionLevel::Step => return None,
         };
-        (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
     }
 }

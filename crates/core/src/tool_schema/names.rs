@@ -46,7 +46,7 @@ impl PropertyNames {
     fn restored(&self, written: &str) -> Option<String> {
         match written.trim_start().as_bytes().first()? {
             b'{' => {
-                let fields: Fields = serde_json::from_str(written).ok()?;
+                let fields: RawFieldList = serde_json::from_str(written).ok()?;
                 let fields = fields.0.iter().map(|(name, value)| self.restored_field(name, value.get()));
                 Some(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
             }
@@ -82,24 +82,24 @@ impl PropertyNames {
 }
 
 /// The fields of an object in order, their values unread.
-struct Fields(Vec<(String, Box<RawValue>)>);
+struct RawFieldList(Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for RawFieldList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
+            type Value = RawFieldList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFieldList, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Fields(fields))
+                Ok(RawFieldList(fields))
             }
         }
         deserializer.deserialize_map(InOrder)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::walk::has_type;
-use super::{Object, SchemaError};
+use super::{Object, ToolSchemaError};
 
 /// Keywords that no API takes at the root, or not every one. What they say of properties is kept.
 const NOT_AT_THE_ROOT: [&str; 11] =
@@ -11,9 +11,10 @@ const NOT_AT_THE_ROOT: [&str; 11] =
 
 /// Returns the schema as one object. Unions become properties that may be absent, and a sentence that says which of
 /// them belong together.
-pub(super) fn flattened(schema: Value) -> Result<Value, SchemaError> {
-    let Value::Object(mut root) = schema else { return Err(SchemaError::NoObject) };
-    let Flat { mut properties, required, notes } = flat(&root).ok_or(SchemaError::NoObject)?;
+pub(super) fn flattened(schema: Value) -> Result<Value, ToolSchemaError> {
+    let Value::Object(mut root) = schema else { return Err(ToolSchemaError::NoObject) };
+    let FlatObjectSchema { mut properties, required, notes } =
+        flat(&root).ok_or(ToolSchemaError::NoObject)?;
     root.retain(|key, _| !NOT_AT_THE_ROOT.contains(&key.as_str()));
     root.insert("type".to_owned(), "object".into());
     for name in &required {
@@ -38,18 +39,18 @@ pub(super) fn flattened(schema: Value) -> Result<Value, SchemaError> {
 
 /// What a schema says of an object.
 #[derive(Default)]
-struct Flat {
+struct FlatObjectSchema {
     properties: Object,
     required: Vec<String>,
     notes: Vec<String>,
 }
 
 /// Returns what a schema says of an object; `None` if no object satisfies it.
-fn flat(schema: &Object) -> Option<Flat> {
+fn flat(schema: &Object) -> Option<FlatObjectSchema> {
     if !may_be_object(schema) {
         return None;
     }
-    let mut flat = Flat::default();
+    let mut flat = FlatObjectSchema::default();
     if let Some(Value::Object(properties)) = schema.get("properties") {
         flat.properties = properties.clone();
     }
@@ -72,7 +73,9 @@ fn flat(schema: &Object) -> Option<Flat> {
     let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
     let conditional = ["then", "else"].iter().filter_map(|key| schema.get(*key));
     let conditional = conditional.chain(dependent.into_iter().flat_map(Object::values));
-    for Flat { properties, .. } in conditional.filter_map(|schema| self::flat(schema.as_object()?)) {
+    for FlatObjectSchema { properties, .. } in
+        conditional.filter_map(|schema| self::flat(schema.as_object()?))
+    {
         for (name, property) in properties {
             flat.properties.entry(name).or_insert(property);
         }
@@ -93,7 +96,7 @@ fn members<'a>(schema: &'a Object, key: &str) -> &'a [Value] {
     schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-impl Flat {
+impl FlatObjectSchema {
     fn require<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         for name in names {
             if !self.required.iter().any(|known| known == name) {
@@ -112,7 +115,8 @@ impl Flat {
 
     /// Adds the properties of a union's members; `None` if no member is an object.
     fn add_union(&mut self, members: &[Value], is_exclusive: bool) -> Option<()> {
-        let members: Vec<Flat> = members.iter().filter_map(|member| flat(member.as_object()?)).collect();
+        let members: Vec<FlatObjectSchema> =
+            members.iter().filter_map(|member| flat(member.as_object()?)).collect();
         let first = members.first()?;
         let common: Vec<String> = first
             .required
@@ -138,7 +142,7 @@ impl Flat {
 }
 
 /// Says which properties are required together, if every member of a union requires some of its own.
-fn alternatives(members: &[Flat], required: &[String], is_exclusive: bool) -> Option<String> {
+fn alternatives(members: &[FlatObjectSchema], required: &[String], is_exclusive: bool) -> Option<String> {
     let mut sets: Vec<String> = Vec::new();
     for member in members {
         let own = member.required.iter().filter(|name| !required.contains(name));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{LISTS, MAPS, Object, SCHEMAS, SchemaError, kind_of, nothing};
+use super::{LISTS, MAPS, Object, SCHEMAS, ToolSchemaError, kind_of, nothing};
 
 /// The number of schemas after which references are no longer put in place. Schemas that refer to each other twice
 /// grow without end otherwise.
@@ -23,19 +23,19 @@ const NAMING: [&str; 8] =
 
 /// Returns the schema with every reference replaced by what it refers to, and with a type wherever one follows from
 /// the other keywords.
-pub(super) fn inlined(root: &Value) -> Result<Value, SchemaError> {
-    Walk { root, open: Vec::new(), schemas: 0 }.schema(root, "the root", 0)
+pub(super) fn inlined(root: &Value) -> Result<Value, ToolSchemaError> {
+    SchemaWalker { root, open: Vec::new(), schemas: 0 }.schema(root, "the root", 0)
 }
 
-struct Walk<'a> {
+struct SchemaWalker<'a> {
     root: &'a Value,
     /// The references that are being put in place.
     open: Vec<String>,
     schemas: usize,
 }
 
-impl Walk<'_> {
-    fn schema(&mut self, value: &Value, place: &str, depth: usize) -> Result<Value, SchemaError> {
+impl SchemaWalker<'_> {
+    fn schema(&mut self, value: &Value, place: &str, depth: usize) -> Result<Value, ToolSchemaError> {
         self.schemas += 1;
         match value {
             Value::Bool(true) => Ok(json!({})),
@@ -43,13 +43,14 @@ impl Walk<'_> {
             Value::Object(fields) => self.object(fields, depth),
             // Shorthand of hand-written tools: `"count": "integer"`.
             Value::String(name) if type_name(name).is_some() => Ok(json!({ "type": type_name(name) })),
-            other => {
-                Err(SchemaError::NoSchema { found: kind_of(other), place: place.chars().take(80).collect() })
-            }
+            other => Err(ToolSchemaError::NoSchema {
+                found: kind_of(other),
+                place: place.chars().take(80).collect(),
+            }),
         }
     }
 
-    fn object(&mut self, fields: &Object, depth: usize) -> Result<Value, SchemaError> {
+    fn object(&mut self, fields: &Object, depth: usize) -> Result<Value, ToolSchemaError> {
         let reference =
             ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| fields.get(*key)?.as_str());
         if let Some(reference) = reference {
@@ -75,7 +76,7 @@ impl Walk<'_> {
         key: &str,
         value: &Value,
         depth: usize,
-    ) -> Result<Option<(String, Value)>, SchemaError> {
+    ) -> Result<Option<(String, Value)>, ToolSchemaError> {
         let is_of_schemas = SCHEMAS.contains(&key) || LISTS.contains(&key) || MAPS.contains(&key);
         let kept = match (key, value) {
             _ if NAMING.contains(&key) => return Ok(None),
@@ -110,7 +111,7 @@ impl Walk<'_> {
         Ok(Some((key.to_owned(), kept)))
     }
 
-    fn map(&mut self, key: &str, fields: &Object, depth: usize) -> Result<Value, SchemaError> {
+    fn map(&mut self, key: &str, fields: &Object, depth: usize) -> Result<Value, ToolSchemaError> {
         let mut out = Object::new();
         for (name, value) in fields {
             // A property that must not be there need not be told.
@@ -122,15 +123,15 @@ impl Walk<'_> {
     }
 
     /// Returns the members that something can satisfy; `None` if there is none.
-    fn list(&mut self, key: &str, members: &[Value], depth: usize) -> Result<Option<Value>, SchemaError> {
+    fn list(&mut self, key: &str, members: &[Value], depth: usize) -> Result<Option<Value>, ToolSchemaError> {
         let is_union = matches!(key, "anyOf" | "oneOf");
         let possible = members.iter().filter(|member| !(is_union && matches!(member, Value::Bool(false))));
-        let members: Result<Vec<Value>, SchemaError> =
+        let members: Result<Vec<Value>, ToolSchemaError> =
             possible.map(|member| self.schema(member, key, depth + 1)).collect();
         Ok(Some(members?).filter(|members| !members.is_empty()).map(Value::Array))
     }
 
-    fn one_of_items(&mut self, items: &[Value], depth: usize) -> Result<Value, SchemaError> {
+    fn one_of_items(&mut self, items: &[Value], depth: usize) -> Result<Value, ToolSchemaError> {
         let mut kinds: Vec<Value> = Vec::new();
         for item in items {
             let item = self.schema(item, "items", depth + 1)?;
@@ -147,9 +148,9 @@ impl Walk<'_> {
 
     /// Puts the referred schema in the place of the reference. A reference to a schema that is being put in place
     /// would go on for ever: in its place stands the type alone.
-    fn referred(&mut self, reference: &str, fields: &Object, depth: usize) -> Result<Value, SchemaError> {
+    fn referred(&mut self, reference: &str, fields: &Object, depth: usize) -> Result<Value, ToolSchemaError> {
         let target = find(self.root, reference)
-            .ok_or_else(|| SchemaError::DeadReference(reference.chars().take(80).collect()))?;
+            .ok_or_else(|| ToolSchemaError::DeadReference(reference.chars().take(80).collect()))?;
         let is_endless = self.open.iter().any(|open| open == reference);
         let mut out = if is_endless || self.schemas > MAX_SCHEMAS || depth > MAX_DEPTH {
             outline(self.root, target)

@@ -1,30 +1,35 @@
 use super::*;
 
-fn limit(max_chars: u64, max_tokens: u64) -> Limit {
-    Limit { max_chars, max_tokens }
+fn limit(max_chars: u64, max_tokens: u64) -> TextLimit {
+    TextLimit { max_chars, max_tokens }
 }
 
-fn stored(cut: &Cut, lost_bytes: u64) -> Truncation {
+fn stored(cut: &TruncatedText, lost_bytes: u64) -> OutputTruncation {
     let blob = crate::message::BlobRef { hash: "0".repeat(64), bytes: 1 };
-    let Cut { head_bytes, omitted_chars, total_chars, .. } = *cut;
-    Truncation { head_bytes, omitted_chars, total_chars, blob, lost_bytes }
+    let TruncatedText { head_bytes, omitted_chars, total_chars, .. } = *cut;
+    OutputTruncation { head_bytes, omitted_chars, total_chars, blob, lost_bytes }
 }
 
 #[test]
 fn what_fits_is_left_alone() {
     let text = "a line\n".repeat(10);
-    assert_eq!(truncate(&text, &limit(70, 100), Keep::Both, Counter::structured()), None);
-    assert!(truncate(&text, &limit(69, 100), Keep::Both, Counter::structured()).is_some());
+    assert_eq!(
+        truncate(&text, &limit(70, 100), TruncationMode::Both, MessageTokenCounter::structured()),
+        None
+    );
+    assert!(
+        truncate(&text, &limit(69, 100), TruncationMode::Both, MessageTokenCounter::structured()).is_some()
+    );
     assert!(
         truncate(
             &text,
             &limit(70, crate::estimate::text_tokens(&text) - 1),
-            Keep::Both,
-            Counter::structured()
+            TruncationMode::Both,
+            MessageTokenCounter::structured()
         )
         .is_some()
     );
-    assert_eq!(truncate("", &limit(0, 0), Keep::Both, Counter::structured()), None);
+    assert_eq!(truncate("", &limit(0, 0), TruncationMode::Both, MessageTokenCounter::structured()), None);
 }
 
 #[test]
@@ -38,7 +43,9 @@ fn numbers_are_grouped() {
 #[test]
 fn a_log_keeps_its_end_and_some_of_its_start() {
     let lines: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
-    let cut = truncate(&lines, &limit(2_000, 100_000), Keep::Both, Counter::structured()).unwrap();
+    let cut =
+        truncate(&lines, &limit(2_000, 100_000), TruncationMode::Both, MessageTokenCounter::structured())
+            .unwrap();
     let (head, tail) = cut.kept.split_at(cut.head_bytes);
     assert!(head.starts_with("line 0\n") && head.ends_with('\n'), "{head:?}");
     assert!(tail.starts_with("line ") && tail.ends_with("line 999\n"), "{tail:?}");
@@ -50,9 +57,13 @@ fn a_log_keeps_its_end_and_some_of_its_start() {
 #[test]
 fn one_end_only() {
     let text: String = (0..1_000).map(|n| format!("line {n}\n")).collect();
-    let head = truncate(&text, &limit(1_000, 100_000), Keep::Head, Counter::structured()).unwrap();
+    let head =
+        truncate(&text, &limit(1_000, 100_000), TruncationMode::Head, MessageTokenCounter::structured())
+            .unwrap();
     assert_eq!(head.head_bytes, head.kept.len());
-    let tail = truncate(&text, &limit(1_000, 100_000), Keep::Tail, Counter::structured()).unwrap();
+    let tail =
+        truncate(&text, &limit(1_000, 100_000), TruncationMode::Tail, MessageTokenCounter::structured())
+            .unwrap();
     assert_eq!(tail.head_bytes, 0);
     assert!(text.ends_with(&tail.kept));
 }
@@ -60,7 +71,9 @@ fn one_end_only() {
 #[test]
 fn the_marker_stands_on_its_own_line() {
     let text = "x".repeat(10_000);
-    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Both, Counter::structured()).unwrap();
+    let cut =
+        truncate(&text, &limit(1_000, 100_000), TruncationMode::Both, MessageTokenCounter::structured())
+            .unwrap();
     let shown = render(&cut.kept, &stored(&cut, 0), 42);
     let line = shown.lines().nth(1).unwrap();
     assert!(line.starts_with("[Output truncated - exceeded maximum length] "), "{line}");
@@ -71,7 +84,9 @@ fn the_marker_stands_on_its_own_line() {
 #[test]
 fn bytes_that_are_gone_are_told() {
     let text = "x".repeat(10_000);
-    let cut = truncate(&text, &limit(1_000, 100_000), Keep::Head, Counter::structured()).unwrap();
+    let cut =
+        truncate(&text, &limit(1_000, 100_000), TruncationMode::Head, MessageTokenCounter::structured())
+            .unwrap();
     let shown = render(&cut.kept, &stored(&cut, 12_345), 42);
     assert!(shown.ends_with(" Its last 12,345 bytes were too many to keep."), "{shown}");
     assert!(shown.chars().count() <= 1_000);
@@ -79,9 +94,18 @@ fn bytes_that_are_gone_are_told() {
 
 #[test]
 fn a_mark_that_lies_inside_a_character_moves_before_it() {
-    let wrong = Truncation {
+    let wrong = OutputTruncation {
         head_bytes: 1,
-        ..stored(&truncate(&"é".repeat(999), &limit(500, 999), Keep::Head, Counter::structured()).unwrap(), 0)
+        ..stored(
+            &truncate(
+                &"é".repeat(999),
+                &limit(500, 999),
+                TruncationMode::Head,
+                MessageTokenCounter::structured(),
+            )
+            .unwrap(),
+            0,
+        )
     };
     assert!(render("é", &wrong, 7).starts_with(MARKER));
 }

@@ -6,16 +6,16 @@ use longhaul_core::budget::Budget;
 use longhaul_core::event::{EditKind, EventBody, RunEnd, ViewEdit};
 use longhaul_core::history::History;
 use longhaul_core::message::Part;
-use longhaul_core::plan::{self, Occasion, Plan, Policy, Prices};
+use longhaul_core::plan::{self, CompactionPolicy, Plan, PlanTrigger, TokenPrices};
 use longhaul_core::strategy;
 
 use crate::stage::{BAD, Stage, Summariser, call, settings};
 
-const SONNET: Prices =
-    Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+const SONNET: TokenPrices =
+    TokenPrices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
 
-fn policy(prices: Option<Prices>) -> Policy {
-    Policy { prices, ..Policy::new(strategy::by_name("adaptive").expect("adaptive")) }
+fn policy(prices: Option<TokenPrices>) -> CompactionPolicy {
+    CompactionPolicy { prices, ..CompactionPolicy::new(strategy::by_name("adaptive").expect("adaptive")) }
 }
 
 fn words(tokens: usize) -> String {
@@ -23,7 +23,7 @@ fn words(tokens: usize) -> String {
 }
 
 /// A chat whose old part must make way for a ledger and a summary, again and again.
-fn chat(summariser: Summariser, prices: Option<Prices>) -> Stage {
+fn chat(summariser: Summariser, prices: Option<TokenPrices>) -> Stage {
     let mut stage = Stage::chat(settings(9_000, 400, policy(prices)), |at| {
         format!("Answer {at} is E{at:04}.{}", words(250))
     });
@@ -97,7 +97,10 @@ fn twenty_compactions_keep_the_ledger() {
 #[test]
 fn a_second_pass_changes_nothing() {
     for name in strategy::NAMES {
-        let policy = Policy { prices: Some(SONNET), ..Policy::new(strategy::by_name(name).expect("known")) };
+        let policy = CompactionPolicy {
+            prices: Some(SONNET),
+            ..CompactionPolicy::new(strategy::by_name(name).expect("known"))
+        };
         let mut stage =
             Stage::chat(settings(9_000, 400, policy.clone()), |at| format!("Answer {at}.{}", words(250)));
         for turn in 0..40 {
@@ -110,7 +113,7 @@ fn a_second_pass_changes_nothing() {
             history.apply(event).expect("the log folds");
             if let EventBody::ViewEdited(_) = event.body {
                 edits += 1;
-                let again = plan::plan(&history, 400, &budget, &policy, &Occasion::Routine);
+                let again = plan::plan(&history, 400, &budget, &policy, &PlanTrigger::Routine);
                 assert_eq!(again, Plan::Fits, "{name}");
             }
         }
@@ -158,7 +161,7 @@ fn edits_give_their_reason_in_words() {
 #[test]
 fn bytes_before_the_cut_stay() {
     for name in strategy::NAMES {
-        let policy = Policy::new(strategy::by_name(name).expect("known"));
+        let policy = CompactionPolicy::new(strategy::by_name(name).expect("known"));
         let mut stage = Stage::chat(settings(9_000, 400, policy), |at| format!("Answer {at}.{}", words(250)));
         for turn in 0..40 {
             stage.say(&format!("Question {turn}?"));
@@ -246,7 +249,7 @@ fn rules_go_before_chatter_in_small_windows() {
                 });
                 stage.say(&format!("Let us talk about the plan. {}.", rules.join(". ")));
                 let room = Budget::new(window, None).usable / 8;
-                let counter = longhaul_core::estimate::Counter::structured();
+                let counter = longhaul_core::estimate::MessageTokenCounter::structured();
                 let section = format!(
                     "Rules set by the user:\n{}",
                     rules.iter().map(|rule| format!("- {rule}\n")).collect::<String>()

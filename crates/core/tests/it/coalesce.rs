@@ -1,26 +1,26 @@
-use longhaul_core::message::{BlobRef, Media, Part};
-use longhaul_core::queue::{Queued, coalesce};
+use longhaul_core::message::{BlobRef, MediaPart, Part};
+use longhaul_core::queue::{QueuedMessage, coalesce};
 use proptest::prelude::*;
 
 use crate::text::any_text;
 
 fn picture(name: &str) -> Part {
     let blob = BlobRef { hash: name.to_owned(), bytes: 1 };
-    Part::Image(Media { blob, media_type: "image/png".to_owned(), name: None, width: None, height: None })
+    Part::Image(MediaPart { blob, media_type: "image/png".to_owned(), name: None, width: None, height: None })
 }
 
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![any_text().prop_map(Part::text), "[a-f0-9]{8}".prop_map(|name| picture(&name))]
 }
 
-fn messages() -> impl Strategy<Value = Vec<Queued>> {
+fn messages() -> impl Strategy<Value = Vec<QueuedMessage>> {
     let parts = prop_oneof![
         proptest::collection::vec(part(), 0..4),
         "[a-f0-9]{8}".prop_map(|name| vec![picture(&name)]),
     ];
     proptest::collection::vec((parts, any::<u32>()), 0..12).prop_map(|messages| {
         let queued = |(index, (parts, at)): (usize, (Vec<Part>, u32))| {
-            Queued::new(format!("q{index}"), u64::from(at), parts)
+            QueuedMessage::new(format!("q{index}"), u64::from(at), parts)
         };
         messages.into_iter().enumerate().map(queued).collect()
     })
@@ -75,7 +75,7 @@ proptest! {
 
     #[test]
     fn a_picture_alone_is_prefix_and_picture(names in proptest::collection::vec("[a-f0-9]{8}", 2..9)) {
-        let alone = |name: &String| Queued::new("q", 0, vec![picture(name)]);
+        let alone = |name: &String| QueuedMessage::new("q", 0, vec![picture(name)]);
         let (parts, _) = coalesce(&names.iter().map(alone).collect::<Vec<_>>());
         for (index, (name, pair)) in names.iter().zip(parts.chunks(3)).enumerate() {
             prop_assert_eq!(pair.first(), Some(&Part::text(prefix(index, names.len()))));

@@ -4,8 +4,8 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, Event, EventBody, RunEnd};
 use longhaul_core::message::Part;
-use longhaul_core::plan::Policy;
-use longhaul_core::run::{PreCompactAnswer, Settings};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{PreCompactOutput, RunSettings};
 use longhaul_core::strategy;
 use longhaul_core::truncate::MARKER;
 
@@ -16,8 +16,8 @@ fn all() -> impl Iterator<Item = (&'static str, Summariser)> {
     strategy::NAMES.iter().flat_map(move |name| summarisers.clone().map(move |how| (*name, how)))
 }
 
-fn with(name: &str, window: u64, fixed: u64) -> Settings {
-    settings(window, fixed, Policy::new(strategy::by_name(name).expect("a strategy of that name")))
+fn with(name: &str, window: u64, fixed: u64) -> RunSettings {
+    settings(window, fixed, CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name")))
 }
 
 fn words(tokens: usize) -> String {
@@ -162,10 +162,10 @@ fn an_edit_is_followed_by_growth() {
 
 #[test]
 fn a_hung_hook_and_a_forbidding_one_hold_nothing_up() {
-    let forbids = HookAnswer::Says(PreCompactAnswer {
+    let forbids = HookAnswer::Says(PreCompactOutput {
         cancel: true,
         reason: Some("not today".to_owned()),
-        ..PreCompactAnswer::default()
+        ..PreCompactOutput::default()
     });
     for name in strategy::NAMES {
         for hook in [HookAnswer::Never, forbids.clone()] {
@@ -196,7 +196,7 @@ fn a_cancel_holds_until_the_request_does_not_fit_the_window() {
     let mut settings = with("reactive-overflow", 8_000, 2_000);
     settings.pre_compact_ms = Some(10_000);
     let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(200)));
-    stage.hook = Some(HookAnswer::Says(PreCompactAnswer { cancel: true, ..PreCompactAnswer::default() }));
+    stage.hook = Some(HookAnswer::Says(PreCompactOutput { cancel: true, ..PreCompactOutput::default() }));
     let (window, usable) = (stage.run.budget().window, stage.run.budget().usable);
     while stage.edits().is_empty() {
         assert_eq!(stage.say("go on"), RunEnd::Stop, "{:?}", stage.error());
@@ -211,9 +211,9 @@ fn a_hooks_own_summary_is_what_is_shown() {
     let mut settings = with("reactive-overflow", 8_000, 500);
     settings.pre_compact_ms = Some(10_000);
     let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(200)));
-    let own = PreCompactAnswer {
+    let own = PreCompactOutput {
         custom_summary: Some("the hook says: keep calm".to_owned()),
-        ..PreCompactAnswer::default()
+        ..PreCompactOutput::default()
     };
     stage.hook = Some(HookAnswer::Says(own));
     for turn in 0..40 {
@@ -229,9 +229,9 @@ fn a_hooks_own_summary_stands_for_an_extract() {
     let mut settings = with("adaptive", 8_000, 500);
     settings.pre_compact_ms = Some(10_000);
     let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(200)));
-    let own = PreCompactAnswer {
+    let own = PreCompactOutput {
         custom_summary: Some("the hook says: keep calm".to_owned()),
-        ..PreCompactAnswer::default()
+        ..PreCompactOutput::default()
     };
     stage.hook = Some(HookAnswer::Says(own));
     for turn in 0..40 {
@@ -301,9 +301,9 @@ fn a_hooks_own_summary_stands_once() {
     let mut settings = with("summarization", 12_000, 500);
     settings.pre_compact_ms = Some(10_000);
     let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", words(80)));
-    let own = PreCompactAnswer {
+    let own = PreCompactOutput {
         custom_summary: Some("the hook says: keep calm".to_owned()),
-        ..PreCompactAnswer::default()
+        ..PreCompactOutput::default()
     };
     stage.hook = Some(HookAnswer::Says(own));
     while stage.edits().is_empty() {

@@ -1,15 +1,15 @@
 //! Sessions as people have them, by every strategy.
 
-use longhaul_core::budget::Trigger;
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::Part;
-use longhaul_core::plan::Policy;
+use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy;
 
 use crate::stage::{Stage, call, settings};
 
-fn policy(name: &str) -> Policy {
-    Policy::new(strategy::by_name(name).expect("a strategy of that name"))
+fn policy(name: &str) -> CompactionPolicy {
+    CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name"))
 }
 
 /// About 400 tokens.
@@ -19,7 +19,7 @@ fn answer(at: usize) -> String {
 
 #[test]
 fn a_hundred_queries_keep_the_view_short() {
-    let policy = Policy { trigger: Some(Trigger::Tokens(28_000)), ..policy("truncation") };
+    let policy = CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(28_000)), ..policy("truncation") };
     let mut stage = Stage::chat(settings(32_000, 1_000, policy), answer);
     for query in 0..100 {
         assert_eq!(stage.say(&format!("Query {query}: what is the value?")), RunEnd::Stop);

@@ -2,8 +2,8 @@
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
-use longhaul_core::plan::Policy;
-use longhaul_core::run::{CompactionOutcome, Effect, Input, PreCompactAnswer, Settings};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{CompactionOutcome, PreCompactOutput, RunEffect, RunLoopInput, RunSettings};
 use longhaul_core::strategy;
 
 use crate::stage::{BAD, HookAnswer, Stage, Summariser, settings};
@@ -11,11 +11,11 @@ use crate::stage::{BAD, HookAnswer, Stage, Summariser, settings};
 /// Strategies that have a model write.
 const WRITING: [&str; 4] = ["reactive-overflow", "proactive-threshold", "summarization", "pruning-agent"];
 
-fn with(name: &str) -> Settings {
-    settings(8_000, 400, Policy::new(strategy::by_name(name).expect("a strategy of that name")))
+fn with(name: &str) -> RunSettings {
+    settings(8_000, 400, CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name")))
 }
 
-fn chat(settings: Settings, summariser: Summariser) -> Stage {
+fn chat(settings: RunSettings, summariser: Summariser) -> Stage {
     let mut stage = Stage::chat(settings, |at| format!("answer {at}{}", " word".repeat(500)));
     stage.summariser = summariser;
     stage
@@ -86,7 +86,7 @@ fn who_asks_for_a_compaction_gets_a_try() {
     talk(&mut stage, 3);
     stage.summariser = Summariser::Good;
     let asked = stage.summaries;
-    stage.input(Input::Compact { instructions: None });
+    stage.input(RunLoopInput::Compact { instructions: None });
     assert_eq!(stage.summaries, asked + 1);
     assert!(!stage.run.history().summaries_rest());
 }
@@ -111,10 +111,10 @@ fn what_fails_ahead_is_told_and_counts() {
 /// What a hook says and cannot be used costs nobody a summary.
 #[test]
 fn a_hook_that_errs_leaves_the_summary_to_the_model() {
-    let answer = |summary: Option<String>, instructions: Option<String>| PreCompactAnswer {
+    let answer = |summary: Option<String>, instructions: Option<String>| PreCompactOutput {
         custom_summary: summary,
         custom_instructions: instructions,
-        ..PreCompactAnswer::default()
+        ..PreCompactOutput::default()
     };
     for says in [
         answer(Some(" [SUMMARY] ".to_owned()), None),
@@ -138,8 +138,8 @@ fn instructions_that_leave_no_room_are_refused() {
     let mut stage = chat(with("reactive-overflow"), Summariser::Good);
     talk(&mut stage, 4);
     let instructions = Some("mind the paths ".repeat(1_000));
-    let effects = stage.run.handle(Input::Compact { instructions });
-    let [Effect::CompactionDone(CompactionOutcome::Refused(why))] = effects.as_slice() else {
+    let effects = stage.run.handle(RunLoopInput::Compact { instructions });
+    let [RunEffect::CompactionDone(CompactionOutcome::Refused(why))] = effects.as_slice() else {
         panic!("{effects:?}")
     };
     assert!(
@@ -147,7 +147,7 @@ fn instructions_that_leave_no_room_are_refused() {
         "{why}"
     );
     assert!(stage.run.is_idle());
-    stage.input(Input::Compact { instructions: Some("mind the paths".to_owned()) });
+    stage.input(RunLoopInput::Compact { instructions: Some("mind the paths".to_owned()) });
     assert_eq!(stage.edits().len(), 1);
     assert_eq!(stage.error().map(|(code, _)| code), None::<ErrorCode>);
 }

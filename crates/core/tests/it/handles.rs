@@ -1,7 +1,7 @@
 //! Nothing is out of the model's reach: whatever the view does not show, a handle in the view leads to.
 
-use longhaul_core::history::{EntryKind, History, ItemKind};
-use longhaul_core::ids::{Handle, LogRange, Seq};
+use longhaul_core::history::{History, LogEntryKind, ViewItemKind};
+use longhaul_core::ids::{LogHandle, LogRange, Seq};
 use longhaul_core::message::{Message, Part};
 
 /// Checks every message of the log.
@@ -9,11 +9,13 @@ pub(crate) fn check(history: &History) {
     let named = named_ranges(history);
     let mut whole: Vec<Seq> = Vec::new();
     for item in history.view() {
-        let is_one = item.range.from == item.range.to || item.kind == ItemKind::Assistant;
+        let is_one = item.range.from == item.range.to || item.kind == ViewItemKind::Assistant;
         let original = is_one
             && !matches!(
                 item.kind,
-                ItemKind::Summary(_) | ItemKind::Removed(_) | ItemKind::Result { cleared: Some(_), .. }
+                ViewItemKind::Summary(_)
+                    | ViewItemKind::Removed(_)
+                    | ViewItemKind::Result { cleared: Some(_), .. }
             );
         // An answer in several pieces is shown as one.
         whole.extend((item.range.from..=item.range.to).filter(|_| original));
@@ -21,8 +23,7 @@ pub(crate) fn check(history: &History) {
     whole.sort_unstable();
     for entry in history.entries() {
         // An answer that was cut off, or that said nothing, is shown to people only.
-        let is_cut =
-            matches!(entry.kind, EntryKind::Assistant(Some(cut)) if cut != longhaul_core::event::Cut::Paused);
+        let is_cut = matches!(entry.kind, LogEntryKind::Assistant(Some(cut)) if cut != longhaul_core::event::PartialAnswerReason::Paused);
         let hidden = is_cut || is_silent(&entry.message);
         let reached =
             whole.binary_search(&entry.seq).is_ok() || named.iter().any(|range| range.contains(entry.seq));
@@ -43,15 +44,17 @@ fn named_ranges(history: &History) -> Vec<LogRange> {
     let mut ranges = Vec::new();
     for item in history.view() {
         let text: String = match (&item.kind, item.message.parts.first()) {
-            (ItemKind::Summary(_) | ItemKind::Removed(_), Some(Part::Text(text))) => text.text.clone(),
-            (ItemKind::Result { cleared: Some(_), .. }, Some(Part::ToolResult(result))) => {
+            (ViewItemKind::Summary(_) | ViewItemKind::Removed(_), Some(Part::Text(text))) => {
+                text.text.clone()
+            }
+            (ViewItemKind::Result { cleared: Some(_), .. }, Some(Part::ToolResult(result))) => {
                 result.content.iter().filter_map(Part::as_text).collect()
             }
             _ => continue,
         };
         let head = text.lines().next().unwrap_or_default();
         for word in head.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':' || c == '-')) {
-            ranges.extend(word.parse::<Handle>().ok().map(|handle| handle.0));
+            ranges.extend(word.parse::<LogHandle>().ok().map(|handle| handle.0));
         }
     }
     ranges

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::event::{EventBody, ViewEdit};
-use longhaul_core::history::{History, ItemKind, ViewItem, request_messages};
+use longhaul_core::history::{History, ViewItem, ViewItemKind, request_messages};
 use longhaul_core::message::{Part, Role};
 use longhaul_core::meter;
-use longhaul_core::plan::{Occasion, Plan, Policy, plan};
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, plan};
 use longhaul_core::strategy;
 use proptest::prelude::*;
 
@@ -34,9 +34,10 @@ struct Seen {
 
 /// Plans once and commits; what must hold does.
 fn step(session: &mut Session, window: u64, seen: &mut Seen) {
-    let policy = Policy::new(strategy::by_name("middle-removal").expect("its name"));
+    let policy = CompactionPolicy::new(strategy::by_name("middle-removal").expect("its name"));
     let budget = Budget::new(window, None);
-    let Plan::Edit(edit) = plan(&session.history, session.fixed, &budget, &policy, &Occasion::Routine) else {
+    let Plan::Edit(edit) = plan(&session.history, session.fixed, &budget, &policy, &PlanTrigger::Routine)
+    else {
         let bound = meter::read(&session.history, session.fixed).bound();
         assert!(
             bound <= budget.usable || !ends_fit(&session.history, session.fixed, budget.usable),
@@ -62,7 +63,8 @@ fn all_are_small(history: &History, keep: u64) -> bool {
 
 /// Whether the first task and the newest leave room for a note.
 fn ends_fit(history: &History, fixed: u64, keep: u64) -> bool {
-    let mut typed = history.view().iter().filter(|item| item.kind == ItemKind::Typed).map(|item| item.tokens);
+    let mut typed =
+        history.view().iter().filter(|item| item.kind == ViewItemKind::Typed).map(|item| item.tokens);
     let ends = typed.next().unwrap_or(0) + typed.next_back().unwrap_or(0);
     (fixed + ends) * 9 / 8 + 100 < keep
 }
@@ -74,7 +76,7 @@ fn shows(history: &History, parts: &[Part]) -> bool {
 fn check(before: &History, session: &Session, edit: &ViewEdit, seen: &mut Seen) {
     seen.edits += 1;
     seen.removals +=
-        usize::from(session.history.view().iter().any(|item| matches!(item.kind, ItemKind::Removed(_))));
+        usize::from(session.history.view().iter().any(|item| matches!(item.kind, ViewItemKind::Removed(_))));
     let messages = request_messages(session.history.view());
     if messages.last().is_some_and(|last| last.role != Role::Assistant) {
         validity::check(&messages).expect("a valid request");
@@ -223,7 +225,7 @@ fn the_newest_step_comes_back_without_its_results() {
     let mut seen = Seen::default();
     step(&mut session, 5_000, &mut seen);
     let newest = session.history.view().last().expect("a result");
-    assert!(matches!(&newest.kind, ItemKind::Result { cleared: Some(_), .. }), "{newest:?}");
+    assert!(matches!(&newest.kind, ViewItemKind::Result { cleared: Some(_), .. }), "{newest:?}");
     let first = &session.history.view()[0];
     assert_eq!(first.message.parts, [Part::text(" word".repeat(20))]);
 }
@@ -238,7 +240,7 @@ fn no_edit_after_an_edit_wins_next_to_nothing() {
         let mut again = 0;
         for window in [4_000, 4_096, 6_000, 16_000, 64_000] {
             let budget = Budget::new(window, None);
-            let policy = Policy { trigger: Some(Trigger::Overflow), ..policy(name) };
+            let policy = CompactionPolicy { trigger: Some(StrategyTrigger::Overflow), ..policy(name) };
             let mut session = Session::new(window / 20);
             let mut settled = None;
             for turn in 0..400 {
@@ -261,14 +263,14 @@ fn no_edit_after_an_edit_wins_next_to_nothing() {
 }
 
 /// What is done now, by extracts where a summary is asked for.
-fn edit(session: &Session, budget: &Budget, policy: &Policy) -> Option<ViewEdit> {
-    match plan(&session.history, session.fixed, budget, policy, &Occasion::Routine) {
+fn edit(session: &Session, budget: &Budget, policy: &CompactionPolicy) -> Option<ViewEdit> {
+    match plan(&session.history, session.fixed, budget, policy, &PlanTrigger::Routine) {
         Plan::Edit(edit) => Some(*edit),
         Plan::Summarise(draft) => draft.finish_extractive(&session.history).ok(),
         Plan::Fits | Plan::DoesNotFit(_) => None,
     }
 }
 
-fn policy(name: &str) -> Policy {
-    Policy::new(strategy::by_name(name).expect("its name"))
+fn policy(name: &str) -> CompactionPolicy {
+    CompactionPolicy::new(strategy::by_name(name).expect("its name"))
 }

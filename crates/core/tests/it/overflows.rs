@@ -3,16 +3,16 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::Part;
-use longhaul_core::plan::Policy;
-use longhaul_core::run::Settings;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::RunSettings;
 use longhaul_core::strategy;
 
 use crate::stage::{Server, Stage, call, settings};
 
 const WINDOW: u64 = 32_000;
 
-fn with(name: &str) -> Settings {
-    settings(WINDOW, 500, Policy::new(strategy::by_name(name).expect("a strategy of that name")))
+fn with(name: &str) -> RunSettings {
+    settings(WINDOW, 500, CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name")))
 }
 
 fn refusals(stage: &Stage) -> usize {

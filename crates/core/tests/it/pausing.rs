@@ -1,23 +1,26 @@
 //! Answers that would run into the end of the window: stopped in time, room made, gone on with. And tool results that
 //! would overflow it.
 
-use longhaul_core::budget::Trigger;
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::{Cut, EditKind, EventBody, RunEnd};
-use longhaul_core::history::ItemKind;
+use longhaul_core::event::{EditKind, EventBody, PartialAnswerReason, RunEnd};
+use longhaul_core::history::ViewItemKind;
 use longhaul_core::ids::EditId;
-use longhaul_core::message::{Finish, Origin, Part};
-use longhaul_core::plan::Policy;
-use longhaul_core::run::{Failure, Input, MAX_PAUSES, PreCompactAnswer, Recovery, Run, Settings};
+use longhaul_core::message::{ModelOrigin, ModelStopReason, Part};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{
+    MAX_PAUSES, ModelCallFailure, PreCompactOutput, Run, RunLoopInput, RunRecovery, RunSettings,
+};
 use longhaul_core::strategy;
 
 use crate::stage::{Course, HookAnswer, Stage, Summariser, call, settings};
 
 const WINDOW: u64 = 4_096;
 
-fn with(name: &str) -> Settings {
-    let policy = Policy::new(strategy::by_name(name).expect("a strategy of that name"));
-    let mut settings = settings(WINDOW, 200, Policy { trigger: Some(Trigger::Overflow), ..policy });
+fn with(name: &str) -> RunSettings {
+    let policy = CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name"));
+    let mut settings =
+        settings(WINDOW, 200, CompactionPolicy { trigger: Some(StrategyTrigger::Overflow), ..policy });
     settings.model.prefill = true;
     settings
 }
@@ -28,7 +31,7 @@ fn tale(words: usize) -> String {
 }
 
 /// A chat that has filled about two thirds of the window; the next answer is that one.
-fn stage(settings: Settings, answer: &str) -> Stage {
+fn stage(settings: RunSettings, answer: &str) -> Stage {
     let long = answer.to_owned();
     let mut stage = Stage::chat(settings, move |at| match at {
         0..6 => format!("{at}:{}", " word".repeat(370)),
@@ -45,17 +48,19 @@ fn stage(settings: Settings, answer: &str) -> Stage {
 /// What the model is shown of its newest answer.
 fn newest(stage: &Stage) -> String {
     let item = stage.run.history().view().last().expect("a view");
-    assert_eq!(item.kind, ItemKind::Assistant);
+    assert_eq!(item.kind, ViewItemKind::Assistant);
     item.message.text()
 }
 
 fn pauses(stage: &Stage) -> usize {
-    let paused = |body: &EventBody| matches!(body, EventBody::AssistantAdded { cut: Some(Cut::Paused), .. });
+    let paused = |body: &EventBody| {
+        matches!(body, EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Paused), .. })
+    };
     stage.log.iter().filter(|event| paused(&event.body)).count()
 }
 
-fn failure(code: ErrorCode) -> Failure {
-    Failure::new(code, "the line broke", false)
+fn failure(code: ErrorCode) -> ModelCallFailure {
+    ModelCallFailure::new(code, "the line broke", false)
 }
 
 /// In every strategy: one answer, nothing of it twice, nothing missing, and it is known by one name.
@@ -95,10 +100,10 @@ fn an_answer_is_paused_at_nine_tenths_of_the_window() {
 
 #[test]
 fn elsewhere_nothing_changes() {
-    let unable = |settings: &mut Settings| settings.model.prefill = false;
-    let off = |settings: &mut Settings| settings.policy.enabled = false;
-    let short = |settings: &mut Settings| settings.model.max_output = Some(600);
-    let changes: [&dyn Fn(&mut Settings); 3] = [&unable, &off, &short];
+    let unable = |settings: &mut RunSettings| settings.model.prefill = false;
+    let off = |settings: &mut RunSettings| settings.policy.enabled = false;
+    let short = |settings: &mut RunSettings| settings.model.max_output = Some(600);
+    let changes: [&dyn Fn(&mut RunSettings); 3] = [&unable, &off, &short];
     for change in changes {
         let mut settings = with("reactive-overflow");
         change(&mut settings);
@@ -125,7 +130,7 @@ fn nothing_more_to_say_is_no_error() {
     for (more, whole) in [("", "the answer"), ("\n", "the answer\n"), (".\n\n", "the answer.\n\n")] {
         let mut stage = paused_once(with("reactive-overflow"));
         let parts = if more.is_empty() { Vec::new() } else { vec![Part::text(more)] };
-        stage.courses.push_back(Some(Course::Says(parts, Finish::Stop)));
+        stage.courses.push_back(Some(Course::Says(parts, ModelStopReason::Stop)));
         assert_eq!(stage.say("tell me all of it"), RunEnd::Stop, "{more:?}");
         assert_eq!(newest(&stage), format!("{PIECE}{}", &whole["the answer".len()..]));
         assert_eq!(stage.calls.len(), 8, "{more:?}: it is not asked again");
@@ -136,7 +141,7 @@ fn nothing_more_to_say_is_no_error() {
 const PIECE: &str = "Once upon a time there was";
 
 /// The next message is answered with a piece; the courses after it are the test's.
-fn paused_once(settings: Settings) -> Stage {
+fn paused_once(settings: RunSettings) -> Stage {
     let mut stage = stage(settings, PIECE);
     stage.courses.push_back(Some(Course::Pauses(PIECE.to_owned())));
     stage
@@ -153,8 +158,8 @@ fn what_was_said_stays_when_the_rest_fails() {
     let last = stage.run.history().entries().last().expect("an answer");
     assert_eq!(stage.run.history().whole(last).text(), format!("{PIECE} a king"));
     // Asked to, it goes on.
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
-    stage.input(Input::Resume);
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
+    stage.input(RunLoopInput::Resume);
     assert_eq!(newest(&stage), format!("{PIECE} a queen."));
     assert_eq!(stage.prefills, [PIECE, PIECE]);
 }
@@ -163,7 +168,7 @@ fn what_was_said_stays_when_the_rest_fails() {
 #[test]
 fn a_server_that_cannot_go_on_leaves_what_was_said() {
     let mut stage = paused_once(with("reactive-overflow"));
-    let refusal = Failure::new(ErrorCode::InvalidRequest, "no prefill here", false);
+    let refusal = ModelCallFailure::new(ErrorCode::InvalidRequest, "no prefill here", false);
     stage.courses.push_back(Some(Course::Fails(refusal, Vec::new())));
     assert_eq!(stage.say("tell me all of it"), RunEnd::Length);
     assert_eq!(newest(&stage), PIECE);
@@ -179,7 +184,7 @@ fn a_server_that_cannot_go_on_leaves_what_was_said() {
 fn a_server_that_refuses_the_rest_leaves_what_was_said() {
     for lost in ["", " a king"] {
         let mut stage = paused_once(with("reactive-overflow"));
-        let ill = Failure::new(ErrorCode::ThirdParty, "the server says 501", false);
+        let ill = ModelCallFailure::new(ErrorCode::ThirdParty, "the server says 501", false);
         let parts = if lost.is_empty() { Vec::new() } else { vec![Part::text(lost)] };
         stage.courses.push_back(Some(Course::Fails(ill, parts)));
         let calls = stage.calls.len();
@@ -190,8 +195,8 @@ fn a_server_that_refuses_the_rest_leaves_what_was_said() {
         assert_eq!(stage.error(), Some((ErrorCode::ThirdParty, message)));
         assert!(!stage.refold().refused_to_go_on(), "one failure says nothing of the next answer");
         // Asked to, it goes on.
-        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
-        stage.input(Input::Resume);
+        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
+        stage.input(RunLoopInput::Resume);
         assert_eq!(newest(&stage), format!("{PIECE} a queen."));
     }
 }
@@ -199,7 +204,7 @@ fn a_server_that_refuses_the_rest_leaves_what_was_said() {
 /// The rest is asked for as often as any answer, and what came of it counts.
 #[test]
 fn a_server_that_fails_at_the_rest_is_asked_again() {
-    let ill = || Failure::new(ErrorCode::ThirdParty, "the server says 500", true);
+    let ill = || ModelCallFailure::new(ErrorCode::ThirdParty, "the server says 500", true);
     for (lost, failures, end, said) in [
         ("", 1, RunEnd::Stop, format!("{PIECE} a queen.")),
         ("", 2, RunEnd::Error, PIECE.to_owned()),
@@ -211,7 +216,7 @@ fn a_server_that_fails_at_the_rest_is_asked_again() {
         for _ in 0..failures {
             stage.courses.push_back(Some(Course::Fails(ill(), parts())));
         }
-        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
         let calls = stage.calls.len();
         assert_eq!(stage.say("tell me all of it"), end, "{lost:?}, {failures} failures");
         assert_eq!(stage.calls.len() - calls, 1 + failures + usize::from(end == RunEnd::Stop), "{lost:?}");
@@ -224,7 +229,7 @@ fn a_server_that_fails_at_the_rest_is_asked_again() {
 #[test]
 fn a_server_that_could_not_go_on_is_not_asked_to_again() {
     let mut stage = paused_once(with("reactive-overflow"));
-    let refusal = Failure::new(ErrorCode::InvalidRequest, "no prefill here", false);
+    let refusal = ModelCallFailure::new(ErrorCode::InvalidRequest, "no prefill here", false);
     stage.courses.push_back(Some(Course::Fails(refusal, Vec::new())));
     stage.say("tell me all of it");
     let asked = stage.pause_at.len();
@@ -239,8 +244,8 @@ fn a_server_that_could_not_go_on_is_not_asked_to_again() {
 #[test]
 fn a_limit_of_ours_is_a_pause() {
     let mut stage = stage(with("reactive-overflow"), PIECE);
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(PIECE)], Finish::Length)));
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(PIECE)], ModelStopReason::Length)));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
     assert_eq!(stage.say("tell me all of it"), RunEnd::Stop);
     assert_eq!(newest(&stage), format!("{PIECE} a queen."));
     assert_eq!(pauses(&stage), 1);
@@ -252,7 +257,7 @@ fn what_a_server_says_again_stands_once() {
     let mut stage = stage(with("reactive-overflow"), &piece);
     stage.courses.push_back(Some(Course::Pauses(piece.clone())));
     let again = format!("{piece} and a queen.");
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(again.clone())], Finish::Stop)));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(again.clone())], ModelStopReason::Stop)));
     assert_eq!(stage.say("tell me all of it"), RunEnd::Stop);
     assert_eq!(newest(&stage), again);
 }
@@ -273,7 +278,7 @@ fn a_refusal_for_length_makes_more_room_and_keeps_the_answer() {
     let mut stage = paused_once(with("reactive-overflow"));
     stage.summariser = Summariser::Fails;
     stage.courses.push_back(Some(Course::Fails(failure(ErrorCode::ContextOverflow), Vec::new())));
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
     assert_eq!(stage.say("tell me all of it"), RunEnd::Stop);
     assert_eq!(newest(&stage), format!("{PIECE} a queen."));
     assert_eq!(stage.prefills, [PIECE, PIECE]);
@@ -308,7 +313,7 @@ fn a_cancel_keeps_all_that_came() {
     assert_eq!((pauses(&stage), stage.summaries, stage.edits().len()), (1, 1, 0));
     assert!(whole.starts_with(&newest(&stage)) && newest(&stage).len() > 3_000);
     stage.cancels_summary = false;
-    stage.input(Input::Resume);
+    stage.input(RunLoopInput::Resume);
     assert_eq!(newest(&stage), whole, "somebody wants the rest, and room is made for it");
     assert_eq!(stage.edits().len(), 1);
 }
@@ -324,14 +329,14 @@ fn a_pause_after_a_cancel_is_a_cancel() {
 
 #[test]
 fn a_crash_loses_nothing_that_was_stored() {
-    for recovery in [Recovery::Rest, Recovery::Continue] {
-        let mut stage = paused_once(Settings { recovery, ..with("reactive-overflow") });
+    for recovery in [RunRecovery::Rest, RunRecovery::Continue] {
+        let mut stage = paused_once(RunSettings { recovery, ..with("reactive-overflow") });
         stage.courses.push_back(Some(Course::Dies(Some(" a king".to_owned()))));
-        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
+        stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
         let end = stage.say("tell me all of it");
-        if recovery == Recovery::Rest {
+        if recovery == RunRecovery::Rest {
             assert_eq!((end, newest(&stage).as_str()), (RunEnd::Error, PIECE));
-            stage.input(Input::Resume);
+            stage.input(RunLoopInput::Resume);
         }
         assert_eq!(newest(&stage), format!("{PIECE} a queen."), "{recovery:?}");
         let folded = Run::new(stage.run.settings().clone(), stage.refold());
@@ -355,7 +360,7 @@ fn after_three_pauses_it_goes_on_to_the_real_limit() {
     settings.model.max_output = Some(100_000);
     let mut stage = stage(settings, PIECE);
     stage.courses = (0..MAX_PAUSES).map(|at| Some(Course::Pauses(format!(" piece {at}")))).collect();
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(" and more")], Finish::Length)));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(" and more")], ModelStopReason::Length)));
     assert_eq!(stage.say("tell me all of it"), RunEnd::Length);
     assert_eq!((pauses(&stage), stage.pause_at.last()), (3, Some(&None)));
     let (code, message) = stage.error().expect("a code");
@@ -384,7 +389,7 @@ fn a_hook_may_keep_room_from_being_made_and_the_answer_goes_on() {
     settings.pre_compact_ms = Some(1_000);
     let whole = tale(650);
     let mut stage = stage(settings, &whole);
-    stage.hook = Some(HookAnswer::Says(PreCompactAnswer { cancel: true, ..PreCompactAnswer::default() }));
+    stage.hook = Some(HookAnswer::Says(PreCompactOutput { cancel: true, ..PreCompactOutput::default() }));
     assert_eq!(stage.say("tell me all of it"), RunEnd::Stop);
     assert_eq!((newest(&stage), stage.edits().len()), (whole, 0));
     assert_eq!(
@@ -399,7 +404,7 @@ fn a_hook_may_keep_room_from_being_made_and_the_answer_goes_on() {
 fn reasoning_of_a_cancelled_answer_is_kept_and_not_sent() {
     for native in [None, Some(longhaul_core::message::RawJson("{}".to_owned()))] {
         let mut stage = stage(with("reactive-overflow"), "never said");
-        let thought = longhaul_core::message::Reasoning { text: "let me see".to_owned(), native };
+        let thought = longhaul_core::message::ReasoningPart { text: "let me see".to_owned(), native };
         stage.courses.push_back(Some(Course::Cancelled(vec![Part::Reasoning(thought.clone())])));
         let before = stage.run.history().view().len();
         assert_eq!(stage.say("think"), RunEnd::Cancelled);
@@ -423,7 +428,7 @@ fn another_model_that_cannot_go_on_is_not_asked_to() {
     other.model.prefill = false;
     stage.run.configure(other.into());
     let calls = stage.calls.len();
-    stage.input(Input::Resume);
+    stage.input(RunLoopInput::Resume);
     assert_eq!(stage.calls.len(), calls, "the answer is as long as it is");
     assert_eq!(stage.say("go on, then"), RunEnd::Stop);
     assert!(stage.shown().contains(PIECE));
@@ -436,12 +441,12 @@ fn another_model_that_can_goes_on_without_what_is_not_its_own() {
     stage.courses.push_back(Some(Course::Fails(failure(ErrorCode::Network), Vec::new())));
     stage.say("tell me all of it");
     let mut other = with("reactive-overflow");
-    other.model.origin = Origin { model: "other".to_owned(), ..other.model.origin };
+    other.model.origin = ModelOrigin { model: "other".to_owned(), ..other.model.origin };
     let to = other.model.origin.clone();
     stage.run.configure(other.into());
-    stage.input(Input::Record(vec![EventBody::ModelSwitched { to: to.clone(), choice: None }]));
-    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], Finish::Stop)));
-    stage.input(Input::Resume);
+    stage.input(RunLoopInput::Record(vec![EventBody::ModelSwitched { to: to.clone(), choice: None }]));
+    stage.courses.push_back(Some(Course::Says(vec![Part::text(" a queen.")], ModelStopReason::Stop)));
+    stage.input(RunLoopInput::Resume);
     assert_eq!(newest(&stage), format!("{PIECE} a queen."));
     let shown = stage.run.history().view().last().map(|item| item.message.origin.clone());
     assert_eq!(shown, Some(Some(to)));
@@ -466,7 +471,7 @@ fn an_undo_leaves_the_answer_in_one_piece() {
     stage.say("tell me all of it");
     let ids: Vec<EditId> = stage.edits().iter().rev().map(|edit| edit.id.clone()).collect();
     for edit_id in ids {
-        stage.input(Input::Record(vec![EventBody::ViewRestored { edit_id }]));
+        stage.input(RunLoopInput::Record(vec![EventBody::ViewRestored { edit_id }]));
     }
     assert_eq!(newest(&stage), whole);
     assert!(stage.shown().contains("question 0"));

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::budget::{Budget, Trigger};
-use longhaul_core::estimate::Groups;
+use longhaul_core::budget::{Budget, StrategyTrigger};
+use longhaul_core::estimate::TokensByScript;
 use longhaul_core::event::{
-    Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
+    Event, EventBody, FORMAT, NoteReason, PartialAnswerReason, StepKind, StepStart, ViewEdit, ViewOperation,
 };
-use longhaul_core::history::{History, ItemKind, closing_result, request_messages, units};
+use longhaul_core::history::{History, ViewItemKind, closing_result, request_messages, units};
 use longhaul_core::ids::{CallId, StepId};
 use longhaul_core::message::{
-    Answer, BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult,
-    ToolStatus, Truncation,
+    BlobRef, MediaPart, Message, ModelAnswer, ModelOrigin, ModelStopReason, OutputTruncation, Part, RawJson,
+    ReasoningPart, Role, ToolCall, ToolResult, ToolStatus,
 };
 use longhaul_core::meter;
 use longhaul_core::plan::{
-    MARK, Occasion, Plan, Policy, Prices, PruneOptions, SummaryDraft, SummaryForm, SummaryRequest, Writer,
-    plan,
+    CompactionPolicy, MARK, Plan, PlanTrigger, PruneOptions, SummaryDraft, SummaryForm, SummaryRequest,
+    SummaryWriterModel, TokenPrices, plan,
 };
-use longhaul_core::run::{Counting, Fixed, Model, Recovery, Run, Settings};
+use longhaul_core::run::{RequestPrefix, Run, RunRecovery, RunSettings, ServerCountPolicy, SessionModel};
 use longhaul_core::strategy;
 use longhaul_core::usage::Usage;
 use proptest::prelude::*;
@@ -29,8 +29,8 @@ use crate::rng::Rng;
 use crate::stage::good_summary;
 use crate::{handles, validity};
 
-const PRICES: Prices =
-    Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+const PRICES: TokenPrices =
+    TokenPrices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
 
 /// One thing that happens in a story.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ enum Happening {
         usage: bool,
     },
     Cut {
-        kind: Cut,
+        kind: PartialAnswerReason,
         calls: usize,
     },
     /// An answer in pieces, room made between them; the last asks for tools.
@@ -80,7 +80,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         8 => (0_usize..1_500, calls, any::<u64>(), any::<bool>(), prop::bool::weighted(0.8)).prop_map(
             |(say, calls, order, thinks, usage)| Happening::Step { say, calls, order, thinks, usage }
         ),
-        1 => (prop_oneof![Just(Cut::Cancelled), Just(Cut::Lost)], 0_usize..3)
+        1 => (prop_oneof![Just(PartialAnswerReason::Cancelled), Just(PartialAnswerReason::Lost)], 0_usize..3)
             .prop_map(|(kind, calls)| Happening::Cut { kind, calls }),
         2 => pieces(),
         4 => (0_usize..8, any::<u8>(), any::<u8>(), any::<u8>()).prop_map(
@@ -176,10 +176,11 @@ impl Log {
         step_id
     }
 
-    fn answer(&mut self, step: &StepId, parts: Vec<Part>, cut: Option<Cut>) {
+    fn answer(&mut self, step: &StepId, parts: Vec<Part>, cut: Option<PartialAnswerReason>) {
         let message =
             Message { id: format!("m-{step}").into(), role: Role::Assistant, parts, origin: Some(origin()) };
-        let body = EventBody::AssistantAdded { step_id: step.clone(), message, finish: Finish::Stop, cut };
+        let body =
+            EventBody::AssistantAdded { step_id: step.clone(), message, finish: ModelStopReason::Stop, cut };
         self.add(body);
     }
 
@@ -195,7 +196,7 @@ impl Log {
         let mut parts = Vec::new();
         if thinks {
             let native = say.is_multiple_of(2).then(|| RawJson("{}".to_owned()));
-            parts.push(Part::Reasoning(Reasoning { text: text(&mut self.rng, 80).to_owned(), native }));
+            parts.push(Part::Reasoning(ReasoningPart { text: text(&mut self.rng, 80).to_owned(), native }));
         }
         if say > 0 || calls.is_empty() {
             parts.push(Part::text(format!("so {}", text(&mut self.rng, say))));
@@ -218,7 +219,7 @@ impl Log {
     fn result(&mut self, step: &StepId, at: usize, bytes: usize) -> ToolResult {
         let body = text(&mut self.rng, bytes);
         let status = if bytes.is_multiple_of(7) { ToolStatus::Error } else { ToolStatus::Completed };
-        let truncated = bytes.is_multiple_of(5).then(|| Truncation {
+        let truncated = bytes.is_multiple_of(5).then(|| OutputTruncation {
             head_bytes: body.floor_char_boundary(bytes / 3),
             omitted_chars: 1_000,
             total_chars: 1_000 + body.chars().count() as u64,
@@ -232,10 +233,10 @@ impl Log {
         ToolResult { call_id: call_id(step, at), status, content, truncated }
     }
 
-    fn cut(&mut self, kind: Cut, calls: usize) {
+    fn cut(&mut self, kind: PartialAnswerReason, calls: usize) {
         let step = self.begin_step();
         let mut parts = vec![Part::text(text(&mut self.rng, 60))];
-        if kind == Cut::Cancelled {
+        if kind == PartialAnswerReason::Cancelled {
             parts.extend((0..calls).map(|at| call(&step, at)));
         }
         self.answer(&step, parts, Some(kind));
@@ -262,7 +263,7 @@ impl Log {
             let step = self.begin_step();
             let piece = format!("{} {}", self.next(), text(&mut self.rng, *bytes));
             whole.push_str(&piece);
-            self.answer(&step, vec![Part::text(piece)], Some(Cut::Paused));
+            self.answer(&step, vec![Part::text(piece)], Some(PartialAnswerReason::Paused));
             let usage = usage.then(|| Usage { input_tokens, output_tokens: 1, ..Usage::default() });
             self.add(EventBody::StepFinished { step_id: step, usage, estimated_input, envelope: None });
             assert!(self.history.is_paused());
@@ -272,7 +273,7 @@ impl Log {
         }
         self.step(40, calls, 7, false, usage);
         assert!(!self.history.is_paused());
-        let newest = self.history.view().iter().rev().find(|item| item.kind == ItemKind::Assistant);
+        let newest = self.history.view().iter().rev().find(|item| item.kind == ViewItemKind::Assistant);
         assert!(
             newest.is_some_and(|item| item.message.text().starts_with(&whole)),
             "the answer is not in one"
@@ -302,11 +303,11 @@ impl Log {
         }
     }
 
-    fn policy(&mut self, strategy: usize, trigger: u8) -> Policy {
+    fn policy(&mut self, strategy: usize, trigger: u8) -> CompactionPolicy {
         let name = strategy::NAMES[strategy % strategy::NAMES.len()];
         let share = 0.05 + f64::from(trigger) / 255.0 * 0.95;
-        Policy {
-            trigger: (!trigger.is_multiple_of(4)).then_some(Trigger::Share(share)),
+        CompactionPolicy {
+            trigger: (!trigger.is_multiple_of(4)).then_some(StrategyTrigger::Share(share)),
             prune: PruneOptions {
                 protect_tokens: self.rng.magnitude(50, 5_000),
                 minimum_tokens: self.rng.magnitude(20, 3_000),
@@ -314,21 +315,21 @@ impl Log {
             },
             prices: self.rng.chance(50).then_some(PRICES),
             writer: match trigger % 5 {
-                3 => Writer::Other { window: 6_000, max_output: Some(900) },
-                4 => Writer::Other { window: 40_000, max_output: None },
-                _ => Writer::Session,
+                3 => SummaryWriterModel::Other { window: 6_000, max_output: Some(900) },
+                4 => SummaryWriterModel::Other { window: 40_000, max_output: None },
+                _ => SummaryWriterModel::Session,
             },
-            ..Policy::new(strategy::by_name(name).expect("a strategy of that name"))
+            ..CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name"))
         }
     }
 
     fn plan(&mut self, strategy: usize, trigger: u8, occasion: u8, summary: u8) {
         let policy = self.policy(strategy, trigger);
         let occasion = match occasion % 4 {
-            _ if self.history.is_paused() => Occasion::Pause,
-            0 | 1 => Occasion::Routine,
-            2 => Occasion::Overflow,
-            _ => Occasion::Requested { instructions: None },
+            _ if self.history.is_paused() => PlanTrigger::Pause,
+            0 | 1 => PlanTrigger::Routine,
+            2 => PlanTrigger::Overflow,
+            _ => PlanTrigger::Requested { instructions: None },
         };
         let planned = plan(&self.history, self.fixed, &self.budget, &policy, &occasion);
         let refolded = History::fold(&self.events).expect("the log folds");
@@ -337,11 +338,11 @@ impl Log {
         let edit = match planned {
             Plan::Fits => {
                 // An overflow that nothing can be done about is an error, never silence.
-                assert_ne!(occasion, Occasion::Overflow);
+                assert_ne!(occasion, PlanTrigger::Overflow);
                 return;
             }
             Plan::DoesNotFit(misfit) => {
-                assert!(self.bound() > misfit.usable_tokens || occasion == Occasion::Overflow, "{misfit}");
+                assert!(self.bound() > misfit.usable_tokens || occasion == PlanTrigger::Overflow, "{misfit}");
                 return;
             }
             Plan::Edit(edit) => *edit,
@@ -362,7 +363,7 @@ impl Log {
                     let good = || if is_plain { format!("Goal: so {words}") } else { good_summary(&request) };
                     let taken = draft.take(said(&pruned.unwrap_or_else(good)));
                     assert!(
-                        matches!(taken, Ok(()) | Err(longhaul_core::plan::Rejected::Incomplete(_))),
+                        matches!(taken, Ok(()) | Err(longhaul_core::plan::SummaryRejection::Incomplete(_))),
                         "{taken:?}"
                     );
                     if taken.is_err() {
@@ -379,18 +380,18 @@ impl Log {
     }
 
     /// Whoever is asked for a summary is asked for no more than its window takes, answer included.
-    fn check_room(&self, request: &SummaryRequest, writer: Writer) {
+    fn check_room(&self, request: &SummaryRequest, writer: SummaryWriterModel) {
         // Reasoning without a native item is not sent back.
-        let is_sent = |part: &Part| !matches!(part, Part::Reasoning(Reasoning { native: None, .. }));
+        let is_sent = |part: &Part| !matches!(part, Part::Reasoning(ReasoningPart { native: None, .. }));
         let messages = request.messages.iter().map(|message| {
             let parts = message.parts.iter().filter(|part| is_sent(part)).cloned().collect();
             self.history.counter().message_groups(&Message { parts, ..message.clone() })
         });
         let fixed = if request.form == SummaryForm::Riding { self.fixed } else { 0 };
-        let groups = messages.sum::<Groups>() + Groups::of(fixed);
+        let groups = messages.sum::<TokensByScript>() + TokensByScript::of(fixed);
         let input = self.history.calibration().ratios().apply(&groups);
         let window = match writer {
-            Writer::Other { window, .. } => window,
+            SummaryWriterModel::Other { window, .. } => window,
             _ => self.budget.window,
         };
         let output = request.max_output_tokens;
@@ -482,23 +483,23 @@ impl Log {
 }
 
 fn result_of(item: &longhaul_core::history::ViewItem) -> &CallId {
-    assert!(matches!(item.kind, ItemKind::Result { .. }));
+    assert!(matches!(item.kind, ViewItemKind::Result { .. }));
     match item.message.parts.as_slice() {
         [Part::ToolResult(result)] => &result.call_id,
         other => panic!("not a result: {other:?}"),
     }
 }
 
-fn said(text: &str) -> Answer {
-    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None }
+fn said(text: &str) -> ModelAnswer {
+    ModelAnswer { parts: vec![Part::text(text)], finish: ModelStopReason::Stop, usage: None, envelope: None }
 }
 
-fn origin() -> Origin {
-    Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
+fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() }
 }
 
 fn picture() -> Part {
-    Part::Image(Media {
+    Part::Image(MediaPart {
         blob: BlobRef { hash: "1".repeat(64), bytes: 4_000 },
         media_type: "image/png".to_owned(),
         name: None,
@@ -521,17 +522,17 @@ fn call(step: &StepId, at: usize) -> Part {
     })
 }
 
-fn settings(log: &Log) -> Settings {
-    Settings {
+fn settings(log: &Log) -> RunSettings {
+    RunSettings {
         max_steps: 100,
         timeout_ms: None,
         parallel_tools: None,
-        recovery: Recovery::Rest,
+        recovery: RunRecovery::Rest,
         retry: RetryPolicy { patience_ms: Some(600_000), max_delay_ms: 60_000, stream_attempts: 3 },
-        counting: Counting::Never,
-        policy: Policy::new(strategy::by_name("reactive-overflow").expect("the default")),
+        counting: ServerCountPolicy::Never,
+        policy: CompactionPolicy::new(strategy::by_name("reactive-overflow").expect("the default")),
         pre_compact_ms: None,
-        model: Model {
+        model: SessionModel {
             origin: origin(),
             window: Some(log.budget.window),
             remembered_window: None,
@@ -539,7 +540,7 @@ fn settings(log: &Log) -> Settings {
             tools: true,
             prefill: false,
         },
-        fixed: Fixed { tokens: log.fixed, ..Fixed::default() },
+        fixed: RequestPrefix { tokens: log.fixed, ..RequestPrefix::default() },
         tools: std::collections::BTreeMap::new(),
     }
 }
@@ -583,7 +584,7 @@ proptest! {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| whole.floor_char_boundary(*cut as usize % whole.len())).collect();
         cuts.extend([0, whole.len()]);
         cuts.sort_unstable();
-        let thought = || thinks.then(|| Part::Reasoning(Reasoning { text: "hm".to_owned(), native: Some(RawJson("{}".to_owned())) }));
+        let thought = || thinks.then(|| Part::Reasoning(ReasoningPart { text: "hm".to_owned(), native: Some(RawJson("{}".to_owned())) }));
         let (mut plain, mut paused) = (Log::new(seed), Log::new(seed));
         let step = plain.begin_step();
         plain.answer(&step, thought().into_iter().chain([Part::text(whole.clone())]).collect(), None);
@@ -591,7 +592,7 @@ proptest! {
             let is_last = at + 2 == cuts.len();
             let parts = thought().filter(|_| at == 0).into_iter().chain([Part::text(&whole[piece[0]..piece[1]])]).collect();
             let step = paused.begin_step();
-            paused.answer(&step, parts, if !is_last { Some(Cut::Paused) } else if ends { None } else { Some(Cut::Cancelled) });
+            paused.answer(&step, parts, if !is_last { Some(PartialAnswerReason::Paused) } else if ends { None } else { Some(PartialAnswerReason::Cancelled) });
             paused.add(EventBody::StepFinished { step_id: step, usage: None, estimated_input: 0, envelope: None });
         }
         for log in [&mut plain, &mut paused] {
@@ -646,12 +647,12 @@ proptest! {
             for op in &state.edit.ops {
                 let range = op.range();
                 prop_assert!(range.from <= range.to && range.to < state.seq);
-                if let ViewOp::Replace { parts, summary, .. } = op {
+                if let ViewOperation::Replace { parts, summary, .. } = op {
                     let text = parts[0].as_text().unwrap_or_default();
                     prop_assert_eq!(text.starts_with(MARK), *summary);
                 }
             }
-            let replaces = state.edit.ops.iter().filter(|op| matches!(op, ViewOp::Replace { .. })).count();
+            let replaces = state.edit.ops.iter().filter(|op| matches!(op, ViewOperation::Replace { .. })).count();
             let may_be_many = ["summarization", "pruning-agent"].contains(&state.edit.strategy.as_str());
             prop_assert!(replaces <= 1 || may_be_many, "one note or summary for each edit");
         }

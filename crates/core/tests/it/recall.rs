@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
-use longhaul_core::recall::{Extent, Index, search};
+use longhaul_core::recall::{SearchIndex, SearchLimits, search};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -93,14 +93,14 @@ impl EvidenceRecall {
     }
 }
 
-fn index(texts: &[String]) -> Index {
-    let mut index = Index::default();
+fn index(texts: &[String]) -> SearchIndex {
+    let mut index = SearchIndex::default();
     texts.iter().for_each(|text| _ = index.add(text));
     index
 }
 
-fn hits(index: &Index, texts: &[String], question: &str, hits: usize) -> Vec<usize> {
-    let found = search(index, question, texts.len(), Extent::of(hits), |_| 1.0, |at| &texts[at]);
+fn hits(index: &SearchIndex, texts: &[String], question: &str, hits: usize) -> Vec<usize> {
+    let found = search(index, question, texts.len(), SearchLimits::of(hits), |_| 1.0, |at| &texts[at]);
     found.iter().map(|hit| hit.at).collect()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use longhaul_core::event::{Event, EventBody, FORMAT, StepKind, StepStart};
 use longhaul_core::history::{History, closing_result};
-use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolCall, ToolStatus};
+use longhaul_core::message::{Message, ModelOrigin, ModelStopReason, Part, Role, ToolCall, ToolStatus};
 use longhaul_core::usage::Usage;
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ impl Session {
     /// An answer after which the provider reports as input what `report` makes of what it was.
     pub(crate) fn answer(&mut self, said: &Said, report: impl Fn(u64) -> u64) {
         let step_id = longhaul_core::ids::StepId::new(format!("s{}", self.history.last_seq()));
-        let origin = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+        let origin = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
         let before = longhaul_core::meter::read(&self.history, self.fixed).total;
         let start = StepStart {
             step_id: step_id.clone(),
@@ -218,7 +218,7 @@ impl Session {
         let counted = self.history.view_tokens();
         let id = format!("m{}", self.history.last_seq());
         let message = Message { id: id.into(), role: Role::Assistant, parts, origin: Some(origin) };
-        let finish = if said.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let finish = if said.calls.is_empty() { ModelStopReason::Stop } else { ModelStopReason::ToolCalls };
         self.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
         let usage = Usage {
             input_tokens: report(self.fixed + counted),

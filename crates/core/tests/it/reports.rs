@@ -1,10 +1,10 @@
 //! Providers that report what is not so: once, and for good.
 
-use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::event::EventBody;
 use longhaul_core::message::Role;
 use longhaul_core::meter;
-use longhaul_core::plan::{Occasion, Plan, Policy, plan};
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanTrigger, plan};
 use longhaul_core::strategy;
 
 use crate::recorded::{Said, Session};
@@ -31,9 +31,10 @@ fn chat(calls: usize, window: Option<u64>, report: &Report) -> (Session, usize) 
 
 fn makes_room(session: &mut Session, window: u64) -> bool {
     let strategy = strategy::by_name("truncation").expect("its name");
-    let policy = Policy { trigger: Some(Trigger::Overflow), ..Policy::new(strategy) };
+    let policy =
+        CompactionPolicy { trigger: Some(StrategyTrigger::Overflow), ..CompactionPolicy::new(strategy) };
     let budget = Budget::new(window, None);
-    match plan(&session.history, session.fixed, &budget, &policy, &Occasion::Routine) {
+    match plan(&session.history, session.fixed, &budget, &policy, &PlanTrigger::Routine) {
         Plan::Edit(edit) => session.add(EventBody::ViewEdited(edit)),
         _ => return false,
     }

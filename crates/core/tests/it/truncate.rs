@@ -1,21 +1,21 @@
-use longhaul_core::estimate::{Counter, text_tokens};
-use longhaul_core::ids::{Handle, LogRange};
-use longhaul_core::message::{BlobRef, Truncation};
-use longhaul_core::truncate::{Cut, Keep, Limit, MARKER, marker, render, truncate};
+use longhaul_core::estimate::{MessageTokenCounter, text_tokens};
+use longhaul_core::ids::{LogHandle, LogRange};
+use longhaul_core::message::{BlobRef, OutputTruncation};
+use longhaul_core::truncate::{MARKER, TextLimit, TruncatedText, TruncationMode, marker, render, truncate};
 use proptest::prelude::*;
 
 use crate::text::{any_text, long_text};
 
-fn keeps() -> impl Strategy<Value = Keep> {
-    prop_oneof![Just(Keep::Head), Just(Keep::Tail), Just(Keep::Both)]
+fn keeps() -> impl Strategy<Value = TruncationMode> {
+    prop_oneof![Just(TruncationMode::Head), Just(TruncationMode::Tail), Just(TruncationMode::Both)]
 }
 
-fn limits() -> impl Strategy<Value = Limit> {
-    (256..20_000_u64, 64..5_000_u64).prop_map(|(max_chars, max_tokens)| Limit { max_chars, max_tokens })
+fn limits() -> impl Strategy<Value = TextLimit> {
+    (256..20_000_u64, 64..5_000_u64).prop_map(|(max_chars, max_tokens)| TextLimit { max_chars, max_tokens })
 }
 
-fn stored(cut: &Cut, lost_bytes: u64) -> Truncation {
-    Truncation {
+fn stored(cut: &TruncatedText, lost_bytes: u64) -> OutputTruncation {
+    OutputTruncation {
         head_bytes: cut.head_bytes,
         omitted_chars: cut.omitted_chars,
         total_chars: cut.total_chars,
@@ -29,7 +29,7 @@ proptest! {
 
     #[test]
     fn a_start_and_an_end_stay(text in long_text(), limit in limits(), keep in keeps()) {
-        let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) else {
+        let Some(cut) = truncate(&text, &limit, keep, MessageTokenCounter::structured()) else {
             prop_assert!(text.chars().count() as u64 <= limit.max_chars);
             prop_assert!(text_tokens(&text) <= limit.max_tokens);
             return Ok(());
@@ -38,8 +38,8 @@ proptest! {
         let (head, tail) = cut.kept.split_at(cut.head_bytes);
         prop_assert!(text.starts_with(head) && text.ends_with(tail));
         prop_assert!(head.len() + tail.len() <= text.len());
-        prop_assert!(keep != Keep::Head || tail.is_empty());
-        prop_assert!(keep != Keep::Tail || head.is_empty());
+        prop_assert!(keep != TruncationMode::Head || tail.is_empty());
+        prop_assert!(keep != TruncationMode::Tail || head.is_empty());
         prop_assert_eq!(cut.total_chars, text.chars().count() as u64);
         prop_assert_eq!(cut.omitted_chars + cut.kept.chars().count() as u64, cut.total_chars);
     }
@@ -52,7 +52,7 @@ proptest! {
         seq in 1..u64::from(u32::MAX),
         lost in prop_oneof![Just(0), 1..u64::from(u32::MAX)],
     ) {
-        if let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) {
+        if let Some(cut) = truncate(&text, &limit, keep, MessageTokenCounter::structured()) {
             let shown = render(&cut.kept, &stored(&cut, lost), seq);
             let (chars, tokens) = (shown.chars().count() as u64, text_tokens(&shown));
             prop_assert!(chars <= limit.max_chars, "{chars} characters of {}", limit.max_chars);
@@ -62,8 +62,8 @@ proptest! {
 
     #[test]
     fn any_limit_is_survived(text in any_text(), chars in 0..300_u64, tokens in 0..80_u64, keep in keeps()) {
-        let limit = Limit { max_chars: chars, max_tokens: tokens };
-        if let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) {
+        let limit = TextLimit { max_chars: chars, max_tokens: tokens };
+        if let Some(cut) = truncate(&text, &limit, keep, MessageTokenCounter::structured()) {
             prop_assert!(cut.omitted_chars > 0);
             prop_assert!(render(&cut.kept, &stored(&cut, 0), 1).contains(MARKER));
         }
@@ -71,9 +71,9 @@ proptest! {
 
     #[test]
     fn rendering_only_inserts(text in long_text(), limit in limits(), keep in keeps(), seq in 1..u64::MAX) {
-        if let Some(cut) = truncate(&text, &limit, keep, Counter::structured()) {
+        if let Some(cut) = truncate(&text, &limit, keep, MessageTokenCounter::structured()) {
             let shown = render(&cut.kept, &stored(&cut, 0), seq);
-            let marker = marker(cut.omitted_chars, cut.total_chars, Handle(LogRange::one(seq)));
+            let marker = marker(cut.omitted_chars, cut.total_chars, LogHandle(LogRange::one(seq)));
             let (before, after) = shown.split_at(shown.find(&marker).unwrap());
             let (head, tail) = cut.kept.split_at(cut.head_bytes);
             prop_assert_eq!(before.strip_prefix(head).map(str::trim), Some(""));

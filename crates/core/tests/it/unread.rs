@@ -1,18 +1,18 @@
 //! What a tool has just said reaches the model, as long as the window has room for it.
 
-use longhaul_core::budget::Trigger;
-use longhaul_core::event::{EventBody, RunEnd, ViewOp};
+use longhaul_core::budget::StrategyTrigger;
+use longhaul_core::event::{EventBody, RunEnd, ViewOperation};
 use longhaul_core::message::Part;
-use longhaul_core::plan::{Policy, Prices};
+use longhaul_core::plan::{CompactionPolicy, TokenPrices};
 use longhaul_core::strategy;
 
 use crate::stage::{Stage, Summariser, call, settings};
 
-const SONNET: Prices =
-    Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+const SONNET: TokenPrices =
+    TokenPrices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
 
 /// A session that reads one file in each turn.
-fn reads(policy: Policy, window: u64, tokens: usize) -> Stage {
+fn reads(policy: CompactionPolicy, window: u64, tokens: usize) -> Stage {
     let script = |at: usize| match at % 2 {
         0 => vec![call("read", &format!("{{\"path\":\"src/{at}.rs\"}}"))],
         _ => vec![Part::text(format!("I have read it: {at}."))],
@@ -30,7 +30,7 @@ fn taken_unread(stage: &Stage) -> usize {
         match &event.body {
             EventBody::AssistantAdded { .. } => answered = event.seq,
             EventBody::ViewEdited(edit) => {
-                let is_result = |op: &&ViewOp| op.range().to > answered;
+                let is_result = |op: &&ViewOperation| op.range().to > answered;
                 taken += edit.ops.iter().filter(is_result).count();
             }
             _ => {}
@@ -46,10 +46,10 @@ fn a_line_below_the_window_takes_nothing_unread() {
             [(Some(0.5), 8_192, 1_900), (Some(0.3), 8_192, 1_900), (Some(0.4), 16_384, 4_000)]
         {
             for summariser in [Summariser::Good, Summariser::Fails] {
-                let policy = Policy {
-                    trigger: share.map(Trigger::Share),
+                let policy = CompactionPolicy {
+                    trigger: share.map(StrategyTrigger::Share),
                     prices: (*name == "adaptive").then_some(SONNET),
-                    ..Policy::new(strategy::by_name(name).expect("a strategy of that name"))
+                    ..CompactionPolicy::new(strategy::by_name(name).expect("a strategy of that name"))
                 };
                 let mut stage = reads(policy, window, tokens);
                 stage.summariser = summariser;
@@ -66,7 +66,7 @@ fn a_line_below_the_window_takes_nothing_unread() {
 /// A pasted text that leaves little room: the result is cut to what there is, not shown and taken away again.
 #[test]
 fn a_result_is_cut_to_what_stays_beside_a_long_message() {
-    let policy = Policy::new(strategy::by_name("adaptive").expect("adaptive"));
+    let policy = CompactionPolicy::new(strategy::by_name("adaptive").expect("adaptive"));
     let mut stage = reads(policy, 8_192, 3_000);
     for turn in 0..6 {
         let pasted = format!("and this one, {turn}: {}", " why".repeat(1_600));
@@ -79,7 +79,7 @@ fn a_result_is_cut_to_what_stays_beside_a_long_message() {
 /// With less than the reserve left beside it a message still gets an answer.
 #[test]
 fn a_message_that_leaves_a_little_room_is_answered() {
-    let policy = Policy::new(strategy::by_name("adaptive").expect("adaptive"));
+    let policy = CompactionPolicy::new(strategy::by_name("adaptive").expect("adaptive"));
     let mut stage = Stage::chat(settings(8_192, 1_200, policy), |_| "Yes.".to_owned());
     let mut words = 2_000;
     let said = loop {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use longhaul_core::event::{ViewEdit, ViewOp};
-use longhaul_core::history::{EntryKind, History};
+use longhaul_core::event::{ViewEdit, ViewOperation};
+use longhaul_core::history::{History, LogEntryKind};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part, Role};
 use longhaul_core::truncate::MARKER;
@@ -86,7 +86,7 @@ pub(crate) fn holds_verbatim(messages: &[Message], parts: &[Part]) -> bool {
 /// Whether the newest typed message stands in a request as it is or, if an edit has cut it, by a beginning and an end of its
 /// text around the marker, with its pictures and files.
 pub(crate) fn holds_newest_typed(messages: &[Message], history: &History) -> bool {
-    let Some(entry) = history.entries().iter().rfind(|entry| entry.kind == EntryKind::Typed) else {
+    let Some(entry) = history.entries().iter().rfind(|entry| entry.kind == LogEntryKind::Typed) else {
         return true;
     };
     if !history.edits().iter().any(|state| state.active && cuts(&state.edit, entry.seq)) {
@@ -110,5 +110,7 @@ pub(crate) fn holds_newest_typed(messages: &[Message], history: &History) -> boo
 
 /// Whether an edit shows the message at `seq` by its beginning and its end.
 pub(crate) fn cuts(edit: &ViewEdit, seq: Seq) -> bool {
-    edit.ops.iter().any(|op| matches!(op, ViewOp::Placeholder { seq: cut, cut: true, .. } if *cut == seq))
+    edit.ops
+        .iter()
+        .any(|op| matches!(op, ViewOperation::Placeholder { seq: cut, cut: true, .. } if *cut == seq))
 }

@@ -2,12 +2,12 @@
 
 use longhaul_core::budget::Budget;
 use longhaul_core::event::{EventBody, NoteReason, ViewEdit};
-use longhaul_core::history::{Entry, History, request_messages};
+use longhaul_core::history::{History, LogEntry, request_messages};
 use longhaul_core::ids::LogRange;
-use longhaul_core::ledger::Ledger;
-use longhaul_core::message::{Answer, Finish, Message, Part, Role};
+use longhaul_core::message::{Message, ModelAnswer, ModelStopReason, Part, Role};
 use longhaul_core::meter;
-use longhaul_core::plan::{self, Occasion, Plan, Policy, SummaryDraft};
+use longhaul_core::pinned_facts::PinnedFacts;
+use longhaul_core::plan::{self, CompactionPolicy, Plan, PlanTrigger, SummaryDraft};
 use longhaul_core::strategy;
 
 use crate::recorded::{self, Said, Session};
@@ -37,16 +37,19 @@ fn write(draft: &mut SummaryDraft, history: &History, budget: &Budget) {
             request.max_output_tokens
         );
         let parts = vec![Part::text(crate::stage::good_summary(&request))];
-        if draft.take(Answer { parts, finish: Finish::Stop, usage: None, envelope: None }).is_err() {
+        if draft
+            .take(ModelAnswer { parts, finish: ModelStopReason::Stop, usage: None, envelope: None })
+            .is_err()
+        {
             return;
         }
     }
 }
 
-fn step(session: &mut Session, budget: &Budget, policy: &Policy, seen: &mut Seen) {
+fn step(session: &mut Session, budget: &Budget, policy: &CompactionPolicy, seen: &mut Seen) {
     let bound = meter::read(&session.history, session.fixed).bound();
     let line = plan::line(&session.history, session.fixed, budget, policy);
-    let planned = plan::plan(&session.history, session.fixed, budget, policy, &Occasion::Routine);
+    let planned = plan::plan(&session.history, session.fixed, budget, policy, &PlanTrigger::Routine);
     assert!(
         planned == Plan::Fits || bound >= line.tokens,
         "it acts at {bound}, the display says {}",
@@ -72,7 +75,7 @@ fn step(session: &mut Session, budget: &Budget, policy: &Policy, seen: &mut Seen
     if edit.strategy == "adaptive" {
         seen.ledgers += check_ledger(&session.history, budget);
     }
-    let again = plan::plan(&session.history, session.fixed, budget, policy, &Occasion::Routine);
+    let again = plan::plan(&session.history, session.fixed, budget, policy, &PlanTrigger::Routine);
     assert_eq!(again, Plan::Fits, "a second pass changes nothing");
 }
 
@@ -99,7 +102,7 @@ fn untouched(history: &History, first: u64) -> impl Iterator<Item = &Message> {
     history.view().iter().take_while(move |item| item.range.to < first).map(|item| &*item.message)
 }
 
-fn is_reachable(history: &History, entry: &Entry) -> bool {
+fn is_reachable(history: &History, entry: &LogEntry) -> bool {
     let holds = |range: &LogRange| range.contains(entry.seq);
     history.view().iter().any(|item| holds(&item.range) || item.covers.iter().any(holds))
 }
@@ -108,8 +111,8 @@ fn is_reachable(history: &History, entry: &Entry) -> bool {
 fn check_ledger(history: &History, budget: &Budget) -> usize {
     let summary = history.view().iter().find(|item| !item.covers.is_empty());
     let Some(summary) = summary else { return 0 };
-    let is_gone = |entry: &&Entry| summary.covers.iter().any(|range| range.contains(entry.seq));
-    let ledger = Ledger::read(history.entries().iter().filter(is_gone));
+    let is_gone = |entry: &&LogEntry| summary.covers.iter().any(|range| range.contains(entry.seq));
+    let ledger = PinnedFacts::read(history.entries().iter().filter(is_gone));
     let kept: Vec<&str> = ledger.open_todos().chain(ledger.files().map(|(path, _)| path)).collect();
     let tokens = |line: &&str| history.counter().text(line) + 6;
     let share = (budget.usable / 8).min(8_000);
@@ -125,7 +128,7 @@ fn check_ledger(history: &History, budget: &Budget) -> usize {
 
 fn growing(said: &[Said], window: u64, name: &str, seen: &mut Seen) {
     let budget = Budget::new(window, None);
-    let policy = Policy::new(strategy::by_name(name).expect("its name"));
+    let policy = CompactionPolicy::new(strategy::by_name(name).expect("its name"));
     let mut session = Session::new(window / 20);
     for one in said {
         if one.role == Role::Assistant && !session.history.view().is_empty() {
@@ -167,7 +170,7 @@ fn a_giant_note_does_not_empty_the_view() {
         let message = Message::user("listing", vec![Part::text(" file".repeat(27_000))]);
         session.add(EventBody::NoteAdded { message, why: NoteReason::Imported });
         session.say(&said(Role::User, "And now?".to_owned()));
-        let policy = Policy::new(strategy::by_name(name).expect("its name"));
+        let policy = CompactionPolicy::new(strategy::by_name(name).expect("its name"));
         let budget = Budget::new(32_000, None);
         step(&mut session, &budget, &policy, &mut Seen::default());
         let bound = meter::read(&session.history, session.fixed).bound();

@@ -1,6 +1,6 @@
 //! An answer that is longer than its window: the model goes on with its end, and a note stands for its beginning.
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 
 /// Characters of the answer's first line that the note quotes.
 const MAX_QUOTED_CHARS: usize = 80;
@@ -17,7 +17,7 @@ pub(super) struct AnswerTail {
 impl AnswerTail {
     /// Cuts a text so that its end has about `max_tokens`. The end begins with a line if it can, else with a word.
     /// Returns `None` if the whole text has no more than that.
-    pub(super) fn cut(text: &str, max_tokens: u64, counter: &Counter) -> Option<Self> {
+    pub(super) fn cut(text: &str, max_tokens: u64, counter: &MessageTokenCounter) -> Option<Self> {
         let tokens = counter.text(text);
         if tokens <= max_tokens {
             return None;
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn the_end_begins_with_a_line_and_the_note_tells_what_is_gone() {
         let text = lines(400);
-        let counter = Counter::characters();
+        let counter = MessageTokenCounter::characters();
         let tail = AnswerTail::cut(&text, 200, &counter).unwrap();
         let end = &text[tail.from..];
         assert!(text[..tail.from].ends_with('\n'), "{end}");
@@ -67,14 +67,14 @@ mod tests {
 
     #[test]
     fn a_text_that_has_room_is_not_cut() {
-        assert_eq!(AnswerTail::cut(&lines(10), 1_000, &Counter::characters()), None);
+        assert_eq!(AnswerTail::cut(&lines(10), 1_000, &MessageTokenCounter::characters()), None);
     }
 
     #[test]
     fn any_script_is_cut_between_characters() {
         for text in ["漢字".repeat(900), "é".repeat(2_000), "word ".repeat(900), "🦀".repeat(700)] {
             for tokens in [1, 7, 50, 333] {
-                if let Some(tail) = AnswerTail::cut(&text, tokens, &Counter::characters()) {
+                if let Some(tail) = AnswerTail::cut(&text, tokens, &MessageTokenCounter::characters()) {
                     assert!(text.is_char_boundary(tail.from) && tail.from < text.len());
                 }
             }

@@ -4,27 +4,27 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longhaul_core::attempt::{AfterBreak, BrokenAnswer, MAX_LENGTH_RETRIES};
+use longhaul_core::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES};
 use longhaul_core::error::ErrorCode;
 use longhaul_providers::ProviderError;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
-use longhaul_wire::overflow::{Overflow, Suspicion};
+use longhaul_wire::overflow::{ReportedOverflow, SuspectedOverflow};
 use tokio::time::sleep;
 
-use super::omitted::Sent;
+use super::omitted::NeutralPart;
 use super::prepare::OutboundRequest;
 use super::translate::{ToldRequest, TranslatedStart, fault_of};
 use super::upstream_response::{RefusedResponse, RelayDecision, UpstreamResponse};
-use super::{Disposition, UpstreamAttempt};
+use super::{UpstreamAttempt, UpstreamDisposition};
 
 /// The outcome of an attempt.
-pub(super) enum Received {
+pub(super) enum AttemptOutcome {
     /// A response of the client's wire, and the request's bytes.
     Native(UpstreamResponse, Bytes),
     /// The beginning of an answer on another wire, and what the request said there.
     Translated(TranslatedStart, ToldRequest),
     /// A refusal on another wire, and the pictures and files that the request had.
-    Refused(ProviderError, Vec<Sent>),
+    Refused(ProviderError, Vec<NeutralPart>),
 }
 
 /// An attempt of which nothing came.
@@ -49,7 +49,7 @@ impl FailedAttempt {
 }
 
 /// The outcome of a request that was too long, in case it cannot be made shorter.
-struct Alternative {
+struct LengthAlternative {
     /// Whether it can be passed on to the client.
     is_for_client: bool,
     /// Whether it is an answer.
@@ -86,7 +86,7 @@ impl AttemptState {
     }
 }
 
-impl Received {
+impl AttemptOutcome {
     /// Returns whether a client can be given it.
     fn is_for_client(&self) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl UpstreamAttempt {
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be expressed on the upstream's wire, or there is no answer.
-    pub(super) async fn go(mut self) -> Result<Disposition, GatewayError> {
+    pub(super) async fn go(mut self) -> Result<UpstreamDisposition, GatewayError> {
         self.check_expressible()?;
         let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
         self.log_outbound(&prepared);
@@ -147,17 +147,17 @@ impl UpstreamAttempt {
                 self.learn_to_count(&seen, &prepared);
             }
             match received {
-                Received::Native(UpstreamResponse::Stream(opening), _) => {
+                AttemptOutcome::Native(UpstreamResponse::Stream(opening), _) => {
                     return self.relay_stream(opening, prepared).await;
                 }
-                Received::Native(UpstreamResponse::Whole(whole), _) => {
+                AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => {
                     match self.hand_over(whole, &prepared).await? {
                         RelayDecision::Again(next) => prepared = *next,
                         RelayDecision::On(disposition) => return Ok(disposition),
                     }
                 }
-                Received::Translated(start, told) => return self.encoded(start, prepared, &told).await,
-                Received::Refused(error, _) => {
+                AttemptOutcome::Translated(start, told) => return self.encoded(start, prepared, &told).await,
+                AttemptOutcome::Refused(error, _) => {
                     self.totals.failed(&error, prepared.input);
                     return Err(fault_of(&error));
                 }
@@ -169,7 +169,7 @@ impl UpstreamAttempt {
         &mut self,
         prepared: &OutboundRequest,
         may_shorten: bool,
-    ) -> Result<Received, FailedAttempt> {
+    ) -> Result<AttemptOutcome, FailedAttempt> {
         match self.crosses() {
             true => self.attempt_translated(prepared).await,
             false => self.attempt_native(prepared, may_shorten).await,
@@ -193,7 +193,7 @@ impl UpstreamAttempt {
             can_continue: false,
             can_take_back: self.exchange.targets.len() == 1,
         };
-        if !failed.broke_off || broken.next(retry.stream_attempts) == AfterBreak::GiveUp {
+        if !failed.broke_off || broken.next(retry.stream_attempts) == BrokenAnswerAction::GiveUp {
             return Err(failed.fault);
         }
         state.broken_answers += 1;
@@ -210,18 +210,19 @@ impl UpstreamAttempt {
     }
 
     /// The refusal, if the upstream says or shows that the request was too long.
-    fn too_long_by(&self, received: &Received, prepared: &OutboundRequest) -> Option<RefusedResponse> {
+    fn too_long_by(&self, received: &AttemptOutcome, prepared: &OutboundRequest) -> Option<RefusedResponse> {
         match received {
-            Received::Native(response, _) => self.refused(response, prepared),
-            Received::Translated(start, _) => {
+            AttemptOutcome::Native(response, _) => self.refused(response, prepared),
+            AttemptOutcome::Translated(start, _) => {
                 let suspicion = self.suspicion(&start.answer()?, prepared)?;
                 Some(RefusedResponse::suspected(suspicion))
             }
-            Received::Refused(error, _) if error.code == ErrorCode::ContextOverflow => {
-                let overflow = Overflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens };
+            AttemptOutcome::Refused(error, _) if error.code == ErrorCode::ContextOverflow => {
+                let overflow =
+                    ReportedOverflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens };
                 Some(RefusedResponse { overflow, is_said: true, is_usable: false, suspicion: None })
             }
-            Received::Refused(..) => None,
+            AttemptOutcome::Refused(..) => None,
         }
     }
 
@@ -242,7 +243,7 @@ impl UpstreamAttempt {
     async fn shortened_after(
         &mut self,
         refused: RefusedResponse,
-        alternative: Alternative,
+        alternative: LengthAlternative,
         prepared: &mut OutboundRequest,
         state: &mut AttemptState,
     ) -> Result<Option<OutboundRequest>, GatewayError> {
@@ -252,7 +253,7 @@ impl UpstreamAttempt {
         match self.make_room(prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
             Ok(Some(mut shorter)) => {
                 suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut shorter));
-                state.is_after_cut = matches!(suspicion, Some(Suspicion::SilentlyTruncated { .. }));
+                state.is_after_cut = matches!(suspicion, Some(SuspectedOverflow::SilentlyTruncated { .. }));
                 self.log_outbound(&shorter);
                 Ok(Some(shorter))
             }
@@ -273,8 +274,8 @@ impl UpstreamAttempt {
     }
 
     /// Returns the outcome that the client gets if nothing can be left out.
-    fn alternative_to(&self, received: &Received) -> Alternative {
-        Alternative {
+    fn alternative_to(&self, received: &AttemptOutcome) -> LengthAlternative {
+        LengthAlternative {
             is_for_client: received.is_for_client(),
             is_answer: received.answer().is_some(),
             said: self.words_of(received),
@@ -282,29 +283,29 @@ impl UpstreamAttempt {
     }
 
     /// Returns the upstream's words in place of an answer.
-    fn words_of(&self, received: &Received) -> Option<String> {
+    fn words_of(&self, received: &AttemptOutcome) -> Option<String> {
         match received {
-            Received::Native(response, _) => self.said_in(response),
-            Received::Translated(..) => None,
-            Received::Refused(error, _) => Some(error.message.clone()),
+            AttemptOutcome::Native(response, _) => self.said_in(response),
+            AttemptOutcome::Translated(..) => None,
+            AttemptOutcome::Refused(error, _) => Some(error.message.clone()),
         }
     }
 
     /// Counts what an answer has cost that is not passed on.
-    fn bill_unused(&self, received: &Received, prepared: &OutboundRequest) {
+    fn bill_unused(&self, received: &AttemptOutcome, prepared: &OutboundRequest) {
         match received {
-            Received::Native(response, _) => self.bill(response, prepared),
-            Received::Translated(start, _) => self.bill_translated(start, prepared),
-            Received::Refused(..) => {}
+            AttemptOutcome::Native(response, _) => self.bill(response, prepared),
+            AttemptOutcome::Translated(start, _) => self.bill_translated(start, prepared),
+            AttemptOutcome::Refused(..) => {}
         }
     }
 
     /// Leaves out the parts because of which the request was refused. Returns whether the request is worth another try.
-    fn leaves_out_refused(&mut self, received: &Received) -> bool {
+    fn leaves_out_refused(&mut self, received: &AttemptOutcome) -> bool {
         match received {
-            Received::Native(response, sent) => self.omit(response, sent),
-            Received::Translated(..) => false,
-            Received::Refused(error, sent) => self.omit_neutral(error, sent),
+            AttemptOutcome::Native(response, sent) => self.omit(response, sent),
+            AttemptOutcome::Translated(..) => false,
+            AttemptOutcome::Refused(error, sent) => self.omit_neutral(error, sent),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longhaul_core::history::WriterRecord;
-use longhaul_core::meter::Reading;
-use longhaul_core::plan::{self, Occasion, Plan, SummaryDraft};
+use longhaul_core::history::SummaryWriterRecord;
+use longhaul_core::meter::MeterReading;
+use longhaul_core::plan::{self, Plan, PlanTrigger, SummaryDraft};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::conversation::{Conversation, State, chain};
-use super::fallback_summary::{self, Cause};
+use super::conversation::{ConversationState, GatewayConversation, chain};
+use super::fallback_summary::{self, MissingSummaryCause};
 use super::log::ConversationLog;
 use super::memo_lookup::MAX_KEYS;
 use super::summary::SummaryFailure;
@@ -28,9 +28,9 @@ const AHEAD_PERCENT: u64 = 65;
 
 /// The gateway's own tasks; they end with it.
 #[derive(Default)]
-pub(crate) struct Tasks(Mutex<JoinSet<()>>);
+pub(crate) struct GatewayTasks(Mutex<JoinSet<()>>);
 
-impl Tasks {
+impl GatewayTasks {
     /// Returns whether it was begun: not if there are too many.
     fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +71,7 @@ pub(super) struct FinishedSummary {
     /// What it has cost, which no request was told yet.
     totals: Arc<UsageTotals>,
     /// Why it was made, or what was in its way.
-    pub(super) outcome: Result<String, Cause>,
+    pub(super) outcome: Result<String, MissingSummaryCause>,
     /// When it was over, in seconds since 1970.
     pub(super) at: u64,
     /// Whether it was begun before anything had to go.
@@ -91,7 +91,7 @@ struct SummaryAssignment {
 }
 
 /// The right to write it, which ends however its task does.
-struct SummaryPermit(Arc<Conversation>);
+struct SummaryPermit(Arc<GatewayConversation>);
 
 impl Drop for SummaryPermit {
     fn drop(&mut self) {
@@ -104,7 +104,7 @@ impl Drop for SummaryPermit {
 
 impl SummaryPermit {
     /// `None` if somebody has it.
-    fn of(conversation: &Arc<Conversation>) -> Option<Self> {
+    fn of(conversation: &Arc<GatewayConversation>) -> Option<Self> {
         let mut trial = conversation.trial();
         let is_free = matches!(*trial, BackgroundSummary::None);
         is_free.then(|| {
@@ -116,7 +116,7 @@ impl SummaryPermit {
 
 impl UpstreamAttempt {
     /// What became of a summary that was tried beside earlier requests. This request is told what it has cost.
-    pub(super) fn take_tried(&self, state: &mut State) -> Option<FinishedSummary> {
+    pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
         let mut trial = self.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
         self.totals.absorb(&tried.totals);
@@ -142,19 +142,19 @@ impl UpstreamAttempt {
     /// [`GatewayError`] if the items cannot be read.
     pub(super) async fn try_beside(
         &self,
-        state: &mut State,
+        state: &mut ConversationState,
         fixed: u64,
         tried: Option<&FinishedSummary>,
     ) -> Result<(), GatewayError> {
         let Some(conversation) = &self.conversation else { return Ok(()) };
         let Some(permit) = SummaryPermit::of(conversation) else { return Ok(()) };
         self.remember(state, fixed).await?;
-        if !self.is_due(&state.log, &Occasion::Routine) {
+        if !self.is_due(&state.log, &PlanTrigger::Routine) {
             return Ok(());
         }
         if tried.is_some_and(|tried| tried.outcome.is_ok()) {
             // It was written and is of no use.
-            self.put_off(state, Cause::Rejected).await;
+            self.put_off(state, MissingSummaryCause::Rejected).await;
             return Ok(());
         }
         match self.work(|| self.without_stopgaps(&state.log, fixed)).await {
@@ -165,19 +165,19 @@ impl UpstreamAttempt {
                 let standing = state.log.clone();
                 self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: None });
             }
-            None => self.put_off(state, Cause::Away).await,
+            None => self.put_off(state, MissingSummaryCause::Away).await,
         }
         Ok(())
     }
 
     /// Has a summary written for the time when the view is full, if that is near. Once for each edit of the view: a
     /// summary that could not be had is tried again when an extract stands in its place.
-    pub(super) async fn look_ahead(&self, state: &mut State, fixed: u64, now: &Reading) {
+    pub(super) async fn look_ahead(&self, state: &mut ConversationState, fixed: u64, now: &MeterReading) {
         let edits = state.log.history.edits().len();
         let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
-        let waits = self.waits_for_summary(&Occasion::Routine);
+        let waits = self.waits_for_summary(&PlanTrigger::Routine);
         let is_idle = !state.log.is_pending() && state.ready.is_none() && !self.writer_rests();
-        let is_cancelled = self.is_cancelled_by_hook(state, fixed, &Occasion::Routine);
+        let is_cancelled = self.is_cancelled_by_hook(state, fixed, &PlanTrigger::Routine);
         if waits || !is_near || !is_idle || is_cancelled {
             return;
         }
@@ -205,7 +205,7 @@ impl UpstreamAttempt {
         fixed: u64,
     ) -> Option<(ConversationLog, SummaryDraft)> {
         let whole = log.without_stopgaps()?;
-        match self.plan(&whole.history, fixed, &Occasion::Routine) {
+        match self.plan(&whole.history, fixed, &PlanTrigger::Routine) {
             Plan::Summarise(draft) => Some((whole, *draft)),
             _ => None,
         }
@@ -237,7 +237,7 @@ impl UpstreamAttempt {
             conversation: self.conversation.clone(),
             totals: Arc::default(),
             most_output: None,
-            omissions: omitted::Omissions::default(),
+            omissions: omitted::RequestOmissions::default(),
             no_tool: std::sync::OnceLock::new(),
             over: std::sync::OnceLock::new(),
             is_answered: Arc::clone(&self.is_answered),
@@ -259,7 +259,7 @@ impl UpstreamAttempt {
         }
         if let Some(fixed) = ahead_of {
             let plan = Plan::Summarise(Box::new(draft.clone()));
-            let answer = self.ask_pre_compact(&whole, &plan, fixed, &Occasion::Routine).await;
+            let answer = self.ask_pre_compact(&whole, &plan, fixed, &PlanTrigger::Routine).await;
             if answer.as_ref().is_some_and(|answer| answer.cancel) {
                 self.keep_hook_answer(answer, false);
                 return;
@@ -270,9 +270,9 @@ impl UpstreamAttempt {
         }
         let written = summary::write(self, &whole, draft).await;
         match &written {
-            Ok(_) => self.note_writer(WriterRecord::wrote),
-            Err(SummaryFailure { why, .. }) if why.cause == Cause::Rejected => {
-                self.note_writer(WriterRecord::failed)
+            Ok(_) => self.note_writer(SummaryWriterRecord::wrote),
+            Err(SummaryFailure { why, .. }) if why.cause == MissingSummaryCause::Rejected => {
+                self.note_writer(SummaryWriterRecord::failed)
             }
             Err(_) => {}
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::conversation::{Conversation, Known, Name, Names, State};
-use longhaul_wire::edit::{Envelope, ParseError};
+use super::conversation::{ConversationItems, ConversationState, GatewayConversation, ItemNames, Name};
+use longhaul_wire::edit::{ParseError, RequestEnvelope};
 
 /// What two requests must share to be of one conversation, beside its items: caller, upstream, model, policy.
 pub(super) type Scope = [u8; 32];
@@ -22,31 +22,31 @@ const EDGE_BYTES: usize = 64;
 /// Starts that are remembered for each conversation that may be kept.
 const STARTS_OF_ONE: usize = 4;
 
-pub(crate) struct Cache {
+pub(crate) struct ConversationCache {
     max_entries: usize,
     max_bytes: usize,
-    entries: Mutex<Entries>,
+    entries: Mutex<ConversationEntries>,
 }
 
 #[derive(Default)]
-struct Entries {
-    by_head: HashMap<ConversationKey, Vec<Entry>>,
+struct ConversationEntries {
+    by_head: HashMap<ConversationKey, Vec<ConversationEntry>>,
     /// The entries by their last use, the oldest first, with where they are.
     by_use: BTreeMap<u64, ConversationKey>,
     /// The newest that has begun so, as it was written.
-    by_start: HashMap<Start, Weak<Conversation>>,
+    by_start: HashMap<Start, Weak<GatewayConversation>>,
     uses: u64,
     count: usize,
     bytes: usize,
 }
 
-struct Entry {
-    conversation: Arc<Conversation>,
+struct ConversationEntry {
+    conversation: Arc<GatewayConversation>,
     used: u64,
     bytes: usize,
 }
 
-impl Cache {
+impl ConversationCache {
     pub(crate) fn new(max_entries: usize, max_bytes: usize) -> Self {
         Self { max_entries: max_entries.max(1), max_bytes, entries: Mutex::default() }
     }
@@ -58,13 +58,13 @@ impl Cache {
     pub(super) fn find(
         &self,
         scope: &Scope,
-        names: &mut Names<'_>,
-        new: impl FnOnce() -> State,
-    ) -> Result<Arc<Conversation>, ParseError> {
+        names: &mut ItemNames<'_>,
+        new: impl FnOnce() -> ConversationState,
+    ) -> Result<Arc<GatewayConversation>, ParseError> {
         let envelope = names.envelope();
         if names.len() == 0 {
-            let known = Known { request: Arc::clone(envelope), names: Vec::new() };
-            return Ok(Arc::new(Conversation::new(known, new())));
+            let known = ConversationItems { request: Arc::clone(envelope), names: Vec::new() };
+            return Ok(Arc::new(GatewayConversation::new(known, new())));
         }
         let first = names.get(0)?;
         let second = if names.len() == 1 { None } else { Some(names.get(1)?) };
@@ -75,7 +75,7 @@ impl Cache {
         for candidate in self.candidates(&heads) {
             names.extend(&candidate.known())?;
         }
-        let known = Known { request: Arc::clone(envelope), names: names.all()? };
+        let known = ConversationItems { request: Arc::clone(envelope), names: names.all()? };
         let starts = starts(scope, envelope);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
@@ -89,7 +89,7 @@ impl Cache {
                 *found.known() = known;
                 found
             }
-            None => Arc::new(Conversation::new(known, new())),
+            None => Arc::new(GatewayConversation::new(known, new())),
         };
         entries.begin(&starts, &conversation, self.max_entries);
         entries.put(long.unwrap_or(short), &conversation);
@@ -99,9 +99,9 @@ impl Cache {
     }
 
     /// Names the items that a kept conversation has in the same bytes: it costs no more than to compare them.
-    pub(super) fn recall(&self, scope: &Scope, names: &mut Names<'_>) {
+    pub(super) fn recall(&self, scope: &Scope, names: &mut ItemNames<'_>) {
         let starts = starts(scope, names.envelope());
-        let alike: Vec<Arc<Conversation>> = {
+        let alike: Vec<Arc<GatewayConversation>> = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             starts.iter().filter_map(|start| entries.by_start.get(start)?.upgrade()).collect()
         };
@@ -116,27 +116,27 @@ impl Cache {
 
     /// Takes account of what a conversation has become. One that is by itself more than there is room for is not kept ready:
     /// its next request is read anew.
-    pub(super) fn settle(&self, conversation: &Arc<Conversation>) {
+    pub(super) fn settle(&self, conversation: &Arc<GatewayConversation>) {
         let bytes = conversation.bytes();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.weigh(conversation, bytes, self.max_bytes);
         entries.shrink(self.max_entries, self.max_bytes);
     }
 
-    fn candidates(&self, heads: &[Option<ConversationKey>]) -> Vec<Arc<Conversation>> {
+    fn candidates(&self, heads: &[Option<ConversationKey>]) -> Vec<Arc<GatewayConversation>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let lists = heads.iter().flatten().filter_map(|head| entries.by_head.get(head));
         lists.flatten().map(|entry| Arc::clone(&entry.conversation)).collect()
     }
 }
 
-impl Entries {
+impl ConversationEntries {
     /// Takes out the longest conversation that the request goes on with.
     fn take(
         &mut self,
         head: &ConversationKey,
-        names: &mut Names<'_>,
-    ) -> Result<Option<Arc<Conversation>>, ParseError> {
+        names: &mut ItemNames<'_>,
+    ) -> Result<Option<Arc<GatewayConversation>>, ParseError> {
         let Some(list) = self.by_head.get(head) else { return Ok(None) };
         let mut best: Option<(usize, usize)> = None;
         for (at, entry) in list.iter().enumerate() {
@@ -150,18 +150,18 @@ impl Entries {
         Ok(used.and_then(|used| self.remove(head, used)))
     }
 
-    fn put(&mut self, head: ConversationKey, conversation: &Arc<Conversation>) {
+    fn put(&mut self, head: ConversationKey, conversation: &Arc<GatewayConversation>) {
         self.uses += 1;
         self.count += 1;
         let used = self.uses;
         conversation.used.store(used, Ordering::Relaxed);
         self.by_use.insert(used, head);
-        let entry = Entry { conversation: Arc::clone(conversation), used, bytes: 0 };
+        let entry = ConversationEntry { conversation: Arc::clone(conversation), used, bytes: 0 };
         self.by_head.entry(head).or_default().push(entry);
     }
 
     /// Takes account of its size, if it is (still) here. One that is by itself too large goes.
-    fn weigh(&mut self, conversation: &Conversation, bytes: usize, max_bytes: usize) {
+    fn weigh(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
         let used = conversation.used.load(Ordering::Relaxed);
         let Some(head) = self.by_use.get(&used).copied() else { return };
         let mut list = self.by_head.get_mut(&head).into_iter().flatten();
@@ -173,7 +173,7 @@ impl Entries {
         }
     }
 
-    fn begin(&mut self, starts: &[Start], conversation: &Arc<Conversation>, max_entries: usize) {
+    fn begin(&mut self, starts: &[Start], conversation: &Arc<GatewayConversation>, max_entries: usize) {
         if self.by_start.len() >= STARTS_OF_ONE * max_entries {
             self.by_start.retain(|_, begun| begun.strong_count() > 0);
         }
@@ -192,7 +192,7 @@ impl Entries {
     }
 
     /// Takes one out.
-    fn remove(&mut self, head: &ConversationKey, used: u64) -> Option<Arc<Conversation>> {
+    fn remove(&mut self, head: &ConversationKey, used: u64) -> Option<Arc<GatewayConversation>> {
         self.by_use.remove(&used);
         let list = self.by_head.get_mut(head)?;
         let entry = list.swap_remove(list.iter().position(|entry| entry.used == used)?);
@@ -206,7 +206,7 @@ impl Entries {
 }
 
 /// Names what a request begins with by what is quickly read of it: the sizes of its first items and their edges.
-fn starts(scope: &Scope, envelope: &Envelope) -> Vec<Start> {
+fn starts(scope: &Scope, envelope: &RequestEnvelope) -> Vec<Start> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);
     let mut starts = Vec::with_capacity(2);

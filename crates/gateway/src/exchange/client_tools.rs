@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use longhaul_core::message::{Answer, Part, RawJson, ToolSpec};
-use longhaul_core::tool_schema::{PropertyNames, SchemaError, normalize};
+use longhaul_core::message::{ModelAnswer, Part, RawJson, ToolSpec};
+use longhaul_core::tool_schema::{PropertyNames, ToolSchemaError, normalize};
 use longhaul_providers::{ModelEvent, ModelStream};
 
 /// The tools of one request.
@@ -17,7 +17,7 @@ pub(super) struct ClientTools {
     /// The property names that were changed, by tool.
     pub(super) names: ChangedNames,
     /// The tools that no provider takes, with the reason.
-    pub(super) left_out: Vec<(String, SchemaError)>,
+    pub(super) left_out: Vec<(String, ToolSchemaError)>,
 }
 
 /// Property names that were changed for the model, by tool.
@@ -46,7 +46,7 @@ impl ClientTools {
 
 impl ChangedNames {
     /// Gives the calls of an answer the client's own names.
-    pub(super) fn restore(&self, answer: &mut Answer) {
+    pub(super) fn restore(&self, answer: &mut ModelAnswer) {
         answer.parts.iter_mut().for_each(|part| self.restore_part(part));
     }
 

@@ -4,8 +4,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_providers::connect::Kind;
 
 use super::prepare::OutboundRequest;
-use super::{Disposition, UpstreamAttempt};
-use crate::gateway::Credentials;
+use super::{UpstreamAttempt, UpstreamDisposition};
+use crate::gateway::CredentialSource;
 use crate::upstream::COMPACT_PATH;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEdit};
 use longhaul_wire::raw_json::{field, fields, quote};
@@ -17,7 +17,7 @@ impl UpstreamAttempt {
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or its server is needed and gives no answer.
-    pub(super) async fn compact(mut self) -> Result<Disposition, GatewayError> {
+    pub(super) async fn compact(mut self) -> Result<UpstreamDisposition, GatewayError> {
         if self.target.server.upstream.kind == Kind::OpenAi {
             return self.pass_on().await;
         }
@@ -26,7 +26,7 @@ impl UpstreamAttempt {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.describe(&prepared.report, &mut headers);
         let body = self.body_of(&prepared)?;
-        Ok(Disposition::Whole(StatusCode::OK, headers, body.into()))
+        Ok(UpstreamDisposition::Whole(StatusCode::OK, headers, body.into()))
     }
 
     /// The request made as short as it is to be.
@@ -79,13 +79,13 @@ impl UpstreamAttempt {
         ))
     }
 
-    async fn pass_on(&self) -> Result<Disposition, GatewayError> {
+    async fn pass_on(&self) -> Result<UpstreamDisposition, GatewayError> {
         let (exchange, server) = (&self.exchange, &self.target.server);
         let body = exchange.wire.render(&exchange.envelope, &self.edited())?;
-        let own = exchange.inner.config.credentials == Credentials::Own;
+        let own = exchange.inner.config.credentials == CredentialSource::Own;
         let response = server.send(COMPACT_PATH, &exchange.headers, own, body).await?;
         let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));
-        self.describe(&super::Report::default(), &mut headers);
+        self.describe(&super::PreparationReport::default(), &mut headers);
         let body = response.bytes().await.map_err(|_| {
             let name = &server.upstream.name;
             GatewayError::new(
@@ -94,6 +94,6 @@ impl UpstreamAttempt {
             )
         })?;
         let body = if status.is_success() { body } else { server.hide_secrets(body) };
-        Ok(Disposition::Whole(status, headers, body))
+        Ok(UpstreamDisposition::Whole(status, headers, body))
     }
 }

@@ -8,12 +8,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_providers::connect::Kind;
-use longhaul_wire::edit::{Dialect, Envelope, GatewayError, GatewayErrorKind};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEnvelope};
 use longhaul_wire::raw_json::{elements, field, fields, string};
 use memchr::memmem;
 use serde_json::{Value, json};
 
-use super::{Disposition, Exchange, UpstreamAttempt};
+use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
 
 /// The last item of a request for a compaction.
 const TRIGGER: &str = "compaction_trigger";
@@ -49,7 +49,7 @@ fn kind_of(item: &str) -> Option<String> {
 }
 
 /// Returns the request with `items` as its input, every other byte as it was.
-fn with_items(envelope: &Envelope, items: &[String]) -> Bytes {
+fn with_items(envelope: &RequestEnvelope, items: &[String]) -> Bytes {
     let at = &envelope.items_at;
     let (before, after) = (&envelope.bytes[..at.start], &envelope.bytes[at.end..]);
     [before, b"[", items.join(",").as_bytes(), b"]", after].concat().into()
@@ -61,7 +61,7 @@ fn with_items(envelope: &Envelope, items: &[String]) -> Bytes {
 /// [`GatewayError`] if a sealed item is damaged.
 pub(super) fn with_sealed_opened(
     dialect: Dialect,
-    envelope: &Envelope,
+    envelope: &RequestEnvelope,
 ) -> Result<Option<Bytes>, GatewayError> {
     if dialect != Dialect::Responses || memmem::find(&envelope.bytes, SEAL.as_bytes()).is_none() {
         return Ok(None);
@@ -91,7 +91,7 @@ pub(super) fn with_sealed_opened(
 }
 
 /// Returns the request without the [`TRIGGER`] that ends it; `None` if it ends otherwise.
-fn without_trigger(envelope: &Envelope) -> Option<Bytes> {
+fn without_trigger(envelope: &RequestEnvelope) -> Option<Bytes> {
     let (last, others) = envelope.items.split_last()?;
     (kind_of(envelope.text(last))? == TRIGGER).then(|| {
         let items: Vec<String> = others.iter().map(|at| envelope.text(at).to_owned()).collect();
@@ -105,7 +105,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read or compacted.
-    pub(super) async fn triggered_compaction(&self) -> Result<Option<Disposition>, GatewayError> {
+    pub(super) async fn triggered_compaction(&self) -> Result<Option<UpstreamDisposition>, GatewayError> {
         if self.wire.dialect() != Dialect::Responses {
             return Ok(None);
         }
@@ -123,7 +123,7 @@ impl Exchange {
 
 impl UpstreamAttempt {
     /// Returns an answer whose only item is a sealed `compaction`.
-    async fn compaction_item(mut self) -> Result<Disposition, GatewayError> {
+    async fn compaction_item(mut self) -> Result<UpstreamDisposition, GatewayError> {
         let prepared = self.compacted_request().await?;
         let items = self.items_of(&prepared)?;
         let parts = &self.exchange.inner.parts;
@@ -145,7 +145,7 @@ impl UpstreamAttempt {
         self.describe(&prepared.report, &mut headers);
         if !self.exchange.envelope.stream {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            return Ok(Disposition::Whole(StatusCode::OK, headers, response.to_string().into()));
+            return Ok(UpstreamDisposition::Whole(StatusCode::OK, headers, response.to_string().into()));
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -166,6 +166,6 @@ impl UpstreamAttempt {
             said.push_str(&format!("event: {name}\ndata: {event}\n\n"));
         }
         let stream = Box::pin(futures_util::stream::iter([Ok(Bytes::from(said))]));
-        Ok(Disposition::Stream(StatusCode::OK, headers, stream))
+        Ok(UpstreamDisposition::Stream(StatusCode::OK, headers, stream))
     }
 }

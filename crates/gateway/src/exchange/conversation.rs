@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::message::{Origin, Part};
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::message::{ModelOrigin, Part};
 use tokio::sync::OwnedMutexGuard;
 
 use super::background_summary::BackgroundSummary;
 use super::log::ConversationLog;
-use longhaul_wire::edit::{Envelope, ParseError, Segment, Wire};
+use longhaul_wire::edit::{ItemSegment, ParseError, RequestEnvelope, WireCodec};
 
 /// Names an item by its canonical form.
 pub(super) type Name = [u8; 32];
@@ -25,27 +25,27 @@ const MESSAGE_BYTES: usize = 700;
 const PART_BYTES: usize = 150;
 
 /// One conversation.
-pub(super) struct Conversation {
+pub(super) struct GatewayConversation {
     /// What its messages take of memory, beside the newest request.
     messages_bytes: AtomicUsize,
     /// The number of its newest use, by which it is found among those that are kept ready.
     pub(super) used: AtomicU64,
-    known: Mutex<Known>,
+    known: Mutex<ConversationItems>,
     /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
-    pub(super) state: Arc<tokio::sync::Mutex<State>>,
+    pub(super) state: Arc<tokio::sync::Mutex<ConversationState>>,
     /// The summary that is written beside its requests.
     trial: Mutex<BackgroundSummary>,
 }
 
 /// Its items as the newest request had them.
-pub(super) struct Known {
-    pub(super) request: Arc<Envelope>,
+pub(super) struct ConversationItems {
+    pub(super) request: Arc<RequestEnvelope>,
     pub(super) names: Vec<Name>,
 }
 
 /// What was made of the items.
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct ConversationState {
     pub(super) log: ConversationLog,
     /// System prompt and tools as they were counted last: how they were written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
@@ -56,16 +56,16 @@ pub(super) struct State {
     /// Whether no request of it was prepared yet.
     pub(super) is_new: bool,
     /// What was decided in the middle of the newest answer: for requests that have that answer.
-    pub(super) midway: Option<Midway>,
+    pub(super) midway: Option<MidAnswerLog>,
     /// The reason of a summary that was written ahead and waits for its time.
     pub(super) ready: Option<String>,
     /// How often the view was shortened lately.
-    pub(super) pace: Pace,
+    pub(super) pace: CompactionPace,
 }
 
 /// How soon compactions follow each other.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct CompactionPace {
     /// Items that the log had at the newest.
     items: usize,
     /// Extracts since a summary was wanted.
@@ -78,7 +78,7 @@ const SHORT_LIVED_ITEMS: usize = 6;
 /// Extracts that follow each other before a summary is written all the same.
 const MOST_EXTRACTS: u32 = 3;
 
-impl Pace {
+impl CompactionPace {
     /// Returns whether an extract that is made now, of a log with so many items, is worth a summary.
     pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
         let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
@@ -90,17 +90,17 @@ impl Pace {
 
 /// A log as it was made in the middle of an answer.
 #[derive(Clone)]
-pub(super) struct Midway {
+pub(super) struct MidAnswerLog {
     pub(super) log: Arc<ConversationLog>,
     /// What was said of the answer then.
     pub(super) said: String,
 }
 
-impl Midway {
+impl MidAnswerLog {
     /// Returns whether what comes next, behind so many items, is the answer that room was made for.
-    fn goes_on_with(&self, items: usize, next: &[Vec<Segment>]) -> bool {
+    fn goes_on_with(&self, items: usize, next: &[Vec<ItemSegment>]) -> bool {
         let answer = next.iter().flatten().map_while(|piece| match piece {
-            Segment::Assistant(parts) => Some(parts),
+            ItemSegment::Assistant(parts) => Some(parts),
             _ => None,
         });
         let texts: String = answer.flatten().filter_map(Part::as_text).collect();
@@ -108,8 +108,8 @@ impl Midway {
     }
 }
 
-impl State {
-    pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
+impl ConversationState {
+    pub(super) fn new(counter: MessageTokenCounter, origin: ModelOrigin, has_recall: bool) -> Self {
         let log = ConversationLog::new(counter, origin, has_recall);
         Self {
             log,
@@ -119,7 +119,7 @@ impl State {
             is_new: true,
             midway: None,
             ready: None,
-            pace: Pace::default(),
+            pace: CompactionPace::default(),
         }
     }
 
@@ -129,7 +129,7 @@ impl State {
     }
 
     /// Takes over what was decided in the middle of an answer, if that is what comes next. Whether it was.
-    pub(super) fn take_midway(&mut self, next: &[Vec<Segment>]) -> bool {
+    pub(super) fn take_midway(&mut self, next: &[Vec<ItemSegment>]) -> bool {
         let items = self.log.items;
         let midway = self.midway.take().filter(|midway| midway.goes_on_with(items, next));
         let Some(midway) = midway else { return false };
@@ -138,20 +138,20 @@ impl State {
     }
 
     /// Counts what is to be fed.
-    pub(super) fn count(&mut self, pieces: &[Vec<Segment>]) {
-        let parts = |piece: &Segment| match piece {
-            Segment::System(parts)
-            | Segment::Typed(parts)
-            | Segment::Note(parts)
-            | Segment::Assistant(parts) => parts.len(),
-            Segment::Result { content, .. } => 1 + content.len(),
+    pub(super) fn count(&mut self, pieces: &[Vec<ItemSegment>]) {
+        let parts = |piece: &ItemSegment| match piece {
+            ItemSegment::System(parts)
+            | ItemSegment::Typed(parts)
+            | ItemSegment::Note(parts)
+            | ItemSegment::Assistant(parts) => parts.len(),
+            ItemSegment::Result { content, .. } => 1 + content.len(),
         };
         self.parts += pieces.iter().flatten().map(parts).sum::<usize>();
     }
 }
 
-impl Conversation {
-    pub(super) fn new(known: Known, state: State) -> Self {
+impl GatewayConversation {
+    pub(super) fn new(known: ConversationItems, state: ConversationState) -> Self {
         Self {
             messages_bytes: AtomicUsize::new(0),
             used: AtomicU64::new(0),
@@ -161,7 +161,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn known(&self) -> MutexGuard<'_, ConversationItems> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,12 +170,12 @@ impl Conversation {
     }
 
     /// What was made of it, with nobody else at it.
-    pub(super) async fn locked(&self) -> OwnedMutexGuard<State> {
+    pub(super) async fn locked(&self) -> OwnedMutexGuard<ConversationState> {
         Arc::clone(&self.state).lock_owned().await
     }
 
     /// Measures what was made of it.
-    pub(super) fn weigh(&self, state: &State) {
+    pub(super) fn weigh(&self, state: &ConversationState) {
         let bytes = state.log.placed.len() * MESSAGE_BYTES + state.parts * PART_BYTES;
         self.messages_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -195,15 +195,15 @@ impl Conversation {
 }
 
 /// The names of a request's items, made when they are needed.
-pub(super) struct Names<'a> {
-    wire: &'static dyn Wire,
-    envelope: &'a Arc<Envelope>,
+pub(super) struct ItemNames<'a> {
+    wire: &'static dyn WireCodec,
+    envelope: &'a Arc<RequestEnvelope>,
     names: Vec<Option<Name>>,
     form: Vec<u8>,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn new(wire: &'static dyn Wire, envelope: &'a Arc<Envelope>) -> Self {
+impl<'a> ItemNames<'a> {
+    pub(super) fn new(wire: &'static dyn WireCodec, envelope: &'a Arc<RequestEnvelope>) -> Self {
         Self { wire, envelope, names: vec![None; envelope.items.len()], form: Vec::new() }
     }
 
@@ -211,7 +211,7 @@ impl<'a> Names<'a> {
         self.names.len()
     }
 
-    pub(super) fn envelope(&self) -> &'a Arc<Envelope> {
+    pub(super) fn envelope(&self) -> &'a Arc<RequestEnvelope> {
         self.envelope
     }
 
@@ -227,7 +227,7 @@ impl<'a> Names<'a> {
     }
 
     /// Takes over the names of items with the same bytes from one on. Gives the first that is another.
-    pub(super) fn recall(&mut self, known: &Known, from: usize) -> usize {
+    pub(super) fn recall(&mut self, known: &ConversationItems, from: usize) -> usize {
         let ours = self.envelope;
         let request = &known.request;
         let same = request.items.iter().zip(&ours.items).zip(&known.names).zip(&mut self.names);
@@ -262,7 +262,7 @@ impl<'a> Names<'a> {
     }
 
     /// Takes over the name of every item that has the same bytes.
-    pub(super) fn recall_all(&mut self, known: &Known) {
+    pub(super) fn recall_all(&mut self, known: &ConversationItems) {
         let mut next = self.recall(known, 0);
         while next < known.request.items.len().min(self.len()) {
             next = self.recall(known, next + 1);
@@ -271,7 +271,7 @@ impl<'a> Names<'a> {
 
     /// Returns whether the request goes on with the known items, or is the same. Items with the same bytes need no
     /// name.
-    pub(super) fn extend(&mut self, known: &Known) -> Result<bool, ParseError> {
+    pub(super) fn extend(&mut self, known: &ConversationItems) -> Result<bool, ParseError> {
         if known.request.items.len() > self.len() {
             return Ok(false);
         }
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn where_each_request_needs_room_every_fourth_extract_gets_a_summary() {
-        let mut pace = Pace::default();
+        let mut pace = CompactionPace::default();
         let worth: Vec<bool> = (1..=10).map(|step| pace.is_worth_a_summary(20 + 2 * step)).collect();
         assert_eq!(worth, [true, false, false, false, true, false, false, false, true, false]);
         assert!(pace.is_worth_a_summary(60), "this one stands for a while");

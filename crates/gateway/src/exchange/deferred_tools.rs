@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use longhaul_core::deferral::{CALL, SEARCH};
-use longhaul_core::truncate::Limit;
+use longhaul_core::truncate::TextLimit;
 use longhaul_providers::connect::Kind;
-use longhaul_providers::{Ability, Limits, ToolChoice};
+use longhaul_providers::{FeatureSupport, Limits, ToolChoice};
 
 use super::recall::NO_ANSWER;
-use super::{Exchange, Report, UpstreamAttempt};
+use super::{Exchange, PreparationReport, UpstreamAttempt};
 use crate::gateway::DeferTools;
-use crate::upstream::Target;
+use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::{CallUnwrapper, ToolDeferral};
-use longhaul_wire::edit::{Answered, Dialect, PartialToolCall};
+use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
 
 /// What the client is told in the place of an answer of a model that only searched among its tools.
 const NO_CALL: &str = "(No answer: the model only searched for tools.)";
@@ -28,9 +28,9 @@ type Key = [u8; 32];
 
 /// What was decided of lists of tools: they are the same in every request of a client.
 #[derive(Default)]
-pub(super) struct Deferrals(Mutex<HashMap<Key, Option<Arc<ToolDeferral>>>>);
+pub(super) struct DeferralCache(Mutex<HashMap<Key, Option<Arc<ToolDeferral>>>>);
 
-impl Deferrals {
+impl DeferralCache {
     fn decide(
         &self,
         dialect: Dialect,
@@ -65,7 +65,7 @@ fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> Key 
 
 impl Exchange {
     /// Returns the request as an upstream gets it: with tools deferred if they take too much of its window.
-    pub(super) async fn with_tools_deferred(self: &Arc<Self>, target: &Arc<Target>) -> Arc<Self> {
+    pub(super) async fn with_tools_deferred(self: &Arc<Self>, target: &Arc<UpstreamTarget>) -> Arc<Self> {
         if self.inner.config.defer_tools == DeferTools::Off || self.deferral.is_some() {
             return Arc::clone(self);
         }
@@ -101,13 +101,13 @@ impl Exchange {
     }
 
     /// Returns what the request says of calls; `None` where a search could not be answered here.
-    fn deferring_choice(&self, target: &Target, limits: &Limits) -> Option<ToolChoice> {
+    fn deferring_choice(&self, target: &UpstreamTarget, limits: &Limits) -> Option<ToolChoice> {
         let says = |name: &str| self.envelope.other(name).filter(|raw| *raw != "null");
         let is_at_maker = self.wire.dialect() == Dialect::Responses
             && target.server.upstream.kind == Kind::OpenAi
             && says("store") != Some("false");
         let cannot = is_at_maker
-            || limits.tools == Ability::No
+            || limits.tools == FeatureSupport::No
             || says("n").is_some_and(|n| n != "1")
             || says("background") == Some("true");
         // A choice that cannot be read may name tools.
@@ -117,7 +117,7 @@ impl Exchange {
 
 impl UpstreamAttempt {
     /// Returns the tools whose calls the client is not shown in the answer to this request.
-    pub(super) fn hidden_tools(&self, report: &Report) -> Vec<&'static str> {
+    pub(super) fn hidden_tools(&self, report: &PreparationReport) -> Vec<&'static str> {
         let mut hidden = Vec::new();
         if self.recalls(report) {
             hidden.push(longhaul_core::recall::tool::NAME);
@@ -148,7 +148,11 @@ impl UpstreamAttempt {
     }
 
     /// Returns what a search for tools, or a call that makes none of the client's, is answered; `None` for any other call.
-    pub(super) fn answer_about_tools(&self, call: &PartialToolCall, limit: &Limit) -> Option<Answered> {
+    pub(super) fn answer_about_tools(
+        &self,
+        call: &PartialToolCall,
+        limit: &TextLimit,
+    ) -> Option<AnsweredToolCall> {
         let deferral = self.exchange.deferral.as_ref()?;
         let answer = match call.name.as_str() {
             SEARCH => deferral.deferred().search(&call.arguments, limit),
@@ -158,6 +162,6 @@ impl UpstreamAttempt {
             _ => return None,
         };
         let failed = answer.is_err();
-        Some(Answered { call: call.clone(), result: answer.unwrap_or_else(|why| why), failed })
+        Some(AnsweredToolCall { call: call.clone(), result: answer.unwrap_or_else(|why| why), failed })
     }
 }

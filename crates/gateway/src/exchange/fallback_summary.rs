@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why there is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum MissingSummaryCause {
     /// Who writes them could not be asked, or gave no answer.
     Away,
     /// What was answered is no summary, or the request was refused.
@@ -16,7 +16,7 @@ pub(super) enum Cause {
     NotYetAsked,
 }
 
-impl Cause {
+impl MissingSummaryCause {
     /// What a call that failed says: whether it may do better by itself after a while.
     pub(super) fn of(code: ErrorCode) -> Self {
         match code {
@@ -52,17 +52,17 @@ const LONGEST_WAIT_SECS: u64 = 900;
 const MOST_REJECTED: u32 = 3;
 
 impl FallbackSummary {
-    pub(super) fn new(cause: Cause, now: u64) -> Self {
-        let rejected = u32::from(cause == Cause::Rejected);
-        let wait = if cause == Cause::NotYetAsked { 0 } else { FIRST_WAIT_SECS };
+    pub(super) fn new(cause: MissingSummaryCause, now: u64) -> Self {
+        let rejected = u32::from(cause == MissingSummaryCause::Rejected);
+        let wait = if cause == MissingSummaryCause::NotYetAsked { 0 } else { FIRST_WAIT_SECS };
         Self { tries: 0, rejected, again_at: now.saturating_add(wait) }
     }
 
     /// It was tried again, in vain.
-    pub(super) fn failed(self, cause: Cause, now: u64) -> Self {
+    pub(super) fn failed(self, cause: MissingSummaryCause, now: u64) -> Self {
         let tries = self.tries.saturating_add(1);
         let wait = FIRST_WAIT_SECS.saturating_mul(1 << tries.min(16)).min(LONGEST_WAIT_SECS);
-        let rejected = self.rejected.saturating_add(u32::from(cause == Cause::Rejected));
+        let rejected = self.rejected.saturating_add(u32::from(cause == MissingSummaryCause::Rejected));
         Self { tries, rejected, again_at: now.saturating_add(wait) }
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn who_is_away_is_asked_ever_more_rarely_and_never_given_up() {
-        let mut stopgap = FallbackSummary::new(Cause::Away, 1_000);
+        let mut stopgap = FallbackSummary::new(MissingSummaryCause::Away, 1_000);
         let mut now = 1_000;
         let mut waits = Vec::new();
         for _ in 0..9 {
@@ -146,7 +146,7 @@ mod tests {
                 now += 1;
             }
             waits.push(now - from);
-            stopgap = stopgap.failed(Cause::Away, now);
+            stopgap = stopgap.failed(MissingSummaryCause::Away, now);
         }
         assert_eq!(waits, [15, 30, 60, 120, 240, 480, 900, 900, 900]);
         assert!(stopgap.is_due(3), "a clock that was put back");
@@ -154,16 +154,16 @@ mod tests {
 
     #[test]
     fn what_nobody_was_asked_for_is_due_at_once() {
-        let stopgap = FallbackSummary::new(Cause::NotYetAsked, 1_000);
-        assert!(stopgap.is_due(1_000) && !stopgap.failed(Cause::Away, 1_000).is_due(1_029));
+        let stopgap = FallbackSummary::new(MissingSummaryCause::NotYetAsked, 1_000);
+        assert!(stopgap.is_due(1_000) && !stopgap.failed(MissingSummaryCause::Away, 1_000).is_due(1_029));
     }
 
     #[test]
     fn what_is_no_summary_three_times_is_left_at_that() {
-        let mut stopgap = FallbackSummary::new(Cause::Rejected, 0);
+        let mut stopgap = FallbackSummary::new(MissingSummaryCause::Rejected, 0);
         for now in [100, 200] {
             assert!(stopgap.is_due(now));
-            stopgap = stopgap.failed(Cause::Rejected, now);
+            stopgap = stopgap.failed(MissingSummaryCause::Rejected, now);
         }
         assert!(!stopgap.is_pending() && !stopgap.is_due(1 << 40));
     }
@@ -174,7 +174,7 @@ mod tests {
             let edit = |id: &str| ViewEdit { id: id.into(), strategy: "s".to_owned(), ..said(String::new()) };
             vec![(edit("a"), marks[0]), (edit("b"), marks[1])]
         };
-        let stopgap = FallbackSummary::new(Cause::Away, 7);
+        let stopgap = FallbackSummary::new(MissingSummaryCause::Away, 7);
         for marks in [[None, None], [None, Some(stopgap)], [Some(stopgap), None]] {
             assert_eq!(from_memo(to_memo(edits(marks))), edits(marks));
         }

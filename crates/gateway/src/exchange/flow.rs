@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{Instrument, Span};
 
 use super::prepare::OutboundRequest;
-use super::recall::Division;
-use super::{Action, Report, UpstreamAttempt};
+use super::recall::OutputDivision;
+use super::{PreparationAction, PreparationReport, UpstreamAttempt};
 use crate::gateway::ReplyStream;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING};
 use longhaul_wire::edit::{
     GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, StreamMerger, StreamParser,
-    StreamPosition, Wire,
+    StreamPosition, WireCodec,
 };
 
 mod body;
@@ -31,10 +31,10 @@ mod reconnect;
 mod restart;
 mod rounds;
 
-pub(super) use body::{Beginning, Body};
+pub(super) use body::{StreamBeginning, UpstreamBody};
 pub(super) use late::late;
-use notices::{Comment, has_said};
-use pause::Pause;
+use notices::{StreamComment, has_said};
+use pause::OutputPauseDetector;
 use reading::{
     CharacterFilter, ParsedChunk, is_comment, is_unread_error, is_whole, said_by, says_more, seen_in, watched,
 };
@@ -58,19 +58,19 @@ const AFTER_CLOSE: Duration = Duration::from_millis(250);
 pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
 
 /// A stream on its way.
-pub(super) struct Flow {
+pub(super) struct AnswerFlow {
     route: Option<UpstreamAttempt>,
-    wire: &'static dyn Wire,
+    wire: &'static dyn WireCodec,
     keep_alive: Duration,
     prepared: OutboundRequest,
     events: SseReader,
     characters: CharacterFilter,
-    reader: Reader,
-    phase: Phase,
+    reader: EventRecipient,
+    phase: FlowPhase,
     out: VecDeque<Bytes>,
     /// What the text is to begin with.
     note: Option<String>,
-    pause: Option<Pause>,
+    pause: Option<OutputPauseDetector>,
     restarts: u32,
     /// The number of restarts that left out only the answer's own beginning.
     continuations: u32,
@@ -91,7 +91,7 @@ pub(super) struct Flow {
     /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
     within: StreamPosition,
     /// How the output of its last step is divided, if the client has only a part of it.
-    division: Division,
+    division: OutputDivision,
     /// Bytes of the upstream's, of all streams.
     taken_bytes: usize,
     /// When it last said anything but comments and pings, and how long it may say nothing else.
@@ -108,21 +108,21 @@ pub(super) struct Flow {
 }
 
 /// Who sees the events.
-enum Reader {
+enum EventRecipient {
     /// They pass as they are.
     Watches(Box<dyn StreamParser>),
     /// They may have to be made one answer with those of another stream.
     Joins(Box<dyn StreamMerger>),
 }
 
-enum Phase {
-    Reading(Box<Body>),
+enum FlowPhase {
+    Reading(Box<UpstreamBody>),
     /// Room is being made.
     Waiting(Pin<Box<dyn Future<Output = ResumedStream> + Send>>),
     Ended,
 }
 
-impl Reader {
+impl EventRecipient {
     fn seen(&self) -> &PartialResponse {
         match self {
             Self::Watches(watcher) => watcher.seen(),
@@ -131,14 +131,19 @@ impl Reader {
     }
 }
 
-impl Flow {
+impl AnswerFlow {
     /// What is collected is read from the first event on as if it might have to be joined.
-    pub(super) fn new(route: UpstreamAttempt, body: Body, prepared: OutboundRequest, collects: bool) -> Self {
+    pub(super) fn new(
+        route: UpstreamAttempt,
+        body: UpstreamBody,
+        prepared: OutboundRequest,
+        collects: bool,
+    ) -> Self {
         let wire = route.exchange.wire;
         let patience = route.target.server.timeouts().idle;
         let pause = route
             .may_continue()
-            .then(|| Pause::new(route.window.tokens, prepared.input, route.asked_output()));
+            .then(|| OutputPauseDetector::new(route.window.tokens, prepared.input, route.asked_output()));
         let notes = route.notes(&prepared);
         // What was done is said in the end of the answer.
         let hidden = route.hidden_tools(&prepared.report);
@@ -149,11 +154,11 @@ impl Flow {
             true => {
                 let mut splice = wire.stream_merger();
                 hidden.into_iter().for_each(|tool| splice.hide(tool));
-                Reader::Joins(splice)
+                EventRecipient::Joins(splice)
             }
-            false => Reader::Watches(wire.stream_parser()),
+            false => EventRecipient::Watches(wire.stream_parser()),
         };
-        let is_compacted = prepared.report.action == Action::Compacted;
+        let is_compacted = prepared.report.action == PreparationAction::Compacted;
         let told = [COMPACTING, CONTINUING].map(|notice| Bytes::from(notice.comment()));
         Self {
             keep_alive: route.exchange.inner.config.keep_alive,
@@ -163,7 +168,7 @@ impl Flow {
             events: SseReader::default(),
             characters: CharacterFilter::default(),
             reader,
-            phase: Phase::Reading(Box::new(body)),
+            phase: FlowPhase::Reading(Box::new(body)),
             out: told.into_iter().filter(|_| is_compacted).collect(),
             note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
@@ -177,7 +182,7 @@ impl Flow {
             step: hides.then(StepSoFar::default),
             is_between: false,
             within: StreamPosition::Nothing,
-            division: Division::default(),
+            division: OutputDivision::default(),
             taken_bytes: 0,
             said_at: Instant::now(),
             patience,
@@ -205,7 +210,7 @@ impl Flow {
     /// [`GatewayError`] if the upstream breaks off.
     pub(super) async fn collect(
         mut self,
-    ) -> Result<(Vec<Bytes>, Option<UpstreamAttempt>, Report), GatewayError> {
+    ) -> Result<(Vec<Bytes>, Option<UpstreamAttempt>, PreparationReport), GatewayError> {
         let mut all = SseReader::default();
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
@@ -229,8 +234,8 @@ impl Flow {
                 return Some(bytes);
             }
             match &mut self.phase {
-                Phase::Ended => return None,
-                Phase::Reading(body) => {
+                FlowPhase::Ended => return None,
+                FlowPhase::Reading(body) => {
                     let tick = Instant::now() + self.keep_alive;
                     let until = self.open_until.map_or(tick, |until| until.min(tick));
                     match timeout_at(until, body.next()).await {
@@ -246,7 +251,7 @@ impl Flow {
                         Err(_) => return Some(Bytes::from_static(COMMENT)),
                     }
                 }
-                Phase::Waiting(making) => match timeout(self.keep_alive, making).await {
+                FlowPhase::Waiting(making) => match timeout(self.keep_alive, making).await {
                     Ok(resumed) => self.resume(resumed),
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
                 },
@@ -258,7 +263,7 @@ impl Flow {
     fn take(&mut self, chunk: Bytes) {
         self.taken_bytes += chunk.len();
         let says = match &mut self.reader {
-            Reader::Watches(watcher) => {
+            EventRecipient::Watches(watcher) => {
                 let was_over = watcher.seen().over;
                 let ParsedChunk { out, says, has_unread_error } =
                     watched(watcher.as_mut(), &mut self.events, chunk);
@@ -269,7 +274,7 @@ impl Flow {
                 self.go_out(out);
                 says
             }
-            Reader::Joins(_) => self.join(chunk),
+            EventRecipient::Joins(_) => self.join(chunk),
         };
         if says || self.events.has_begun() {
             self.said_at = Instant::now();
@@ -343,7 +348,7 @@ impl Flow {
         if let Some(step) = &mut self.step {
             step.take(raw);
         }
-        let Reader::Joins(splice) = &mut self.reader else { return };
+        let EventRecipient::Joins(splice) = &mut self.reader else { return };
         let begins = self.note.is_some() && !said_by(self.wire, raw).is_empty();
         let note = self.note.take_if(|_| begins);
         let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
@@ -385,7 +390,7 @@ impl Flow {
 
     /// Nothing more comes: the answer ends as the newest stream ended it, or for its length.
     fn end(&mut self) {
-        self.phase = Phase::Ended;
+        self.phase = FlowPhase::Ended;
         if self.is_silent() {
             self.conclude();
         }
@@ -395,7 +400,7 @@ impl Flow {
             route.totals.add(self.usage().as_ref(), counted);
         }
         self.route.iter().for_each(|route| route.log_end(true));
-        if let Reader::Joins(splice) = &mut self.reader {
+        if let EventRecipient::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.route {
@@ -410,7 +415,7 @@ impl Flow {
     fn read_rest(&mut self) {
         let rest = self.events.take_rest();
         let is_whole = is_whole(&rest);
-        if let Reader::Watches(watcher) = &mut self.reader {
+        if let EventRecipient::Watches(watcher) = &mut self.reader {
             // Half an event is nobody's.
             if is_whole {
                 self.has_unread_error |= is_unread_error(&rest);
@@ -458,7 +463,9 @@ impl Flow {
                 route.learn_from_stream(seen, &self.prepared);
             }
         }
-        if matches!(self.reader, Reader::Joins(_)) && self.reader.seen().finish == Some(Finish::Length) {
+        if matches!(self.reader, EventRecipient::Joins(_))
+            && self.reader.seen().finish == Some(ModelStopReason::Length)
+        {
             self.exceeded();
         }
         self.end();
@@ -496,7 +503,7 @@ impl Flow {
 
     /// The stream is over without an end.
     fn abandon(&mut self, fault: GatewayError) {
-        self.phase = Phase::Ended;
+        self.phase = FlowPhase::Ended;
         if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
             let written = route.counted(&self.prepared, seen, self.left_tokens).output;

@@ -7,16 +7,16 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::ids::Seq;
-use longhaul_core::message::{Answer, Finish};
+use longhaul_core::message::{ModelAnswer, ModelStopReason};
 use longhaul_core::plan::SummaryRequest;
 use longhaul_providers::{ProviderError, ToolChoice};
 
 use super::UpstreamAttempt;
-use super::flow::Body;
+use super::flow::UpstreamBody;
 use super::log::ConversationLog;
+use super::render_ops;
 use super::send::whole;
-use super::steps;
-use crate::gateway::Credentials;
+use crate::gateway::CredentialSource;
 use longhaul_wire::edit::{
     GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader, StreamParser,
 };
@@ -65,7 +65,7 @@ impl UpstreamAttempt {
     ) -> Option<Result<PartialResponse, ProviderError>> {
         let body = self.riding_body(log, asked, last).await?;
         let (server, wire) = (&self.target.server, self.exchange.wire);
-        let own = self.exchange.inner.config.credentials == Credentials::Own;
+        let own = self.exchange.inner.config.credentials == CredentialSource::Own;
         let sent = server.send(wire.dialect().path(), &self.riding_headers(), own, body).await;
         let response = match sent {
             Ok(response) => response,
@@ -81,7 +81,7 @@ impl UpstreamAttempt {
             .headers()
             .get(header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        let body = Body::new(response, self.target.server.timeouts().idle).ok()?;
+        let body = UpstreamBody::new(response, self.target.server.timeouts().idle).ok()?;
         match is_stream {
             true => Some(self.read_events(body, &mut is_enough).await),
             false => self.exchange.wire.answer(&whole(body).await.ok()?).map(Ok),
@@ -104,10 +104,10 @@ impl UpstreamAttempt {
         if UNFIT_FIELDS.iter().any(|name| has(name)) {
             return None;
         }
-        let kept = steps::steps(log, log.items);
-        let steps = steps::clean(kept, &steps::noticed(envelope), envelope)
+        let kept = render_ops::steps(log, log.items);
+        let steps = render_ops::clean(kept, &render_ops::noticed(envelope), envelope)
             .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
-        let mut steps = steps::up_to(steps, log.item_at(last)?);
+        let mut steps = render_ops::up_to(steps, log.item_at(last)?);
         steps.push(RenderOp::Say(order));
         // Of a model that must call a tool no text could be had.
         let must_call = !matches!(self.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
@@ -128,7 +128,7 @@ impl UpstreamAttempt {
 
     async fn read_events(
         &self,
-        mut body: Body,
+        mut body: UpstreamBody,
         is_enough: &mut impl FnMut(&PartialResponse) -> bool,
     ) -> Result<PartialResponse, ProviderError> {
         let broke = |fault: GatewayError| ProviderError::new(ErrorCode::TruncatedStream, fault.message);
@@ -181,8 +181,8 @@ fn ended(watcher: &dyn StreamParser) -> Result<PartialResponse, ProviderError> {
 }
 
 /// What was read of an answer, as a provider would have given it; `None` if it did not come to its end.
-pub(super) fn answer_of(seen: PartialResponse) -> Option<Answer> {
+pub(super) fn answer_of(seen: PartialResponse) -> Option<ModelAnswer> {
     let is_whole = seen.over || seen.finish.is_some();
-    let finish = seen.finish.unwrap_or(Finish::Stop);
-    is_whole.then(|| Answer { parts: seen.parts(), finish, usage: seen.usage, envelope: None })
+    let finish = seen.finish.unwrap_or(ModelStopReason::Stop);
+    is_whole.then(|| ModelAnswer { parts: seen.parts(), finish, usage: seen.usage, envelope: None })
 }

@@ -2,15 +2,15 @@
 //! read before.
 
 use longhaul_core::usage::Usage;
-use longhaul_store::memo::{MemoKey, MemoScope};
+use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
 use serde::{Deserialize, Serialize};
 
 use super::UpstreamAttempt;
-use super::conversation::{Name, State, chain};
+use super::conversation::{ConversationState, Name, chain};
 use super::fallback_summary::{self, DecidedEdit};
 use super::log::{ConversationLog, ReportedUsage, RequestStart};
 use super::memo_lookup::MAX_KEYS;
-use crate::response_store::Entry;
+use crate::response_store::ResponseEntry;
 
 /// The form in which it is stored; another is not read.
 const VERSION: u32 = 1;
@@ -29,33 +29,33 @@ const SCOPE: &str = "reports-1";
 
 /// The notes of one log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Journal {
+pub(super) struct LogJournal {
     version: u32,
     /// Names everything up to the newest note.
     prefix: String,
-    notes: Vec<Note>,
+    notes: Vec<JournalNote>,
 }
 
 /// What has shaped a log, and how many items it had then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Note {
+pub(super) enum JournalNote {
     /// The next of the edits.
     #[serde(rename = "e")]
     Edit(usize),
     /// What the upstream has reported of a call.
     #[serde(rename = "r")]
-    Report(usize, Report),
+    Report(usize, JournalUsage),
     /// The upstream has counted the request before its answer came back, or for a request that is not followed by it.
     #[serde(rename = "c")]
-    Count(usize, Count),
+    Count(usize, JournalCount),
     /// The upstream refused the request for its length.
     #[serde(rename = "x")]
-    Refusal(usize, Refusal),
+    Refusal(usize, JournalRefusal),
 }
 
 /// Tokens of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Report {
+pub(super) struct JournalUsage {
     #[serde(rename = "i")]
     input: u64,
     #[serde(rename = "o")]
@@ -72,7 +72,7 @@ pub(super) struct Report {
 
 /// Tokens of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Count {
+pub(super) struct JournalCount {
     #[serde(rename = "i")]
     pub(super) tokens: u64,
     #[serde(rename = "f")]
@@ -81,7 +81,7 @@ pub(super) struct Count {
 
 /// What a refusal said of the request, in tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct JournalRefusal {
     #[serde(rename = "f")]
     fixed: u64,
     #[serde(rename = "w", default)]
@@ -92,7 +92,7 @@ pub(super) struct Refusal {
     limit: Option<u64>,
 }
 
-impl Report {
+impl JournalUsage {
     pub(super) fn of(reported: &ReportedUsage) -> Self {
         let ReportedUsage { usage, start, estimated } = reported;
         Self {
@@ -117,7 +117,7 @@ impl Report {
     }
 }
 
-impl Refusal {
+impl JournalRefusal {
     pub(super) fn of(start: &RequestStart, used: Option<u64>, limit: Option<u64>) -> Self {
         Self { fixed: start.fixed_tokens, window: start.window, used, limit }
     }
@@ -127,7 +127,7 @@ fn start(log: &ConversationLog, fixed_tokens: u64, window: Option<u64>) -> Reque
     RequestStart { view_hash: log.history.view_hash(), fixed_tokens, window }
 }
 
-impl Note {
+impl JournalNote {
     fn items(&self) -> usize {
         match self {
             Self::Edit(items) | Self::Report(items, _) | Self::Count(items, _) | Self::Refusal(items, _) => {
@@ -144,8 +144,8 @@ impl Note {
                 log.commit(log.placed(edit), stopgap);
             }
             Self::Report(_, report) => log.report(report.reported(log)),
-            Self::Count(_, Count { tokens, fixed }) => log.count(*tokens, &start(log, *fixed, None)),
-            Self::Refusal(_, Refusal { fixed, window, used, limit }) => {
+            Self::Count(_, JournalCount { tokens, fixed }) => log.count(*tokens, &start(log, *fixed, None)),
+            Self::Refusal(_, JournalRefusal { fixed, window, used, limit }) => {
                 log.refused(&start(log, *fixed, *window), *used, *limit);
             }
         }
@@ -154,8 +154,8 @@ impl Note {
 }
 
 /// The first report, the newest, and everything else.
-pub(super) fn thinned(notes: &mut Vec<Note>) {
-    let is_report = |note: &Note| matches!(note, Note::Report(..) | Note::Count(..));
+pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
+    let is_report = |note: &JournalNote| matches!(note, JournalNote::Report(..) | JournalNote::Count(..));
     if notes.iter().filter(|note| is_report(note)).count() > MOST_REPORTS
         && let Some(second) = notes.iter().enumerate().filter(|(_, note)| is_report(note)).nth(1)
     {
@@ -166,23 +166,23 @@ pub(super) fn thinned(notes: &mut Vec<Note>) {
 
 impl UpstreamAttempt {
     /// What is stored of the log's notes; `None` as long as it is far from being shortened.
-    pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<Entry> {
+    pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<ResponseEntry> {
         let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.line() || log.is_shortened();
         if !is_near || log.notes.is_empty() {
             return None;
         }
         let chain = chain(&self.names(log.items));
         let prefix = chain.last()?;
-        let journal = Journal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
+        let journal = LogJournal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
         let touched = log.portable().map(|(_, item)| item);
         let name = chain.get(touched.unwrap_or(1)).or(chain.first())?;
         let text = serde_json::to_string(&journal).ok()?;
-        Some(Entry::new(self.journal_key(name), text))
+        Some(ResponseEntry::new(self.journal_key(name), text))
     }
 
     /// A conversation that was not known here may go on from before a restart: then what was decided for it and what was
     /// reported of it hold on.
-    pub(super) async fn recover(&self, state: &mut State, tokens: u64) {
+    pub(super) async fn recover(&self, state: &mut ConversationState, tokens: u64) {
         let names = self.names(usize::MAX);
         if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.line() {
             return;
@@ -195,7 +195,8 @@ impl UpstreamAttempt {
 
     async fn recovered(&self, chain: &[Name]) -> Option<ConversationLog> {
         let memo = &self.exchange.inner.parts.memo;
-        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        let keys: Vec<PrefixCacheKey> =
+            chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         // What cannot be read is told where it is needed.
         let found = memo.find(&keys).await.ok().flatten();
         let (edits, places) = match found {
@@ -204,7 +205,7 @@ impl UpstreamAttempt {
         };
         for name in places.into_iter().filter_map(|at| chain.get(at)) {
             let text = memo.find_text(&self.journal_key(name)).await.ok().flatten();
-            let Some(journal) = text.and_then(|text| serde_json::from_str::<Journal>(&text).ok()) else {
+            let Some(journal) = text.and_then(|text| serde_json::from_str::<LogJournal>(&text).ok()) else {
                 continue;
             };
             if journal.is_of(chain) {
@@ -215,7 +216,7 @@ impl UpstreamAttempt {
     }
 
     /// The log of the request as it became what it is; `None` if the notes are not about it.
-    fn replayed(&self, journal: &Journal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
+    fn replayed(&self, journal: &LogJournal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
         let envelope = &self.exchange.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
         let mut pieces = self.exchange.wire.segments(&items, 0).ok()?;
@@ -231,11 +232,12 @@ impl UpstreamAttempt {
         edits.next().is_none().then_some(log)
     }
 
-    fn journal_key(&self, name: &Name) -> MemoKey {
+    fn journal_key(&self, name: &Name) -> PrefixCacheKey {
         let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
         let policy = format!("{SCOPE}/{}", self.policy_name());
-        let scope = MemoScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
-        MemoKey::new(&scope, name)
+        let scope =
+            PrefixCacheScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
+        PrefixCacheKey::new(&scope, name)
     }
 
     /// Where the gateway acts, in tokens.
@@ -244,7 +246,7 @@ impl UpstreamAttempt {
     }
 }
 
-impl Journal {
+impl LogJournal {
     /// Returns whether a conversation goes on with the one that it is about.
     fn is_of(&self, chain: &[Name]) -> bool {
         let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
@@ -261,9 +263,10 @@ fn hex(name: &Name) -> String {
 mod tests {
     use super::*;
 
-    fn report(items: usize) -> Note {
-        let report = Report { input: 7, output: 1, reasoning: 0, fixed: 3, estimated: 8, window: Some(9) };
-        Note::Report(items, report)
+    fn report(items: usize) -> JournalNote {
+        let report =
+            JournalUsage { input: 7, output: 1, reasoning: 0, fixed: 3, estimated: 8, window: Some(9) };
+        JournalNote::Report(items, report)
     }
 
     #[test]
@@ -271,24 +274,27 @@ mod tests {
         let mut notes = Vec::new();
         for items in 1..=3 * MOST_REPORTS {
             if items % 50 == 0 {
-                notes.push(Note::Edit(items));
+                notes.push(JournalNote::Edit(items));
             }
             notes.push(report(items));
             thinned(&mut notes);
         }
-        let edits = notes.iter().filter(|note| matches!(note, Note::Edit(_))).count();
-        let reports: Vec<usize> =
-            notes.iter().filter(|note| matches!(note, Note::Report(..))).map(Note::items).collect();
+        let edits = notes.iter().filter(|note| matches!(note, JournalNote::Edit(_))).count();
+        let reports: Vec<usize> = notes
+            .iter()
+            .filter(|note| matches!(note, JournalNote::Report(..)))
+            .map(JournalNote::items)
+            .collect();
         assert_eq!((edits, reports.len()), (3 * MOST_REPORTS / 50, MOST_REPORTS));
         assert_eq!(reports[..2], [1, 2 * MOST_REPORTS + 2]);
-        assert!(notes.is_sorted_by_key(Note::items));
+        assert!(notes.is_sorted_by_key(JournalNote::items));
     }
 
     #[test]
     fn only_what_is_about_the_same_beginning_is_taken() {
         let chain = [[1; 32], [2; 32], [3; 32]];
         let journal =
-            |version, name: u8| Journal { version, prefix: hex(&[name; 32]), notes: vec![report(2)] };
+            |version, name: u8| LogJournal { version, prefix: hex(&[name; 32]), notes: vec![report(2)] };
         assert!(journal(VERSION, 2).is_of(&chain));
         assert!(!journal(VERSION, 3).is_of(&chain), "of another number of items");
         assert!(!journal(VERSION + 1, 2).is_of(&chain), "in another form");
@@ -296,6 +302,6 @@ mod tests {
         let stored = serde_json::to_string(&journal(VERSION, 2)).unwrap();
         let form = r#""notes":[{"r":[2,{"i":7,"o":1,"t":0,"f":3,"e":8,"w":9}]}]}"#;
         assert!(stored.ends_with(form), "{stored}");
-        assert_eq!(serde_json::from_str::<Journal>(&stored).unwrap(), journal(VERSION, 2));
+        assert_eq!(serde_json::from_str::<LogJournal>(&stored).unwrap(), journal(VERSION, 2));
     }
 }

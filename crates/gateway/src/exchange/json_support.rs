@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use longhaul_core::history::WriterRecord;
-use longhaul_core::plan::{Policy, Rejected};
-use longhaul_core::strategy::Adaptive;
+use longhaul_core::history::SummaryWriterRecord;
+use longhaul_core::plan::{CompactionPolicy, SummaryRejection};
+use longhaul_core::strategy::AdaptiveStrategy;
 
 use super::UpstreamAttempt;
 
@@ -55,18 +55,18 @@ impl UpstreamAttempt {
 
     /// The policy as it can be carried out: `adaptive` takes summaries in prose. Who asks for the pruning agent by a header
     /// gets it.
-    pub(super) fn able(&self, policy: Policy) -> Policy {
+    pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
         let inner = &self.exchange.inner;
         let is_unable = || inner.prose.has(&self.writer(), (inner.parts.now)());
         let is_ours = self.exchange.overrides.strategy.is_none();
         match policy.strategy.name() == PRUNING_AGENT && is_ours && is_unable() {
-            true => Policy { strategy: std::sync::Arc::new(Adaptive::default()), ..policy },
+            true => CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy },
             false => policy,
         }
     }
 
     /// What is wrong with an answer says whether its writer can be a pruning agent.
-    pub(super) fn heed_rejection(&self, rejected: &Rejected) {
+    pub(super) fn heed_rejection(&self, rejected: &SummaryRejection) {
         let inner = &self.exchange.inner;
         if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
             let writer = self.writer();
@@ -81,7 +81,7 @@ impl UpstreamAttempt {
     }
 
     /// Remembers how the writer of summaries has done.
-    pub(super) fn note_writer(&self, change: impl FnOnce(&mut WriterRecord)) {
+    pub(super) fn note_writer(&self, change: impl FnOnce(&mut SummaryWriterRecord)) {
         self.exchange.inner.writers.note(&self.writer(), change);
     }
 

@@ -3,20 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{
-    Cut, Event, EventBody, FORMAT, NoteReason, StepKind, StepStart, ViewEdit, ViewOp,
+    Event, EventBody, FORMAT, NoteReason, PartialAnswerReason, StepKind, StepStart, ViewEdit, ViewOperation,
 };
-use longhaul_core::history::{EditState, EntryKind, History};
+use longhaul_core::history::{History, LogEntryKind, ViewEditState};
 use longhaul_core::ids::{CallId, EditId, LogRange, Seq};
-use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolResult, ToolStatus};
+use longhaul_core::message::{Message, ModelOrigin, ModelStopReason, Part, Role, ToolResult, ToolStatus};
 use longhaul_core::meter;
 use longhaul_core::usage::Usage;
 
 use super::fallback_summary::{DecidedEdit, FallbackSummary};
-use super::journal::{self, Count, Note, Refusal, Report};
+use super::journal::{self, JournalCount, JournalNote, JournalRefusal, JournalUsage};
 use super::recall;
-use longhaul_wire::edit::Segment;
+use longhaul_wire::edit::ItemSegment;
 
 /// A piece of an item: the item's index, and which of its pieces.
 pub(super) type Place = (usize, usize);
@@ -55,7 +55,7 @@ pub(super) struct ConversationLog {
     beside: Vec<Seq>,
     /// The system prompt among the items, before everything else.
     pub(super) system: Vec<Part>,
-    origin: Origin,
+    origin: ModelOrigin,
     /// Items that were read.
     pub(super) items: usize,
     /// Parts of an answer that may go on with the next item.
@@ -66,7 +66,7 @@ pub(super) struct ConversationLog {
     /// Active edits that are to give way to others, by their positions.
     stopgaps: BTreeMap<Seq, FallbackSummary>,
     /// What has shaped it beside its items.
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<JournalNote>,
     /// What of the items is somebody else's words in neutral form.
     pub(super) recast: RoleRewrites,
 }
@@ -86,7 +86,7 @@ pub(super) struct HistoryDiverged;
 
 impl ConversationLog {
     /// `has_recall`: the model has that tool.
-    pub(super) fn new(counter: Counter, origin: Origin, has_recall: bool) -> Self {
+    pub(super) fn new(counter: MessageTokenCounter, origin: ModelOrigin, has_recall: bool) -> Self {
         let history = History::new(counter);
         let mut log = Self {
             history: if has_recall { history } else { history.without_recall() },
@@ -116,12 +116,12 @@ impl ConversationLog {
     }
 
     /// Adds items.
-    pub(super) fn feed(&mut self, items: Vec<Vec<Segment>>) -> Result<(), HistoryDiverged> {
+    pub(super) fn feed(&mut self, items: Vec<Vec<ItemSegment>>) -> Result<(), HistoryDiverged> {
         let first = items.first().and_then(|pieces| pieces.first());
-        if self.ends_with_answer && matches!(first, Some(Segment::Assistant(_))) {
+        if self.ends_with_answer && matches!(first, Some(ItemSegment::Assistant(_))) {
             return Err(HistoryDiverged);
         }
-        if !matches!(first, Some(Segment::Assistant(_))) {
+        if !matches!(first, Some(ItemSegment::Assistant(_))) {
             self.count_reported(items.is_empty());
         }
         for pieces in items {
@@ -134,8 +134,8 @@ impl ConversationLog {
         Ok(())
     }
 
-    fn piece(&mut self, piece: Segment, place: Place) {
-        if let Segment::Assistant(parts) = piece {
+    fn piece(&mut self, piece: ItemSegment, place: Place) {
+        if let ItemSegment::Assistant(parts) = piece {
             let (said, places) = self.answering.get_or_insert_default();
             said.extend(parts);
             places.push(place);
@@ -144,19 +144,19 @@ impl ConversationLog {
         self.settle();
         self.ends_with_answer = false;
         match piece {
-            Segment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
-            Segment::System(parts) => {
+            ItemSegment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
+            ItemSegment::System(parts) => {
                 self.recast.system = true;
                 self.note(parts, place);
             }
-            Segment::Note(parts) => self.note(parts, place),
-            Segment::Typed(parts) => {
+            ItemSegment::Note(parts) => self.note(parts, place),
+            ItemSegment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::message_taken(message);
                 self.place(taken, vec![place]);
             }
-            Segment::Result { call, failed, content } => self.result(&call, failed, content, place),
-            Segment::Assistant(_) => {}
+            ItemSegment::Result { call, failed, content } => self.result(&call, failed, content, place),
+            ItemSegment::Assistant(_) => {}
         }
     }
 
@@ -212,7 +212,7 @@ impl ConversationLog {
     fn answer(
         &mut self,
         message: Message,
-        cut: Option<Cut>,
+        cut: Option<PartialAnswerReason>,
         reported: Option<&ReportedUsage>,
         places: Vec<Place>,
     ) {
@@ -220,7 +220,11 @@ impl ConversationLog {
         let start = reported.map(|reported| reported.start.clone()).unwrap_or_default();
         let estimated = reported.map_or(0, |reported| reported.estimated);
         self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start, estimated))));
-        let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
+        let finish = if message.tool_calls().next().is_some() {
+            ModelStopReason::ToolCalls
+        } else {
+            ModelStopReason::Stop
+        };
         self.place(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut }, places);
         self.add(EventBody::StepFinished {
             step_id,
@@ -234,7 +238,7 @@ impl ConversationLog {
     pub(super) fn paused(&self, text: &str) -> Self {
         let mut paused = self.clone();
         let message = paused.message(Role::Assistant, vec![Part::text(text)]);
-        paused.answer(message, Some(Cut::Paused), None, Vec::new());
+        paused.answer(message, Some(PartialAnswerReason::Paused), None, Vec::new());
         paused
     }
 
@@ -245,7 +249,7 @@ impl ConversationLog {
 
     /// What the upstream has reported for the items so far.
     pub(super) fn report(&mut self, reported: ReportedUsage) {
-        self.notes.push(Note::Report(self.items, Report::of(&reported)));
+        self.notes.push(JournalNote::Report(self.items, JournalUsage::of(&reported)));
         journal::thinned(&mut self.notes);
         self.reported = Some(reported);
     }
@@ -266,7 +270,7 @@ impl ConversationLog {
         if is_known || start.view_hash != self.history.view_hash() {
             return;
         }
-        self.notes.push(Note::Count(self.items, Count { tokens, fixed: start.fixed_tokens }));
+        self.notes.push(JournalNote::Count(self.items, JournalCount { tokens, fixed: start.fixed_tokens }));
         journal::thinned(&mut self.notes);
         let seq = self.add(EventBody::InputCounted { tokens, fixed_tokens: start.fixed_tokens });
         self.beside.push(seq);
@@ -274,7 +278,7 @@ impl ConversationLog {
 
     /// Commits an edit whose positions are those of this log.
     pub(super) fn commit(&mut self, edit: ViewEdit, stopgap: Option<FallbackSummary>) {
-        self.notes.push(Note::Edit(self.items));
+        self.notes.push(JournalNote::Edit(self.items));
         // One that was made for another log may have the name of one that is here.
         let id = format!("e{}", self.history.last_seq() + 1).into();
         let seq = self.add(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
@@ -308,7 +312,7 @@ impl ConversationLog {
         log.stopgaps.retain(|seq, _| seq < first);
         // What was reported of a view that nobody has any more is not stored: only the edits that stay.
         let active = edits.filter(|state| state.active && state.seq < *first);
-        log.notes = active.map(|_| Note::Edit(log.items)).collect();
+        log.notes = active.map(|_| JournalNote::Edit(log.items)).collect();
         // What was built on another goes before it; and nobody wants any of it kept as it was.
         for edit_id in ids.into_iter().rev() {
             let restored = log.add(EventBody::ViewRestored { edit_id: edit_id.clone() });
@@ -320,7 +324,7 @@ impl ConversationLog {
 
     /// The upstream refused the request for its length, and may have said how long it was.
     pub(super) fn refused(&mut self, start: &RequestStart, used: Option<u64>, limit: Option<u64>) {
-        self.notes.push(Note::Refusal(self.items, Refusal::of(start, used, limit)));
+        self.notes.push(JournalNote::Refusal(self.items, JournalRefusal::of(start, used, limit)));
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
         let begun = self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start.clone(), 0))));
         let failed = self.add(EventBody::StepFailed {
@@ -359,7 +363,7 @@ impl ConversationLog {
     /// one of them touches.
     pub(super) fn portable(&self) -> Option<(Vec<DecidedEdit>, usize)> {
         let active = || self.history.edits().iter().filter(|state| state.active);
-        let moved = |state: &EditState| {
+        let moved = |state: &ViewEditState| {
             let edit = self.with_quoted(moved(&state.edit, |seq| self.without_edits(seq)));
             (edit, self.stopgaps.get(&state.seq).copied())
         };
@@ -400,11 +404,11 @@ impl ConversationLog {
     /// results, and what a person typed last. An edit that was made for a longer conversation may leave it out.
     pub(super) fn shows_newest(&self) -> bool {
         let entries = self.history.entries();
-        let begins = |kind: &EntryKind| matches!(kind, EntryKind::Typed | EntryKind::Assistant(_));
+        let begins = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Typed | LogEntryKind::Assistant(_));
         let newest = entries.iter().rev().find(|entry| begins(&entry.kind)).or(entries.last());
-        let typed = entries.iter().rev().find(|entry| entry.kind == EntryKind::Typed);
+        let typed = entries.iter().rev().find(|entry| entry.kind == LogEntryKind::Typed);
         let active = self.history.edits().iter().filter(|state| state.active);
-        active.flat_map(|state| &state.edit.ops).map(ViewOp::range).all(|range| {
+        active.flat_map(|state| &state.edit.ops).map(ViewOperation::range).all(|range| {
             let is_before = newest.is_none_or(|newest| range.to < newest.seq);
             is_before && typed.is_none_or(|typed| !(range.from..=range.to).contains(&typed.seq))
         })
@@ -427,7 +431,7 @@ impl ConversationLog {
 /// An edit with other texts.
 fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
     for op in &mut edit.ops {
-        let ViewOp::Replace { parts, .. } = op else { continue };
+        let ViewOperation::Replace { parts, .. } = op else { continue };
         for part in parts {
             if let Some(text) = part.as_text().map(str::to_owned) {
                 *part = Part::text(to(text));
@@ -440,13 +444,13 @@ fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
 /// An edit with other positions.
 fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
     let range = |range: &LogRange| LogRange { from: to(range.from), to: to(range.to) };
-    let op = |op: &ViewOp| match op {
-        ViewOp::Drop { range: at } => ViewOp::Drop { range: range(at) },
-        ViewOp::Replace { range: at, parts, summary } => {
-            ViewOp::Replace { range: range(at), parts: parts.clone(), summary: *summary }
+    let op = |op: &ViewOperation| match op {
+        ViewOperation::Drop { range: at } => ViewOperation::Drop { range: range(at) },
+        ViewOperation::Replace { range: at, parts, summary } => {
+            ViewOperation::Replace { range: range(at), parts: parts.clone(), summary: *summary }
         }
-        ViewOp::Placeholder { seq, excerpt, cut } => {
-            ViewOp::Placeholder { seq: to(*seq), excerpt: excerpt.clone(), cut: *cut }
+        ViewOperation::Placeholder { seq, excerpt, cut } => {
+            ViewOperation::Placeholder { seq: to(*seq), excerpt: excerpt.clone(), cut: *cut }
         }
     };
     ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use longhaul_core::event::ViewEdit;
-use longhaul_core::message::Origin;
-use longhaul_core::plan::{Occasion, Plan};
-use longhaul_store::memo::{Found, MemoKey, MemoScope};
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::plan::{Plan, PlanTrigger};
+use longhaul_store::memo::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
 use tokio::sync::MutexGuard;
 
-use super::conversation::{Conversation, Known, Name, Names, State, chain};
+use super::conversation::{
+    ConversationItems, ConversationState, GatewayConversation, ItemNames, Name, chain,
+};
 use super::log::ConversationLog;
-use super::{UpstreamAttempt, fallback_summary, steps};
+use super::{UpstreamAttempt, fallback_summary, render_ops};
 use longhaul_wire::edit::GatewayError;
 
 /// Of what shaped a decision everything that is in no other part of its name.
@@ -20,9 +22,9 @@ const POLICY_VERSION: &str = "gateway-2";
 pub(super) const MAX_KEYS: usize = 4_096;
 
 impl UpstreamAttempt {
-    pub(super) async fn find_conversation(&self) -> Result<Arc<Conversation>, GatewayError> {
+    pub(super) async fn find_conversation(&self) -> Result<Arc<GatewayConversation>, GatewayError> {
         let (exchange, scope) = (&self.exchange, self.scope());
-        let mut names = Names::new(exchange.wire, &exchange.envelope);
+        let mut names = ItemNames::new(exchange.wire, &exchange.envelope);
         let conversations = &exchange.inner.conversations;
         conversations.recall(&scope, &mut names);
         let new_bytes = names.new_bytes();
@@ -31,7 +33,7 @@ impl UpstreamAttempt {
     }
 
     /// Bytes of the request that the state knows nothing of.
-    pub(super) fn new_bytes(&self, state: &State) -> usize {
+    pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
         let envelope = &self.exchange.envelope;
         let fixed = self.fixed_texts();
         let is_counted = state.fixed.as_ref().is_some_and(|(known, _)| fixed.iter().eq(known.iter()));
@@ -46,18 +48,22 @@ impl UpstreamAttempt {
         places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default())
     }
 
-    pub(super) fn known(&self) -> Result<Known, GatewayError> {
+    pub(super) fn known(&self) -> Result<ConversationItems, GatewayError> {
         let envelope = &self.exchange.envelope;
-        let names = Names::new(self.exchange.wire, envelope).all()?;
-        Ok(Known { request: Arc::clone(envelope), names })
+        let names = ItemNames::new(self.exchange.wire, envelope).all()?;
+        Ok(ConversationItems { request: Arc::clone(envelope), names })
     }
 
-    pub(super) fn new_state(&self) -> State {
+    pub(super) fn new_state(&self) -> ConversationState {
         let origin = self.target.origin();
         let counter = (self.exchange.inner.parts.counter)(&origin);
         // What a client of another dialect calls the model's own item is none of this upstream's.
         let api = self.exchange.wire.dialect().as_str().to_owned();
-        State::new(counter, Origin { provider: "client".to_owned(), api, ..origin }, self.has_recall())
+        ConversationState::new(
+            counter,
+            ModelOrigin { provider: "client".to_owned(), api, ..origin },
+            self.has_recall(),
+        )
     }
 
     /// Returns whether the model has the tool `recall` in this request: only then does what stands in the place of
@@ -85,7 +91,7 @@ impl UpstreamAttempt {
     }
 
     /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.
-    pub(super) fn feed(&self, state: &mut State) -> Result<bool, GatewayError> {
+    pub(super) fn feed(&self, state: &mut ConversationState) -> Result<bool, GatewayError> {
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         let mut took = false;
@@ -101,7 +107,7 @@ impl UpstreamAttempt {
                 *state = self.new_state();
                 return self.feed(state);
             }
-            let noticed = (from..to).filter(|index| steps::without_notices(envelope, *index).is_some());
+            let noticed = (from..to).filter(|index| render_ops::without_notices(envelope, *index).is_some());
             state.noticed.extend(noticed);
         }
         self.count_fixed(state)?;
@@ -109,7 +115,7 @@ impl UpstreamAttempt {
     }
 
     /// Counts system prompt and tools, if they are others than last time.
-    fn count_fixed(&self, state: &mut State) -> Result<(), GatewayError> {
+    fn count_fixed(&self, state: &mut ConversationState) -> Result<(), GatewayError> {
         let raw = self.fixed_texts();
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
@@ -130,9 +136,14 @@ impl UpstreamAttempt {
     }
 
     /// Does what the memo knows to do, if that is more than was done here. Returns whether it did.
-    pub(super) async fn remember(&self, state: &mut State, fixed: u64) -> Result<bool, GatewayError> {
+    pub(super) async fn remember(
+        &self,
+        state: &mut ConversationState,
+        fixed: u64,
+    ) -> Result<bool, GatewayError> {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
-        let keys: Vec<MemoKey> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        let keys: Vec<PrefixCacheKey> =
+            chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
         // By the bare estimate, which both have: what the server has counted is known of one only.
         let total = |log: &ConversationLog| log.history.view_tokens();
@@ -140,7 +151,7 @@ impl UpstreamAttempt {
         let is_less = state.log.history.edits().is_empty() || theirs < ours;
         // Somebody else has got the summary that an extract stands for here.
         let is_summary = state.log.is_pending() && !found.is_pending();
-        let fits = || matches!(self.plan(&found.history, fixed, &Occasion::Routine), Plan::Fits);
+        let fits = || matches!(self.plan(&found.history, fixed, &PlanTrigger::Routine), Plan::Fits);
         let takes = is_less || is_summary && self.work(fits).await;
         if takes {
             state.log = found;
@@ -153,7 +164,11 @@ impl UpstreamAttempt {
 
     /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to
     /// answer was decided when that was not the newest: the client has gone back to it.
-    async fn found(&self, keys: &[MemoKey], items: usize) -> Result<Option<ConversationLog>, GatewayError> {
+    async fn found(
+        &self,
+        keys: &[PrefixCacheKey],
+        items: usize,
+    ) -> Result<Option<ConversationLog>, GatewayError> {
         let mut from = 0;
         while from < keys.len() {
             let found = match self.exchange.inner.parts.memo.find(&keys[from..]).await {
@@ -163,7 +178,7 @@ impl UpstreamAttempt {
                     None
                 }
             };
-            let Some(Found { edits, index }) = found else { return Ok(None) };
+            let Some(PrefixCacheHit { edits, index }) = found else { return Ok(None) };
             let last = items - 1 - from - index;
             let Some(log) = self.work(|| self.log_with(edits, last)).await? else { return Ok(None) };
             if log.shows_newest() {
@@ -187,11 +202,12 @@ impl UpstreamAttempt {
         Ok((follows && log.feed(rest).is_ok()).then_some(log))
     }
 
-    pub(super) fn memo_key(&self, prefix: &[u8; 32]) -> MemoKey {
+    pub(super) fn memo_key(&self, prefix: &[u8; 32]) -> PrefixCacheKey {
         let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
         let policy = self.policy_name();
-        let scope = MemoScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
-        MemoKey::new(&scope, prefix)
+        let scope =
+            PrefixCacheScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
+        PrefixCacheKey::new(&scope, prefix)
     }
 
     /// Has the memo know what was decided; also under the item that the edits before touched last, if that is behind those
@@ -208,7 +224,12 @@ impl UpstreamAttempt {
     }
 
     /// The same under an item of a later request of the conversation.
-    pub(super) async fn keep_later(&self, log: &ConversationLog, conversation: &Conversation, item: usize) {
+    pub(super) async fn keep_later(
+        &self,
+        log: &ConversationLog,
+        conversation: &GatewayConversation,
+        item: usize,
+    ) {
         let Some((edits, _)) = log.portable() else { return };
         let chain = self.work(|| chain(&conversation.names(item + 1))).await;
         if let Some(prefix) = chain.get(item) {
@@ -225,9 +246,9 @@ impl UpstreamAttempt {
     /// The state of the request's conversation, if it is still this request's.
     pub(super) async fn state<'c>(
         &self,
-        conversation: &'c Conversation,
+        conversation: &'c GatewayConversation,
         items: usize,
-    ) -> Option<MutexGuard<'c, State>> {
+    ) -> Option<MutexGuard<'c, ConversationState>> {
         let state = conversation.state.lock().await;
         (state.log.items == items).then_some(state)
     }

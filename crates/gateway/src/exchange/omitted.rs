@@ -9,15 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use http::HeaderMap;
 use longhaul_core::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
-use longhaul_core::message::{Media, Message, Part, Role, ToolResult, ToolSpec};
-use longhaul_core::refusal::{Refusal, RefusedKind, RefusedPart};
-use longhaul_providers::{ProviderError, Request};
+use longhaul_core::message::{MediaPart, Message, Part, Role, ToolResult, ToolSpec};
+use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
+use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_wire::refused_part;
 
 use super::UpstreamAttempt;
 use super::upstream_response::{UpstreamResponse, WholeResponse};
 use crate::headers;
-use longhaul_wire::edit::request_parts::{PartKind, RequestPart, RequestParts};
+use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestParts};
 
 /// How many refused parts are remembered.
 const MAX_REMEMBERED: usize = 4_096;
@@ -40,7 +40,7 @@ impl OmissionMemory {
 
 /// What was left out of one request.
 #[derive(Debug, Default)]
-pub(super) struct Omissions {
+pub(super) struct RequestOmissions {
     tries: u32,
     /// Parts in whose place the request that was sent last has words.
     sent_without: usize,
@@ -48,7 +48,7 @@ pub(super) struct Omissions {
     guess: Vec<Key>,
 }
 
-impl Omissions {
+impl RequestOmissions {
     /// Returns how many parts the request that was sent last is without.
     pub(super) fn count(&self) -> usize {
         self.sent_without
@@ -57,9 +57,9 @@ impl Omissions {
 
 /// A part that may be to blame.
 #[derive(Debug)]
-struct Suspect {
+struct SuspectedPart {
     key: Key,
-    kind: PartKind,
+    kind: RequestPartKind,
     /// The name of a tool, or of the call that a result answers.
     name: String,
     /// The JSON of reasoning: a refusal names it by a piece of it.
@@ -68,19 +68,19 @@ struct Suspect {
     is_new: bool,
 }
 
-impl Suspect {
+impl SuspectedPart {
     fn is_media(&self) -> bool {
-        matches!(self.kind, PartKind::Image | PartKind::File)
+        matches!(self.kind, RequestPartKind::Image | RequestPartKind::File)
     }
 
     /// What a note calls it.
     fn description(&self) -> &'static str {
         match self.kind {
-            PartKind::Image => "a picture",
-            PartKind::File => "a file",
-            PartKind::Reasoning => "reasoning",
-            PartKind::ToolResult => "the output of this tool",
-            PartKind::Tool => "a tool",
+            RequestPartKind::Image => "a picture",
+            RequestPartKind::File => "a file",
+            RequestPartKind::Reasoning => "reasoning",
+            RequestPartKind::ToolResult => "the output of this tool",
+            RequestPartKind::Tool => "a tool",
         }
     }
 }
@@ -122,33 +122,33 @@ impl UpstreamAttempt {
         let answered_at = answered_until(text);
         let suspect = |part: RequestPart| {
             let json = &text[part.at.clone()];
-            Suspect {
+            SuspectedPart {
                 key: self.key(json.as_bytes()),
-                json: if part.kind == PartKind::Reasoning { json.to_owned() } else { String::new() },
+                json: if part.kind == RequestPartKind::Reasoning { json.to_owned() } else { String::new() },
                 is_new: part.at.start > answered_at,
                 kind: part.kind,
                 name: part.name,
             }
         };
-        let suspects: Vec<Suspect> = RequestParts::of(text).parts.into_iter().map(suspect).collect();
+        let suspects: Vec<SuspectedPart> = RequestParts::of(text).parts.into_iter().map(suspect).collect();
         self.blame(refusal.as_ref(), &suspects, said)
     }
 
     /// The same for a request that was put into another dialect.
-    pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[Sent]) -> bool {
-        let suspect = |sent: &Sent| Suspect {
+    pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[NeutralPart]) -> bool {
+        let suspect = |sent: &NeutralPart| SuspectedPart {
             key: self.key(sent.id.as_bytes()),
             kind: sent.kind,
             name: sent.name.clone(),
             json: String::new(),
             is_new: sent.is_new,
         };
-        let suspects: Vec<Suspect> = request.iter().map(suspect).collect();
+        let suspects: Vec<SuspectedPart> = request.iter().map(suspect).collect();
         self.blame(error.refusal.as_deref(), &suspects, &error.message)
     }
 
     /// Puts words in the place of what the upstream has refused.
-    pub(super) fn leave_out_refused(&mut self, request: &mut Request) {
+    pub(super) fn leave_out_refused(&mut self, request: &mut ModelRequest) {
         let mut left_out = 0;
         self.replace_refused(request, &mut left_out);
         self.omissions.sent_without = left_out;
@@ -161,7 +161,7 @@ impl UpstreamAttempt {
         }
     }
 
-    fn replace_refused(&self, request: &mut Request, left_out: &mut usize) {
+    fn replace_refused(&self, request: &mut ModelRequest, left_out: &mut usize) {
         let known = self.exchange.inner.omitted.known();
         if known.is_empty() {
             return;
@@ -184,15 +184,15 @@ impl UpstreamAttempt {
         *left_out += tools - request.tools.len();
     }
 
-    fn blame(&mut self, refusal: Option<&Refusal>, suspects: &[Suspect], said: &str) -> bool {
+    fn blame(&mut self, refusal: Option<&PartRefusal>, suspects: &[SuspectedPart], said: &str) -> bool {
         let in_vain = std::mem::take(&mut self.omissions.guess);
         let mut known = self.exchange.inner.omitted.known();
         for key in in_vain {
             known.remove(&key);
         }
         let Some(refusal) = refusal.filter(|_| self.omissions.tries < MAX_OMISSIONS) else { return false };
-        let free = |suspect: &&Suspect| !known.contains_key(&suspect.key);
-        let suspects: Vec<&Suspect> = suspects.iter().filter(free).collect();
+        let free = |suspect: &&SuspectedPart| !known.contains_key(&suspect.key);
+        let suspects: Vec<&SuspectedPart> = suspects.iter().filter(free).collect();
         let blamed = chosen(refusal, &suspects, self.omissions.tries);
         if blamed.is_empty() {
             return false;
@@ -227,17 +227,20 @@ impl UpstreamAttempt {
 }
 
 /// The suspects to leave out: the one that is named, else those that the refusal speaks of.
-fn chosen<'s>(refusal: &Refusal, suspects: &[&'s Suspect], attempt: u32) -> Vec<&'s Suspect> {
-    let of_kind = |kind: PartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
+fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
+    let of_kind =
+        |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
     let media = || suspects.iter().copied().filter(|suspect| suspect.is_media());
-    let named: Vec<&Suspect> = match &refusal.part {
+    let named: Vec<&SuspectedPart> = match &refusal.part {
         Some(RefusedPart::Media(number)) => media().nth(*number).into_iter().collect(),
-        Some(RefusedPart::Tool(name)) => of_kind(PartKind::Tool).filter(|tool| tool.name == *name).collect(),
+        Some(RefusedPart::Tool(name)) => {
+            of_kind(RequestPartKind::Tool).filter(|tool| tool.name == *name).collect()
+        }
         Some(RefusedPart::ToolResult(call)) => {
-            of_kind(PartKind::ToolResult).rfind(|result| result.name == *call).into_iter().collect()
+            of_kind(RequestPartKind::ToolResult).rfind(|result| result.name == *call).into_iter().collect()
         }
         Some(RefusedPart::Reasoning(item)) => {
-            of_kind(PartKind::Reasoning).filter(|part| part.json.contains(item.as_str())).collect()
+            of_kind(RequestPartKind::Reasoning).filter(|part| part.json.contains(item.as_str())).collect()
         }
         Some(RefusedPart::Blob(_) | RefusedPart::Text(_)) | None => Vec::new(),
     };
@@ -245,13 +248,16 @@ fn chosen<'s>(refusal: &Refusal, suspects: &[&'s Suspect], attempt: u32) -> Vec<
         return named;
     }
     match refusal.kind {
-        Some(RefusedKind::Reasoning) => of_kind(PartKind::Reasoning).collect(),
+        Some(RefusedPartKind::Reasoning) => of_kind(RequestPartKind::Reasoning).collect(),
         // A filter withholds what has come last. A person's own words are theirs to change.
-        Some(RefusedKind::Content) => {
-            let mut new: Vec<&Suspect> = of_kind(PartKind::ToolResult).filter(|part| part.is_new).collect();
+        Some(RefusedPartKind::Content) => {
+            let mut new: Vec<&SuspectedPart> =
+                of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
-        _ => choose_refused_media(refusal, attempt, media().collect(), |part| part.kind == PartKind::Image),
+        _ => choose_refused_media(refusal, attempt, media().collect(), |part| {
+            part.kind == RequestPartKind::Image
+        }),
     }
 }
 
@@ -263,34 +269,34 @@ fn answered_until(request: &str) -> usize {
 
 /// A part of a request in neutral form that may be refused.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct NeutralPart {
     id: String,
-    kind: PartKind,
+    kind: RequestPartKind,
     name: String,
     is_new: bool,
 }
 
 /// The pictures, files, results and tools of a request.
-pub(super) fn sent(request: &mut Request) -> Vec<Sent> {
+pub(super) fn sent(request: &mut ModelRequest) -> Vec<NeutralPart> {
     let mut all = Vec::new();
     each_media(&mut request.messages, &mut |_, hash, is_image| {
-        let kind = if is_image { PartKind::Image } else { PartKind::File };
-        all.push(Sent { id: hash.to_owned(), kind, name: String::new(), is_new: true });
+        let kind = if is_image { RequestPartKind::Image } else { RequestPartKind::File };
+        all.push(NeutralPart { id: hash.to_owned(), kind, name: String::new(), is_new: true });
     });
     let newest = request.messages.iter().rposition(|message| message.role == Role::Assistant);
     for (at, message) in request.messages.iter_mut().enumerate() {
         each_result(std::slice::from_mut(message), &mut |result| {
-            all.push(Sent {
+            all.push(NeutralPart {
                 id: id_of_result(result),
-                kind: PartKind::ToolResult,
+                kind: RequestPartKind::ToolResult,
                 name: result.call_id.to_string(),
                 is_new: newest.is_none_or(|newest| at > newest),
             });
         });
     }
-    all.extend(request.tools.iter().map(|tool| Sent {
+    all.extend(request.tools.iter().map(|tool| NeutralPart {
         id: id_of_tool(tool),
-        kind: PartKind::Tool,
+        kind: RequestPartKind::Tool,
         name: tool.name.clone(),
         is_new: false,
     }));
@@ -319,7 +325,7 @@ fn each_media(messages: &mut [Message], act: &mut dyn FnMut(&mut Part, &str, boo
         let is_image = matches!(part, Part::Image(_));
         match part {
             Part::ToolResult(result) => result.content.iter_mut().for_each(|part| visit(part, act)),
-            Part::Image(Media { blob, .. }) | Part::File(Media { blob, .. }) => {
+            Part::Image(MediaPart { blob, .. }) | Part::File(MediaPart { blob, .. }) => {
                 let hash = blob.hash.clone();
                 act(part, &hash, is_image);
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 
-use longhaul_wire::edit::{Envelope, ParseError, Wire};
+use longhaul_wire::edit::{ParseError, RequestEnvelope, WireCodec};
 
 /// How much of its beginning tells a request from most others, in bytes.
 const START_BYTES: usize = 512;
@@ -21,7 +21,7 @@ type Start = [u8; 32];
 
 /// What was read is kept by its conversation; here it is only found.
 #[derive(Default)]
-pub(crate) struct ParseCache(Mutex<HashMap<Start, Vec<Weak<Envelope>>>>);
+pub(crate) struct ParseCache(Mutex<HashMap<Start, Vec<Weak<RequestEnvelope>>>>);
 
 impl ParseCache {
     /// Reads a request.
@@ -30,10 +30,10 @@ impl ParseCache {
     /// [`ParseError`] as the dialect has it.
     pub(super) fn read(
         &self,
-        wire: &dyn Wire,
+        wire: &dyn WireCodec,
         caller: &[u8; 32],
         bytes: Bytes,
-    ) -> Result<Arc<Envelope>, ParseError> {
+    ) -> Result<Arc<RequestEnvelope>, ParseError> {
         let start = start(wire, caller, &bytes);
         let after = self.alike(&start).iter().find_map(|known| wire.read_after(&bytes, known));
         let envelope = Arc::new(after.map_or_else(|| wire.read(bytes), Ok)?);
@@ -42,12 +42,12 @@ impl ParseCache {
     }
 
     /// Those that begin so, the newest first.
-    fn alike(&self, start: &Start) -> Vec<Arc<Envelope>> {
+    fn alike(&self, start: &Start) -> Vec<Arc<RequestEnvelope>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(start).into_iter().flatten().rev().filter_map(Weak::upgrade).collect()
     }
 
-    fn remember(&self, start: Start, envelope: &Arc<Envelope>) {
+    fn remember(&self, start: Start, envelope: &Arc<RequestEnvelope>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= STARTS {
             known.retain(|_, alike| alike.iter().any(|one| one.strong_count() > 0));
@@ -64,7 +64,7 @@ impl ParseCache {
     }
 }
 
-fn start(wire: &dyn Wire, caller: &[u8; 32], bytes: &[u8]) -> Start {
+fn start(wire: &dyn WireCodec, caller: &[u8; 32], bytes: &[u8]) -> Start {
     let mut hasher = blake3::Hasher::new();
     hasher.update(wire.dialect().as_str().as_bytes());
     hasher.update(caller);

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::event::EditKind;
 use longhaul_core::meter;
-use longhaul_core::plan::{Occasion, Plan};
-use longhaul_core::run::{PreCompact, PreCompactAnswer};
+use longhaul_core::plan::{Plan, PlanTrigger};
+use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 
 use super::UpstreamAttempt;
-use super::conversation::State;
+use super::conversation::ConversationState;
 use super::log::ConversationLog;
 
 /// The deadline that a hook is told, in milliseconds. The hook itself keeps its own.
@@ -22,17 +22,17 @@ const NAME_BYTES: usize = 8;
 /// The hook's newest answers, by the beginning of the conversation: some clients end their history with a reminder that
 /// is another each time, and all their requests are one conversation to a hook.
 #[derive(Default)]
-pub(crate) struct HookAnswers(Mutex<BTreeMap<[u8; 32], PreCompactAnswer>>);
+pub(crate) struct HookAnswers(Mutex<BTreeMap<[u8; 32], PreCompactOutput>>);
 
 /// The answers that are kept; each belongs to a conversation that is in use.
 const MAX_ANSWERS: usize = 1_000;
 
 impl HookAnswers {
-    fn get(&self, beginning: &[u8; 32]) -> Option<PreCompactAnswer> {
+    fn get(&self, beginning: &[u8; 32]) -> Option<PreCompactOutput> {
         self.lock().get(beginning).cloned()
     }
 
-    fn set(&self, beginning: [u8; 32], answer: Option<PreCompactAnswer>) {
+    fn set(&self, beginning: [u8; 32], answer: Option<PreCompactOutput>) {
         let mut answers = self.lock();
         match answer {
             Some(answer) => answers.insert(beginning, answer),
@@ -43,19 +43,19 @@ impl HookAnswers {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], PreCompactAnswer>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], PreCompactOutput>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl UpstreamAttempt {
     /// Returns the hook's newest answer for this conversation.
-    pub(super) fn hook_answer(&self) -> Option<PreCompactAnswer> {
+    pub(super) fn hook_answer(&self) -> Option<PreCompactOutput> {
         self.exchange.inner.hook_answers.get(&self.beginning())
     }
 
     /// Keeps the hook's answer. A cancel ends with the edit that had to be made all the same.
-    pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactAnswer>, is_edited: bool) {
+    pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactOutput>, is_edited: bool) {
         let answer = answer.filter(|answer| !(answer.cancel && is_edited));
         self.exchange.inner.hook_answers.set(self.beginning(), answer);
     }
@@ -66,8 +66,8 @@ impl UpstreamAttempt {
         log: &ConversationLog,
         plan: &Plan,
         fixed: u64,
-        occasion: &Occasion,
-    ) -> Option<PreCompactAnswer> {
+        occasion: &PlanTrigger,
+    ) -> Option<PreCompactOutput> {
         let hook = self.exchange.inner.parts.pre_compact.as_ref()?;
         let is_compaction = match plan {
             Plan::Edit(edit) => edit.kind == EditKind::Compaction,
@@ -79,8 +79,8 @@ impl UpstreamAttempt {
         }
         let current_tokens = meter::read(&log.history, fixed).total;
         let message_count = log.history.view().len() as u64;
-        let is_manual = matches!(occasion, Occasion::Requested { .. });
-        let ask = PreCompact::new(plan, is_manual, current_tokens, message_count, DEADLINE_MS);
+        let is_manual = matches!(occasion, PlanTrigger::Requested { .. });
+        let ask = PreCompactInput::new(plan, is_manual, current_tokens, message_count, DEADLINE_MS);
         let answer = hook.answer(&self.conversation_name(), ask).await?;
         if answer.cancel {
             tracing::info!(reason = answer.reason, "the PreCompact hook cancelled a compaction");
@@ -94,12 +94,17 @@ impl UpstreamAttempt {
     }
 
     /// Returns whether the hook's cancellation still holds: until the request does not fit the window.
-    pub(super) fn is_cancelled_by_hook(&self, state: &State, fixed: u64, occasion: &Occasion) -> bool {
+    pub(super) fn is_cancelled_by_hook(
+        &self,
+        state: &ConversationState,
+        fixed: u64,
+        occasion: &PlanTrigger,
+    ) -> bool {
         if self.exchange.inner.parts.pre_compact.is_none() {
             return false;
         }
         let is_cancelled = self.hook_answer().is_some_and(|answer| answer.cancel);
-        *occasion == Occasion::Routine && is_cancelled && self.fits_the_window(&state.log, fixed)
+        *occasion == PlanTrigger::Routine && is_cancelled && self.fits_the_window(&state.log, fixed)
     }
 
     fn conversation_name(&self) -> String {

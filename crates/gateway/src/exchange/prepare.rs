@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use longhaul_core::budget::{Budget, Trigger};
+use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::event::EditKind;
-use longhaul_core::history::{History, WriterRecord, request_messages};
+use longhaul_core::history::{History, SummaryWriterRecord, request_messages};
 use longhaul_core::message::{Message, Part};
-use longhaul_core::meter::{self, Reading};
-use longhaul_core::plan::{self, Occasion, Plan, Policy};
-use longhaul_core::run::PreCompactAnswer;
-use longhaul_core::strategy::Truncation;
+use longhaul_core::meter::{self, MeterReading};
+use longhaul_core::plan::{self, CompactionPolicy, Plan, PlanTrigger};
+use longhaul_core::run::PreCompactOutput;
+use longhaul_core::strategy::TruncationStrategy;
 use longhaul_providers::LimitSource;
 use tokio::sync::OwnedMutexGuard;
 
 use super::answer_tail::AnswerTail;
-use super::conversation::{Conversation, Midway, State};
-use super::fallback_summary::{Cause, FallbackSummary};
+use super::conversation::{ConversationState, GatewayConversation, MidAnswerLog};
+use super::fallback_summary::{FallbackSummary, MissingSummaryCause};
 use super::json_support::PRUNING_AGENT;
 use super::log::{ConversationLog, RequestStart, RoleRewrites};
 use super::recall::{RecallRounds, replay_tokens};
 use super::summary::{FailureReason, PlannedEdit, SummaryFailure};
-use super::{Action, Report, UpstreamAttempt, cache, steps, summary};
-use crate::window::Window;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RenderOp, Replay};
+use super::{PreparationAction, PreparationReport, UpstreamAttempt, cache, render_ops, summary};
+use crate::window::KnownWindow;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, HiddenCallReplay, RenderOp};
 
 /// Plans for one request at most: as in a run, again only if the first was of no use.
 const MOST_PLANS: usize = 3;
@@ -33,9 +33,9 @@ const MAX_RESTART_PERCENT: u64 = 85;
 
 /// Where the gateway acts: at 80 % of the window on an estimate that includes room for an answer, which is 20 % of the
 /// rest and at least 1,000 tokens. Other strategies have their own triggers.
-pub(super) fn trigger(strategy: &str, window: u64) -> Option<Trigger> {
+pub(super) fn trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
     let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
-    (strategy == PRUNING_AGENT).then(|| Trigger::Tokens(tokens.max(window / 4)))
+    (strategy == PRUNING_AGENT).then(|| StrategyTrigger::Tokens(tokens.max(window / 4)))
 }
 
 /// A request that may go out.
@@ -43,7 +43,7 @@ pub(super) fn trigger(strategy: &str, window: u64) -> Option<Trigger> {
 pub(super) struct OutboundRequest {
     /// Its items, if they are others than the client's.
     pub(super) steps: Option<Vec<RenderOp>>,
-    pub(super) report: Report,
+    pub(super) report: PreparationReport,
     /// What its input will be, in tokens; 0 if nothing was counted.
     pub(super) input: u64,
     /// The same with the expected error.
@@ -57,7 +57,7 @@ pub(super) struct OutboundRequest {
     /// Steps of the answer that the client is not shown.
     pub(super) rounds: RecallRounds,
     /// Steps of earlier answers that are put together again.
-    pub(super) replays: Vec<Replay>,
+    pub(super) replays: Vec<HiddenCallReplay>,
     /// The log with what was decided in the middle of the answer.
     pub(super) midway: Option<Arc<ConversationLog>>,
     /// The end of the answer that it goes on with, where the whole answer has no room.
@@ -97,15 +97,15 @@ pub(super) struct NeutralConversation {
 }
 
 /// The edit that a request gets, and what the PreCompact hook said of it.
-struct Decision {
+struct EditDecision {
     made: Option<PlannedEdit>,
-    hook_answer: Option<PreCompactAnswer>,
+    hook_answer: Option<PreCompactOutput>,
 }
 
 /// Returns the policy with a strategy that needs no summary, at the same trigger.
-fn without_summaries(policy: Policy) -> Policy {
+fn without_summaries(policy: CompactionPolicy) -> CompactionPolicy {
     let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
-    Policy { strategy: Arc::new(Truncation::default()), trigger: Some(trigger), ..policy }
+    CompactionPolicy { strategy: Arc::new(TruncationStrategy::default()), trigger: Some(trigger), ..policy }
 }
 
 impl UpstreamAttempt {
@@ -132,7 +132,7 @@ impl UpstreamAttempt {
             return Ok(OutboundRequest { said, steps, ..OutboundRequest::default() });
         }
         let mut state = self.join().await?;
-        self.fit(&mut state, &Occasion::Routine).await
+        self.fit(&mut state, &PlanTrigger::Routine).await
     }
 
     /// Shortens the conversation because its client asks for it.
@@ -141,13 +141,13 @@ impl UpstreamAttempt {
     /// [`GatewayError`] if it cannot be read, or nothing can be left out.
     pub(super) async fn compacted(&mut self) -> Result<OutboundRequest, GatewayError> {
         let mut state = self.join().await?;
-        self.fit(&mut state, &Occasion::Requested { instructions: None }).await
+        self.fit(&mut state, &PlanTrigger::Requested { instructions: None }).await
     }
 
     /// The client's items without our notices; `None` if they have none.
     fn cleaned(&self) -> Option<Vec<RenderOp>> {
         let envelope = &self.exchange.envelope;
-        steps::clean(None, &steps::noticed(envelope), envelope)
+        render_ops::clean(None, &render_ops::noticed(envelope), envelope)
     }
 
     fn said_alone(&self) -> Result<NeutralConversation, GatewayError> {
@@ -169,7 +169,7 @@ impl UpstreamAttempt {
     }
 
     /// Finds the conversation of the request and adds what is new in it. From here on nobody else is at it.
-    async fn join(&mut self) -> Result<OwnedMutexGuard<State>, GatewayError> {
+    async fn join(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let conversation = self.find_conversation().await?;
         let mut state = conversation.locked().await;
         if state.log.items > self.exchange.envelope.items.len() {
@@ -188,9 +188,9 @@ impl UpstreamAttempt {
     }
 
     /// A conversation of the request's own: another request has gone on with the common one.
-    async fn leave(&mut self) -> Result<OwnedMutexGuard<State>, GatewayError> {
+    async fn leave(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let known = self.work(|| self.known()).await?;
-        let conversation = Arc::new(Conversation::new(known, self.new_state()));
+        let conversation = Arc::new(GatewayConversation::new(known, self.new_state()));
         let mut state = conversation.locked().await;
         self.work(|| self.feed(&mut state)).await?;
         self.conversation = Some(conversation);
@@ -242,7 +242,7 @@ impl UpstreamAttempt {
         }
         let before = (!is_said).then(|| state.log.clone());
         state.log.refused(&refused.start, used, limit);
-        match self.fit(&mut state, &Occasion::Overflow).await {
+        match self.fit(&mut state, &PlanTrigger::Overflow).await {
             // A suspicion is acted on only where that would help.
             Ok(made) if !is_said && made.input >= self.window.tokens => {
                 before.into_iter().for_each(|log| state.log = log);
@@ -273,18 +273,22 @@ impl UpstreamAttempt {
             }
             self.window = self.target.window(&self.limits);
         } else if limit < self.window.tokens {
-            self.window = Window { tokens: limit, source: LimitSource::Learned };
+            self.window = KnownWindow { tokens: limit, source: LimitSource::Learned };
         }
     }
 
     /// Makes the request fit, and says what it is then.
-    async fn fit(&self, state: &mut State, occasion: &Occasion) -> Result<OutboundRequest, GatewayError> {
+    async fn fit(
+        &self,
+        state: &mut ConversationState,
+        occasion: &PlanTrigger,
+    ) -> Result<OutboundRequest, GatewayError> {
         if std::mem::take(&mut state.is_new) {
             let tokens = state.log.history.view_tokens().saturating_add(self.fixed_tokens(state));
             self.recover(state, tokens).await;
         }
         self.target.learn_tokenizer(&state.log.history);
-        let is_routine = *occasion == Occasion::Routine;
+        let is_routine = *occasion == PlanTrigger::Routine;
         let tried = if is_routine { self.take_tried(state) } else { None };
         let was_pending = state.log.is_pending();
         let replayed = replay_tokens(&self.replays_in(state));
@@ -338,25 +342,25 @@ impl UpstreamAttempt {
     }
 
     /// Returns whether a request waits for a summary that it needs: a client that asks for one does.
-    pub(super) fn waits_for_summary(&self, occasion: &Occasion) -> bool {
-        self.exchange.inner.config.waits_for_summaries || matches!(occasion, Occasion::Requested { .. })
+    pub(super) fn waits_for_summary(&self, occasion: &PlanTrigger) -> bool {
+        self.exchange.inner.config.waits_for_summaries || matches!(occasion, PlanTrigger::Requested { .. })
     }
 
     /// Returns whether an extract is to give way to a summary, if there is one now.
-    pub(super) fn is_due(&self, log: &ConversationLog, occasion: &Occasion) -> bool {
-        *occasion == Occasion::Routine && log.is_due((self.exchange.inner.parts.now)())
+    pub(super) fn is_due(&self, log: &ConversationLog, occasion: &PlanTrigger) -> bool {
+        *occasion == PlanTrigger::Routine && log.is_due((self.exchange.inner.parts.now)())
     }
 
     /// Makes the view fit; where a summary is needed for that, also what an extract stands for goes into it. What was done.
     async fn shorten(
         &self,
-        state: &mut State,
+        state: &mut ConversationState,
         fixed: u64,
-        occasion: &Occasion,
+        occasion: &PlanTrigger,
     ) -> Result<Option<(EditKind, String)>, GatewayError> {
         let mut failed = None;
         let waits = self.waits_for_summary(occasion);
-        if waits && *occasion == Occasion::Routine && state.log.is_pending() {
+        if waits && *occasion == PlanTrigger::Routine && state.log.is_pending() {
             let needs_one = || matches!(self.plan(&state.log.history, fixed, occasion), Plan::Summarise(_));
             if self.work(needs_one).await {
                 match self.summarise_again(state, fixed).await {
@@ -370,14 +374,14 @@ impl UpstreamAttempt {
             return Ok(None);
         }
         let failed = failed.or((!waits).then(FailureReason::not_yet_asked));
-        let Decision { made, hook_answer } = self.act(&state.log, fixed, occasion, failed).await?;
+        let EditDecision { made, hook_answer } = self.act(&state.log, fixed, occasion, failed).await?;
         self.keep_hook_answer(hook_answer, made.is_some());
         let Some(mut made) = made else { return Ok(None) };
         if !waits && made.stopgap.is_some() {
             // The extract stays where the writer has failed again and again, or where more room is needed soon.
             let rests = self.writer_rests();
             if rests {
-                self.note_writer(WriterRecord::did_without);
+                self.note_writer(SummaryWriterRecord::did_without);
             }
             if rests || !state.pace.is_worth_a_summary(state.log.items) {
                 made.stopgap = None;
@@ -395,12 +399,12 @@ impl UpstreamAttempt {
     /// Why there is none; the view is what it was.
     async fn summarise_again(
         &self,
-        state: &mut State,
+        state: &mut ConversationState,
         fixed: u64,
     ) -> Result<Option<(EditKind, String)>, FailureReason> {
         let plan = || self.without_stopgaps(&state.log, fixed);
         let Some((mut whole, draft)) = self.work(plan).await else {
-            self.put_off(state, Cause::Away).await;
+            self.put_off(state, MissingSummaryCause::Away).await;
             return Ok(None);
         };
         let edit = match summary::write(self, &whole, draft).await {
@@ -421,22 +425,22 @@ impl UpstreamAttempt {
     }
 
     /// The summary that an extract stands for was tried again in vain.
-    pub(super) async fn put_off(&self, state: &mut State, cause: Cause) {
+    pub(super) async fn put_off(&self, state: &mut ConversationState, cause: MissingSummaryCause) {
         let now = (self.exchange.inner.parts.now)();
         state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
         self.keep(&state.log, None).await;
     }
 
     /// Returns whether there will be nothing to plan.
-    fn is_roomy(&self, before: &Reading, occasion: &Occasion) -> bool {
+    fn is_roomy(&self, before: &MeterReading, occasion: &PlanTrigger) -> bool {
         let budget = self.budget();
         // A strategy without a trigger of ours acts at no less than a third of what can be used.
         let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
-        *occasion == Occasion::Routine && before.bound() < line
+        *occasion == PlanTrigger::Routine && before.bound() < line
     }
 
     /// Returns whether the upstream gets what the client has sent.
-    fn is_unchanged(&self, state: &State) -> bool {
+    fn is_unchanged(&self, state: &ConversationState) -> bool {
         !self.crosses() && state.log.history.edits().is_empty() && state.noticed.is_empty()
     }
 
@@ -454,24 +458,27 @@ impl UpstreamAttempt {
 
     fn prepared(
         &self,
-        state: &State,
+        state: &ConversationState,
         fixed: u64,
-        (before, after): (u64, Reading),
+        (before, after): (u64, MeterReading),
         done: Option<(EditKind, String)>,
     ) -> OutboundRequest {
         let history = &state.log.history;
         let (action, why) = match done {
-            Some((EditKind::Prune, why)) => (Action::Pruned, why),
-            Some((EditKind::Compaction, why)) => (Action::Compacted, why),
+            Some((EditKind::Prune, why)) => (PreparationAction::Pruned, why),
+            Some((EditKind::Compaction, why)) => (PreparationAction::Compacted, why),
             None if history.edits().is_empty() => {
-                (Action::None, self.why_not(history, fixed, after.bound()).unwrap_or_default())
+                (PreparationAction::None, self.why_not(history, fixed, after.bound()).unwrap_or_default())
             }
-            None => (Action::Remembered, "decided for an earlier request of this conversation".to_owned()),
+            None => (
+                PreparationAction::Remembered,
+                "decided for an earlier request of this conversation".to_owned(),
+            ),
         };
-        let report = Report { action, before, after: after.total, why };
+        let report = PreparationReport { action, before, after: after.total, why };
         // Another request of the conversation may have said the same without them.
         let noticed = match self.exchange.inner.config.notices_in_text {
-            true => steps::noticed(&self.exchange.envelope),
+            true => render_ops::noticed(&self.exchange.envelope),
             false => state.noticed.clone(),
         };
         let start = RequestStart {
@@ -480,7 +487,11 @@ impl UpstreamAttempt {
             window: Some(self.window.tokens).filter(|_| self.limits.window.is_some()),
         };
         OutboundRequest {
-            steps: steps::clean(steps::steps(&state.log, state.log.items), &noticed, &self.exchange.envelope),
+            steps: render_ops::clean(
+                render_ops::steps(&state.log, state.log.items),
+                &noticed,
+                &self.exchange.envelope,
+            ),
             report,
             input: after.total,
             bound: after.bound(),
@@ -508,7 +519,7 @@ impl UpstreamAttempt {
         })
     }
 
-    async fn commit(&self, state: &mut State, made: PlannedEdit) {
+    async fn commit(&self, state: &mut ConversationState, made: PlannedEdit) {
         self.decide(&mut state.log, made);
         self.keep(&state.log, None).await;
     }
@@ -526,11 +537,17 @@ impl UpstreamAttempt {
         log.commit(edit, stopgap.map(|cause| FallbackSummary::new(cause, now)));
     }
 
-    pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
+    pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> Plan {
         self.plan_by(&self.policy, history, fixed, occasion)
     }
 
-    fn plan_by(&self, policy: &Policy, history: &History, fixed: u64, occasion: &Occasion) -> Plan {
+    fn plan_by(
+        &self,
+        policy: &CompactionPolicy,
+        history: &History,
+        fixed: u64,
+        occasion: &PlanTrigger,
+    ) -> Plan {
         let plan = |budget: &Budget| plan::plan_with(history, fixed, budget, policy, occasion, None);
         let (budget, own) = (self.budget(), self.summary_budget());
         let first = plan(&budget);
@@ -553,9 +570,9 @@ impl UpstreamAttempt {
         &self,
         log: &ConversationLog,
         fixed: u64,
-        occasion: &Occasion,
+        occasion: &PlanTrigger,
         failed: Option<FailureReason>,
-    ) -> Result<Decision, GatewayError> {
+    ) -> Result<EditDecision, GatewayError> {
         let mut policy = self.policy.clone();
         let (mut hook_answer, mut is_asked) = (None, false);
         for _ in 0..MOST_PLANS {
@@ -565,12 +582,12 @@ impl UpstreamAttempt {
                 is_asked = true;
                 hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
                 if let Some(answer) = hook_answer.as_ref().filter(|answer| answer.cancel) {
-                    if let Occasion::Requested { .. } = occasion {
+                    if let PlanTrigger::Requested { .. } = occasion {
                         let why = answer.cancellation();
                         return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
                     }
-                    if *occasion != Occasion::Overflow && self.fits_the_window(log, fixed) {
-                        return Ok(Decision { made: None, hook_answer });
+                    if *occasion != PlanTrigger::Overflow && self.fits_the_window(log, fixed) {
+                        return Ok(EditDecision { made: None, hook_answer });
                     }
                     // A hook may cancel a compaction, but not keep a request from fitting: messages are left out.
                     policy = without_summaries(policy);
@@ -578,9 +595,9 @@ impl UpstreamAttempt {
                 }
             }
             match plan {
-                Plan::Fits => return Ok(Decision { made: None, hook_answer }),
+                Plan::Fits => return Ok(EditDecision { made: None, hook_answer }),
                 Plan::Edit(edit) => {
-                    return Ok(Decision { made: Some(PlannedEdit::as_wanted(*edit)), hook_answer });
+                    return Ok(EditDecision { made: Some(PlannedEdit::as_wanted(*edit)), hook_answer });
                 }
                 Plan::DoesNotFit(misfit) => {
                     return Err(GatewayError::new(GatewayErrorKind::DoesNotFit, misfit.to_string()));
@@ -601,14 +618,14 @@ impl UpstreamAttempt {
                         Err(failed) => self.work(|| extract(failed)).await,
                     };
                     if made.is_some() {
-                        return Ok(Decision { made, hook_answer });
+                        return Ok(EditDecision { made, hook_answer });
                     }
                     // No summary fits.
                     policy = without_summaries(policy);
                 }
             }
         }
-        Ok(Decision { made: None, hook_answer })
+        Ok(EditDecision { made: None, hook_answer })
     }
 
     /// Makes room for the rest of an answer: what comes before it is shortened, and where that is not enough, its own
@@ -674,8 +691,8 @@ impl UpstreamAttempt {
             (meter::unedited(&paused.history, fixed), paused)
         };
         let (before, paused) = self.work(pause).await;
-        let failed = (!self.waits_for_summary(&Occasion::Pause)).then(FailureReason::not_yet_asked);
-        let Decision { made, .. } = self.act(&paused, fixed, &Occasion::Pause, failed).await?;
+        let failed = (!self.waits_for_summary(&PlanTrigger::Pause)).then(FailureReason::not_yet_asked);
+        let EditDecision { made, .. } = self.act(&paused, fixed, &PlanTrigger::Pause, failed).await?;
         let done = made.as_ref().map(|made| (made.edit.kind, made.edit.why.clone()));
         if let Some(made) = made {
             self.decide(&mut own.log, made);
@@ -693,7 +710,7 @@ impl UpstreamAttempt {
             return Err(nothing());
         }
         let log = made.midway.clone();
-        state.midway = log.map(|log| Midway { log, said: text.to_owned() });
+        state.midway = log.map(|log| MidAnswerLog { log, said: text.to_owned() });
         Ok(made)
     }
 
@@ -713,7 +730,7 @@ fn no_room_for_rest() -> GatewayError {
 fn said(log: &ConversationLog) -> NeutralConversation {
     NeutralConversation {
         system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
-        messages: request_messages(&steps::told(log)),
+        messages: request_messages(&render_ops::told(log)),
         recast: log.recast,
     }
 }
@@ -725,7 +742,9 @@ mod tests {
     #[test]
     fn it_acts_where_an_estimate_with_room_for_an_answer_is_eighty_percent() {
         for window in [4_096_u64, 8_192, 10_000, 32_000, 128_000, 200_000, 1_000_000] {
-            let Some(Trigger::Tokens(line)) = trigger(PRUNING_AGENT, window) else { panic!("no trigger") };
+            let Some(StrategyTrigger::Tokens(line)) = trigger(PRUNING_AGENT, window) else {
+                panic!("no trigger")
+            };
             let is_full = |tokens: u64| {
                 // In fifths, so that nothing is rounded.
                 let buffer = (window - tokens).max(5_000);

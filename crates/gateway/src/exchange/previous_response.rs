@@ -6,9 +6,9 @@ use bytes::Bytes;
 use longhaul_providers::connect::Kind;
 
 use super::Exchange;
-use crate::response_store::{Entry, Turn, closing, items};
-use crate::upstream::Target;
-use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, Wire};
+use crate::response_store::{ResponseEntry, StoredTurn, closing, items};
+use crate::upstream::UpstreamTarget;
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 use longhaul_wire::raw_json::{fields, quote, string};
 use longhaul_wire::responses::edit as responses;
 
@@ -17,18 +17,18 @@ const PREVIOUS: &str = "previous_response_id";
 
 /// What is kept of a request and its answer.
 #[derive(Clone)]
-pub(super) struct Keeps {
-    before: Option<Arc<Turn>>,
+pub(super) struct ResponseRetention {
+    before: Option<Arc<StoredTurn>>,
     /// The input of the request as it was written.
     asked: Bytes,
 }
 
 /// Returns whether answers of these upstreams are kept here: OpenAI's own server keeps them itself.
-fn is_kept_here(wire: &dyn Wire, targets: &[Arc<Target>]) -> bool {
+fn is_kept_here(wire: &dyn WireCodec, targets: &[Arc<UpstreamTarget>]) -> bool {
     wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
 }
 
-fn keeps_itself(target: &Arc<Target>) -> bool {
+fn keeps_itself(target: &Arc<UpstreamTarget>) -> bool {
     target.server.upstream.kind == Kind::OpenAi
 }
 
@@ -58,7 +58,7 @@ impl Exchange {
         let asked = envelope.bytes.slice(envelope.items_at.clone());
         let is_kept = envelope.other("store") != Some("false");
         let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
-            self.keeps = is_kept.then_some(Keeps { before: None, asked });
+            self.keeps = is_kept.then_some(ResponseRetention { before: None, asked });
             return Ok(self);
         };
         let fault = |kind, message| GatewayError {
@@ -94,7 +94,7 @@ impl Exchange {
         };
         let whole: Result<_, GatewayError> = self.inner.desk.read(bytes, whole).await;
         self.envelope = whole?;
-        self.keeps = is_kept.then_some(Keeps { before: Some(before), asked });
+        self.keeps = is_kept.then_some(ResponseRetention { before: Some(before), asked });
         Ok(self)
     }
 
@@ -113,8 +113,8 @@ impl Exchange {
         }
     }
 
-    fn remember_answer(&self, response: &str) -> Option<Entry> {
-        let Keeps { before, asked } = self.keeps.as_ref()?;
+    fn remember_answer(&self, response: &str) -> Option<ResponseEntry> {
+        let ResponseRetention { before, asked } = self.keeps.as_ref()?;
         let now = (self.inner.parts.now)();
         self.inner.answers.keep(self.caller, before.clone(), asked.clone(), response, now)
     }

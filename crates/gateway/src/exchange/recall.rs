@@ -4,24 +4,25 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use longhaul_core::history::{Entry, History, request_messages};
+use longhaul_core::history::{History, LogEntry, request_messages};
 use longhaul_core::ids::Seq;
-use longhaul_core::message::{Answer, Finish, Message, Part, Role};
+use longhaul_core::message::{Message, ModelAnswer, ModelStopReason, Part, Role};
 use longhaul_core::recall::tool::{
-    Asked, Hit, NAME, extent, hits_text, is_own, nothing_found, plain_text, span_text, speaker, spec,
-    wrong_handle,
+    NAME, RecallRequest, RecallSnippet, extent, hits_text, is_own, nothing_found, plain_text, span_text,
+    speaker, spec, wrong_handle,
 };
-use longhaul_core::recall::{Index, SHOWN_WEIGHT, search};
-use longhaul_core::truncate::Limit;
+use longhaul_core::recall::{SHOWN_WEIGHT, SearchIndex, search};
+use longhaul_core::truncate::TextLimit;
 use longhaul_providers::connect::Kind;
-use longhaul_providers::{Ability, ToolChoice};
+use longhaul_providers::{FeatureSupport, ToolChoice};
 
-use super::conversation::{State, chain};
+use super::conversation::{ConversationState, chain};
 use super::prepare::OutboundRequest;
-use super::{Action, Report, UpstreamAttempt, steps};
-use crate::gateway::Recall;
+use super::{PreparationAction, PreparationReport, UpstreamAttempt, render_ops};
+use crate::gateway::RecallMode;
 use longhaul_wire::edit::{
-    Answered, Dialect, GatewayError, ModelStep, PartialResponse, PartialToolCall, RenderOp, Replay,
+    AnsweredToolCall, Dialect, GatewayError, HiddenCallReplay, ModelStep, PartialResponse, PartialToolCall,
+    RenderOp,
 };
 use longhaul_wire::raw_json::{field, fields, quote, string};
 use longhaul_wire::response_writer;
@@ -30,7 +31,7 @@ mod counted;
 mod handles;
 mod hidden_calls;
 
-pub(super) use counted::{Division, replay_tokens};
+pub(super) use counted::{OutputDivision, replay_tokens};
 pub(super) use handles::moved;
 pub(crate) use hidden_calls::HiddenToolCalls;
 
@@ -99,13 +100,13 @@ impl UpstreamAttempt {
     }
 
     /// Returns whether this request has the tool.
-    pub(super) fn recalls(&self, report: &Report) -> bool {
-        report.action != Action::None && self.may_recall() && self.not_now().is_none()
+    pub(super) fn recalls(&self, report: &PreparationReport) -> bool {
+        report.action != PreparationAction::None && self.may_recall() && self.not_now().is_none()
     }
 
     /// What the answer's header says: nothing as long as nothing is left out.
-    pub(super) fn recall_said(&self, report: &Report) -> Option<String> {
-        if self.exchange.inner.config.recall == Recall::Off || report.action == Action::None {
+    pub(super) fn recall_said(&self, report: &PreparationReport) -> Option<String> {
+        if self.exchange.inner.config.recall == RecallMode::Off || report.action == PreparationAction::None {
             return None;
         }
         Some(match self.without_tool().or_else(|| self.not_now()) {
@@ -116,7 +117,7 @@ impl UpstreamAttempt {
 
     /// Why no request of the conversation gets the tool.
     fn without_tool(&self) -> Option<&'static str> {
-        if self.exchange.inner.config.recall == Recall::Off {
+        if self.exchange.inner.config.recall == RecallMode::Off {
             return Some("off");
         }
         *self.no_tool.get_or_init(|| {
@@ -134,7 +135,7 @@ impl UpstreamAttempt {
                 }
                 () if says("functions") => Some("the client has functions and no tools"),
                 () if keeps => Some("the model's server keeps the conversation"),
-                () if self.limits.tools == Ability::No => Some("the model takes no tools"),
+                () if self.limits.tools == FeatureSupport::No => Some("the model takes no tools"),
                 () => None,
             }
         })
@@ -160,7 +161,7 @@ impl UpstreamAttempt {
     }
 
     /// System prompt and tools in tokens, with the tool that is added to a conversation of which something is left out.
-    pub(super) fn fixed_tokens(&self, state: &State) -> u64 {
+    pub(super) fn fixed_tokens(&self, state: &ConversationState) -> u64 {
         let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
         let counter = state.log.history.counter();
         let has_tool = !state.log.history.edits().is_empty() && self.may_recall() && self.not_now().is_none();
@@ -169,14 +170,14 @@ impl UpstreamAttempt {
     }
 
     /// The steps of the conversation of which the client has only a part, as far as a request has them.
-    pub(super) fn replays_in(&self, state: &State) -> Vec<Replay> {
+    pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
         // Nothing is put back into the words of another dialect.
         let mut replays = if self.crosses() { Vec::new() } else { self.replays() };
         if replays.is_empty() {
             return replays;
         }
         let envelope = &self.exchange.envelope;
-        let steps = steps::steps(&state.log, state.log.items);
+        let steps = render_ops::steps(&state.log, state.log.items);
         replays.retain(|replay| {
             let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
             let end = envelope.items.len().min(replay.at + MOST_ITEMS);
@@ -186,7 +187,7 @@ impl UpstreamAttempt {
         replays
     }
 
-    fn replays(&self) -> Vec<Replay> {
+    fn replays(&self) -> Vec<HiddenCallReplay> {
         let withheld = &self.exchange.inner.withheld;
         if withheld.is_empty() || self.conversation.is_none() {
             return Vec::new();
@@ -204,7 +205,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
         (text, calls): (&str, &[PartialToolCall]),
         output_tokens: u64,
-    ) -> Division {
+    ) -> OutputDivision {
         let tools = self.hidden_tools(&prepared.report);
         let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
         let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
@@ -225,7 +226,7 @@ impl UpstreamAttempt {
         let shown = theirs.into_iter().map(|call| call.id).collect();
         let tokens = self.added_tokens(&hidden, &prepared.rounds);
         let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
-        let replay = Replay { at: 0, shown, hidden, rounds, unshown, tokens };
+        let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
         self.exchange.inner.withheld.keep(&self.scope(), last, replay);
         division
     }
@@ -287,7 +288,7 @@ impl UpstreamAttempt {
     ) -> OutboundRequest {
         let step = self.mended(&old, step);
         let refused = |call: &PartialToolCall| refused(call, &said_of(call, NO_ROOM));
-        let answered: Vec<Answered> = step.calls.iter().map(refused).collect();
+        let answered: Vec<AnsweredToolCall> = step.calls.iter().map(refused).collect();
         self.with_round(old, step, &answered, output_tokens)
     }
 
@@ -295,7 +296,7 @@ impl UpstreamAttempt {
         &self,
         old: OutboundRequest,
         step: ModelStep,
-        answered: &[Answered],
+        answered: &[AnsweredToolCall],
         output: u64,
     ) -> OutboundRequest {
         let counter = self.counter();
@@ -316,7 +317,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
         calls: &[PartialToolCall],
         output_tokens: u64,
-    ) -> Vec<Answered> {
+    ) -> Vec<AnsweredToolCall> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -330,9 +331,9 @@ impl UpstreamAttempt {
         if room < LEAST_TOKENS {
             return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
         }
-        let limit = Limit { max_chars: u64::from(u32::MAX), max_tokens: room };
+        let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };
         let about_tools = calls.iter().map(|call| self.answer_about_tools(call, &limit));
-        let about_tools: Vec<Option<Answered>> = about_tools.collect();
+        let about_tools: Vec<Option<AnsweredToolCall>> = about_tools.collect();
         if about_tools.iter().all(Option::is_some) {
             return about_tools.into_iter().flatten().collect();
         }
@@ -377,7 +378,7 @@ impl UpstreamAttempt {
             return AfterWhole::AsItIs;
         };
         // A call that was cut off, or may not be shown, is not answered.
-        if matches!(seen.finish, Some(Finish::Length | Finish::ContentFilter)) {
+        if matches!(seen.finish, Some(ModelStopReason::Length | ModelStopReason::ContentFilter)) {
             return AfterWhole::without(if is_silent { self.concluded(prepared, seen) } else { without() });
         }
         if has_theirs {
@@ -398,9 +399,12 @@ impl UpstreamAttempt {
         let said = seen.text.trim_end();
         let no_answer = self.no_answer();
         let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
-        let finish = seen.finish.filter(|finish| *finish != Finish::ToolCalls).unwrap_or(Finish::Stop);
+        let finish = seen
+            .finish
+            .filter(|finish| *finish != ModelStopReason::ToolCalls)
+            .unwrap_or(ModelStopReason::Stop);
         let parts = vec![Part::text(text)];
-        let answer = Answer { parts, finish, usage: seen.usage.clone(), envelope: None };
+        let answer = ModelAnswer { parts, finish, usage: seen.usage.clone(), envelope: None };
         response_writer::whole(self.exchange.wire.dialect(), &self.head(prepared), &answer)
     }
 
@@ -447,7 +451,7 @@ pub(super) enum AfterWhole {
     /// It is the client's.
     AsItIs,
     /// It is the client's without its calls of our tool.
-    Without { answer: Bytes, division: Division },
+    Without { answer: Bytes, division: OutputDivision },
     /// The model is asked to go on.
     Again(Box<OutboundRequest>),
 }
@@ -455,7 +459,7 @@ pub(super) enum AfterWhole {
 impl AfterWhole {
     /// Nothing of what the client has not goes back.
     fn without(answer: Bytes) -> Self {
-        Self::Without { answer, division: Division::default() }
+        Self::Without { answer, division: OutputDivision::default() }
     }
 }
 
@@ -482,8 +486,8 @@ fn said_of(call: &PartialToolCall, why: &str) -> String {
     format!("{}: {why}", call.name)
 }
 
-fn refused(call: &PartialToolCall, why: &str) -> Answered {
-    Answered { call: call.clone(), result: why.to_owned(), failed: true }
+fn refused(call: &PartialToolCall, why: &str) -> AnsweredToolCall {
+    AnsweredToolCall { call: call.clone(), result: why.to_owned(), failed: true }
 }
 
 /// The messages of the client's history, none of them left out: they stand where handles point to.
@@ -494,34 +498,36 @@ struct OriginalContent {
 }
 
 impl OriginalContent {
-    fn answer(&self, call: &PartialToolCall, limit: &Limit) -> Answered {
+    fn answer(&self, call: &PartialToolCall, limit: &TextLimit) -> AnsweredToolCall {
         // No arguments at all are written as nothing by some servers.
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         if fields(arguments).is_none() {
             return refused(call, UNREADABLE);
         }
-        let found = Asked::read(arguments).and_then(|asked| self.find(&asked, limit));
+        let found = RecallRequest::read(arguments).and_then(|asked| self.find(&asked, limit));
         let failed = found.is_err();
-        Answered { call: call.clone(), result: found.unwrap_or_else(|why| why), failed }
+        AnsweredToolCall { call: call.clone(), result: found.unwrap_or_else(|why| why), failed }
     }
 
-    fn find(&self, asked: &Asked, limit: &Limit) -> Result<String, String> {
+    fn find(&self, asked: &RecallRequest, limit: &TextLimit) -> Result<String, String> {
         let entries = self.history.entries();
-        let hit = |entry: &Entry, snippet| Hit { seq: entry.seq, speaker: speaker(entry), snippet };
+        let hit =
+            |entry: &LogEntry, snippet| RecallSnippet { seq: entry.seq, speaker: speaker(entry), snippet };
         match asked {
-            Asked::Span { handle, span, range } => {
-                let is_meant = |entry: &&Entry| span.is_some_and(|span| span.contains(entry.seq));
+            RecallRequest::Span { handle, span, range } => {
+                let is_meant = |entry: &&LogEntry| span.is_some_and(|span| span.contains(entry.seq));
                 let found = entries.iter().filter(is_meant);
-                let found: Vec<Hit> = found.map(|entry| hit(entry, plain_text(&entry.message))).collect();
+                let found: Vec<RecallSnippet> =
+                    found.map(|entry| hit(entry, plain_text(&entry.message))).collect();
                 if found.is_empty() {
                     let away = entries.iter().map(|entry| entry.seq).filter(|seq| !self.shown.contains(seq));
                     return Err(wrong_handle(handle, *span, away));
                 }
                 span_text(handle, *range, &found, limit)
             }
-            Asked::Words { query, hits } => {
+            RecallRequest::Words { query, hits } => {
                 let texts: Vec<String> = entries.iter().map(|entry| plain_text(&entry.message)).collect();
-                let mut index = Index::default();
+                let mut index = SearchIndex::default();
                 texts.iter().for_each(|text| _ = index.add(text));
                 let weight = |at: usize| match entries.get(at) {
                     Some(entry) if is_own(entry) => 0.0,
@@ -530,7 +536,7 @@ impl OriginalContent {
                 };
                 let extent = extent(*hits, limit);
                 let found = search(&index, query, texts.len(), extent, weight, |at| texts[at].as_str());
-                let found: Vec<Hit> = found
+                let found: Vec<RecallSnippet> = found
                     .into_iter()
                     .filter_map(|found| Some(hit(entries.get(found.at)?, found.snippet)))
                     .collect();

@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::conversation::Names;
+use super::conversation::ItemNames;
 use super::{Exchange, UpstreamAttempt};
-use crate::upstream::Target;
+use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::ParseError;
 
 /// Items before the first message of a user that are looked at: system prompts and the like.
@@ -44,7 +44,7 @@ impl Drop for LoadGuard {
 
 /// An upstream as far as its turn depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Candidate {
+struct ReplicaCandidate {
     /// Replicas of each other have the same.
     group: usize,
     /// The rendezvous score of the conversation here.
@@ -57,12 +57,12 @@ struct Candidate {
 
 impl Exchange {
     /// The upstreams that have the model, in the order in which they are asked.
-    pub(super) fn ordered_targets(&self) -> Vec<Arc<Target>> {
+    pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
         let all = &self.targets;
         if all.len() < 2 {
             return all.clone();
         }
-        let group_of = |target: &Arc<Target>| {
+        let group_of = |target: &Arc<UpstreamTarget>| {
             all.iter().position(|other| target.is_replica_of(other)).unwrap_or_default()
         };
         let groups: Vec<usize> = all.iter().map(group_of).collect();
@@ -70,7 +70,7 @@ impl Exchange {
         // A request that cannot be read fails at each of them.
         let conversation =
             has_replicas.then(|| self.conversation_key()).and_then(Result::ok).unwrap_or_default();
-        let candidates = all.iter().zip(groups).map(|(target, group)| Candidate {
+        let candidates = all.iter().zip(groups).map(|(target, group)| ReplicaCandidate {
             group,
             score: score(&conversation, &target.server.upstream.name),
             in_flight: target.server.in_flight.load(Ordering::Relaxed),
@@ -85,7 +85,7 @@ impl Exchange {
         if let Some(known) = self.conversation_key.get() {
             return Ok(*known);
         }
-        let mut names = Names::new(self.wire, &self.envelope);
+        let mut names = ItemNames::new(self.wire, &self.envelope);
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
         hasher.update(&self.caller);
         for index in 0..names.len().min(MAX_LEADING_ITEMS) {
@@ -122,15 +122,15 @@ fn score(conversation: &[u8; 32], upstream: &str) -> u64 {
 
 /// Returns the numbers of the candidates in the order in which they are asked: those that answer first, then by
 /// groups, and within a group by score with the least loaded share in front.
-fn order(candidates: &[Candidate]) -> Vec<usize> {
-    let mut all: Vec<(usize, Candidate)> = candidates.iter().copied().enumerate().collect();
+fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
+    let mut all: Vec<(usize, ReplicaCandidate)> = candidates.iter().copied().enumerate().collect();
     all.sort_by_key(|(_, one)| (one.is_away, one.group, std::cmp::Reverse(one.score)));
     let mut ordered = Vec::with_capacity(all.len());
     for group in all.chunk_by(|(_, a), (_, b)| (a.is_away, a.group) == (b.is_away, b.group)) {
         let in_flight: usize = group.iter().map(|(_, one)| one.in_flight).sum();
         let share = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
         let most = share.max(MIN_LOAD);
-        let has_room = |(_, one): &(usize, Candidate)| one.in_flight < most;
+        let has_room = |(_, one): &(usize, ReplicaCandidate)| one.in_flight < most;
         let first = group.iter().position(has_room).unwrap_or_default();
         let others = group.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, one)| one);
         ordered.extend(group.get(first).into_iter().chain(others).map(|(at, _)| *at));
@@ -146,8 +146,8 @@ mod tests {
         *blake3::hash(&number.to_le_bytes()).as_bytes()
     }
 
-    fn replicas(names: &[&str], conversation: &[u8; 32]) -> Vec<Candidate> {
-        let idle = |name: &&str| Candidate {
+    fn replicas(names: &[&str], conversation: &[u8; 32]) -> Vec<ReplicaCandidate> {
+        let idle = |name: &&str| ReplicaCandidate {
             group: 0,
             score: score(conversation, name),
             in_flight: 0,

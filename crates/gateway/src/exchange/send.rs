@@ -8,23 +8,23 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
-use longhaul_providers::Ability;
+use longhaul_providers::FeatureSupport;
 use longhaul_providers::http::retry_after;
 use longhaul_wire::overflow;
 use tokio::time::{Instant, timeout};
 
-use super::attempts::{FailedAttempt, Received};
-use super::flow::{Beginning, Body, Flow};
+use super::attempts::{AttemptOutcome, FailedAttempt};
+use super::flow::{AnswerFlow, StreamBeginning, UpstreamBody};
 use super::log::ReportedUsage;
 use super::prepare::OutboundRequest;
-use super::recall::{AfterWhole, Division};
+use super::recall::{AfterWhole, OutputDivision};
 use super::retries::{AttemptFailure, RetryState};
 use super::upstream_response::{RelayDecision, StreamOpening, UpstreamResponse, WholeResponse};
-use super::{Action, Disposition, UpstreamAttempt};
-use crate::gateway::Midstream;
+use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition};
+use crate::gateway::MidstreamMode;
 use crate::headers;
-use crate::response_store::Entry;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, Prefill, RequestEdit};
+use crate::response_store::ResponseEntry;
+use longhaul_wire::edit::{AnswerPrefill, GatewayError, GatewayErrorKind, PartialResponse, RequestEdit};
 
 /// The most that is read of an answer that is no stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
@@ -47,12 +47,12 @@ impl UpstreamAttempt {
         &mut self,
         prepared: &OutboundRequest,
         may_shorten: bool,
-    ) -> Result<Received, FailedAttempt> {
+    ) -> Result<AttemptOutcome, FailedAttempt> {
         let body = self.body(prepared, None, self.must_collect(prepared)).await?;
         let body = self.without_refused(body);
         let response =
             self.send(body.clone()).await.inspect_err(|request| self.unanswered(request, prepared))?;
-        Ok(Received::Native(self.receive(response, prepared, may_shorten).await?, body))
+        Ok(AttemptOutcome::Native(self.receive(response, prepared, may_shorten).await?, body))
     }
 
     /// Passes a stream on.
@@ -63,14 +63,14 @@ impl UpstreamAttempt {
         self,
         opening: StreamOpening,
         prepared: OutboundRequest,
-    ) -> Result<Disposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, GatewayError> {
         let StreamOpening { status, headers, body, beginning } = opening;
         let error = beginning.error.as_deref().map(|error| self.said_error(error));
         let collects = self.must_collect(&prepared);
         let opened = self.streaming(status, headers, *body, prepared, collects).await?;
         Ok(match (opened, error) {
-            (Disposition::Stream(status, headers, stream), Some(fault)) => {
-                Disposition::Failed(fault, status, headers, stream)
+            (UpstreamDisposition::Stream(status, headers, stream), Some(fault)) => {
+                UpstreamDisposition::Failed(fault, status, headers, stream)
             }
             (opened, _) => opened,
         })
@@ -96,14 +96,14 @@ impl UpstreamAttempt {
                 self.totals.unanswered(prepared.input);
             }
         };
-        let body = Body::new(response, self.target.server.timeouts().idle).inspect_err(lost)?;
+        let body = UpstreamBody::new(response, self.target.server.timeouts().idle).inspect_err(lost)?;
         let mut body = Box::new(body);
-        let kind = Kind::of(&upstream_headers);
-        let is_unnamed = status.is_success() && kind == Kind::Unnamed && body.has_events().await;
+        let kind = BodyKind::of(&upstream_headers);
+        let is_unnamed = status.is_success() && kind == BodyKind::Unnamed && body.has_events().await;
         if is_unnamed {
             headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
         }
-        if is_unnamed || status.is_success() && kind == Kind::SseReader {
+        if is_unnamed || status.is_success() && kind == BodyKind::SseReader {
             body.unwrap_calls(self.call_unwrapper());
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let may_repeat = self.exchange.inner.config.retry.stream_attempts > 0;
@@ -113,7 +113,7 @@ impl UpstreamAttempt {
                 true => HOLD,
                 false => Duration::ZERO,
             };
-            let Beginning { seen: beginning, broke } = body.beginning(self.exchange.wire, hold).await;
+            let StreamBeginning { seen: beginning, broke } = body.beginning(self.exchange.wire, hold).await;
             return match broke {
                 Some(fault) => {
                     self.totals.unanswered(prepared.input);
@@ -146,7 +146,7 @@ impl UpstreamAttempt {
         let (bytes, division) = match after {
             AfterWhole::Again(next) => return Ok(RelayDecision::Again(next)),
             AfterWhole::Without { answer, division } => (answer, division),
-            AfterWhole::AsItIs => (bytes, Division::default()),
+            AfterWhole::AsItIs => (bytes, OutputDivision::default()),
         };
         let usage = seen.as_ref().and_then(|seen| seen.usage.clone());
         let seen = seen.unwrap_or_default();
@@ -163,7 +163,7 @@ impl UpstreamAttempt {
             self.exchange.keep(said).await;
         }
         let bytes = if status.is_success() { self.totals.beside(&prepared.report, bytes) } else { bytes };
-        Ok(RelayDecision::On(Disposition::Whole(status, headers, bytes)))
+        Ok(RelayDecision::On(UpstreamDisposition::Whole(status, headers, bytes)))
     }
 
     /// A request that was sent and not answered in time may have been read all the same.
@@ -200,8 +200,10 @@ impl UpstreamAttempt {
             replays: prepared.replays.clone(),
             rounds: prepared.rounds.items.clone(),
             asks_to_go_on: begun.is_some() && !self.goes_on_exactly(),
-            prefill: begun
-                .map(|(text, _)| Prefill { text: text.to_owned(), must_be_told: self.target.must_be_told() }),
+            prefill: begun.map(|(text, _)| AnswerPrefill {
+                text: text.to_owned(),
+                must_be_told: self.target.must_be_told(),
+            }),
             ..self.edited()
         };
         match edited.is_nothing() {
@@ -262,9 +264,9 @@ impl UpstreamAttempt {
     pub(super) fn may_continue(&self) -> bool {
         let config = &self.exchange.inner.config;
         let can = match config.midstream {
-            Midstream::Off => false,
-            Midstream::Exact => self.goes_on_exactly(),
-            Midstream::BestEffort => self.goes_on_exactly() || self.is_prose(),
+            MidstreamMode::Off => false,
+            MidstreamMode::Exact => self.goes_on_exactly(),
+            MidstreamMode::BestEffort => self.goes_on_exactly() || self.is_prose(),
         };
         can && self.has_one_choice() && self.conversation.is_some() && self.limits.window.is_some()
     }
@@ -272,7 +274,7 @@ impl UpstreamAttempt {
     /// Returns whether an answer that its upstream breaks off can go on in another stream.
     pub(super) fn may_reconnect(&self) -> bool {
         let config = &self.exchange.inner.config;
-        let is_wanted = config.midstream != Midstream::Off && config.retry.stream_attempts > 0;
+        let is_wanted = config.midstream != MidstreamMode::Off && config.retry.stream_attempts > 0;
         is_wanted && self.has_one_choice() && self.goes_on_exactly()
     }
 
@@ -285,7 +287,7 @@ impl UpstreamAttempt {
     pub(super) fn goes_on_exactly(&self) -> bool {
         match self.crosses() {
             // Whoever puts the request into other words marks the message too, where it has to be marked.
-            true => self.limits.prefill == Ability::Yes,
+            true => self.limits.prefill == FeatureSupport::Yes,
             false => self.target.can_prefill(&self.limits),
         }
     }
@@ -299,7 +301,7 @@ impl UpstreamAttempt {
 
     /// Returns whether the client is to be told in the answer's text.
     pub(super) fn notes(&self, prepared: &OutboundRequest) -> bool {
-        self.exchange.inner.config.notices_in_text && prepared.report.action == Action::Compacted
+        self.exchange.inner.config.notices_in_text && prepared.report.action == PreparationAction::Compacted
     }
 
     /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
@@ -342,7 +344,7 @@ impl UpstreamAttempt {
 
     async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
         let (exchange, server) = (&self.exchange, &self.target.server);
-        let own = exchange.inner.config.credentials == crate::gateway::Credentials::Own;
+        let own = exchange.inner.config.credentials == crate::gateway::CredentialSource::Own;
         let request = server.post(base, exchange.wire.dialect().path(), &exchange.headers, own, body);
         let request = request.map_err(UnansweredRequest::Other)?;
         let limit = server.timeouts().first_byte_limit();
@@ -380,7 +382,7 @@ impl UpstreamAttempt {
     /// What an upstream says that would not go on with an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
         let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
-        let read = async { whole(Body::new(response, self.target.server.timeouts().idle)?).await };
+        let read = async { whole(UpstreamBody::new(response, self.target.server.timeouts().idle)?).await };
         let bytes = match read.await {
             Ok(bytes) => self.target.server.hide_secrets(bytes),
             Err(fault) => return fault,
@@ -407,7 +409,7 @@ impl UpstreamAttempt {
     }
 
     /// Has the log know what was reported; what is to be stored of it.
-    async fn reported(&self, usage: Usage, prepared: &OutboundRequest) -> Option<Entry> {
+    async fn reported(&self, usage: Usage, prepared: &OutboundRequest) -> Option<ResponseEntry> {
         if usage.input_tokens == 0 {
             return None;
         }
@@ -427,10 +429,10 @@ impl UpstreamAttempt {
         self,
         status: StatusCode,
         mut headers: HeaderMap,
-        body: Body,
+        body: UpstreamBody,
         prepared: OutboundRequest,
         collects: bool,
-    ) -> Result<Disposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, GatewayError> {
         self.describe(&prepared.report, &mut headers);
         if self.may_continue() && !self.goes_on_exactly() {
             headers::say(&mut headers, "x-longhaul-midstream", "approximate");
@@ -439,9 +441,9 @@ impl UpstreamAttempt {
         // Some servers stream although nobody asked for it.
         let totals = Arc::clone(&self.totals);
         let collects = collects || !self.exchange.envelope.stream;
-        let flow = Flow::new(self, body, prepared, collects);
+        let flow = AnswerFlow::new(self, body, prepared, collects);
         if !collects {
-            return Ok(Disposition::Stream(status, headers, flow.into_stream()));
+            return Ok(UpstreamDisposition::Stream(status, headers, flow.into_stream()));
         }
         let (events, route, report) = flow.collect().await?;
         if let Some(route) = route {
@@ -456,7 +458,7 @@ impl UpstreamAttempt {
                 "the upstream's answer ended before it was complete",
             )
         };
-        Ok(Disposition::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))
+        Ok(UpstreamDisposition::Whole(status, headers, totals.beside(&report, whole.ok_or_else(broken)?)))
     }
 }
 
@@ -549,14 +551,14 @@ async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bo
 
 /// What an answer's headers say that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BodyKind {
     SseReader,
     /// Nothing, or what a server says that does not know either.
     Unnamed,
     Other,
 }
 
-impl Kind {
+impl BodyKind {
     fn of(headers: &HeaderMap) -> Self {
         let named = headers.get(header::CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap_or("?"));
         match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
@@ -569,7 +571,7 @@ impl Kind {
 
 /// # Errors
 /// [`GatewayError`] if it breaks off or is too much.
-pub(super) async fn whole(mut body: Body) -> Result<Bytes, GatewayError> {
+pub(super) async fn whole(mut body: UpstreamBody) -> Result<Bytes, GatewayError> {
     let mut all = BytesMut::new();
     while let Some(chunk) = body.next().await? {
         if all.len() + chunk.len() > MAX_WHOLE_BYTES {

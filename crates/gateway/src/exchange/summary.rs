@@ -5,20 +5,20 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use longhaul_core::budget::Budget;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::ViewEdit;
 use longhaul_core::ids::Seq;
-use longhaul_core::message::{Answer, Message, Part};
-use longhaul_core::plan::{Rejected, SummaryDraft, SummaryForm, SummaryRequest};
+use longhaul_core::message::{Message, ModelAnswer, Part};
+use longhaul_core::plan::{SummaryDraft, SummaryForm, SummaryRejection, SummaryRequest};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ProviderError, Request};
+use longhaul_providers::{ModelEvent, ModelRequest, ProviderError};
 
 use super::UpstreamAttempt;
 use super::client_tools::ClientTools;
-use super::fallback_summary::Cause;
+use super::fallback_summary::MissingSummaryCause;
 use super::in_context;
 use super::log::ConversationLog;
-use super::usage_totals::{Partial, UsageTotals};
+use super::usage_totals::{PartialUsage, UsageTotals};
 use longhaul_wire::edit::PartialResponse;
 
 /// Reading stops at so many times the length that was asked for: some servers heed no limit.
@@ -37,7 +37,7 @@ const TOO_LONG: &str = "it is too long";
 pub(super) struct PlannedEdit {
     pub(super) edit: ViewEdit,
     /// Why it has an extract where a summary was wanted.
-    pub(super) stopgap: Option<Cause>,
+    pub(super) stopgap: Option<MissingSummaryCause>,
 }
 
 impl PlannedEdit {
@@ -63,7 +63,7 @@ pub(super) struct SummaryFailure {
 /// Why there is no summary: for us, and in a few words for people.
 #[derive(Clone, Debug)]
 pub(super) struct FailureReason {
-    pub(super) cause: Cause,
+    pub(super) cause: MissingSummaryCause,
     pub(super) said: String,
 }
 
@@ -73,10 +73,13 @@ const MOST_SAID_CHARS: usize = 120;
 impl FailureReason {
     /// The request does not wait: a summary is written once it is over.
     pub(super) fn not_yet_asked() -> Self {
-        Self { cause: Cause::NotYetAsked, said: "a summary is written beside the requests".to_owned() }
+        Self {
+            cause: MissingSummaryCause::NotYetAsked,
+            said: "a summary is written beside the requests".to_owned(),
+        }
     }
 
-    fn new(cause: Cause, said: &str) -> Self {
+    fn new(cause: MissingSummaryCause, said: &str) -> Self {
         let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { cause, said: said.chars().take(MOST_SAID_CHARS).collect() }
     }
@@ -97,11 +100,11 @@ pub(super) async fn write(
         Ok(answered) => answered,
         Err(_) => {
             let late = format!("the model's summary did not come within {} s", limit.as_secs_f64());
-            Err((Cause::Away, late))
+            Err((MissingSummaryCause::Away, late))
         }
     };
     let end = || {
-        let no_good = |why: String| (Cause::Rejected, why);
+        let no_good = |why: String| (MissingSummaryCause::Rejected, why);
         answered?;
         let finished = draft.finish(history).inspect_err(|rejected| route.heed_rejection(rejected));
         let edit = finished.map_err(|rejected| no_good(rejected.to_string()))?;
@@ -120,7 +123,7 @@ async fn answer(
     route: &UpstreamAttempt,
     log: &ConversationLog,
     draft: &mut SummaryDraft,
-) -> Result<(), (Cause, String)> {
+) -> Result<(), (MissingSummaryCause, String)> {
     let fresh = draft.clone();
     let budget = route.summary_budget();
     let Err(refused) = answer_within(route, log, draft, &budget).await else { return Ok(()) };
@@ -144,20 +147,20 @@ async fn answer(
 
 enum SummaryTrouble {
     Call(ProviderError),
-    Rejected(Rejected),
+    Rejected(SummaryRejection),
 }
 
 impl SummaryTrouble {
-    fn said(self) -> (Cause, String) {
+    fn said(self) -> (MissingSummaryCause, String) {
         match self {
             Self::Call(error) => {
                 let said = match error.status {
                     Some(status) => format!("the model was asked: HTTP {status}: {}", error.message),
                     None => format!("the model was asked: {}", error.message),
                 };
-                (Cause::of(error.code), said)
+                (MissingSummaryCause::of(error.code), said)
             }
-            Self::Rejected(rejected) => (Cause::Rejected, rejected.to_string()),
+            Self::Rejected(rejected) => (MissingSummaryCause::Rejected, rejected.to_string()),
         }
     }
 }
@@ -187,7 +190,7 @@ async fn answer_within(
 
 /// What a request for a summary has brought.
 enum SummaryAnswer {
-    Whole(Answer),
+    Whole(ModelAnswer),
     /// Nothing: it was stopped, having used so much by our count.
     TooLong(Usage),
 }
@@ -206,12 +209,12 @@ async fn ask(
     let among = if rides { log.system.as_slice() } else { &[] };
     let said = among.iter().filter_map(Part::as_text).chain([fixed.system.as_str()]);
     let system = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-    let request = Request {
+    let request = ModelRequest {
         system,
         messages: asked.messages.iter().map(without_media).collect(),
         tools: ClientTools::normalized(fixed.tools).specs,
         max_output_tokens: Some(asked.max_output_tokens),
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let count = || {
         let counter = log.history.counter();
@@ -288,7 +291,7 @@ fn end_of_ride<C: Fn() -> u64>(
 
 /// How long an answer is while it is read, in tokens by our count.
 struct AnswerLength<'h> {
-    counter: &'h Counter,
+    counter: &'h MessageTokenCounter,
     counted: u64,
     /// What has come since and is not counted yet.
     rest: String,
@@ -326,7 +329,7 @@ impl<C: Fn() -> u64> SummaryBill<'_, C> {
     /// `written`: tokens of the answer by our count, for a server that reports nothing.
     fn paid(&mut self, usage: Option<&Usage>, written: impl FnOnce() -> u64) {
         self.is_open = false;
-        let counted = || Partial { input: (self.count)(), output: written(), is_estimated: true };
+        let counted = || PartialUsage { input: (self.count)(), output: written(), is_estimated: true };
         self.totals.add(usage, counted);
     }
 
@@ -334,7 +337,7 @@ impl<C: Fn() -> u64> SummaryBill<'_, C> {
     fn stopped(&mut self, output: u64) -> Usage {
         self.is_open = false;
         let input = (self.count)();
-        self.totals.partial(Partial { input, output, is_estimated: true });
+        self.totals.partial(PartialUsage { input, output, is_estimated: true });
         Usage { input_tokens: input, output_tokens: output, ..Usage::default() }
     }
 

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use longhaul_core::history::WriterRecord;
+use longhaul_core::history::SummaryWriterRecord;
 
 /// Writers that are remembered, at most.
 const MOST_WRITERS: usize = 256;
 
 /// The record of each writer by its name.
 #[derive(Default)]
-pub(crate) struct Writers(Mutex<BTreeMap<String, WriterRecord>>);
+pub(crate) struct WriterRecords(Mutex<BTreeMap<String, SummaryWriterRecord>>);
 
-impl Writers {
+impl WriterRecords {
     /// Changes the record of a writer. With too many of them all others are forgotten: their names come from clients.
-    pub(super) fn note(&self, writer: &str, change: impl FnOnce(&mut WriterRecord)) {
+    pub(super) fn note(&self, writer: &str, change: impl FnOnce(&mut SummaryWriterRecord)) {
         let mut writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if writers.len() >= MOST_WRITERS && !writers.contains_key(writer) {
             writers.clear();
@@ -26,7 +26,7 @@ impl Writers {
     /// Returns whether a writer is left alone.
     pub(super) fn rests(&self, writer: &str) -> bool {
         let writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        writers.get(writer).is_some_and(WriterRecord::rests)
+        writers.get(writer).is_some_and(SummaryWriterRecord::rests)
     }
 }
 
@@ -36,13 +36,13 @@ mod tests {
 
     #[test]
     fn each_writer_has_a_record_and_there_are_not_too_many() {
-        let writers = Writers::default();
-        (0..3).for_each(|_| writers.note("a", WriterRecord::failed));
-        writers.note("b", WriterRecord::failed);
+        let writers = WriterRecords::default();
+        (0..3).for_each(|_| writers.note("a", SummaryWriterRecord::failed));
+        writers.note("b", SummaryWriterRecord::failed);
         assert!(writers.rests("a") && !writers.rests("b") && !writers.rests("c"));
-        (0..7).for_each(|_| writers.note("a", WriterRecord::did_without));
+        (0..7).for_each(|_| writers.note("a", SummaryWriterRecord::did_without));
         assert!(!writers.rests("a"), "it is tried again");
-        (0..1_000).for_each(|at| writers.note(&at.to_string(), WriterRecord::failed));
+        (0..1_000).for_each(|at| writers.note(&at.to_string(), SummaryWriterRecord::failed));
         assert!(writers.0.lock().unwrap().len() <= MOST_WRITERS);
     }
 }

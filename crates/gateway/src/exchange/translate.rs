@@ -10,29 +10,29 @@ use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::estimate::Counter;
-use longhaul_core::message::{Answer, Message, Opaque, Part, Role, ToolStatus};
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::message::{Message, ModelAnswer, OpaquePart, Part, Role, ToolStatus};
 use longhaul_core::recall::tool;
 use longhaul_core::usage::Usage;
 use longhaul_providers::anthropic;
 use longhaul_providers::connect::Kind;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, ToolChoice};
+use longhaul_providers::{ModelEvent, ModelRequest, ModelStream, ProviderError, ToolChoice};
 use tokio::time::Instant;
 
-use super::attempts::{FailedAttempt, Received};
+use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::client_tools::{ChangedNames, ClientTools};
-use super::flow::Body;
+use super::flow::UpstreamBody;
 use super::omitted;
 use super::prepare::{NeutralConversation, OutboundRequest};
 use super::retries::{AttemptFailure, RetryState};
-use super::usage_totals::{Partial, UsageTotals};
-use super::{Disposition, Exchange, UpstreamAttempt};
+use super::usage_totals::{PartialUsage, UsageTotals};
+use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
 use crate::headers;
 use longhaul_wire::chat::edit as chat;
-use longhaul_wire::edit::media::{self, Found};
+use longhaul_wire::edit::media::{self, ItemMedia};
 use longhaul_wire::edit::{
-    Dialect, FixedContent, GO_ON, GatewayError, GatewayErrorKind, ParseError, PartialResponse,
-    PartialToolCall, Segment,
+    Dialect, FixedContent, GO_ON, GatewayError, GatewayErrorKind, ItemSegment, ParseError, PartialResponse,
+    PartialToolCall,
 };
 use longhaul_wire::messages::edit as messages;
 use longhaul_wire::param_mapping::{MappedParams, MappingTarget, map_params, server_tools};
@@ -58,18 +58,18 @@ impl UpstreamAttempt {
     pub(super) async fn attempt_translated(
         &mut self,
         prepared: &OutboundRequest,
-    ) -> Result<Received, FailedAttempt> {
+    ) -> Result<AttemptOutcome, FailedAttempt> {
         let (mut request, told) = self.work(|| self.neutral(prepared, None)).await?;
         self.leave_out_refused(&mut request);
         let sent = omitted::sent(&mut request);
         let awaits_all = !self.exchange.envelope.stream && !self.must_collect(prepared);
         match self.call(request, awaits_all).await {
-            Ok(start) => Ok(Received::Translated(start, told)),
+            Ok(start) => Ok(AttemptOutcome::Translated(start, told)),
             Err(CallFailure::BrokeOff(error)) => {
                 self.totals.failed(&error, prepared.input);
                 Err(FailedAttempt { fault: fault_of(&error), broke_off: true })
             }
-            Err(CallFailure::Refused(error)) => Ok(Received::Refused(error, sent)),
+            Err(CallFailure::Refused(error)) => Ok(AttemptOutcome::Refused(error, sent)),
         }
     }
 
@@ -77,7 +77,7 @@ impl UpstreamAttempt {
     pub(super) fn bill_translated(&self, start: &TranslatedStart, prepared: &OutboundRequest) {
         if let TranslatedStart::Answered(answer) = start {
             self.reckoner(prepared).settle(&mut answer.as_ref().clone());
-            self.totals.add(self.totals.told().as_ref(), || Partial::input(prepared.input));
+            self.totals.add(self.totals.told().as_ref(), || PartialUsage::input(prepared.input));
         }
     }
 
@@ -90,7 +90,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
         text: &str,
         tokens: u64,
-    ) -> Result<Body, GatewayError> {
+    ) -> Result<UpstreamBody, GatewayError> {
         let (request, told) = self.work(|| self.neutral(prepared, Some((text, tokens)))).await?;
         let begun = self.call(request, false).await.map_err(|failure| fault_of(failure.error()))?;
         Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
@@ -98,7 +98,7 @@ impl UpstreamAttempt {
 
     /// Makes the call and reads up to its first word, so that what fails before is no stream; up to the end where the
     /// caller waits for the whole.
-    async fn call(&self, request: Request, awaits_all: bool) -> Result<TranslatedStart, CallFailure> {
+    async fn call(&self, request: ModelRequest, awaits_all: bool) -> Result<TranslatedStart, CallFailure> {
         self.totals.tell(None);
         let mut stream = self.call_again(request).await.map_err(CallFailure::of_call)?;
         let mut silent = Vec::new();
@@ -124,7 +124,7 @@ impl UpstreamAttempt {
     }
 
     /// Makes the call, and again as [`RetryState`] has it.
-    async fn call_again(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call_again(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let provider = self.provider()?;
         let mut tries = RetryState::new(self.exchange.inner.config.attempts);
         loop {
@@ -155,7 +155,7 @@ impl UpstreamAttempt {
         &self,
         prepared: &OutboundRequest,
         begun: Option<(&str, u64)>,
-    ) -> Result<(Request, ToldRequest), GatewayError> {
+    ) -> Result<(ModelRequest, ToldRequest), GatewayError> {
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
         let mut fixed = wire.fixed(envelope)?;
         let tool_choice = match prepared.rounds.must_answer() {
@@ -195,7 +195,7 @@ impl UpstreamAttempt {
         }
         let words = [(recast.system, "system=user"), (recast.result, "tool_result=user")];
         changed.extend(words.iter().filter(|(is_so, _)| *is_so).map(|(_, said)| (*said).to_owned()));
-        let Found { contents, links } = self.media(&messages)?;
+        let ItemMedia { contents, links } = self.media(&messages)?;
         let left = self.left_output(begun.map_or(0, |(_, tokens)| tokens))?;
         let max_output_tokens = self.output_limit(left, self.room(prepared));
         changed.extend(self.limit_said(prepared));
@@ -214,7 +214,7 @@ impl UpstreamAttempt {
             messages.push(Message::user("asked", vec![Part::text(std::mem::take(&mut system))]));
             changed.push("system=user".to_owned());
         }
-        let request = Request {
+        let request = ModelRequest {
             system,
             messages,
             tools: fixed.tools,
@@ -292,15 +292,15 @@ impl UpstreamAttempt {
     ///
     /// # Errors
     /// [`GatewayError`] with the item that has one which cannot get there.
-    fn media(&self, messages: &[Message]) -> Result<Found, GatewayError> {
+    fn media(&self, messages: &[Message]) -> Result<ItemMedia, GatewayError> {
         let wanted: BTreeMap<&str, &Part> = messages.iter().flat_map(media_of).collect();
-        let mut all = Found::default();
+        let mut all = ItemMedia::default();
         if wanted.is_empty() {
             return Ok(all);
         }
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
         for index in 0..envelope.items.len() {
-            let Found { contents, links } = media::found(envelope.item(index));
+            let ItemMedia { contents, links } = media::found(envelope.item(index));
             all.contents.extend(contents.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
             all.links.extend(links.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
         }
@@ -335,7 +335,7 @@ impl UpstreamAttempt {
         begun: TranslatedStart,
         prepared: OutboundRequest,
         told: &ToldRequest,
-    ) -> Result<Disposition, GatewayError> {
+    ) -> Result<UpstreamDisposition, GatewayError> {
         let mut headers = HeaderMap::new();
         told.say(&mut headers);
         self.say_omitted(&mut headers);
@@ -360,14 +360,14 @@ impl UpstreamAttempt {
     /// The whole answer for a caller that wants no stream.
     async fn whole_answer(
         &self,
-        mut answer: Answer,
+        mut answer: ModelAnswer,
         prepared: OutboundRequest,
         mut headers: HeaderMap,
-    ) -> Disposition {
+    ) -> UpstreamDisposition {
         self.describe(&prepared.report, &mut headers);
         self.reckoner(&prepared).settle(&mut answer);
         let reported = self.totals.told();
-        self.totals.add(reported.as_ref(), || Partial::input(prepared.input));
+        self.totals.add(reported.as_ref(), || PartialUsage::input(prepared.input));
         self.log_end(true);
         if let Some(usage) = reported.filter(|_| !prepared.is_doubted) {
             self.remember_usage(usage, &prepared).await;
@@ -375,12 +375,12 @@ impl UpstreamAttempt {
         self.totals.describe(&mut headers);
         let whole = response_writer::whole(self.exchange.wire.dialect(), &self.head(&prepared), &answer);
         self.exchange.keep(std::str::from_utf8(&whole).unwrap_or_default()).await;
-        Disposition::Whole(StatusCode::OK, headers, self.totals.beside(&prepared.report, whole))
+        UpstreamDisposition::Whole(StatusCode::OK, headers, self.totals.beside(&prepared.report, whole))
     }
 
     /// What becomes of the usage of an answer to this.
-    fn reckoner(&self, prepared: &OutboundRequest) -> Reckoner {
-        Reckoner {
+    fn reckoner(&self, prepared: &OutboundRequest) -> UsageCorrection {
+        UsageCorrection {
             counter: (self.exchange.inner.parts.counter)(&self.target.origin()),
             input_tokens: prepared.input,
             is_demanded: self.exchange.wire.dialect() == Dialect::Messages,
@@ -414,9 +414,9 @@ impl UpstreamAttempt {
     }
 
     /// A stream of the model's in the caller's dialect.
-    fn written(&self, stream: ModelStream, prepared: &OutboundRequest) -> Body {
+    fn written(&self, stream: ModelStream, prepared: &OutboundRequest) -> UpstreamBody {
         let encoder = response_writer::stream(self.exchange.wire.dialect(), self.head(prepared));
-        let mut body = Body::written(written(stream, encoder, self.reckoner(prepared)));
+        let mut body = UpstreamBody::written(written(stream, encoder, self.reckoner(prepared)));
         body.unwrap_calls(self.call_unwrapper());
         body
     }
@@ -438,7 +438,7 @@ pub(super) fn tool_choice(exchange: &Exchange) -> Result<ToolChoice, ParseError>
 /// What a call has brought.
 pub(super) enum TranslatedStart {
     /// Its end: nothing has gone out.
-    Answered(Box<Answer>),
+    Answered(Box<ModelAnswer>),
     /// Its first word.
     Speaking(ModelStream),
 }
@@ -507,8 +507,8 @@ impl CallFailure {
 }
 
 /// Sets the usage of answers right.
-struct Reckoner {
-    counter: Counter,
+struct UsageCorrection {
+    counter: MessageTokenCounter,
     /// The input by our count.
     input_tokens: u64,
     /// Whether the caller's dialect has no answer without usage.
@@ -516,10 +516,10 @@ struct Reckoner {
     totals: Arc<UsageTotals>,
 }
 
-impl Reckoner {
+impl UsageCorrection {
     /// Tells the totals what was reported: not every client asks for it. What was not is in the answer by our count where
     /// its dialect demands it, and else nowhere.
-    fn settle(&self, answer: &mut Answer) {
+    fn settle(&self, answer: &mut ModelAnswer) {
         if let Some(usage) = reported(answer) {
             return self.totals.tell(Some(usage.clone()));
         }
@@ -534,7 +534,7 @@ impl Reckoner {
 }
 
 /// What the upstream has reported. Some say only what was written, or nothing but zeros.
-fn reported(answer: &Answer) -> Option<&Usage> {
+fn reported(answer: &ModelAnswer) -> Option<&Usage> {
     answer.usage.as_ref().filter(|usage| usage.input_tokens > 0)
 }
 
@@ -548,7 +548,7 @@ fn says(event: &ModelEvent) -> bool {
 }
 
 /// An answer as it would have been read on its way.
-fn seen_of(answer: &Answer) -> PartialResponse {
+fn seen_of(answer: &ModelAnswer) -> PartialResponse {
     let mut seen = PartialResponse {
         finish: Some(answer.finish),
         usage: reported(answer).cloned(),
@@ -574,7 +574,7 @@ fn seen_of(answer: &Answer) -> PartialResponse {
 fn written(
     stream: ModelStream,
     encoder: Box<dyn ResponseWriter>,
-    reckoner: Reckoner,
+    reckoner: UsageCorrection,
 ) -> impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static {
     unfold(Some((stream, encoder, reckoner)), |open| async move {
         let (mut stream, mut encoder, reckoner) = open?;
@@ -645,7 +645,7 @@ const MAX_NAMED: usize = 40;
 /// Items that stand for a conversation which only their maker's server can read.
 const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
-fn own_item(own: &Opaque, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
+fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
     if by_model && !SEALED.contains(&own.kind.as_str()) {
         ignored.insert(own.kind.clone());
         return Ok(());
@@ -678,12 +678,13 @@ fn has_failed(message: &Message) -> bool {
     message.parts.iter().any(failed)
 }
 
-fn parts_of(piece: &Segment) -> &[Part] {
+fn parts_of(piece: &ItemSegment) -> &[Part] {
     match piece {
-        Segment::System(parts) | Segment::Typed(parts) | Segment::Note(parts) | Segment::Assistant(parts) => {
-            parts
-        }
-        Segment::Result { content, .. } => content,
+        ItemSegment::System(parts)
+        | ItemSegment::Typed(parts)
+        | ItemSegment::Note(parts)
+        | ItemSegment::Assistant(parts) => parts,
+        ItemSegment::Result { content, .. } => content,
     }
 }
 

@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use longhaul_core::message::{Answer, Finish};
+use longhaul_core::message::{ModelAnswer, ModelStopReason};
 use longhaul_providers::http::is_page;
 use longhaul_providers::{LimitSource, ProviderError};
-use longhaul_wire::overflow::{self, Overflow, Sent, Suspicion};
+use longhaul_wire::overflow::{self, AnsweredRequestTokens, ReportedOverflow, SuspectedOverflow};
 
-use super::flow::Body;
+use super::flow::UpstreamBody;
 use super::prepare::OutboundRequest;
 use super::send::{SMALLEST_WINDOW_TOKENS, is_wordless};
 use super::translate::fault_of;
-use super::{Disposition, UpstreamAttempt};
-use crate::window::Window;
+use super::{UpstreamAttempt, UpstreamDisposition};
+use crate::window::KnownWindow;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 
 /// What of a window stays free where a server counts a little differently each time: this share.
@@ -34,7 +34,7 @@ pub(super) enum UpstreamResponse {
 pub(super) struct StreamOpening {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) body: Box<Body>,
+    pub(super) body: Box<UpstreamBody>,
     /// What its first events say; they are read again.
     pub(super) beginning: PartialResponse,
 }
@@ -52,28 +52,28 @@ pub(super) struct WholeResponse {
 pub(super) enum RelayDecision {
     /// The model is asked once more.
     Again(Box<OutboundRequest>),
-    On(Disposition),
+    On(UpstreamDisposition),
 }
 
 /// A request that was too long.
 pub(super) struct RefusedResponse {
-    pub(super) overflow: Overflow,
+    pub(super) overflow: ReportedOverflow,
     /// Whether the upstream says so: an answer that came with success says nothing of a limit, it only looks as if
     /// there were one.
     pub(super) is_said: bool,
     /// Whether there is an answer: it is the client's if nothing can be left out.
     pub(super) is_usable: bool,
     /// What speaks against it.
-    pub(super) suspicion: Option<Suspicion>,
+    pub(super) suspicion: Option<SuspectedOverflow>,
 }
 
 impl RefusedResponse {
     /// An answer that looks like one to a request that did not fit.
-    pub(super) fn suspected(suspicion: Suspicion) -> Self {
+    pub(super) fn suspected(suspicion: SuspectedOverflow) -> Self {
         Self {
             overflow: suspicion.overflow(),
             is_said: false,
-            is_usable: suspicion != Suspicion::Empty,
+            is_usable: suspicion != SuspectedOverflow::Empty,
             suspicion: Some(suspicion),
         }
     }
@@ -148,15 +148,20 @@ impl UpstreamAttempt {
     }
 
     /// An overflow that looks like success.
-    pub(super) fn suspicion(&self, seen: &PartialResponse, prepared: &OutboundRequest) -> Option<Suspicion> {
+    pub(super) fn suspicion(
+        &self,
+        seen: &PartialResponse,
+        prepared: &OutboundRequest,
+    ) -> Option<SuspectedOverflow> {
         if prepared.input == 0 {
             return None;
         }
         // What a refusal has named counts here as what the server says of itself, until it reads more.
         let read = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
-        let is_learned = |window: &Window| window.source == LimitSource::Learned && read <= window.tokens;
+        let is_learned =
+            |window: &KnownWindow| window.source == LimitSource::Learned && read <= window.tokens;
         let learned = Some(self.window).filter(is_learned);
-        let sent = Sent {
+        let sent = AnsweredRequestTokens {
             estimated: prepared.input,
             margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
             window: learned.map(|window| window.tokens).or(self.limits.window),
@@ -167,19 +172,19 @@ impl UpstreamAttempt {
                 .max_output
                 .filter(|limit| *limit < u64::MAX)
                 .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
-            ..Sent::default()
+            ..AnsweredRequestTokens::default()
         };
         let suspicion = overflow::suspect(&sent, &answer_of(seen))?;
         match suspicion {
-            Suspicion::Empty if seen.has_other => None,
-            Suspicion::SilentlyTruncated { .. } if self.target.counts_less() => None,
+            SuspectedOverflow::Empty if seen.has_other => None,
+            SuspectedOverflow::SilentlyTruncated { .. } if self.target.counts_less() => None,
             suspicion => Some(suspicion),
         }
     }
 
     /// An answer goes to the client although something speaks against it: nothing can be done.
-    pub(super) fn tell_doubt(&self, suspicion: Suspicion, prepared: &mut OutboundRequest) {
-        let Suspicion::SilentlyTruncated { reported, counted } = suspicion else { return };
+    pub(super) fn tell_doubt(&self, suspicion: SuspectedOverflow, prepared: &mut OutboundRequest) {
+        let SuspectedOverflow::SilentlyTruncated { reported, counted } = suspicion else { return };
         let why = format!(
             "the upstream has read {reported} of about {counted} tokens by its own count: the answer may rest on a \
              part, and nothing can be left out"
@@ -190,8 +195,8 @@ impl UpstreamAttempt {
     }
 
     /// The request was shortened because the upstream seems to have cut it: that stands before what was left out.
-    pub(super) fn tell_cut(&self, suspicion: Suspicion, shorter: &mut OutboundRequest) {
-        let Suspicion::SilentlyTruncated { reported, counted } = suspicion else { return };
+    pub(super) fn tell_cut(&self, suspicion: SuspectedOverflow, shorter: &mut OutboundRequest) {
+        let SuspectedOverflow::SilentlyTruncated { reported, counted } = suspicion else { return };
         let cut = format!("the upstream has read only {reported} of about {counted} tokens");
         let why = std::mem::take(&mut shorter.report.why);
         shorter.report.why = if why.is_empty() { cut } else { format!("{cut}; {why}") };
@@ -218,8 +223,9 @@ impl UpstreamAttempt {
         if self.window.source == LimitSource::Learned && self.target.is_suspected() {
             self.learn_to_count(seen, prepared);
         }
-        let suspicion = self.suspicion(seen, prepared).filter(|_| seen.finish != Some(Finish::Length));
-        let limit = suspicion.map(Suspicion::overflow).and_then(|overflow| overflow.limit_tokens);
+        let suspicion =
+            self.suspicion(seen, prepared).filter(|_| seen.finish != Some(ModelStopReason::Length));
+        let limit = suspicion.map(SuspectedOverflow::overflow).and_then(|overflow| overflow.limit_tokens);
         if let Some(limit) = limit.filter(|_| !self.has_said_window()) {
             self.target.suspect_window(limit);
         }
@@ -229,7 +235,7 @@ impl UpstreamAttempt {
     /// for then, and nothing is left out. Once for a request.
     pub(super) fn asks_for_less(
         &mut self,
-        overflow: &Overflow,
+        overflow: &ReportedOverflow,
         asked: u64,
         prepared: &OutboundRequest,
         is_said: bool,
@@ -347,7 +353,7 @@ fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
     GatewayError { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
 }
 
-fn answer_of(seen: &PartialResponse) -> Answer {
-    let finish = seen.finish.unwrap_or(Finish::Other);
-    Answer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
+fn answer_of(seen: &PartialResponse) -> ModelAnswer {
+    let finish = seen.finish.unwrap_or(ModelStopReason::Other);
+    ModelAnswer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
 }

@@ -10,7 +10,7 @@ use longhaul_providers::ProviderError;
 use serde_json::json;
 
 use super::prepare::OutboundRequest;
-use super::{Report, UpstreamAttempt};
+use super::{PreparationReport, UpstreamAttempt};
 use crate::headers;
 use longhaul_wire::edit::{Dialect, PartialResponse};
 use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
@@ -24,18 +24,18 @@ const MAX_COMPACTIONS: &str = "max-compactions";
 
 /// What was asked of the upstream for one answer.
 #[derive(Debug, Default)]
-pub(super) struct UsageTotals(Mutex<Spent>);
+pub(super) struct UsageTotals(Mutex<SpentTokens>);
 
 /// What a call has cost, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Partial {
+pub(super) struct PartialUsage {
     pub(super) input: u64,
     pub(super) output: u64,
     /// Whether any of it is our count and not the server's.
     pub(super) is_estimated: bool,
 }
 
-impl Partial {
+impl PartialUsage {
     /// A call that has read so many tokens by our count, and of which no more is known.
     pub(super) fn input(input: u64) -> Self {
         Self { input, output: 0, is_estimated: true }
@@ -43,7 +43,7 @@ impl Partial {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Spent {
+struct SpentTokens {
     /// What the newest call has reported, where the caller's dialect has no place for that.
     told: Option<Usage>,
     /// What the newest call has had by our count, input and output, where it has reported nothing.
@@ -89,15 +89,15 @@ impl UsageTotals {
     }
 
     /// A call that was answered, a summary too. `counted`: what it had by our count, for a server that reports nothing.
-    pub(super) fn add(&self, usage: Option<&Usage>, counted: impl FnOnce() -> Partial) {
-        let told = |usage: &Usage| Partial {
+    pub(super) fn add(&self, usage: Option<&Usage>, counted: impl FnOnce() -> PartialUsage) {
+        let told = |usage: &Usage| PartialUsage {
             input: usage.input_tokens,
             output: usage.output_tokens,
             is_estimated: false,
         };
         let reckoned = self.0.lock().unwrap_or_else(PoisonError::into_inner).reckoned.take();
         let counted = || match reckoned {
-            Some((input, output)) => Partial { input, output, is_estimated: true },
+            Some((input, output)) => PartialUsage { input, output, is_estimated: true },
             None => counted(),
         };
         let reported = usage.filter(|usage| usage.total_tokens() > 0);
@@ -145,7 +145,7 @@ impl UsageTotals {
     }
 
     /// A call that has cost so much: a stream, too, that did not come to its end.
-    pub(super) fn partial(&self, Partial { input, output, is_estimated }: Partial) {
+    pub(super) fn partial(&self, PartialUsage { input, output, is_estimated }: PartialUsage) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += 1;
         spent.input += input;
@@ -156,7 +156,7 @@ impl UsageTotals {
     /// A call in another dialect that failed; it was to read so many tokens by our count.
     pub(super) fn failed(&self, error: &ProviderError, input: u64) {
         match &error.usage {
-            Some(usage) => self.add(Some(usage), || Partial { input, output: 0, is_estimated: true }),
+            Some(usage) => self.add(Some(usage), || PartialUsage { input, output: 0, is_estimated: true }),
             None if matches!(error.code, ErrorCode::Timeout | ErrorCode::TruncatedStream) => {
                 self.unanswered(input);
             }
@@ -168,7 +168,7 @@ impl UsageTotals {
 
     /// What was asked of the upstream beside the requests before.
     pub(super) fn absorb(&self, other: &Self) {
-        let Spent { calls, input, output, is_estimated, .. } =
+        let SpentTokens { calls, input, output, is_estimated, .. } =
             other.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += calls;
@@ -180,9 +180,9 @@ impl UsageTotals {
     /// Another upstream, or another dialect, is tried for the same answer: what was paid so far stays in the sums.
     pub(super) fn try_elsewhere(&self) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Spent { calls, input, output, is_estimated, .. } = std::mem::take(&mut *spent);
+        let SpentTokens { calls, input, output, is_estimated, .. } = std::mem::take(&mut *spent);
         if input + output > 0 {
-            *spent = Spent { calls, input, output, is_estimated, ..Spent::default() };
+            *spent = SpentTokens { calls, input, output, is_estimated, ..SpentTokens::default() };
         }
     }
 
@@ -221,7 +221,7 @@ impl UsageTotals {
     }
 
     /// The field; `None` if nothing was done.
-    fn field(&self, report: &Report) -> Option<String> {
+    fn field(&self, report: &PreparationReport) -> Option<String> {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // A summary may have been tried again in vain.
         let is_more = spent.restarts + spent.recalls > 0 || spent.calls > 1;
@@ -248,7 +248,7 @@ impl UsageTotals {
     }
 
     /// A whole answer with the field.
-    pub(super) fn beside(&self, report: &Report, body: Bytes) -> Bytes {
+    pub(super) fn beside(&self, report: &PreparationReport, body: Bytes) -> Bytes {
         let added =
             self.field(report).and_then(|total| with_field(std::str::from_utf8(&body).ok()?, FIELD, &total));
         added.map_or(body, Bytes::from)
@@ -256,7 +256,7 @@ impl UsageTotals {
 
     /// The end of a stream with the field, in the event that has the usage; in Chat Completions without usage in the
     /// one that has the finish reason.
-    pub(super) fn at_end(&self, report: &Report, dialect: Dialect, end: Vec<u8>) -> Vec<u8> {
+    pub(super) fn at_end(&self, report: &PreparationReport, dialect: Dialect, end: Vec<u8>) -> Vec<u8> {
         let Some(total) = self.field(report) else { return end };
         let mut events = SseReader::default();
         events.feed(end.clone().into());
@@ -279,12 +279,17 @@ impl UsageTotals {
 
 impl UpstreamAttempt {
     /// What a call had by our count, of which this was seen. `left`: tokens of it that other calls have written.
-    pub(super) fn counted(&self, prepared: &OutboundRequest, seen: &PartialResponse, left: u64) -> Partial {
+    pub(super) fn counted(
+        &self,
+        prepared: &OutboundRequest,
+        seen: &PartialResponse,
+        left: u64,
+    ) -> PartialUsage {
         let counter = (self.exchange.inner.parts.counter)(&self.target.origin());
         let calls = seen.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         let said = [&seen.text, &seen.reasoning].into_iter().chain(calls);
         let written: u64 = said.map(|text| counter.text(text)).sum();
-        Partial { input: prepared.input, output: written.saturating_sub(left), is_estimated: true }
+        PartialUsage { input: prepared.input, output: written.saturating_sub(left), is_estimated: true }
     }
 }
 
@@ -313,13 +318,13 @@ fn with_total(dialect: Dialect, data: &str, total: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Action;
+    use super::super::PreparationAction;
     use super::*;
 
-    fn ended(dialect: Dialect, action: Action, end: &str) -> String {
+    fn ended(dialect: Dialect, action: PreparationAction, end: &str) -> String {
         let totals = UsageTotals::default();
-        totals.partial(Partial { input: 7, output: 2, is_estimated: false });
-        let report = Report { action, before: 90, after: 40, why: String::new() };
+        totals.partial(PartialUsage { input: 7, output: 2, is_estimated: false });
+        let report = PreparationReport { action, before: 90, after: 40, why: String::new() };
         String::from_utf8(totals.at_end(&report, dialect, end.as_bytes().to_vec())).unwrap()
     }
 
@@ -329,25 +334,25 @@ mod tests {
         let chat =
             "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: {\"usage\":{}}\n\ndata: [DONE]\n\n";
         let expected = chat.replace("{\"usage\":{}}", &format!("{{\"usage\":{{}},{total}}}"));
-        assert_eq!(ended(Dialect::Chat, Action::Compacted, chat), expected);
+        assert_eq!(ended(Dialect::Chat, PreparationAction::Compacted, chat), expected);
         let bare = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
         assert!(
-            ended(Dialect::Chat, Action::Compacted, bare)
+            ended(Dialect::Chat, PreparationAction::Compacted, bare)
                 .starts_with(&format!("data: {{\"choices\":[{{\"finish_reason\":\"stop\"}}],{total}}}\n\n"))
         );
         let messages = "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
         assert!(
-            ended(Dialect::Messages, Action::Compacted, messages)
+            ended(Dialect::Messages, PreparationAction::Compacted, messages)
                 .contains(&format!("\"usage\":{{}},{total}}}\n\nevent: message_stop"))
         );
         let responses = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":{}}}\n\n";
         assert!(
-            ended(Dialect::Responses, Action::Compacted, responses)
+            ended(Dialect::Responses, PreparationAction::Compacted, responses)
                 .contains(&format!("{{\"usage\":{{}},{total}}}}}\n\n"))
         );
         for same in [chat, messages, responses] {
-            assert_eq!(ended(Dialect::Chat, Action::None, same), same, "nothing was done");
-            assert_eq!(ended(Dialect::Chat, Action::Remembered, same), same);
+            assert_eq!(ended(Dialect::Chat, PreparationAction::None, same), same, "nothing was done");
+            assert_eq!(ended(Dialect::Chat, PreparationAction::Remembered, same), same);
         }
     }
 
@@ -359,13 +364,13 @@ mod tests {
         totals.try_elsewhere();
         assert!(!totals.has_calls(), "nothing was paid");
         totals.unanswered(40);
-        totals.partial(Partial { input: 50, output: 5, is_estimated: false });
+        totals.partial(PartialUsage { input: 50, output: 5, is_estimated: false });
         totals.restarted();
         totals.recalled();
         totals.try_elsewhere();
-        totals.partial(Partial { input: 7, output: 2, is_estimated: false });
+        totals.partial(PartialUsage { input: 7, output: 2, is_estimated: false });
         let field: serde_json::Value =
-            serde_json::from_str(&totals.field(&Report::default()).unwrap()).unwrap();
+            serde_json::from_str(&totals.field(&PreparationReport::default()).unwrap()).unwrap();
         assert_eq!(field["calls"], 3);
         assert_eq!(field["billed"], json!({ "input_tokens": 97, "output_tokens": 7, "estimated": true }));
         assert_eq!((&field["restarts"], field.get("recalls")), (&json!(0), None), "of another answer");
@@ -374,16 +379,16 @@ mod tests {
     #[test]
     fn a_whole_answer_has_it_too() {
         let totals = UsageTotals::default();
-        totals.partial(Partial { input: 50, output: 5, is_estimated: true });
+        totals.partial(PartialUsage { input: 50, output: 5, is_estimated: true });
         totals.restarted();
-        let body = totals.beside(&Report::default(), Bytes::from_static(b"{\"id\":1}"));
+        let body = totals.beside(&PreparationReport::default(), Bytes::from_static(b"{\"id\":1}"));
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(
             (&body["x_longhaul"]["restarts"], &body["x_longhaul"]["billed"]["estimated"]),
             (&json!(1), &json!(true))
         );
-        let untouched =
-            UsageTotals::default().beside(&Report::default(), Bytes::from_static(b"{ \"id\": 1 }"));
+        let untouched = UsageTotals::default()
+            .beside(&PreparationReport::default(), Bytes::from_static(b"{ \"id\": 1 }"));
         assert_eq!(&untouched[..], b"{ \"id\": 1 }");
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{ClientRequest, Config, Gateway, Midstream, Reply, Upstream};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{
+    ClientRequest, Gateway, GatewayOptions, GatewayReply, MidstreamMode, UpstreamOptions,
+};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, without_notices};
@@ -27,18 +29,23 @@ const PAIRS: [(Dialect, Dialect); 3] = [
 ];
 
 /// An upstream that speaks one of these dialects and no other.
-pub(crate) fn upstream(server: &Server, speaks: Dialect, window: u64, prefill: bool) -> Upstream {
+pub(crate) fn upstream(server: &Server, speaks: Dialect, window: u64, prefill: bool) -> UpstreamOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = Upstream::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
     upstream.endpoint.declared = server.upstream(window).endpoint.declared;
     upstream.endpoint.declared.prefill = Some(prefill);
     upstream
 }
 
-fn gateway_at(server: &Server, speaks: Dialect, window: u64, set: impl FnOnce(&mut Config)) -> Gateway {
+fn gateway_at(
+    server: &Server,
+    speaks: Dialect,
+    window: u64,
+    set: impl FnOnce(&mut GatewayOptions),
+) -> Gateway {
     let prefill = true;
     let mut config = waiting(vec![upstream(server, speaks, window, prefill)]);
-    config.policy = Policy::new(Arc::new(Truncation::default()));
+    config.policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     set(&mut config);
     gateway(config)
 }
@@ -79,7 +86,7 @@ async fn an_answer_is_stopped_room_is_made_and_it_goes_on() {
             let (seen, all) = read(asks, &out);
             assert_eq!(
                 (seen.text.as_str(), seen.finish),
-                (text.as_str(), Some(Finish::Stop)),
+                (text.as_str(), Some(ModelStopReason::Stop)),
                 "{asks:?} {case}"
             );
             check(asks, &seen, &all, case);
@@ -117,11 +124,11 @@ async fn a_whole_answer_is_too_and_says_what_it_took() {
 #[tokio::test]
 async fn a_model_that_cannot_go_on_by_itself_is_asked_to() {
     for (asks, speaks) in PAIRS {
-        for (midstream, is_asked) in [(Midstream::BestEffort, true), (Midstream::Exact, false)] {
+        for (midstream, is_asked) in [(MidstreamMode::BestEffort, true), (MidstreamMode::Exact, false)] {
             let text = numbered(500);
             let server = model(speaks, text.clone()).await;
-            let config = Config {
-                policy: Policy::new(Arc::new(Truncation::default())),
+            let config = GatewayOptions {
+                policy: CompactionPolicy::new(Arc::new(TruncationStrategy::default())),
                 midstream,
                 ..waiting(vec![upstream(&server, speaks, 1_300, false)])
             };
@@ -129,7 +136,11 @@ async fn a_model_that_cannot_go_on_by_itself_is_asked_to() {
             let label = if is_asked { "approximate" } else { "" };
             assert_eq!(header(&reply, "x-longhaul-midstream"), label);
             let (seen, all) = read(asks, &body(reply).await);
-            assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "{asks:?} {midstream:?}");
+            assert_eq!(
+                (seen.text, seen.finish),
+                (text, Some(ModelStopReason::Stop)),
+                "{asks:?} {midstream:?}"
+            );
             assert_eq!(server.sent().len() > 1, is_asked);
             assert_eq!(totals(&all)["approximate"] == true, is_asked);
         }
@@ -143,7 +154,7 @@ async fn what_is_done_before_the_answer_is_told_in_comments_and_where_wanted_in_
             let server = model(speaks, "fine and well".to_owned()).await;
             let gateway = gateway_at(&server, speaks, 1_500, |config| {
                 config.notices_in_text = in_text;
-                config.midstream = Midstream::Off;
+                config.midstream = MidstreamMode::Off;
             });
             let reply = gateway.answer(call(asks, &conversation(12), stream)).await;
             assert_eq!(header(&reply, "x-longhaul-action"), "compacted");
@@ -203,7 +214,7 @@ fn asking(dialect: Dialect, items: &[Value], most: u64) -> (ClientRequest, &'sta
     (asked, name)
 }
 
-async fn whole(server: &Server, gateway: &Gateway, asked: ClientRequest) -> (Reply, Vec<Value>) {
+async fn whole(server: &Server, gateway: &Gateway, asked: ClientRequest) -> (GatewayReply, Vec<Value>) {
     let reply = gateway.answer(asked).await;
     (reply, server.sent().iter().map(Sent::json).collect())
 }
@@ -212,7 +223,7 @@ async fn whole(server: &Server, gateway: &Gateway, asked: ClientRequest) -> (Rep
 async fn a_longer_answer_than_the_window_has_room_for_is_not_asked_for() {
     for (asks, speaks) in PAIRS.into_iter().chain([(Dialect::Chat, Dialect::Chat)]) {
         let server = model(speaks, "yes".to_owned()).await;
-        let gateway = gateway_at(&server, speaks, 8_000, |config| config.midstream = Midstream::Off);
+        let gateway = gateway_at(&server, speaks, 8_000, |config| config.midstream = MidstreamMode::Off);
         let (asked, name) = asking(asks, &[user(words(1_000, 1))], 9_000);
         let (reply, sent) = whole(&server, &gateway, asked).await;
         assert_eq!(reply.status, StatusCode::OK, "{asks:?}");
@@ -235,7 +246,7 @@ async fn a_limit_that_a_dialect_demands_is_not_more_than_the_window_has_room_for
         (4_000, Some(700), 700..701),
     ] {
         let gateway = gateway_at(&server, Dialect::Messages, window, |config| {
-            config.midstream = Midstream::Off;
+            config.midstream = MidstreamMode::Off;
             config.upstreams[0].endpoint.declared.max_output = declared;
         });
         for asks in [Dialect::Chat, Dialect::Responses] {
@@ -376,8 +387,8 @@ async fn in_the_callers_own_dialect_too_the_end_of_a_stream_says_what_was_done()
             let server = Server::start(move |_, _| Does::Events(script.clone(), Duration::ZERO)).await;
             let mut upstream = crate::model::upstream(&server, dialect, window, false);
             upstream.endpoint.declared.prefill = Some(false);
-            let policy = Policy::new(Arc::new(Truncation::default()));
-            let gateway = gateway(Config { policy, ..waiting(vec![upstream]) });
+            let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+            let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
             let out = body(gateway.answer(call(dialect, &conversation(12), true)).await).await;
             let said = String::from_utf8(out.to_vec()).unwrap();
             if window > 1_500 {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Config, Credentials, Gateway};
+use longhaul_gateway::{CredentialSource, Gateway, GatewayOptions};
 use longhaul_providers::http::Secret;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -82,7 +82,7 @@ fn newest(server: &Server) -> String {
 async fn a_request_that_is_too_long_goes_out_at_once_and_gets_its_summary_later() {
     let (let_it, may_summarise) = watch::channel(false);
     let server = model(may_summarise).await;
-    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
     let mut messages = long(80);
     let begun = Instant::now();
     let first = turn(&gateway, &mut messages).await;
@@ -109,7 +109,7 @@ async fn a_request_that_is_too_long_goes_out_at_once_and_gets_its_summary_later(
 async fn a_summary_is_ready_when_the_view_is_full() {
     let (let_it, may_summarise) = watch::channel(true);
     let server = model(may_summarise).await;
-    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
     let mut messages = long(24);
     let mut compacted = 0;
     for _ in 0..90 {
@@ -141,7 +141,7 @@ async fn a_summary_is_asked_for_in_the_bytes_of_the_request_before() {
     ] {
         let (_let_it, may_summarise) = watch::channel(true);
         let server = model(may_summarise).await;
-        let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+        let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
         let mut messages = long(44);
         let rules =
             json!({ "role": "system", "content": [{ "type": "text", "text": "Be brief." }], "name": "s" });
@@ -187,7 +187,7 @@ async fn a_history_with_another_end_each_time_gets_no_summary_for_each_request()
             (false, _) => Does::Json(200, said(&format!("answer {number}"), 0, 0)),
         })
         .await;
-        let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+        let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
         let mut messages = long(44);
         for turn in 0..12 {
             let mut sent = messages.clone();
@@ -212,7 +212,8 @@ async fn a_summary_for_a_caller_without_a_key_is_asked_for_without_one() {
     let server = model(may_summarise).await;
     let mut upstream = server.upstream(WINDOW);
     upstream.endpoint.api_key = Some(Secret::new("the-owners-key"));
-    let config = Config { credentials: Credentials::Forward, ..Config::new(vec![upstream]) };
+    let config =
+        GatewayOptions { credentials: CredentialSource::Forward, ..GatewayOptions::new(vec![upstream]) };
     let gateway = gateway(config);
     // Such a request is not asked for its summary in its own form.
     let body = json!({ "model": "m", "messages": long(80), "n": 2 });
@@ -232,7 +233,7 @@ async fn a_summary_for_a_caller_without_a_key_is_asked_for_without_one() {
 async fn nothing_is_summarised_for_requests_that_are_refused() {
     let server =
         Server::start(|_, _| Does::Json(401, json!({ "error": { "message": "no such key" } }))).await;
-    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
     let reply = gateway.answer(chat(request(&long(80), false))).await;
     assert_eq!(reply.status, StatusCode::UNAUTHORIZED);
     drop(reply);
@@ -247,7 +248,7 @@ async fn a_model_that_writes_no_summaries_is_left_alone() {
         false => Does::Json(200, said(&format!("answer {number}"), 0, 0)),
     })
     .await;
-    let gateway = gateway(Config::new(vec![server.upstream(WINDOW)]));
+    let gateway = gateway(GatewayOptions::new(vec![server.upstream(WINDOW)]));
     let mut messages = long(24);
     let (mut compacted, mut asked_at) = (0, Vec::new());
     for _ in 0..300 {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway, Midstream, Reply};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayOptions, GatewayReply, MidstreamMode};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -48,9 +48,9 @@ async fn model(dialect: Dialect, text: String, again: Again) -> Server {
 }
 
 fn gateway_at(server: &Server, dialect: Dialect, window: u64) -> Gateway {
-    let policy = Policy::new(Arc::new(Truncation::default()));
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, false);
-    gateway(Config { policy, midstream: Midstream::BestEffort, ..waiting(vec![upstream]) })
+    gateway(GatewayOptions { policy, midstream: MidstreamMode::BestEffort, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,7 +65,11 @@ async fn whatever_a_model_repeats_is_there_once_and_the_answer_is_called_approxi
                 assert_eq!(reply.status, StatusCode::OK);
                 assert_eq!(header(&reply, "x-longhaul-midstream"), "approximate");
                 let (seen, events) = read(dialect, &body(reply).await);
-                assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "{dialect:?}, case {case}");
+                assert_eq!(
+                    (seen.text, seen.finish),
+                    (text, Some(ModelStopReason::Stop)),
+                    "{dialect:?}, case {case}"
+                );
                 let total = totals(&events);
                 assert!(total["restarts"].as_u64() > Some(0), "{total}");
                 assert_eq!(total["approximate"], true, "{total}");
@@ -111,7 +115,7 @@ async fn a_model_that_only_repeats_adds_nothing_and_the_answer_ends_as_one_that_
                 }
                 let (seen, _) = read(dialect, &out);
                 assert_eq!(seen.text.trim_end(), said.trim_end(), "{dialect:?}, {name}");
-                assert_eq!(seen.finish, Some(Finish::Length), "{dialect:?}, {name}");
+                assert_eq!(seen.finish, Some(ModelStopReason::Length), "{dialect:?}, {name}");
             }
         }
     }
@@ -131,9 +135,10 @@ async fn a_whole_answer_is_labelled_too() {
 
 #[tokio::test]
 async fn exact_and_off_ask_nobody_in_words() {
-    for midstream in [Midstream::Exact, Midstream::Off] {
+    for midstream in [MidstreamMode::Exact, MidstreamMode::Off] {
         let server = model(Dialect::Chat, numbered(500), nothing).await;
-        let config = Config { midstream, ..waiting(vec![upstream(&server, Dialect::Chat, 1_300, false)]) };
+        let config =
+            GatewayOptions { midstream, ..waiting(vec![upstream(&server, Dialect::Chat, 1_300, false)]) };
         let reply = gateway(config).answer(call(Dialect::Chat, &conversation(2), true)).await;
         assert_eq!(header(&reply, "x-longhaul-midstream"), "");
         let (seen, _) = read(Dialect::Chat, &body(reply).await);
@@ -154,9 +159,9 @@ async fn who_can_go_on_exactly_is_not_asked_in_words() {
         )
     })
     .await;
-    let policy = Policy::new(Arc::new(Truncation::default()));
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(&server, Dialect::Chat, 1_300, true);
-    let config = Config { policy, midstream: Midstream::BestEffort, ..waiting(vec![upstream]) };
+    let config = GatewayOptions { policy, midstream: MidstreamMode::BestEffort, ..waiting(vec![upstream]) };
     let reply = gateway(config).answer(call(Dialect::Chat, &conversation(6), true)).await;
     assert_eq!(header(&reply, "x-longhaul-midstream"), "");
     let (seen, events) = read(Dialect::Chat, &body(reply).await);
@@ -169,7 +174,7 @@ async fn an_answer_that_must_be_json_is_not_begun_anew() {
     let server = model(Dialect::Chat, numbered(500), nothing).await;
     let mut asked: Value = serde_json::from_slice(&call(Dialect::Chat, &conversation(2), true).body).unwrap();
     asked["response_format"] = json!({ "type": "json_object" });
-    let reply: Reply = gateway_at(&server, Dialect::Chat, 1_300).answer(chat(asked.to_string())).await;
+    let reply: GatewayReply = gateway_at(&server, Dialect::Chat, 1_300).answer(chat(asked.to_string())).await;
     assert_eq!(header(&reply, "x-longhaul-midstream"), "");
     let (seen, _) = read(Dialect::Chat, &body(reply).await);
     assert_eq!((seen.text, server.sent().len()), (numbered(500), 1));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Config, Upstream};
+use longhaul_gateway::{GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
 use serde_json::{Value, json};
@@ -138,8 +138,10 @@ async fn what_fails_before_its_first_word_is_asked_for_elsewhere() {
             let (does, fine) = (again(&does), streamed("b", "all fine", None));
             let first = Server::start(move |_, _| again(&does)).await;
             let second = Server::start(move |_, _| Does::Events(fine.clone(), Duration::ZERO)).await;
-            let upstreams =
-                vec![first.upstream(8_000), Upstream { name: "second".into(), ..second.upstream(8_000) }];
+            let upstreams = vec![
+                first.upstream(8_000),
+                UpstreamOptions { name: "second".into(), ..second.upstream(8_000) },
+            ];
             let gateway = gateway(waiting(upstreams));
             let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
             let name = header(&reply, "x-longhaul-upstream").to_owned();
@@ -164,7 +166,7 @@ async fn an_error_that_all_of_them_begin_with_is_the_last_ones() {
     let script = events.clone();
     let server = Server::start(move |_, _| Does::Events(script.clone(), Duration::ZERO)).await;
     let upstreams =
-        vec![server.upstream(8_000), Upstream { name: "second".into(), ..server.upstream(8_000) }];
+        vec![server.upstream(8_000), UpstreamOptions { name: "second".into(), ..server.upstream(8_000) }];
     let reply = gateway(waiting(upstreams)).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!(header(&reply, "x-longhaul-upstream"), "second");
     assert_eq!(body(reply).await, events.concat());
@@ -172,7 +174,7 @@ async fn an_error_that_all_of_them_begin_with_is_the_last_ones() {
 }
 
 /// An upstream that reads requests and hangs up after a while; how many it has read.
-async fn hangs_up_after(wait: Duration) -> (Upstream, Arc<AtomicUsize>) {
+async fn hangs_up_after(wait: Duration) -> (UpstreamOptions, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let asked = Arc::<AtomicUsize>::default();
@@ -191,7 +193,7 @@ async fn hangs_up_after(wait: Duration) -> (Upstream, Arc<AtomicUsize>) {
             });
         }
     });
-    let mut upstream = Upstream::new("rude", Kind::OpenAiCompatible, url);
+    let mut upstream = UpstreamOptions::new("rude", Kind::OpenAiCompatible, url);
     upstream.endpoint.declared.window = Some(8_000);
     (upstream.endpoint.declared.tools, upstream.endpoint.declared.images) = (Some(true), Some(true));
     (upstream, asked)
@@ -202,7 +204,7 @@ async fn what_an_upstream_has_read_is_not_sent_again_and_again() {
     // What breaks at once may have been an old line: once more. What took its time has been worked on.
     for (wait, most) in [(Duration::ZERO, 2), (Duration::from_millis(1_200), 1)] {
         let (upstream, asked) = hangs_up_after(wait).await;
-        let gateway = gateway(Config { attempts: 5, ..waiting(vec![upstream]) });
+        let gateway = gateway(GatewayOptions { attempts: 5, ..waiting(vec![upstream]) });
         let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
         assert_eq!(reply.status, StatusCode::BAD_GATEWAY);
         assert_eq!(asked.load(Ordering::SeqCst), most);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Dependencies, Gateway};
+use longhaul_gateway::{Gateway, GatewayDependencies};
 use longhaul_providers::connect::Kind;
-use longhaul_store::memo::MemoryMemo;
+use longhaul_store::memo::MemoryPrefixCache;
 use longhaul_wire::edit::Dialect;
 use serde_json::Value;
 
@@ -51,9 +51,9 @@ async fn server() -> Server {
 /// A conversation of 200 turns and 76,000 words.
 async fn grown(strategy: Option<&str>, window: u64) -> Asked {
     let server = server().await;
-    let memo: Arc<MemoryMemo> = Arc::default();
+    let memo: Arc<MemoryPrefixCache> = Arc::default();
     let process = || {
-        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
+        let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
         Gateway::new(waiting(vec![server.upstream(window)]), parts).unwrap()
     };
     let (mut gateway, mut messages) = (process(), Vec::new());

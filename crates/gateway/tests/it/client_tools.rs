@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{ClientRequest, Config, Reply, Upstream};
+use longhaul_gateway::{ClientRequest, GatewayOptions, GatewayReply, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -89,9 +89,9 @@ fn calling(speaks: Dialect, tool: &str, pieces: &[Value]) -> Does {
     Does::Events(events, Duration::ZERO)
 }
 
-fn config(server: &Server, speaks: Dialect) -> Config {
+fn config(server: &Server, speaks: Dialect) -> GatewayOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = Upstream::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
     upstream.endpoint.declared = server.upstream(100_000).endpoint.declared;
     waiting(vec![upstream])
 }
@@ -107,7 +107,7 @@ fn told(speaks: Dialect, sent: &Sent) -> Vec<(String, Value)> {
 }
 
 /// The arguments of the only call, as the client reads them.
-async fn arguments(asks: Dialect, reply: Reply, stream: bool) -> String {
+async fn arguments(asks: Dialect, reply: GatewayReply, stream: bool) -> String {
     assert_eq!(reply.status, StatusCode::OK);
     let out = body(reply).await;
     if stream {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_gateway::ClientRequest;
-use longhaul_wire::edit::{Dialect, SseEvent, SseReader, Wire};
+use longhaul_wire::edit::{Dialect, SseEvent, SseReader, WireCodec};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned};
@@ -16,7 +16,7 @@ pub(crate) fn messages_call(body: &Value) -> ClientRequest {
 }
 
 fn seen(out: &[u8]) -> longhaul_wire::edit::PartialResponse {
-    let mut watcher = longhaul_wire::messages::edit::Messages.stream_parser();
+    let mut watcher = longhaul_wire::messages::edit::MessagesCodec.stream_parser();
     let mut events = SseReader::default();
     events.feed(out.to_vec().into());
     while let Some(raw) = events.next_event() {
@@ -60,7 +60,10 @@ async fn a_client_of_messages_is_answered_by_chat_completions() {
     let reply = gateway.answer(messages_call(&asked)).await;
     assert_eq!(header(&reply, "content-type"), "text/event-stream");
     let seen = seen(&body(reply).await);
-    assert_eq!((seen.text.as_str(), seen.finish, seen.over), ("hello there", Some(Finish::Stop), true));
+    assert_eq!(
+        (seen.text.as_str(), seen.finish, seen.over),
+        ("hello there", Some(ModelStopReason::Stop), true)
+    );
 }
 
 #[tokio::test]
@@ -325,8 +328,11 @@ fn nothing_said() -> Does {
 #[tokio::test]
 async fn pictures_files_and_fields_reach_anthropic() {
     let server = Server::start(|_, _| nothing_said()).await;
-    let mut upstream =
-        longhaul_gateway::Upstream::new("a", longhaul_providers::connect::Kind::Anthropic, &server.url);
+    let mut upstream = longhaul_gateway::UpstreamOptions::new(
+        "a",
+        longhaul_providers::connect::Kind::Anthropic,
+        &server.url,
+    );
     let declared = &mut upstream.endpoint.declared;
     (declared.window, declared.tools, declared.images) = (Some(8_000), Some(true), Some(true));
     let gateway = gateway(waiting(vec![upstream]));

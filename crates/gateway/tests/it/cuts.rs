@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayOptions};
 use longhaul_wire::edit::{Dialect, PartialResponse};
 use serde_json::Value;
 
@@ -40,9 +40,9 @@ async fn model(dialect: Dialect) -> Server {
 /// A gateway whose window is another for every answer, so that each is stopped elsewhere.
 fn gateway(server: &Server, dialect: Dialect, seed: u64) -> Gateway {
     let window = 1_300 + seed * 53 % 400;
-    let policy = Policy::new(Arc::new(Truncation::default()));
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, true);
-    crate::upstream::gateway(Config { policy, ..waiting(vec![upstream]) })
+    crate::upstream::gateway(GatewayOptions { policy, ..waiting(vec![upstream]) })
 }
 
 async fn answered(server: &Server, dialect: Dialect, seed: u64) -> u64 {
@@ -53,7 +53,7 @@ async fn answered(server: &Server, dialect: Dialect, seed: u64) -> u64 {
     let out = body_of(gateway(server, dialect, seed), asked).await;
     let (seen, events) = read(dialect, &out);
     assert_eq!(seen.text, text(seed), "seed {seed}");
-    assert_eq!((seen.finish, seen.over), (Some(Finish::Stop), true), "seed {seed}");
+    assert_eq!((seen.finish, seen.over), (Some(ModelStopReason::Stop), true), "seed {seed}");
     check(dialect, &seen, &events, seed);
     u64::try_from(String::from_utf8_lossy(&out).matches("⚙️ Compacting").count()).unwrap()
 }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use longhaul_core::estimate::text_tokens;
-use longhaul_core::message::Finish;
-use longhaul_gateway::{ClientRequest, Config, DeferTools, Gateway, Upstream};
+use longhaul_core::message::ModelStopReason;
+use longhaul_gateway::{ClientRequest, DeferTools, Gateway, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Map, Value, json};
@@ -73,13 +73,13 @@ fn request(dialect: Dialect, items: &[Value], stream: bool) -> ClientRequest {
 }
 
 fn before(server: &Server, dialect: Dialect) -> Gateway {
-    gateway(Config::new(vec![upstream(server, dialect, WINDOW, false)]))
+    gateway(GatewayOptions::new(vec![upstream(server, dialect, WINDOW, false)]))
 }
 
 /// An upstream that other dialects are translated for.
-fn elsewhere(server: &Server, speaks: Dialect) -> Upstream {
+fn elsewhere(server: &Server, speaks: Dialect) -> UpstreamOptions {
     let kind = if speaks == Dialect::Messages { Kind::Anthropic } else { Kind::OpenAiCompatible };
-    let mut upstream = Upstream::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
     upstream.endpoint.declared.window = Some(WINDOW);
     upstream.dialects = vec![speaks];
     upstream.finds_dialects = false;
@@ -134,7 +134,7 @@ async fn a_model_finds_a_tool_among_120_and_the_client_sees_its_call() {
             let had = had(dialect, reply, stream).await;
             let arguments = json!({ "field_90_1": "ä \"x\"" });
             assert_eq!(had.calls, [format!("c2 {NAME} {arguments}")], "{dialect:?} {stream}");
-            assert_eq!((had.text.as_str(), had.finish), ("I have it.", Some(Finish::ToolCalls)));
+            assert_eq!((had.text.as_str(), had.finish), ("I have it.", Some(ModelStopReason::ToolCalls)));
             for ours in ["tool_search", "\"tool_call\""] {
                 assert!(!had.all.contains(ours), "{dialect:?} {stream}: {}", had.all);
             }
@@ -228,7 +228,7 @@ async fn a_call_that_makes_none_is_answered_here_with_the_reason() {
             let had = had(dialect, reply, stream).await;
             assert_eq!(
                 (had.text.as_str(), had.calls.len(), had.finish),
-                ("I cannot.", 0, Some(Finish::Stop))
+                ("I cannot.", 0, Some(ModelStopReason::Stop))
             );
             let sent = sent(&server);
             let told = results(dialect, &sent[2]);
@@ -281,7 +281,7 @@ async fn an_upstream_of_another_dialect_gets_the_same() {
                 _ => step(server_dialect, "c", "Done.", &[], (6_500, 5)),
             })
             .await;
-            let gateway = gateway(Config::new(vec![elsewhere(&server, server_dialect)]));
+            let gateway = gateway(GatewayOptions::new(vec![elsewhere(&server, server_dialect)]));
             let mut items = vec![user("Go.")];
             let had = had(client, gateway.answer(request(client, &items, stream)).await, stream).await;
             let [only] = &had.calls[..] else { panic!("{client:?} {stream}: {:?} {}", had.calls, had.all) };
@@ -322,10 +322,10 @@ async fn a_forced_tool_is_listed_and_the_others_stay_as_they_are() {
 async fn tools_that_have_room_pass_as_they_are() {
     for dialect in DIALECTS {
         let server = model(move |_, _| step(dialect, "a", "Hello.", &[], (40_000, 5))).await;
-        let roomy = gateway(Config::new(vec![upstream(&server, dialect, 200_000, false)]));
-        let off = Config {
+        let roomy = gateway(GatewayOptions::new(vec![upstream(&server, dialect, 200_000, false)]));
+        let off = GatewayOptions {
             defer_tools: DeferTools::Off,
-            ..Config::new(vec![upstream(&server, dialect, 100_000, false)])
+            ..GatewayOptions::new(vec![upstream(&server, dialect, 100_000, false)])
         };
         for gateway in [roomy, gateway(off)] {
             let asked = request(dialect, &[user("Go.")], true);
@@ -366,8 +366,8 @@ fn forbids(request: &Value) -> bool {
 #[tokio::test]
 async fn a_count_is_one_of_what_goes_out() {
     let server = model(|_, _| step(Dialect::Messages, "a", "Hello.", &[], (5_000, 5))).await;
-    let counted = |upstream: Upstream, defer_tools| {
-        let gateway = gateway(Config { defer_tools, ..Config::new(vec![upstream]) });
+    let counted = |upstream: UpstreamOptions, defer_tools| {
+        let gateway = gateway(GatewayOptions { defer_tools, ..GatewayOptions::new(vec![upstream]) });
         async move {
             let reply = gateway.count_tokens(request(Dialect::Messages, &[user("Go.")], false)).await;
             body_json(reply).await["input_tokens"].as_u64().unwrap()
@@ -421,9 +421,9 @@ async fn a_call_whose_arguments_come_slowly_is_waited_for() {
         )
     })
     .await;
-    let config = Config {
+    let config = GatewayOptions {
         keep_alive: Duration::from_millis(50),
-        ..Config::new(vec![upstream(&server, dialect, WINDOW, false)])
+        ..GatewayOptions::new(vec![upstream(&server, dialect, WINDOW, false)])
     };
     let had = had(dialect, gateway(config).answer(request(dialect, &[user("Go.")], true)).await, true).await;
     assert_eq!(had.calls.len(), 1);

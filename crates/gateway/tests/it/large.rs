@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::estimate::{CountKind, Counter, Groups, TextCounter};
-use longhaul_gateway::{Dependencies, Gateway};
+use longhaul_core::estimate::{CountAccuracy, MessageTokenCounter, TextCounter, TokensByScript};
+use longhaul_gateway::{Gateway, GatewayDependencies};
 
 use crate::upstream::*;
 
@@ -26,7 +26,7 @@ impl Patient {
 }
 
 impl TextCounter for Patient {
-    fn groups(&self, text: &str) -> Groups {
+    fn groups(&self, text: &str) -> TokensByScript {
         if text.len() > 1_000_000 {
             self.begun.notify_one();
             let answered = self.answered.0.lock().unwrap();
@@ -34,15 +34,15 @@ impl TextCounter for Patient {
             let (answered, _) = self.answered.1.wait_timeout_while(answered, limit, |done| !*done).unwrap();
             self.was_overtaken.store(*answered, Ordering::SeqCst);
         }
-        Groups::of(text.len() as u64 / 8)
+        TokensByScript::of(text.len() as u64 / 8)
     }
 
     fn name(&self) -> &str {
         "patient"
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Exact
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Exact
     }
 }
 
@@ -51,9 +51,9 @@ async fn another_request_is_answered_while_a_large_one_is_counted() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
     let patient = Arc::new(Patient::default());
     let counter = Arc::clone(&patient);
-    let parts = Dependencies {
-        counter: Arc::new(move |_| Counter::new(Arc::clone(&counter) as Arc<dyn TextCounter>)),
-        ..Dependencies::default()
+    let parts = GatewayDependencies {
+        counter: Arc::new(move |_| MessageTokenCounter::new(Arc::clone(&counter) as Arc<dyn TextCounter>)),
+        ..GatewayDependencies::default()
     };
     let gateway = Gateway::new(waiting(vec![server.upstream(100_000_000)]), parts).unwrap();
     let big = gateway.clone();

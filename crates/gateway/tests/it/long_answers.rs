@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::{Adaptive, Truncation};
-use longhaul_gateway::{Config, Upstream};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::{AdaptiveStrategy, TruncationStrategy};
+use longhaul_gateway::{GatewayOptions, UpstreamOptions};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -90,12 +90,12 @@ async fn model(dialect: Dialect, text: String, count: Count, reports: bool) -> S
     .await
 }
 
-fn gateway_of(upstream: Upstream, adaptive: bool) -> longhaul_gateway::Gateway {
+fn gateway_of(upstream: UpstreamOptions, adaptive: bool) -> longhaul_gateway::Gateway {
     let policy = match adaptive {
-        true => Policy::new(Arc::new(Adaptive::default())),
-        false => Policy::new(Arc::new(Truncation::default())),
+        true => CompactionPolicy::new(Arc::new(AdaptiveStrategy::default())),
+        false => CompactionPolicy::new(Arc::new(TruncationStrategy::default())),
     };
-    gateway(Config { policy, waits_for_summaries: false, attempts: 1, ..waiting(vec![upstream]) })
+    gateway(GatewayOptions { policy, waits_for_summaries: false, attempts: 1, ..waiting(vec![upstream]) })
 }
 
 /// As many lines as fill so many windows.
@@ -123,7 +123,7 @@ async fn arrives(dialect: Dialect, name: &str, count: Count, reports: bool, stre
                 seen.error,
                 server.sent().len()
             );
-            assert_eq!(seen.finish, Some(Finish::Stop), "{case}");
+            assert_eq!(seen.finish, Some(ModelStopReason::Stop), "{case}");
         }
         false => assert!(said.contains(&json!(text).to_string()), "{case}: {said}"),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
-use longhaul_gateway::{ClientRequest, Upstream};
+use longhaul_gateway::{ClientRequest, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn an_api_below_v1_is_found_and_kept_to() {
     for elsewhere in elsewhere {
         let server = Lost::start(elsewhere).await;
         let gateway =
-            gateway(waiting(vec![Upstream::new("up", Kind::OpenAiCompatible, server.base.as_str())]));
+            gateway(waiting(vec![UpstreamOptions::new("up", Kind::OpenAiCompatible, server.base.as_str())]));
         for _ in 0..2 {
             let reply = gateway.answer(chat(request(&[user("hi")], false))).await;
             assert_eq!(reply.status, StatusCode::OK);

@@ -1,7 +1,7 @@
 //! A model that streams one text in any dialect, and goes on with an answer that a request ends with.
 
-use longhaul_gateway::{ClientRequest, Upstream};
-use longhaul_wire::edit::{Dialect, GO_ON, PartialResponse, SseEvent, SseReader, Wire};
+use longhaul_gateway::{ClientRequest, UpstreamOptions};
+use longhaul_wire::edit::{Dialect, GO_ON, PartialResponse, SseEvent, SseReader, WireCodec};
 use longhaul_wire::{chat, messages, responses};
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ fn of_responses(id: &str, pieces: &[&str], (input, output): (u64, u64)) -> Vec<S
 }
 
 /// An upstream of that server which speaks one dialect.
-pub(crate) fn upstream(server: &Server, dialect: Dialect, window: u64, prefill: bool) -> Upstream {
+pub(crate) fn upstream(server: &Server, dialect: Dialect, window: u64, prefill: bool) -> UpstreamOptions {
     let mut upstream = server.upstream(window);
     upstream.endpoint.declared.prefill = Some(prefill);
     upstream.dialects = vec![dialect];
@@ -172,9 +172,9 @@ pub(crate) fn conversation(messages: usize) -> Vec<Value> {
 /// What a strict client makes of a stream: what was said, and every event's data.
 pub(crate) fn read(dialect: Dialect, out: &[u8]) -> (PartialResponse, Vec<Value>) {
     let mut watcher = match dialect {
-        Dialect::Chat => chat::edit::Chat.stream_parser(),
-        Dialect::Messages => messages::edit::Messages.stream_parser(),
-        Dialect::Responses => responses::edit::Responses.stream_parser(),
+        Dialect::Chat => chat::edit::ChatCodec.stream_parser(),
+        Dialect::Messages => messages::edit::MessagesCodec.stream_parser(),
+        Dialect::Responses => responses::edit::ResponsesCodec.stream_parser(),
     };
     let mut cut = SseReader::default();
     cut.feed(out.to_vec().into());

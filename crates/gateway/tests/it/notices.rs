@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayOptions};
 use longhaul_wire::edit::Dialect;
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT, may_have_notices, without_notices};
 use serde_json::{Value, json};
@@ -27,9 +27,9 @@ async fn model(dialect: Dialect, text: String) -> Server {
 }
 
 fn gateway_at(server: &Server, dialect: Dialect, window: u64, in_text: bool) -> Gateway {
-    let policy = Policy::new(Arc::new(Truncation::default()));
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, true);
-    gateway(Config { policy, notices_in_text: in_text, ..waiting(vec![upstream]) })
+    gateway(GatewayOptions { policy, notices_in_text: in_text, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn the_end_of_the_window_is_told_with_its_numbers() {
         let gateway = gateway_at(&server, dialect, 1_500, true);
         let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
         let (seen, all) = read(dialect, &out);
-        assert_eq!(seen.finish, Some(Finish::Length), "{dialect:?}");
+        assert_eq!(seen.finish, Some(ModelStopReason::Length), "{dialect:?}");
         assert!(seen.text.contains(&format!("{SPENT}\n\n")), "{dialect:?}");
         let last = seen.text.lines().last().unwrap();
         assert_eq!(last, "⚠️ Context limit exceeded (1550/1500 tokens). Aborting.", "{dialect:?}");

@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway, Reply, Upstream};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayOptions, GatewayReply, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -38,17 +38,17 @@ fn crossing() -> impl Iterator<Item = (Dialect, Dialect, bool)> {
 
 /// Before a server that speaks one dialect and says nothing of its window.
 fn gateway_at(server: &Server, speaks: Dialect) -> Gateway {
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, ..waiting(vec![upstream_at(server, speaks)]) })
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    gateway(GatewayOptions { policy, ..waiting(vec![upstream_at(server, speaks)]) })
 }
 
-fn upstream_at(server: &Server, speaks: Dialect) -> Upstream {
+fn upstream_at(server: &Server, speaks: Dialect) -> UpstreamOptions {
     let kind = match speaks {
         Dialect::Chat => Kind::OpenAiCompatible,
         Dialect::Messages => Kind::Anthropic,
         Dialect::Responses => Kind::OpenAi,
     };
-    let mut upstream = Upstream::new("up", kind, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("up", kind, server.url.as_str());
     upstream.dialects = vec![speaks];
     upstream.finds_dialects = false;
     upstream
@@ -165,7 +165,7 @@ fn size(body: &Value) -> u64 {
 }
 
 /// The text of a reply, and what is said beside it: the usage and our totals.
-async fn said_in(asks: Dialect, stream: bool, reply: Reply) -> (String, Value, Value) {
+async fn said_in(asks: Dialect, stream: bool, reply: GatewayReply) -> (String, Value, Value) {
     let out = body(reply).await;
     if !stream {
         let answer: Value = serde_json::from_slice(&out).unwrap();
@@ -466,7 +466,7 @@ fn impatient(server: &Server, speaks: Dialect) -> Gateway {
     let timeouts = &mut upstream.endpoint.timeouts;
     let limit = Duration::from_millis(400);
     (timeouts.first_byte, timeouts.idle, timeouts.signs_of_life) = (Some(limit), limit, Some(limit));
-    gateway(Config { attempts: 1, ..waiting(vec![upstream]) })
+    gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test]

@@ -7,8 +7,10 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use longhaul_gateway::{Config, Credentials, Model, RelayedResponse, ReplyBody, Upstream};
-use longhaul_providers::Declared;
+use longhaul_gateway::{
+    CredentialSource, GatewayOptions, RelayedResponse, ReplyBody, UpstreamModelEntry, UpstreamOptions,
+};
+use longhaul_providers::DeclaredLimits;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
 use serde_json::json;
@@ -48,11 +50,12 @@ async fn an_answer_that_is_no_stream_passes_too() {
 #[tokio::test]
 async fn the_upstreams_key_or_the_callers() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
-    for (credentials, expected) in [(Credentials::Own, "Bearer own"), (Credentials::Forward, "Bearer caller")]
+    for (credentials, expected) in
+        [(CredentialSource::Own, "Bearer own"), (CredentialSource::Forward, "Bearer caller")]
     {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.api_key = Some(Secret::new("own"));
-        let gateway = gateway(Config { credentials, ..waiting(vec![upstream]) });
+        let gateway = gateway(GatewayOptions { credentials, ..waiting(vec![upstream]) });
         gateway.answer(chat(request(&[user("hi")], false))).await;
         assert_eq!(server.sent().last().unwrap().headers["authorization"], expected);
     }
@@ -62,10 +65,10 @@ async fn the_upstreams_key_or_the_callers() {
 async fn a_model_by_another_name_changes_its_name_only() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
     let mut upstream = server.upstream(8_000);
-    upstream.models = vec![Model {
+    upstream.models = vec![UpstreamModelEntry {
         name: "m".to_owned(),
         upstream_name: "real/model".to_owned(),
-        declared: Declared::default(),
+        declared: DeclaredLimits::default(),
     }];
     let gateway = gateway(waiting(vec![upstream]));
     assert_eq!(gateway.models()[0].window, Some(8_000));
@@ -121,8 +124,9 @@ async fn what_the_upstream_counts_is_what_the_next_request_is_measured_by() {
     let server = Server::start(|_, _| Does::Json(200, said("one two three", 700, 40))).await;
     let gateway = server.gateway(8_000);
     let mut messages = vec![user(words(200, 1))];
-    let before =
-        |reply: &longhaul_gateway::Reply| header(reply, "x-longhaul-tokens-before").parse::<u64>().unwrap();
+    let before = |reply: &longhaul_gateway::GatewayReply| {
+        header(reply, "x-longhaul-tokens-before").parse::<u64>().unwrap()
+    };
     let first = gateway.answer(chat(request(&messages, false))).await;
     assert!((180..300).contains(&before(&first)), "an estimate: {}", before(&first));
     messages.extend([assistant("one two three"), user("and?")]);
@@ -300,8 +304,11 @@ async fn requests_without_a_conversation_pass_as_they_are() {
     .await;
     let mut upstream = server.upstream(4_000);
     let declared = upstream.endpoint.declared;
-    upstream.models =
-        vec![Model { name: "embedder".to_owned(), upstream_name: "org/embedder-v2".to_owned(), declared }];
+    upstream.models = vec![UpstreamModelEntry {
+        name: "embedder".to_owned(),
+        upstream_name: "org/embedder-v2".to_owned(),
+        declared,
+    }];
     let gateway = gateway(waiting(vec![upstream]));
     let asked = r#"{ "model":"embedder" , "input": ["a \u00e9", "b"], "dimensions": 2, "x": null }"#;
     let reply = gateway.pass(RelayedResponse::Embeddings, chat(asked)).await;
@@ -327,7 +334,7 @@ async fn requests_without_a_conversation_pass_as_they_are() {
 
 #[tokio::test]
 async fn a_server_without_the_path_is_named() {
-    let upstream = Upstream::new("claude", Kind::Anthropic, "http://127.0.0.1:9/v1");
+    let upstream = UpstreamOptions::new("claude", Kind::Anthropic, "http://127.0.0.1:9/v1");
     let reply = gateway(waiting(vec![upstream]))
         .pass(RelayedResponse::Embeddings, chat(r#"{"model":"m","input":"a"}"#))
         .await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::StatusCode;
-use longhaul_core::run::{PreCompact, PreCompactAnswer};
-use longhaul_gateway::{Config, Dependencies, Gateway, PreCompactHook};
+use longhaul_core::run::{PreCompactInput, PreCompactOutput};
+use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, PreCompactHook};
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, spoke_of};
@@ -16,23 +16,23 @@ const WINDOW: u64 = 32_000;
 
 /// A hook that always gives one answer and keeps what it was asked.
 struct Hook {
-    answer: Option<PreCompactAnswer>,
-    asked: Mutex<Vec<(String, PreCompact)>>,
+    answer: Option<PreCompactOutput>,
+    asked: Mutex<Vec<(String, PreCompactInput)>>,
 }
 
 impl Hook {
-    fn new(answer: Option<PreCompactAnswer>) -> Arc<Self> {
+    fn new(answer: Option<PreCompactOutput>) -> Arc<Self> {
         Arc::new(Self { answer, asked: Mutex::default() })
     }
 
-    fn asked(&self) -> Vec<(String, PreCompact)> {
+    fn asked(&self) -> Vec<(String, PreCompactInput)> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 #[async_trait]
 impl PreCompactHook for Hook {
-    async fn answer(&self, conversation: &str, ask: PreCompact) -> Option<PreCompactAnswer> {
+    async fn answer(&self, conversation: &str, ask: PreCompactInput) -> Option<PreCompactOutput> {
         self.asked.lock().unwrap().push((conversation.to_owned(), ask));
         self.answer.clone()
     }
@@ -53,9 +53,9 @@ async fn model() -> Server {
     .await
 }
 
-fn gateway_with(config: Config, hook: &Arc<Hook>) -> Gateway {
+fn gateway_with(config: GatewayOptions, hook: &Arc<Hook>) -> Gateway {
     let pre_compact = Some(Arc::clone(hook) as Arc<dyn PreCompactHook>);
-    Gateway::new(config, Dependencies { pre_compact, ..Dependencies::default() }).unwrap()
+    Gateway::new(config, GatewayDependencies { pre_compact, ..GatewayDependencies::default() }).unwrap()
 }
 
 /// So many messages of about 500 tokens, and a question.
@@ -98,9 +98,9 @@ async fn settled(hook: &Hook, messages: usize) {
 #[tokio::test]
 async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
     let server = model().await;
-    let cancel = PreCompactAnswer { cancel: true, reason: Some("not now".to_owned()), ..Default::default() };
+    let cancel = PreCompactOutput { cancel: true, reason: Some("not now".to_owned()), ..Default::default() };
     let hook = Hook::new(Some(cancel));
-    let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
+    let gateway = gateway_with(GatewayOptions::new(vec![server.upstream(WINDOW)]), &hook);
     let (mut unshortened_after_cancel, mut reasons) = (0, Vec::new());
     for messages in (30..).step_by(2) {
         assert!(messages < 100, "it never had to be shortened");
@@ -135,8 +135,8 @@ async fn a_cancelled_compaction_holds_until_the_request_does_not_fit() {
 async fn a_hooks_summary_stands_in_the_view_and_no_model_is_asked() {
     let server = model().await;
     let summary = format!("{} The hook wrote this line.", spoke_of("stones"));
-    let hook = Hook::new(Some(PreCompactAnswer { custom_summary: Some(summary), ..Default::default() }));
-    let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
+    let hook = Hook::new(Some(PreCompactOutput { custom_summary: Some(summary), ..Default::default() }));
+    let gateway = gateway_with(GatewayOptions::new(vec![server.upstream(WINDOW)]), &hook);
     assert_eq!(action(&gateway, &long(80)).await, "compacted");
     assert!(mains(&server)[0].json().to_string().contains("The hook wrote this line."));
     assert_eq!(server.sent().len(), 1, "one request and no other");
@@ -146,8 +146,9 @@ async fn a_hooks_summary_stands_in_the_view_and_no_model_is_asked() {
 async fn a_hooks_instructions_are_in_the_request_for_the_summary() {
     let server = model().await;
     let instructions = Some("Keep every ticket number.".to_owned());
-    let hook = Hook::new(Some(PreCompactAnswer { custom_instructions: instructions, ..Default::default() }));
-    let config = Config { waits_for_summaries: true, ..Config::new(vec![server.upstream(WINDOW)]) };
+    let hook = Hook::new(Some(PreCompactOutput { custom_instructions: instructions, ..Default::default() }));
+    let config =
+        GatewayOptions { waits_for_summaries: true, ..GatewayOptions::new(vec![server.upstream(WINDOW)]) };
     let gateway = gateway_with(config, &hook);
     assert_eq!(action(&gateway, &long(80)).await, "compacted");
     let asked: Vec<_> = server.sent().into_iter().filter(|sent| is_summary_request(&sent.json())).collect();
@@ -159,7 +160,7 @@ async fn a_hooks_instructions_are_in_the_request_for_the_summary() {
 async fn a_hook_without_an_answer_changes_nothing() {
     let server = model().await;
     let hook = Hook::new(None);
-    let gateway = gateway_with(Config::new(vec![server.upstream(WINDOW)]), &hook);
+    let gateway = gateway_with(GatewayOptions::new(vec![server.upstream(WINDOW)]), &hook);
     assert_eq!(action(&gateway, &long(80)).await, "compacted");
     assert!(!hook.asked().is_empty());
     assert_ne!(json!(mains(&server)[0].messages()), json!(long(80)));

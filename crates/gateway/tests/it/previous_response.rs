@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{ClientRequest, Config, Gateway, Upstream};
+use longhaul_gateway::{ClientRequest, Gateway, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -175,7 +175,7 @@ async fn openais_own_server_keeps_its_answers_itself() {
         Does::Json(200, json!({ "id": "resp_9", "object": "response", "status": "completed", "output": [] }))
     })
     .await;
-    let mut upstream = Upstream::new("openai", Kind::OpenAi, server.url.as_str());
+    let mut upstream = UpstreamOptions::new("openai", Kind::OpenAi, server.url.as_str());
     upstream.endpoint.declared = server.upstream(8_000).endpoint.declared;
     let gateway = gateway(waiting(vec![upstream]));
     let body = json!({ "model": "m", "input": "and?", "previous_response_id": "resp_theirs" });
@@ -193,12 +193,12 @@ async fn what_openai_keeps_goes_to_nobody_else() {
             Does::Json(200, json!({ "id": "r", "object": "response", "status": "completed", "output": [] }))
         })
         .await;
-        let mut own = Upstream::new("openai", Kind::OpenAi, openai.url.as_str());
+        let mut own = UpstreamOptions::new("openai", Kind::OpenAi, openai.url.as_str());
         own.endpoint.declared = openai.upstream(8_000).endpoint.declared;
         let others = [Dialect::Responses, Dialect::Chat].map(|speaks| upstream(&other, speaks, 8_000, false));
         let mut upstreams = others.to_vec();
         upstreams.insert(if is_first { 0 } else { 2 }, own);
-        let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+        let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
         for (name, value) in
             [("conversation", json!({ "id": "conv_1" })), ("previous_response_id", json!("resp_1"))]
         {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Dependencies, Gateway, Recall, Reply};
-use longhaul_store::memo::MemoryMemo;
-use longhaul_wire::edit::{Dialect, Wire};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, GatewayReply, RecallMode};
+use longhaul_store::memo::MemoryPrefixCache;
+use longhaul_wire::edit::{Dialect, WireCodec};
 use serde_json::{Value, json};
 
 use crate::model::{call, list, read, totals, upstream};
@@ -23,28 +23,28 @@ pub(crate) const WINDOW: u64 = 4_000;
 pub(crate) const SECRET: &str = "the vault opens with heron-4711";
 
 /// The dialect.
-pub(crate) fn wire(dialect: Dialect) -> &'static dyn Wire {
+pub(crate) fn wire(dialect: Dialect) -> &'static dyn WireCodec {
     match dialect {
-        Dialect::Chat => &longhaul_wire::chat::edit::Chat,
-        Dialect::Messages => &longhaul_wire::messages::edit::Messages,
-        Dialect::Responses => &longhaul_wire::responses::edit::Responses,
+        Dialect::Chat => &longhaul_wire::chat::edit::ChatCodec,
+        Dialect::Messages => &longhaul_wire::messages::edit::MessagesCodec,
+        Dialect::Responses => &longhaul_wire::responses::edit::ResponsesCodec,
     }
 }
 
 pub(crate) fn gateway_with(
     server: &Server,
     dialect: Dialect,
-    recall: Recall,
-    parts: Dependencies,
+    recall: RecallMode,
+    parts: GatewayDependencies,
     window: u64,
 ) -> Gateway {
-    let policy = Policy::new(Arc::new(Truncation::default()));
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstreams = vec![upstream(server, dialect, window, true)];
-    Gateway::new(Config { policy, recall, ..waiting(upstreams) }, parts).unwrap()
+    Gateway::new(GatewayOptions { policy, recall, ..waiting(upstreams) }, parts).unwrap()
 }
 
 pub(crate) fn injecting(server: &Server, dialect: Dialect) -> Gateway {
-    gateway_with(server, dialect, Recall::Inject, Dependencies::default(), WINDOW)
+    gateway_with(server, dialect, RecallMode::Inject, GatewayDependencies::default(), WINDOW)
 }
 
 /// A conversation that does not fit; its first message has the secret.
@@ -88,13 +88,13 @@ pub(crate) fn sent(server: &Server) -> Vec<Value> {
 pub(crate) struct Had {
     pub(crate) text: String,
     pub(crate) calls: Vec<String>,
-    pub(crate) finish: Option<Finish>,
+    pub(crate) finish: Option<ModelStopReason>,
     pub(crate) usage: (u64, u64),
     pub(crate) totals: Value,
     pub(crate) all: String,
 }
 
-pub(crate) async fn had(dialect: Dialect, reply: Reply, stream: bool) -> Had {
+pub(crate) async fn had(dialect: Dialect, reply: GatewayReply, stream: bool) -> Had {
     assert_eq!(reply.status, StatusCode::OK);
     let out = body(reply).await;
     let all = String::from_utf8(out.to_vec()).unwrap();
@@ -193,7 +193,7 @@ async fn the_tool_comes_with_the_first_thing_that_is_left_out_and_not_where_it_i
         let reply = injecting(&server, dialect).answer(call(dialect, &conversation(), true)).await;
         assert_eq!(header(&reply, "x-longhaul-recall"), "added");
         body(reply).await;
-        let off = gateway_with(&server, dialect, Recall::Off, Dependencies::default(), WINDOW);
+        let off = gateway_with(&server, dialect, RecallMode::Off, GatewayDependencies::default(), WINDOW);
         let reply = off.answer(call(dialect, &conversation(), true)).await;
         assert_eq!(header(&reply, "x-longhaul-recall"), "");
         body(reply).await;
@@ -234,7 +234,7 @@ async fn what_was_left_out_is_looked_up_and_the_client_sees_one_answer() {
                 );
                 assert_eq!(told, "1");
             }
-            assert_eq!((had.calls, had.finish), (vec![], Some(Finish::Stop)));
+            assert_eq!((had.calls, had.finish), (vec![], Some(ModelStopReason::Stop)));
             assert!(!had.all.contains("recall\"") && !had.all.contains("lh:"), "{}", had.all);
             assert_eq!(had.usage, (2_300, 42), "the last call's input, all output");
             assert_eq!(
@@ -268,7 +268,7 @@ async fn a_model_may_look_up_several_things_and_then_call_the_clients_tool() {
         assert_eq!(had.text, joined(dialect, &["Once more.", "Now."]));
         assert_eq!(
             (had.calls, had.finish),
-            (vec!["c4 open {\"code\":4711}".to_owned()], Some(Finish::ToolCalls))
+            (vec!["c4 open {\"code\":4711}".to_owned()], Some(ModelStopReason::ToolCalls))
         );
         let sent = sent(&server);
         sent.iter().for_each(|request| check(dialect, request));
@@ -311,7 +311,7 @@ async fn calls_of_both_in_one_step_are_put_together_again() {
             let mut messages = conversation();
             let had = had(dialect, gateway.answer(call(dialect, &messages, stream)).await, stream).await;
             assert_eq!(had.calls, ["c1 read {\"a\":1}", "c3 read {\"a\":2}"]);
-            assert_eq!((had.text.as_str(), had.finish), ("Both.", Some(Finish::ToolCalls)));
+            assert_eq!((had.text.as_str(), had.finish), ("Both.", Some(ModelStopReason::ToolCalls)));
             let shown = [("c1", "read", json!({ "a": 1 })), ("c3", "read", json!({ "a": 2 }))];
             messages.extend(resent(dialect, "Both.", &shown, "the file"));
             body(gateway.answer(call(dialect, &messages, stream)).await).await;
@@ -446,7 +446,10 @@ async fn a_call_that_the_output_limit_cuts_is_not_answered() {
     let had =
         had(dialect, injecting(&server, dialect).answer(call(dialect, &conversation(), true)).await, true)
             .await;
-    assert_eq!((had.text.as_str(), had.calls.len(), had.finish), ("Let me look.", 0, Some(Finish::Length)));
+    assert_eq!(
+        (had.text.as_str(), had.calls.len(), had.finish),
+        ("Let me look.", 0, Some(ModelStopReason::Length))
+    );
     assert_eq!(server.sent().len(), 1);
 }
 
@@ -519,10 +522,10 @@ async fn a_handle_means_the_same_for_ever() {
         false => step(dialect, "a", "", &[("c1", "recall", json!({ "handle": newest(body) }))], (0, 0)),
     })
     .await;
-    let memo = Arc::new(MemoryMemo::default());
+    let memo = Arc::new(MemoryPrefixCache::default());
     let start = || {
-        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
-        gateway_with(&server, dialect, Recall::Inject, parts, WINDOW)
+        let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
+        gateway_with(&server, dialect, RecallMode::Inject, parts, WINDOW)
     };
     let (mut gateway, mut messages, mut edits, mut checked) = (start(), Vec::new(), 0, 0);
     for turn in 0..90 {
@@ -557,8 +560,8 @@ fn across(server: &Server, dialect: Dialect) -> Gateway {
     if dialect == Dialect::Messages {
         up.kind = longhaul_providers::connect::Kind::Anthropic;
     }
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, recall: Recall::Inject, ..waiting(vec![up]) })
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    gateway(GatewayOptions { policy, recall: RecallMode::Inject, ..waiting(vec![up]) })
 }
 
 #[tokio::test]
@@ -586,7 +589,7 @@ async fn across_dialects_the_client_has_its_own_calls_and_the_rest_does_not_come
             .await;
             let (gateway, mut messages) = (across(&server, upstream_dialect), conversation());
             let had = had(client, gateway.answer(call(client, &messages, stream)).await, stream).await;
-            assert_eq!((had.calls.len(), had.finish), (1, Some(Finish::ToolCalls)), "{}", had.all);
+            assert_eq!((had.calls.len(), had.finish), (1, Some(ModelStopReason::ToolCalls)), "{}", had.all);
             let (id, said) = had.calls[0].split_once(' ').unwrap();
             assert_eq!((said, &had.totals["recalls"]), ("read {\"a\":1}", &json!(2)));
             assert_eq!(had.text, joined(client, &["Let me look.", "Both."]));
@@ -632,7 +635,7 @@ async fn a_client_of_another_dialect_has_it_too() {
                 "{}",
                 had.text
             );
-            assert_eq!((had.calls.len(), had.finish), (0, Some(Finish::Stop)));
+            assert_eq!((had.calls.len(), had.finish), (0, Some(ModelStopReason::Stop)));
         }
     }
 }

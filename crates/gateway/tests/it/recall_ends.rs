@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn a_model_that_asks_too_often_is_asked_once_more_without_the_tool() {
             .await;
             let had = answer(&server, dialect, form).await;
             assert_eq!((had.text.as_str(), had.calls.len()), ("It is heron-4711.", 0), "{form:?}");
-            assert_eq!(had.finish, Some(Finish::Stop));
+            assert_eq!(had.finish, Some(ModelStopReason::Stop));
             let sent = sent(&server);
             assert_eq!(sent.len(), 8, "five are answered, one is told, one is told again");
             sent.iter().for_each(|request| check(dialect, request));
@@ -99,7 +99,7 @@ async fn a_model_that_asks_even_so_has_no_answer_and_the_client_is_told() {
                 let had = answer(&server, dialect, form).await;
                 let said = had.text.replace(&format!("Look.{NO_ANSWER}"), &expected);
                 assert_eq!((said, had.calls.len()), (expected, 0), "{dialect:?} {form:?} {}", had.all);
-                assert_eq!(had.finish, Some(Finish::Stop), "nobody has set a limit");
+                assert_eq!(had.finish, Some(ModelStopReason::Stop), "nobody has set a limit");
                 assert_eq!(server.sent().len(), 8);
                 assert!(had.all.contains("No answer"), "{}", had.all);
                 let total = &had.totals;
@@ -123,7 +123,7 @@ async fn a_model_that_says_nothing_after_it_has_looked_up_leaves_no_empty_answer
             })
             .await;
             let had = answer(&server, dialect, form).await;
-            assert_eq!((had.text.as_str(), had.finish), (NO_ANSWER, Some(Finish::Stop)), "{form:?}");
+            assert_eq!((had.text.as_str(), had.finish), (NO_ANSWER, Some(ModelStopReason::Stop)), "{form:?}");
             assert_eq!(server.sent().len(), 2);
             assert_eq!(had.totals["billed"]["input_tokens"], 4_300);
         }
@@ -136,7 +136,11 @@ async fn what_an_empty_answer_of_a_model_without_hidden_steps_is_stays() {
         for form in FORMS {
             let server = upstream(dialect, form, move |_, _| step(dialect, "b", "", &[], (2_300, 1))).await;
             let had = answer(&server, dialect, form).await;
-            assert_eq!((had.text.as_str(), had.finish), ("", Some(Finish::Stop)), "{dialect:?} {form:?}");
+            assert_eq!(
+                (had.text.as_str(), had.finish),
+                ("", Some(ModelStopReason::Stop)),
+                "{dialect:?} {form:?}"
+            );
         }
     }
 }
@@ -155,7 +159,12 @@ async fn an_output_limit_that_hidden_steps_use_up_leaves_no_empty_answer() {
         request[limit] = json!(300);
         asked.body = request.to_string().into();
         let had = had(dialect, injecting(&server, dialect).answer(asked).await, true).await;
-        assert_eq!((had.text.as_str(), had.finish), (NO_ANSWER, Some(Finish::Length)), "{}", had.all);
+        assert_eq!(
+            (had.text.as_str(), had.finish),
+            (NO_ANSWER, Some(ModelStopReason::Length)),
+            "{}",
+            had.all
+        );
         assert_eq!(server.sent().len(), 1);
         assert_eq!(had.totals["billed"]["output_tokens"], 300);
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::{Message, Part, Role, ToolResult, ToolStatus};
-use longhaul_gateway::{Dependencies, Recall};
-use longhaul_wire::edit::{Dialect, PartialToolCall, Segment};
+use longhaul_gateway::{GatewayDependencies, RecallMode};
+use longhaul_wire::edit::{Dialect, ItemSegment, PartialToolCall};
 use serde_json::{Value, json};
 
 use crate::model::{call, read};
@@ -20,7 +20,7 @@ const TURNS: usize = 10;
 
 /// Tokens of a request as it was sent, by the gateway's own counter.
 fn sent_tokens(dialect: Dialect, request: &Value) -> u64 {
-    let counter = Counter::default().for_model("m");
+    let counter = MessageTokenCounter::default().for_model("m");
     let wire = wire(dialect);
     let envelope = wire.read(request.to_string().into()).unwrap();
     let items: Vec<&str> = (0..envelope.items.len()).map(|at| envelope.item(at)).collect();
@@ -32,21 +32,22 @@ fn sent_tokens(dialect: Dialect, request: &Value) -> u64 {
 }
 
 /// The messages that pieces make: what a model says in a row is one.
-fn messages(pieces: Vec<Vec<Segment>>) -> Vec<Message> {
+fn messages(pieces: Vec<Vec<ItemSegment>>) -> Vec<Message> {
     let message = |role, parts| Message { id: "m".into(), role, parts, origin: None };
     let mut all: Vec<Message> = Vec::new();
     for piece in pieces.into_iter().flatten() {
         match piece {
-            Segment::Assistant(parts) => match all.last_mut().filter(|last| last.role == Role::Assistant) {
+            ItemSegment::Assistant(parts) => match all.last_mut().filter(|last| last.role == Role::Assistant)
+            {
                 Some(last) => last.parts.extend(parts),
                 None => all.push(message(Role::Assistant, parts)),
             },
-            Segment::Result { call, content, .. } => {
+            ItemSegment::Result { call, content, .. } => {
                 let status = ToolStatus::Completed;
                 let result = ToolResult { call_id: call.as_str().into(), status, content, truncated: None };
                 all.push(message(Role::Tool, vec![Part::ToolResult(result)]));
             }
-            Segment::Typed(parts) | Segment::Note(parts) | Segment::System(parts) => {
+            ItemSegment::Typed(parts) | ItemSegment::Note(parts) | ItemSegment::System(parts) => {
                 all.push(message(Role::User, parts));
             }
         }
@@ -56,7 +57,7 @@ fn messages(pieces: Vec<Vec<Segment>>) -> Vec<Message> {
 
 /// Tokens of a step of the model's, as later requests have it.
 fn said_tokens(text: &str, calls: &[ClientRequest<'_>]) -> u64 {
-    let counter = Counter::default().for_model("m");
+    let counter = MessageTokenCounter::default().for_model("m");
     let call = |(_, name, arguments): &ClientRequest<'_>| {
         counter.text(name) + counter.text(&arguments.to_string()) + counter.framing().call
     };
@@ -100,7 +101,8 @@ async fn server(dialect: Dialect, looks: Looks, streams: bool) -> Server {
 async fn is_counted_as_sent(looks: Looks) {
     for (dialect, streams) in DIALECTS.into_iter().flat_map(|dialect| [(dialect, true), (dialect, false)]) {
         let server = server(dialect, looks, streams).await;
-        let gateway = gateway_with(&server, dialect, Recall::Inject, Dependencies::default(), WINDOW);
+        let gateway =
+            gateway_with(&server, dialect, RecallMode::Inject, GatewayDependencies::default(), WINDOW);
         let message =
             |at: usize| if at.is_multiple_of(2) { user(words(150, at)) } else { assistant(words(150, at)) };
         let mut messages: Vec<Value> = (0..91).map(message).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ async fn arguments_that_are_no_object_go_back_as_none_and_the_model_is_told() {
             let had = had(dialect, reply, true).await;
             assert_eq!(
                 (had.text.as_str(), had.finish),
-                ("Done.", Some(Finish::Stop)),
+                ("Done.", Some(ModelStopReason::Stop)),
                 "{dialect:?} {arguments}"
             );
             let next = sent(&server).pop().unwrap();
@@ -325,7 +325,7 @@ async fn a_step_that_ends_in_the_middle_of_a_hidden_call_ends_the_answer() {
                 let had = had(dialect, reply, stream).await;
                 let case = format!("{dialect:?} {stream} {streams} {text} {has_theirs}: {}", had.all);
                 assert_eq!(server.sent().len(), 1, "{case}");
-                assert_eq!(had.finish, Some(Finish::Length), "{case}");
+                assert_eq!(had.finish, Some(ModelStopReason::Length), "{case}");
                 assert!(!had.all.contains("\"recall\""), "{case}");
                 let expected = match (text, has_theirs) {
                     ("", false) => "(No answer",

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::message::Finish;
-use longhaul_gateway::{Config, Gateway, Midstream, Upstream};
+use longhaul_core::message::ModelStopReason;
+use longhaul_gateway::{Gateway, GatewayOptions, MidstreamMode, UpstreamOptions};
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ const DIALECTS: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Respo
 /// A policy that does not make a test wait.
 const QUICK: RetryPolicy = RetryPolicy { patience_ms: Some(2_000), max_delay_ms: 10, stream_attempts: 5 };
 
-fn gateway_with(upstream: Upstream, retry: RetryPolicy) -> Gateway {
-    gateway(Config { retry, attempts: 1, ..waiting(vec![upstream]) })
+fn gateway_with(upstream: UpstreamOptions, retry: RetryPolicy) -> Gateway {
+    gateway(GatewayOptions { retry, attempts: 1, ..waiting(vec![upstream]) })
 }
 
 /// The events of an answer up to the middle of its text.
@@ -69,7 +69,7 @@ async fn an_answer_that_breaks_off_goes_on_where_it_was() {
             if stream {
                 let (seen, events) = read(dialect, &out);
                 assert!(
-                    seen.text == text && seen.finish == Some(Finish::Stop) && seen.error.is_none(),
+                    seen.text == text && seen.finish == Some(ModelStopReason::Stop) && seen.error.is_none(),
                     "{case}"
                 );
                 let total = totals(&events);
@@ -95,7 +95,10 @@ async fn an_answer_on_another_wire_goes_on_too() {
         let (seen, _) = read(of_client, &out);
         let case = String::from_utf8_lossy(&out);
         let sent: Vec<Value> = server.sent().iter().map(Sent::json).collect();
-        assert!(seen.text == text && seen.finish == Some(Finish::Stop), "{of_client:?}: {case} {sent:?}");
+        assert!(
+            seen.text == text && seen.finish == Some(ModelStopReason::Stop),
+            "{of_client:?}: {case} {sent:?}"
+        );
         let prefilled =
             server.sent().iter().filter(|sent| !begun(of_upstream, &sent.json()).0.is_empty()).count();
         assert_eq!((server.sent().len(), prefilled), (3, 2), "{of_client:?}");
@@ -173,7 +176,7 @@ async fn what_breaks_before_its_first_word_is_asked_for_again() {
                 match stream {
                     true => {
                         let (seen, _) = read(dialect, &out);
-                        assert!(seen.text == text && seen.finish == Some(Finish::Stop), "{case}");
+                        assert!(seen.text == text && seen.finish == Some(ModelStopReason::Stop), "{case}");
                     }
                     false => assert!(said.contains(&text), "{case}"),
                 }
@@ -186,16 +189,16 @@ async fn what_breaks_before_its_first_word_is_asked_for_again() {
 #[tokio::test]
 async fn what_cannot_go_on_fails_once_and_says_why() {
     let text = numbered(120);
-    let off = Midstream::Off;
+    let off = MidstreamMode::Off;
     for (case, prefill, midstream, retry, requests) in [
-        ("the model cannot continue", false, Midstream::Exact, QUICK, 1),
+        ("the model cannot continue", false, MidstreamMode::Exact, QUICK, 1),
         ("nobody wants it", true, off, QUICK, 1),
-        ("no attempts", true, Midstream::Exact, RetryPolicy { stream_attempts: 0, ..QUICK }, 1),
-        ("it never ends", true, Midstream::Exact, RetryPolicy { stream_attempts: 2, ..QUICK }, 3),
+        ("no attempts", true, MidstreamMode::Exact, RetryPolicy { stream_attempts: 0, ..QUICK }, 1),
+        ("it never ends", true, MidstreamMode::Exact, RetryPolicy { stream_attempts: 2, ..QUICK }, 3),
     ] {
         let server = breaking(Dialect::Chat, text.clone(), usize::MAX).await;
         let config = waiting(vec![speaking(&server, Dialect::Chat, 8_000, prefill)]);
-        let gateway = gateway(Config { retry, attempts: 1, midstream, ..config });
+        let gateway = gateway(GatewayOptions { retry, attempts: 1, midstream, ..config });
         let out = body(gateway.answer(call(Dialect::Chat, &[user("tell me all")], true)).await).await;
         let (seen, _) = read(Dialect::Chat, &out);
         let error = seen.error.unwrap_or_default();

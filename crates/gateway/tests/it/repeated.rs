@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Dependencies, Gateway, Midstream, Reply};
-use longhaul_store::memo::MemoryMemo;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, GatewayReply, MidstreamMode};
+use longhaul_store::memo::MemoryPrefixCache;
 use longhaul_wire::edit::Dialect;
 use serde_json::Value;
 
@@ -27,16 +27,16 @@ async fn model(dialect: Dialect, text: String, input: u64) -> Server {
 }
 
 fn gateway_at(server: &Server, dialect: Dialect, window: u64) -> Gateway {
-    let policy = Policy::new(Arc::new(Truncation::default()));
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
     let upstream = upstream(server, dialect, window, false);
-    gateway(Config { policy, midstream: Midstream::BestEffort, ..waiting(vec![upstream]) })
+    gateway(GatewayOptions { policy, midstream: MidstreamMode::BestEffort, ..waiting(vec![upstream]) })
 }
 
 fn last(server: &Server) -> Value {
     server.sent().last().unwrap().json()
 }
 
-fn before(reply: &Reply) -> u64 {
+fn before(reply: &GatewayReply) -> u64 {
     header(reply, "x-longhaul-tokens-before").parse().unwrap()
 }
 
@@ -84,9 +84,9 @@ async fn what_was_left_out_in_mid_answer_is_left_out_only_behind_that_answer() {
 async fn the_same_request_reads_what_its_server_has_counted_and_a_branch_too() {
     for dialect in DIALECTS {
         let server = model(dialect, "Yes.".to_owned(), 1_050).await;
-        let (memo, question) = (Arc::<MemoryMemo>::default(), conversation(6));
+        let (memo, question) = (Arc::<MemoryPrefixCache>::default(), conversation(6));
         let process = || {
-            let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
+            let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
             Gateway::new(waiting(vec![upstream(&server, dialect, 3_000, false)]), parts).unwrap()
         };
         let gateway = process();
@@ -130,8 +130,8 @@ async fn a_stream_that_reports_nothing_is_billed_by_our_count() {
         Does::Events(streamed(&format!("id{number}"), &text, None), Duration::ZERO)
     })
     .await;
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    let config = Config { policy, ..waiting(vec![server.upstream(1_500)]) };
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    let config = GatewayOptions { policy, ..waiting(vec![server.upstream(1_500)]) };
     let reply = gateway(config).answer(call(Dialect::Chat, &conversation(14), true)).await;
     let input: u64 = header(&reply, "x-longhaul-tokens-after").parse().unwrap();
     let total = totals(&read(Dialect::Chat, &body(reply).await).1);

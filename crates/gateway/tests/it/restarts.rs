@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayOptions};
 use longhaul_wire::edit::Dialect;
 use longhaul_wire::edit::ephemeral::SPENT;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ fn tokens(body: &Value) -> u64 {
 }
 
 fn truncating(server: &Server, window: u64) -> Gateway {
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    gateway(Config { policy, ..waiting(vec![upstream(server, Dialect::Chat, window, true)]) })
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    gateway(GatewayOptions { policy, ..waiting(vec![upstream(server, Dialect::Chat, window, true)]) })
 }
 
 fn mains(server: &Server) -> Vec<Value> {
@@ -150,8 +150,9 @@ async fn what_a_server_reports_at_the_beginning_is_the_input_of_a_stream_that_wa
         Does::Events(events(dialect, &format!("id{number}"), rest, (7_777, 20)), Duration::ZERO)
     })
     .await;
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    let gateway = gateway(Config { policy, ..waiting(vec![upstream(&server, dialect, 1_500, true)]) });
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    let gateway =
+        gateway(GatewayOptions { policy, ..waiting(vec![upstream(&server, dialect, 1_500, true)]) });
     let (seen, events) =
         read(dialect, &body(gateway.answer(call(dialect, &conversation(6), true)).await).await);
     assert_eq!(seen.text, text);
@@ -172,11 +173,12 @@ async fn a_stream_that_was_left_is_billed_once_where_nobody_goes_on_with_it() {
         ),
     })
     .await;
-    let policy = Policy::new(Arc::new(Truncation::default()));
-    let gateway = gateway(Config { policy, ..waiting(vec![upstream(&server, dialect, 1_500, true)]) });
+    let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
+    let gateway =
+        gateway(GatewayOptions { policy, ..waiting(vec![upstream(&server, dialect, 1_500, true)]) });
     let reply = gateway.answer(call(dialect, &conversation(6), true)).await;
     let (seen, events) = read(dialect, &body(reply).await);
-    assert_eq!(seen.finish, Some(Finish::Length));
+    assert_eq!(seen.finish, Some(ModelStopReason::Length));
     let total = totals(&events);
     assert_eq!((server.sent().len(), &total["billed"]["input_tokens"]), (2, &json!(7_777)), "{total}");
 }
@@ -191,9 +193,9 @@ async fn an_answer_whose_rest_cannot_be_had_has_failed() {
                 _ => Does::Json(status, json!({ "error": { "message": "not now" } })),
             })
             .await;
-            let policy = Policy::new(Arc::new(Truncation::default()));
+            let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
             let upstreams = vec![upstream(&server, dialect, 1_500, true)];
-            let gateway = gateway(Config { policy, attempts: 1, ..waiting(upstreams) });
+            let gateway = gateway(GatewayOptions { policy, attempts: 1, ..waiting(upstreams) });
             let reply = gateway.answer(call(dialect, &conversation(6), stream)).await;
             let told = reply.status;
             let out = body(reply).await;
@@ -280,9 +282,9 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
                 Does::Events(if is_cut { cut_short(dialect, all) } else { all }, Duration::ZERO)
             })
             .await;
-            let policy = Policy::new(Arc::new(Truncation::default()));
+            let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
             let upstreams = vec![upstream(&server, dialect, WINDOW, true)];
-            let gateway = gateway(Config { policy, ..waiting(upstreams) });
+            let gateway = gateway(GatewayOptions { policy, ..waiting(upstreams) });
             let mut asked = call(dialect, &conversation(6), stream);
             if let Some(limit) = limit {
                 let mut fields: Value = serde_json::from_slice(&asked.body).unwrap();
@@ -296,14 +298,20 @@ async fn an_answer_that_fills_the_window_by_the_servers_count_goes_on() {
             match (stream, limit) {
                 (true, None) => {
                     let (seen, events) = read(dialect, &out);
-                    assert_eq!((seen.text == text, seen.finish), (true, Some(Finish::Stop)), "{case}");
+                    assert_eq!(
+                        (seen.text == text, seen.finish),
+                        (true, Some(ModelStopReason::Stop)),
+                        "{case}"
+                    );
                     assert_eq!(
                         totals(&events)["billed"]["estimated"],
                         false,
                         "{case}: every stream reported"
                     );
                 }
-                (true, Some(_)) => assert_eq!(read(dialect, &out).0.finish, Some(Finish::Length), "{case}"),
+                (true, Some(_)) => {
+                    assert_eq!(read(dialect, &out).0.finish, Some(ModelStopReason::Length), "{case}")
+                }
                 (false, _) => {
                     let out = String::from_utf8_lossy(&out).into_owned();
                     assert!(out.contains(&text), "{case}: {out}");
@@ -363,7 +371,7 @@ async fn a_newest_message_that_fills_the_window_ends_the_answer_clearly() {
     assert_eq!(reply.status, StatusCode::OK);
     let out = body(reply).await;
     let (seen, events) = read(Dialect::Chat, &out);
-    assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "this server lets it");
+    assert_eq!((seen.text, seen.finish), (text, Some(ModelStopReason::Stop)), "this server lets it");
     assert!(String::from_utf8_lossy(&out).contains(&format!(": {SPENT}\n\n")));
     let sent = mains(&server);
     assert_eq!(sent.len(), 2, "it is stopped once, not again and again");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use longhaul_gateway::{Dependencies, Gateway};
-use longhaul_store::memo::MemoryMemo;
+use longhaul_gateway::{Gateway, GatewayDependencies};
+use longhaul_store::memo::MemoryPrefixCache;
 use serde_json::Value;
 
 use crate::shortening::{is_summary_request, pruned};
@@ -48,9 +48,9 @@ async fn server(percent: u64) -> Server {
 
 /// What a conversation of so many turns has the server sent, with a caller of its own.
 async fn sent(server: &Server, strategy: &str, restarts: Restarts) -> Vec<Bytes> {
-    let memo: Arc<MemoryMemo> = Arc::default();
+    let memo: Arc<MemoryPrefixCache> = Arc::default();
     let process = || {
-        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
+        let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
         Gateway::new(waiting(vec![server.upstream(4_000)]), parts).unwrap()
     };
     let before = server.sent().len();

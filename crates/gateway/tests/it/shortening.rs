@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::{MiddleRemoval, Truncation};
-use longhaul_gateway::{ClientRequest, Config, Dependencies, Gateway, Shortening, Upstream};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::{MiddleRemovalStrategy, TruncationStrategy};
+use longhaul_gateway::{
+    ClientRequest, CompactionSetup, Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions,
+};
 use longhaul_providers::connect::Kind;
-use longhaul_store::memo::MemoryMemo;
+use longhaul_store::memo::MemoryPrefixCache;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 
@@ -144,9 +146,9 @@ async fn a_conversation_of_many_windows_meets_no_error() {
 #[tokio::test]
 async fn what_was_decided_outlives_the_process() {
     let server = model(3_000).await;
-    let memo = Arc::new(MemoryMemo::default());
+    let memo = Arc::new(MemoryPrefixCache::default());
     let start = || {
-        let parts = Dependencies { memo: memo.clone(), ..Dependencies::default() };
+        let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
         Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap()
     };
     let mut client = Client::new();
@@ -505,7 +507,7 @@ async fn a_server_that_counts_something_else_keeps_the_window_that_it_has() {
             }
         })
         .await;
-        let unstated = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
+        let unstated = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str());
         let gateway = gateway(waiting(vec![unstated]));
         let talk = |turns: usize| -> Vec<Value> {
             let turn = |n: usize| [user(words(800, n)), assistant("fine")];
@@ -551,7 +553,8 @@ async fn the_client_hears_something_while_a_summary_is_written() {
         false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await;
-    let config = Config { keep_alive: Duration::from_millis(40), ..waiting(vec![server.upstream(3_000)]) };
+    let config =
+        GatewayOptions { keep_alive: Duration::from_millis(40), ..waiting(vec![server.upstream(3_000)]) };
     let reply = gateway(config).answer(chat(request(&long(), true))).await;
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n") && out.contains("fine"), "{out}");
@@ -620,15 +623,18 @@ async fn a_result_that_is_larger_than_the_window_takes_nothing_else_with_it() {
 #[tokio::test]
 async fn what_the_settings_say_holds_from_the_next_request_on() {
     let server = model(3_000).await;
-    let gateway = gateway(Config {
-        policy: Policy::new(Arc::new(Truncation::default())),
+    let gateway = gateway(GatewayOptions {
+        policy: CompactionPolicy::new(Arc::new(TruncationStrategy::default())),
         ..waiting(vec![server.upstream(3_000)])
     });
     let chosen = Arc::new(AtomicBool::new(false));
     let is_chosen = Arc::clone(&chosen);
     gateway.follow(move |configured| match is_chosen.load(Ordering::SeqCst) {
-        true => Shortening {
-            policy: Policy { strategy: Arc::new(MiddleRemoval::default()), ..configured.policy.clone() },
+        true => CompactionSetup {
+            policy: CompactionPolicy {
+                strategy: Arc::new(MiddleRemovalStrategy::default()),
+                ..configured.policy.clone()
+            },
             ..configured.clone()
         },
         false => configured.clone(),

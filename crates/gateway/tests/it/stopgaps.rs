@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{Dependencies, Gateway};
-use longhaul_store::memo::MemoryMemo;
+use longhaul_gateway::{Gateway, GatewayDependencies};
+use longhaul_store::memo::MemoryPrefixCache;
 use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned, spoke_of};
@@ -21,7 +21,7 @@ struct Stage {
     server: Server,
     summariser: Arc<AtomicU8>,
     now: Arc<AtomicU64>,
-    memo: Arc<MemoryMemo>,
+    memo: Arc<MemoryPrefixCache>,
     window: u64,
 }
 
@@ -52,7 +52,7 @@ impl Stage {
     fn gateway(&self) -> Gateway {
         let now = Arc::clone(&self.now);
         let now = Arc::new(move || now.load(Ordering::SeqCst));
-        let parts = Dependencies { memo: self.memo.clone(), now, ..Dependencies::default() };
+        let parts = GatewayDependencies { memo: self.memo.clone(), now, ..GatewayDependencies::default() };
         Gateway::new(waiting(vec![self.server.upstream(self.window)]), parts).unwrap()
     }
 
@@ -263,8 +263,10 @@ async fn nobody_waits_for_a_summary_that_is_tried_again() {
         .await;
         let now = Arc::new(AtomicU64::new(7));
         let clock = Arc::clone(&now);
-        let parts =
-            Dependencies { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Dependencies::default() };
+        let parts = GatewayDependencies {
+            now: Arc::new(move || clock.load(Ordering::SeqCst)),
+            ..GatewayDependencies::default()
+        };
         let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
         let asked = || server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
         let mut messages = long(30);
@@ -320,11 +322,11 @@ async fn a_summary_that_hangs_holds_up_neither_who_hangs_up_nor_the_end() {
         .await;
     let now = Arc::new(AtomicU64::new(7));
     let clock = Arc::clone(&now);
-    let memo: Arc<MemoryMemo> = Arc::default();
-    let parts = Dependencies {
+    let memo: Arc<MemoryPrefixCache> = Arc::default();
+    let parts = GatewayDependencies {
         memo: memo.clone(),
         now: Arc::new(move || clock.load(Ordering::SeqCst)),
-        ..Dependencies::default()
+        ..GatewayDependencies::default()
     };
     let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
     let asked = || server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
@@ -389,11 +391,14 @@ async fn one_bad_part_of_a_summary_is_asked_for_again_and_then_stands_there_as_i
         }
     })
     .await;
-    let memo: Arc<MemoryMemo> = Arc::default();
+    let memo: Arc<MemoryPrefixCache> = Arc::default();
     let now = Arc::new(AtomicU64::new(7));
     let clock = Arc::clone(&now);
-    let parts =
-        Dependencies { memo, now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Dependencies::default() };
+    let parts = GatewayDependencies {
+        memo,
+        now: Arc::new(move || clock.load(Ordering::SeqCst)),
+        ..GatewayDependencies::default()
+    };
     let gateway = Gateway::new(waiting(vec![server.upstream(3_000)]), parts).unwrap();
     let mut messages = long(30);
     assert_eq!(turn(&gateway, &mut messages).await, "compacted");
@@ -425,7 +430,7 @@ async fn what_is_remembered_is_told_beside_what_the_client_has_sent() {
     let wide = stage.server.gateway(100_000);
     for gateway in [stage.gateway(), stage.gateway()] {
         let tokens =
-            |reply: &longhaul_gateway::Reply, name: &str| header(reply, name).parse::<u64>().unwrap();
+            |reply: &longhaul_gateway::GatewayReply, name: &str| header(reply, name).parse::<u64>().unwrap();
         let whole = wide.answer(chat(request(&messages, false))).await;
         let reply = gateway.answer(chat(request(&messages, false))).await;
         assert_eq!(header(&reply, "x-longhaul-action"), "remembered");
@@ -567,8 +572,10 @@ async fn who_answers_in_prose_is_asked_for_prose_from_then_on() {
     .await;
     let now = Arc::new(AtomicU64::new(5_000));
     let clock = Arc::clone(&now);
-    let parts =
-        Dependencies { now: Arc::new(move || clock.load(Ordering::SeqCst)), ..Dependencies::default() };
+    let parts = GatewayDependencies {
+        now: Arc::new(move || clock.load(Ordering::SeqCst)),
+        ..GatewayDependencies::default()
+    };
     let gateway = Gateway::new(waiting(vec![server.upstream(8_000)]), parts).unwrap();
     let asked = || {
         let sent: Vec<Value> = server.sent().iter().map(|sent| sent.json()).collect();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_core::message::Finish;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::Truncation;
-use longhaul_gateway::{Config, Gateway, Midstream};
-use longhaul_wire::chat::edit::{Chat, ChatStreamParser};
-use longhaul_wire::edit::{Dialect, PartialResponse, SseEvent, SseReader, StreamParser, Wire};
+use longhaul_core::message::ModelStopReason;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::TruncationStrategy;
+use longhaul_gateway::{Gateway, GatewayOptions, MidstreamMode};
+use longhaul_wire::chat::edit::{ChatCodec, ChatStreamParser};
+use longhaul_wire::edit::{Dialect, PartialResponse, SseEvent, SseReader, StreamParser, WireCodec};
 use serde_json::{Value, json};
 
 use crate::model::{begun, call, conversation, events_with_blanks_behind, rest, upstream as speaking};
@@ -30,10 +30,10 @@ async fn model(text: String) -> Server {
     .await
 }
 
-fn gateway_with(server: &Server, prefill: bool, midstream: Midstream) -> Gateway {
+fn gateway_with(server: &Server, prefill: bool, midstream: MidstreamMode) -> Gateway {
     let mut upstream = server.upstream(WINDOW);
     upstream.endpoint.declared.prefill = Some(prefill);
-    gateway(Config { midstream, ..waiting(vec![upstream]) })
+    gateway(GatewayOptions { midstream, ..waiting(vec![upstream]) })
 }
 
 fn messages() -> Vec<Value> {
@@ -60,12 +60,13 @@ fn read(out: &[u8]) -> (PartialResponse, Vec<Value>) {
 async fn it_is_stopped_room_is_made_and_it_goes_on() {
     let text = words(2_700, 3);
     let server = model(text.clone()).await;
-    let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), true))).await;
+    let reply =
+        gateway_with(&server, true, MidstreamMode::Exact).answer(chat(request(&messages(), true))).await;
     assert_eq!(reply.status, StatusCode::OK);
     let out = body(reply).await;
     let (seen, chunks) = read(&out);
     assert_eq!(seen.text, text);
-    assert_eq!((seen.finish, seen.over), (Some(Finish::Stop), true));
+    assert_eq!((seen.finish, seen.over), (Some(ModelStopReason::Stop), true));
     let ids: Vec<&Value> = chunks.iter().map(|chunk| &chunk["id"]).collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "one id");
     let roles = chunks.iter().filter(|chunk| chunk["choices"][0]["delta"]["role"].is_string()).count();
@@ -93,7 +94,7 @@ async fn it_is_stopped_room_is_made_and_it_goes_on() {
 async fn what_was_made_in_the_middle_holds_for_the_next_request() {
     let text = words(2_400, 3);
     let server = model(text.clone()).await;
-    let gateway = gateway_with(&server, true, Midstream::Exact);
+    let gateway = gateway_with(&server, true, MidstreamMode::Exact);
     let (seen, _) = read(&body(gateway.answer(chat(request(&messages(), true))).await).await);
     let summaries =
         |server: &Server| server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();
@@ -117,12 +118,13 @@ async fn what_was_made_in_the_middle_holds_for_the_next_request() {
 async fn a_client_that_wants_it_whole_gets_it_whole() {
     let text = words(2_700, 3);
     let server = model(text.clone()).await;
-    let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), false))).await;
+    let reply =
+        gateway_with(&server, true, MidstreamMode::Exact).answer(chat(request(&messages(), false))).await;
     assert_eq!(header(&reply, "content-type"), "application/json");
     assert_eq!(header(&reply, "x-longhaul-action"), "compacted", "what was left out in its middle");
     let out = body(reply).await;
-    let seen = Chat.answer(&out).unwrap();
-    assert_eq!((seen.text.as_str(), seen.finish), (text.as_str(), Some(Finish::Stop)));
+    let seen = ChatCodec.answer(&out).unwrap();
+    assert_eq!((seen.text.as_str(), seen.finish), (text.as_str(), Some(ModelStopReason::Stop)));
     assert_eq!(server.sent()[0].json()["stream"], json!(true));
     assert_eq!(server.sent()[0].json()["stream_options"], json!({ "include_usage": true }));
 }
@@ -130,7 +132,7 @@ async fn a_client_that_wants_it_whole_gets_it_whole() {
 #[tokio::test]
 async fn where_it_cannot_go_on_it_is_left_alone() {
     let text = words(2_700, 3);
-    for (prefill, midstream) in [(false, Midstream::Exact), (true, Midstream::Off)] {
+    for (prefill, midstream) in [(false, MidstreamMode::Exact), (true, MidstreamMode::Off)] {
         let server = model(text.clone()).await;
         let reply = gateway_with(&server, prefill, midstream).answer(chat(request(&messages(), true))).await;
         let out = body(reply).await;
@@ -153,22 +155,23 @@ async fn an_upstream_that_will_not_go_on_ends_the_answer_for_its_length() {
         }
     })
     .await;
-    let reply = gateway_with(&server, true, Midstream::Exact).answer(chat(request(&messages(), true))).await;
+    let reply =
+        gateway_with(&server, true, MidstreamMode::Exact).answer(chat(request(&messages(), true))).await;
     let (seen, _) = read(&body(reply).await);
     assert!(text.starts_with(&seen.text) && seen.text.len() > 5_000);
-    assert_eq!((seen.finish, seen.over), (Some(Finish::Length), true));
+    assert_eq!((seen.finish, seen.over), (Some(ModelStopReason::Length), true));
 }
 
 #[tokio::test]
 async fn what_is_left_of_the_clients_limit_is_never_nothing() {
     let text = words(2_700, 3);
     let server = model(text.clone()).await;
-    let gateway = gateway_with(&server, true, Midstream::Exact);
+    let gateway = gateway_with(&server, true, MidstreamMode::Exact);
     // A server that does not keep to the limit: by our count more was said than the client wants.
     let asked = json!({ "model": "m", "messages": messages(), "stream": true, "max_tokens": 1_200 });
     let (seen, _) = read(&body(gateway.answer(chat(asked.to_string())).await).await);
     assert!(text.starts_with(&seen.text) && seen.text.len() > 5_000);
-    assert_eq!((seen.finish, seen.over), (Some(Finish::Length), true));
+    assert_eq!((seen.finish, seen.over), (Some(ModelStopReason::Length), true));
     let mains = server.sent().into_iter().filter(|sent| !is_summary_request(&sent.json()));
     assert_eq!(mains.count(), 1, "it is not asked to say nothing more");
 }
@@ -186,7 +189,7 @@ async fn wherever_the_window_ends_nothing_is_lost_or_said_twice() {
         let (seen, chunks) = read(&out);
         assert_eq!(
             (seen.text == text, seen.finish),
-            (true, Some(Finish::Stop)),
+            (true, Some(ModelStopReason::Stop)),
             "window {window}: {}",
             seen.text
         );
@@ -228,14 +231,14 @@ async fn an_answer_whose_pieces_end_in_blanks_is_stopped_too() {
                     Does::Events(events_with_blanks_behind(dialect, &id, rest, (300, 20)), Duration::ZERO)
                 })
                 .await;
-                let policy = Policy::new(Arc::new(Truncation::default()));
+                let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
                 let upstream = speaking(&server, dialect, 1_300 + case as u64 * 53, true);
-                let gateway = gateway(Config { policy, ..waiting(vec![upstream]) });
+                let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
                 let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
                 let (seen, _) = crate::model::read(dialect, &out);
                 assert_eq!(
                     (seen.text, seen.finish),
-                    (text, Some(Finish::Stop)),
+                    (text, Some(ModelStopReason::Stop)),
                     "{dialect:?} {how:?} {case}"
                 );
                 assert!(server.sent().len() > 1, "it was stopped: {dialect:?} {how:?} {case}");
@@ -255,12 +258,12 @@ async fn an_answer_that_is_finished_is_not_called_on_for_its_last_word() {
             Does::Events(events_with_blanks_behind(dialect, &id, &said, (300, 20)), Duration::ZERO)
         })
         .await;
-        let policy = Policy::new(Arc::new(Truncation::default()));
+        let policy = CompactionPolicy::new(Arc::new(TruncationStrategy::default()));
         let upstream = speaking(&server, dialect, 1_300, true);
-        let gateway = gateway(Config { policy, ..waiting(vec![upstream]) });
+        let gateway = gateway(GatewayOptions { policy, ..waiting(vec![upstream]) });
         let out = body(gateway.answer(call(dialect, &conversation(6), true)).await).await;
         let (seen, _) = crate::model::read(dialect, &out);
-        assert_eq!((seen.text, seen.finish), (text, Some(Finish::Stop)), "{dialect:?}");
+        assert_eq!((seen.text, seen.finish), (text, Some(ModelStopReason::Stop)), "{dialect:?}");
         assert_eq!(server.sent().len(), 1, "{dialect:?}");
     }
 }

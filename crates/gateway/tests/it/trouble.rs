@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use longhaul_gateway::{ClientRequest, Config, Upstream};
+use longhaul_gateway::{ClientRequest, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn odd_histories_are_the_upstreams_to_judge() {
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
-    let config = Config { max_body_bytes: 1_000, ..waiting(vec![server.upstream(8_000)]) };
+    let config = GatewayOptions { max_body_bytes: 1_000, ..waiting(vec![server.upstream(8_000)]) };
     let reply = gateway(config).answer(chat(request(&[user(words(400, 1))], false))).await;
     assert_eq!(reply.status, StatusCode::PAYLOAD_TOO_LARGE);
     error(&body(reply).await);
@@ -124,8 +124,8 @@ async fn so_it_is_for_a_client_of_another_dialect() {
     assert_eq!((reply.status, opened.await.unwrap()), (StatusCode::BAD_GATEWAY, 2));
 }
 
-fn nowhere() -> Upstream {
-    let mut upstream = Upstream::new("down", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
+fn nowhere() -> UpstreamOptions {
+    let mut upstream = UpstreamOptions::new("down", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
     upstream.endpoint.declared.window = Some(8_000);
     (upstream.endpoint.declared.tools, upstream.endpoint.declared.images) = (Some(true), Some(true));
     upstream
@@ -163,7 +163,8 @@ async fn a_stream_that_is_long_in_coming_begins_with_comments() {
         Does::After(Duration::from_millis(300), Box::new(Does::Events(script.clone(), Duration::ZERO)))
     })
     .await;
-    let config = Config { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
+    let config =
+        GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
     let asked = Instant::now();
     let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
     assert!(asked.elapsed() < Duration::from_millis(250), "the client hears something at once");
@@ -180,7 +181,8 @@ async fn errors_after_that_stand_in_the_stream() {
         Does::After(Duration::from_millis(150), Box::new(refused))
     })
     .await;
-    let config = Config { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
+    let config =
+        GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
     let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     let last = out.rsplit(": keep-alive\n\n").next().unwrap();
@@ -205,7 +207,7 @@ async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
             let mut upstream = server.upstream(8_000);
             upstream.endpoint.declared.prefill = Some(prefill);
             upstream.endpoint.timeouts.idle = Duration::from_millis(200);
-            let config = Config { keep_alive: Duration::from_secs(1), ..waiting(vec![upstream]) };
+            let config = GatewayOptions { keep_alive: Duration::from_secs(1), ..waiting(vec![upstream]) };
             let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
             let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
             let rest = out.strip_prefix(&begun.concat()).unwrap();
@@ -241,7 +243,7 @@ async fn a_page_for_people_becomes_an_error_of_the_dialect() {
             let server = Server::start(move |_, _| Does::Text(status, "text/html", said.to_owned())).await;
             let mut upstream = server.upstream(8_000);
             upstream.finds_dialects = false;
-            let gateway = gateway(Config { attempts: 1, ..waiting(vec![upstream]) });
+            let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
             for stream in [false, true] {
                 let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
                 assert_eq!(reply.status.as_u16(), status);
@@ -353,7 +355,7 @@ async fn silence_ends_however_often_the_line_is_kept_alive() {
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
         upstream.endpoint.timeouts.idle = Duration::from_millis(300);
-        let config = Config { keep_alive: Duration::from_millis(40), ..waiting(vec![upstream]) };
+        let config = GatewayOptions { keep_alive: Duration::from_millis(40), ..waiting(vec![upstream]) };
         let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
         let out = tokio::time::timeout(Duration::from_secs(20), body(reply)).await.unwrap();
         let out = String::from_utf8(out.to_vec()).unwrap().replace(": keep-alive\n\n", "");
@@ -380,7 +382,7 @@ async fn comments_for_ever_are_no_answer() {
 }
 
 /// An upstream that is not even HTTP as it should be: what it says to each connection, and whether it hangs up then.
-async fn raw(said: Vec<u8>, hangs_up: bool) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<()>) {
+async fn raw(said: Vec<u8>, hangs_up: bool) -> (UpstreamOptions, tokio::sync::mpsc::UnboundedReceiver<()>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let (left, was_left) = tokio::sync::mpsc::unbounded_channel();
@@ -442,7 +444,7 @@ async fn a_server_that_lies_about_its_answer_is_found_out() {
         ("not modified", "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), false),
     ] {
         let (upstream, _left) = raw(said.into_bytes(), hangs_up).await;
-        let gateway = gateway(Config { attempts: 1, ..waiting(vec![upstream]) });
+        let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
         for stream in [false, true] {
             let ask = async {
                 let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
@@ -464,7 +466,7 @@ async fn a_client_that_leaves_takes_its_request_with_it() {
         let (mut upstream, mut left) = raw(said.as_bytes().to_vec(), false).await;
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(60));
-        let config = Config { keep_alive: Duration::from_millis(50), ..waiting(vec![upstream]) };
+        let config = GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![upstream]) };
         let gateway = gateway(config);
         let asked = async {
             let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;

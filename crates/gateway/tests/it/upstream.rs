@@ -11,9 +11,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::HeaderValue;
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::PruningAgent;
-use longhaul_gateway::{ClientRequest, Config, Dependencies, Gateway, Reply, ReplyBody, Upstream};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::PruningAgentStrategy;
+use longhaul_gateway::{
+    ClientRequest, Gateway, GatewayDependencies, GatewayOptions, GatewayReply, ReplyBody, UpstreamOptions,
+};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
@@ -104,8 +106,8 @@ impl Server {
     }
 
     /// An upstream of this server with a declared window.
-    pub(crate) fn upstream(&self, window: u64) -> Upstream {
-        let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, self.url.as_str());
+    pub(crate) fn upstream(&self, window: u64) -> UpstreamOptions {
+        let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url.as_str());
         let declared = &mut upstream.endpoint.declared;
         (declared.window, declared.tools, declared.images) = (Some(window), Some(true), Some(true));
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
@@ -120,22 +122,22 @@ impl Server {
 
     /// The same where nobody states its window.
     pub(crate) fn unstated_gateway(&self) -> Gateway {
-        let upstream = Upstream::new("up", Kind::OpenAiCompatible, self.url.as_str());
+        let upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url.as_str());
         gateway(waiting(vec![upstream]))
     }
 }
 
 /// A gateway's settings with which a request waits for the summary that it needs, written by a pruning agent: what a test
 /// sees happens within the request.
-pub(crate) fn waiting(upstreams: Vec<Upstream>) -> Config {
-    let policy = Policy::new(Arc::new(PruningAgent::default()));
+pub(crate) fn waiting(upstreams: Vec<UpstreamOptions>) -> GatewayOptions {
+    let policy = CompactionPolicy::new(Arc::new(PruningAgentStrategy::default()));
     // A broken answer is not asked for again unless a test says so: each wait would take seconds.
     let retry = RetryPolicy { stream_attempts: 0, ..RetryPolicy::default() };
-    Config { policy, waits_for_summaries: true, retry, ..Config::new(upstreams) }
+    GatewayOptions { policy, waits_for_summaries: true, retry, ..GatewayOptions::new(upstreams) }
 }
 
-pub(crate) fn gateway(config: Config) -> Gateway {
-    Gateway::new(config, Dependencies::default()).unwrap()
+pub(crate) fn gateway(config: GatewayOptions) -> Gateway {
+    Gateway::new(config, GatewayDependencies::default()).unwrap()
 }
 
 async fn answer(
@@ -228,12 +230,12 @@ pub(crate) fn request(messages: &[Value], stream: bool) -> Bytes {
     json!({ "model": "m", "messages": messages, "stream": stream }).to_string().into()
 }
 
-pub(crate) fn header<'r>(reply: &'r Reply, name: &str) -> &'r str {
+pub(crate) fn header<'r>(reply: &'r GatewayReply, name: &str) -> &'r str {
     reply.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
 }
 
 /// All bytes of a reply.
-pub(crate) async fn body(reply: Reply) -> Bytes {
+pub(crate) async fn body(reply: GatewayReply) -> Bytes {
     match reply.body {
         ReplyBody::Whole(bytes) => bytes,
         ReplyBody::Stream(mut stream) => {
@@ -246,7 +248,7 @@ pub(crate) async fn body(reply: Reply) -> Bytes {
     }
 }
 
-pub(crate) async fn body_json(reply: Reply) -> Value {
+pub(crate) async fn body_json(reply: GatewayReply) -> Value {
     serde_json::from_slice(&body(reply).await).unwrap()
 }
 

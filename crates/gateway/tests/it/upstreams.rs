@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use longhaul_gateway::{ClientRequest, Config, Model, Upstream};
-use longhaul_providers::Declared;
+use longhaul_gateway::{ClientRequest, GatewayOptions, UpstreamModelEntry, UpstreamOptions};
+use longhaul_providers::DeclaredLimits;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::http::Secret;
 use longhaul_wire::edit::Dialect;
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::model::call;
 use crate::upstream::*;
 
-fn model(name: &str, upstream_name: &str) -> Model {
-    let declared = Declared { window: Some(16_000), ..Declared::default() };
-    Model { name: name.into(), upstream_name: upstream_name.into(), declared }
+fn model(name: &str, upstream_name: &str) -> UpstreamModelEntry {
+    let declared = DeclaredLimits { window: Some(16_000), ..DeclaredLimits::default() };
+    UpstreamModelEntry { name: name.into(), upstream_name: upstream_name.into(), declared }
 }
 
-fn named(server: &Server, name: &str, models: Vec<Model>) -> Upstream {
-    Upstream { name: name.to_owned(), models, ..server.upstream(8_000) }
+fn named(server: &Server, name: &str, models: Vec<UpstreamModelEntry>) -> UpstreamOptions {
+    UpstreamOptions { name: name.to_owned(), models, ..server.upstream(8_000) }
 }
 
 fn ask(model: &str) -> ClientRequest {
@@ -38,7 +38,7 @@ async fn the_next_is_asked_where_the_first_has_no_time_or_is_broken() {
             named(&first, "first", vec![model("coder", "a")]),
             named(&second, "second", vec![model("coder", "b")]),
         ];
-        let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+        let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
         let reply = gateway.answer(ask("coder")).await;
         assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
         assert_eq!(first.sent()[0].json()["model"], "a");
@@ -57,10 +57,10 @@ async fn the_next_is_asked_where_nobody_is_and_no_other_when_it_is_the_callers_f
     let second =
         Server::start(|_, _| Does::Json(400, json!({ "error": { "message": "no such field" } }))).await;
     let third = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
-    let mut nobody = Upstream::new("nobody", Kind::OpenAiCompatible, gone);
+    let mut nobody = UpstreamOptions::new("nobody", Kind::OpenAiCompatible, gone);
     nobody.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![nobody, named(&second, "second", Vec::new()), named(&third, "third", Vec::new())];
-    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+    let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
     let reply = gateway.answer(ask("any")).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::BAD_REQUEST, "second"));
     assert!(third.sent().is_empty());
@@ -102,10 +102,10 @@ async fn one_that_was_not_there_is_asked_after_the_others_for_a_while() {
         }
     });
     let second = Server::start(|_, _| Does::Json(200, said("fine", 9, 1))).await;
-    let mut first = Upstream::new("first", Kind::OpenAiCompatible, url);
+    let mut first = UpstreamOptions::new("first", Kind::OpenAiCompatible, url);
     first.endpoint.declared = second.upstream(8_000).endpoint.declared;
     let upstreams = vec![first, named(&second, "second", Vec::new())];
-    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+    let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
     for (waits, expected) in [(0, 1), (0, 1), (29, 1), (2, 2), (0, 2)] {
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(waits)).await;
@@ -129,7 +129,7 @@ async fn an_answer_that_has_begun_is_not_begun_elsewhere() {
 }
 
 /// Half an answer of 40 words to a request of about 130 tokens, at a server that goes on with answers.
-fn breaking(server: &Server, name: &str) -> Upstream {
+fn breaking(server: &Server, name: &str) -> UpstreamOptions {
     let mut upstream = named(server, name, Vec::new());
     upstream.endpoint.declared.window = Some(900);
     upstream.endpoint.declared.prefill = Some(true);
@@ -144,7 +144,7 @@ async fn what_an_upstream_cost_before_the_next_was_asked_is_billed() {
         Server::start(|_, _| Does::Events(streamed("b", "fine", Some((412, 1))), Duration::ZERO)).await;
     let messages = [user(words(400, 2))];
     let upstreams = vec![breaking(&first, "first"), breaking(&second, "second")];
-    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+    let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
     // The client wants it whole, and it may have to be stopped on its way: it is streamed behind the scenes.
     let reply = gateway.answer(chat(request(&messages, false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
@@ -172,7 +172,7 @@ async fn an_upstream_that_cost_nothing_leaves_no_trace() {
         })
         .await;
         let upstreams = vec![named(&first, "first", Vec::new()), named(&second, "second", Vec::new())];
-        let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+        let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
         let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
         assert_eq!(header(&reply, "x-longhaul-calls"), "");
         assert_eq!(body(reply).await, expected.as_bytes(), "as it came");
@@ -191,7 +191,7 @@ async fn a_summary_that_was_paid_before_the_next_was_asked_is_billed() {
     large.endpoint.declared.window = Some(100_000);
     let mut small = named(&first, "first", Vec::new());
     small.endpoint.declared.window = Some(3_000);
-    let gateway = gateway(Config { attempts: 1, ..waiting(vec![small, large]) });
+    let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![small, large]) });
     let reply = gateway.answer(chat(request(&crate::model::conversation(24), false))).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "second"));
     let summaries =
@@ -209,7 +209,7 @@ async fn who_lists_a_model_is_asked_and_who_takes_any_for_the_others() {
     let listing = Server::start(|_, _| Does::Json(500, json!({}))).await;
     let upstreams =
         vec![named(&any, "any", Vec::new()), named(&listing, "listing", vec![model("coder", "coder")])];
-    let gateway = gateway(Config { attempts: 1, ..waiting(upstreams) });
+    let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(upstreams) });
     let reply = gateway.answer(ask("coder")).await;
     assert_eq!(reply.status, StatusCode::INTERNAL_SERVER_ERROR, "what another server has is not its model");
     assert!(any.sent().is_empty());
@@ -245,7 +245,7 @@ async fn a_server_that_speaks_several_dialects_is_found_out() {
         (405, vec!["/v1/messages", "/v1/chat/completions", "/v1/chat/completions"], "translated"),
     ] {
         let server = llama(status).await;
-        let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str());
+        let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str());
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
         let gateway = gateway(waiting(vec![upstream]));
         let asked = json!({ "model": "m", "max_tokens": 9, "messages": [user("hi")] }).to_string();
@@ -289,7 +289,7 @@ async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
         let server = Server::start(move |_, _| lost()).await;
         let place = server.url.trim_end_matches("/v1").to_owned();
         for (base_url, is_told) in [(place.clone(), true), (server.url.clone(), false)] {
-            let upstream = Upstream::new("up", kind, base_url);
+            let upstream = UpstreamOptions::new("up", kind, base_url);
             let gateway = gateway(waiting(vec![upstream]));
             let reply = gateway.answer(call(dialect, &[user("hi")], false)).await;
             assert_eq!(reply.status, StatusCode::NOT_FOUND);
@@ -301,7 +301,7 @@ async fn a_base_url_without_a_path_that_has_no_such_path_is_told_so() {
     }
     let absent = |_, _: &Value| Does::Json(404, json!({ "error": { "message": "no such model" } }));
     let server = Server::start(absent).await;
-    let upstream = Upstream::new("up", Kind::OpenAiCompatible, server.url.trim_end_matches("/v1"));
+    let upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.trim_end_matches("/v1"));
     let reply = gateway(waiting(vec![upstream])).answer(chat(request(&[user("hi")], false))).await;
     assert_eq!(body_json(reply).await, json!({ "error": { "message": "no such model" } }), "as it is");
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use longhaul_core::message::Origin;
-use longhaul_gateway::{Dependencies, Gateway, LearnedWindows, Upstream, Window};
+use longhaul_core::message::ModelOrigin;
+use longhaul_gateway::{Gateway, GatewayDependencies, KnownWindow, LearnedWindows, UpstreamOptions};
 use longhaul_providers::connect::Kind;
-use longhaul_providers::{Declared, LimitSource};
+use longhaul_providers::{DeclaredLimits, LimitSource};
 use serde_json::json;
 
 use crate::upstream::*;
@@ -17,11 +17,11 @@ use crate::upstream::*;
 struct Sessions(Mutex<BTreeMap<String, u64>>);
 
 impl LearnedWindows for Sessions {
-    fn window(&self, base_url: &str, model: &Origin) -> Option<u64> {
+    fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64> {
         self.0.lock().unwrap().get(&format!("{base_url} {}", model.model)).copied()
     }
 
-    fn learn(&self, base_url: &str, model: &Origin, window: Option<u64>) {
+    fn learn(&self, base_url: &str, model: &ModelOrigin, window: Option<u64>) {
         let mut known = self.0.lock().unwrap();
         let key = format!("{base_url} {}", model.model);
         match window {
@@ -32,15 +32,15 @@ impl LearnedWindows for Sessions {
 }
 
 /// A server of which nobody says how large its window is.
-fn unsaid(server: &Server) -> Upstream {
-    Upstream {
+fn unsaid(server: &Server) -> UpstreamOptions {
+    UpstreamOptions {
         window_key: "context_window",
-        ..Upstream::new("up", Kind::OpenAiCompatible, server.url.as_str())
+        ..UpstreamOptions::new("up", Kind::OpenAiCompatible, server.url.as_str())
     }
 }
 
-fn beside(sessions: &Arc<Sessions>, upstream: Upstream) -> Gateway {
-    let parts = Dependencies { windows: sessions.clone(), ..Dependencies::default() };
+fn beside(sessions: &Arc<Sessions>, upstream: UpstreamOptions) -> Gateway {
+    let parts = GatewayDependencies { windows: sessions.clone(), ..GatewayDependencies::default() };
     Gateway::new(waiting(vec![upstream]), parts).unwrap()
 }
 
@@ -63,8 +63,8 @@ async fn what_a_session_has_learned_the_gateway_knows() {
     assert_eq!(header(&ask(()).await, "x-longhaul-window"), "9000 (learned)", "the newest");
 }
 
-fn origin(model: &str) -> Origin {
-    Origin { provider: "openai-compatible".into(), api: "openai-chat".into(), model: model.into() }
+fn origin(model: &str) -> ModelOrigin {
+    ModelOrigin { provider: "openai-compatible".into(), api: "openai-chat".into(), model: model.into() }
 }
 
 /// A server that refuses what is longer than 2,000 words.
@@ -171,10 +171,10 @@ async fn a_window_is_told_with_who_says_so() {
     )
     .await;
     let mut upstream = unsaid(&server);
-    let own = Declared { window: Some(7_000), ..Declared::default() };
+    let own = DeclaredLimits { window: Some(7_000), ..DeclaredLimits::default() };
     upstream.declared_of = BTreeMap::from([("small".to_owned(), own)]);
     let gateway = gateway(waiting(vec![upstream]));
-    let window = |tokens, source| Some(Window { tokens, source });
+    let window = |tokens, source| Some(KnownWindow { tokens, source });
     assert_eq!(gateway.window("m", false).await, window(32_000, LimitSource::Unknown), "nobody was asked");
     assert_eq!(gateway.window("m", true).await, window(4_096, LimitSource::Server));
     assert_eq!(gateway.window("m", false).await, window(4_096, LimitSource::Server), "and it stays");
@@ -191,9 +191,10 @@ async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first
     let none = server.gateway(8_000).answer(chat(asked)).await;
     assert_eq!(none.status, StatusCode::BAD_REQUEST);
     assert_eq!(body_json(none).await["error"]["param"], "model", "where there is none");
-    let usual = Upstream { usual_model: Some("tiny".into()), ..server.upstream(8_000) };
-    let named = Upstream { is_usual: true, ..usual.clone() };
-    let open = Upstream { name: "open".into(), endpoint: usual.endpoint.clone(), ..server.upstream(8_000) };
+    let usual = UpstreamOptions { usual_model: Some("tiny".into()), ..server.upstream(8_000) };
+    let named = UpstreamOptions { is_usual: true, ..usual.clone() };
+    let open =
+        UpstreamOptions { name: "open".into(), endpoint: usual.endpoint.clone(), ..server.upstream(8_000) };
     for (upstreams, upstream, model) in [
         (vec![usual.clone()], "up", "tiny"),
         (vec![listing(&server), usual], "first", "real/coder"),
@@ -214,11 +215,11 @@ async fn a_request_without_a_model_is_for_the_one_that_is_named_or_for_the_first
     }
 }
 
-fn listing(server: &Server) -> Upstream {
-    let model = longhaul_gateway::Model {
+fn listing(server: &Server) -> UpstreamOptions {
+    let model = longhaul_gateway::UpstreamModelEntry {
         name: "coder".into(),
         upstream_name: "real/coder".into(),
-        declared: Declared::default(),
+        declared: DeclaredLimits::default(),
     };
-    Upstream { name: "first".into(), models: vec![model], ..server.upstream(8_000) }
+    UpstreamOptions { name: "first".into(), models: vec![model], ..server.upstream(8_000) }
 }

@@ -6,12 +6,12 @@
 
 use longhaul_core::ids::Millis;
 
-use super::Prices;
+use super::PriceTable;
 
 const MINUTE: Millis = 60_000;
 
 /// All tables.
-pub fn all() -> Vec<Prices> {
+pub fn all() -> Vec<PriceTable> {
     vec![
         anthropic_sonnet(),
         openai_automatic(),
@@ -24,7 +24,7 @@ pub fn all() -> Vec<Prices> {
 }
 
 /// The table of that name.
-pub fn named(name: &str) -> Option<Prices> {
+pub fn named(name: &str) -> Option<PriceTable> {
     all().into_iter().find(|prices| prices.name == name)
 }
 
@@ -58,8 +58,8 @@ pub fn sources() -> Vec<String> {
 }
 
 /// Anthropic with the cache of 5 minutes.
-pub fn anthropic_sonnet() -> Prices {
-    Prices {
+pub fn anthropic_sonnet() -> PriceTable {
+    PriceTable {
         name: "anthropic-sonnet".to_owned(),
         input: 2.0,
         cache_read: 0.2,
@@ -71,8 +71,8 @@ pub fn anthropic_sonnet() -> Prices {
 }
 
 /// OpenAI up to GPT-5.5: the cache is automatic and writing it free.
-pub fn openai_automatic() -> Prices {
-    Prices {
+pub fn openai_automatic() -> PriceTable {
+    PriceTable {
         name: "openai-automatic".to_owned(),
         input: 2.5,
         cache_read: 0.25,
@@ -84,8 +84,8 @@ pub fn openai_automatic() -> Prices {
 }
 
 /// OpenAI since GPT-5.6: writing costs a quarter more.
-pub fn openai_written() -> Prices {
-    Prices {
+pub fn openai_written() -> PriceTable {
+    PriceTable {
         name: "openai-written".to_owned(),
         input: 2.0,
         cache_read: 0.2,
@@ -97,8 +97,8 @@ pub fn openai_written() -> Prices {
 }
 
 /// Gemini's implicit cache.
-pub fn gemini_implicit() -> Prices {
-    Prices {
+pub fn gemini_implicit() -> PriceTable {
+    PriceTable {
         name: "gemini-implicit".to_owned(),
         input: 1.25,
         cache_read: 0.125,
@@ -110,8 +110,8 @@ pub fn gemini_implicit() -> Prices {
 }
 
 /// DeepSeek as of autumn 2026: reading is nearly free, so every broken prefix is dear.
-pub fn deepseek() -> Prices {
-    Prices {
+pub fn deepseek() -> PriceTable {
+    PriceTable {
         name: "deepseek".to_owned(),
         input: 0.15,
         cache_read: 0.003,
@@ -123,8 +123,8 @@ pub fn deepseek() -> Prices {
 }
 
 /// DeepSeek as of 2025: reading costs a quarter, so broken prefixes matter little.
-pub fn deepseek_v3() -> Prices {
-    Prices {
+pub fn deepseek_v3() -> PriceTable {
+    PriceTable {
         name: "deepseek-v3".to_owned(),
         input: 0.27,
         cache_read: 0.07,
@@ -136,8 +136,8 @@ pub fn deepseek_v3() -> Prices {
 }
 
 /// A model at home: time instead of money. 1 "dollar" is what a million tokens of prefill take.
-pub fn local() -> Prices {
-    Prices {
+pub fn local() -> PriceTable {
+    PriceTable {
         name: "local".to_owned(),
         input: 1.0,
         cache_read: 0.0,
@@ -152,7 +152,7 @@ pub fn local() -> Prices {
 mod tests {
     use super::*;
 
-    fn ratios(prices: &Prices) -> (f64, f64, f64) {
+    fn ratios(prices: &PriceTable) -> (f64, f64, f64) {
         let round = |value: f64| (value * 100.0).round() / 100.0;
         let part = |price: f64| round(price / prices.input);
         (part(prices.cache_read), part(prices.cache_write), part(prices.output))

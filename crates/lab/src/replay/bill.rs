@@ -1,20 +1,20 @@
 //! What is billed for model calls.
 
-use crate::outcome::Billed;
-use crate::price::Prices;
+use crate::outcome::BilledTokens;
+use crate::price::PriceTable;
 
 /// A sum of model calls at some prices.
 #[derive(Clone, Debug)]
-pub struct Bill<'a> {
-    prices: &'a Prices,
+pub struct ModelCallBill<'a> {
+    prices: &'a PriceTable,
     /// Tokens so far.
-    pub billed: Billed,
+    pub billed: BilledTokens,
 }
 
-impl<'a> Bill<'a> {
+impl<'a> ModelCallBill<'a> {
     /// Nothing yet.
-    pub fn new(prices: &'a Prices) -> Self {
-        Self { prices, billed: Billed::default() }
+    pub fn new(prices: &'a PriceTable) -> Self {
+        Self { prices, billed: BilledTokens::default() }
     }
 
     /// A request whose prefix the provider keeps if it is long enough. Who takes nothing extra for keeping it bills

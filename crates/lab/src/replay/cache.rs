@@ -2,14 +2,14 @@
 
 use longhaul_core::ids::Millis;
 
-use crate::price::Prices;
+use crate::price::PriceTable;
 
 /// Names what every request begins with: system prompt and tools.
 pub const FIXED_ID: u64 = 0;
 
 /// What the provider holds of the conversation.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct PromptCacheModel {
     /// Segments in order, by name and tokens.
     held: Vec<(u64, u64)>,
     /// When it was last written or read.
@@ -18,9 +18,9 @@ pub struct Cache {
     life_ms: Millis,
 }
 
-impl Cache {
+impl PromptCacheModel {
     /// An empty cache with the rules of those prices.
-    pub fn new(prices: &Prices) -> Self {
+    pub fn new(prices: &PriceTable) -> Self {
         let (minimum_tokens, life_ms) = (prices.cache_minimum_tokens, prices.cache_life_ms);
         Self { held: Vec::new(), used_at: None, minimum_tokens, life_ms }
     }

@@ -4,30 +4,30 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::{Options, replay};
-use crate::outcome::Outcome;
-use crate::policy::Policy;
-use crate::price::Prices;
-use crate::recording::Recording;
+use super::{ReplayOptions, replay};
+use crate::outcome::ReplayOutcome;
+use crate::policy::ContextPolicy;
+use crate::price::PriceTable;
+use crate::recording::SessionRecording;
 
 /// Replays that run at the same time.
 const THREADS: usize = 2;
 
 /// Makes a policy anew: each replay has its own.
-pub type MakePolicy = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+pub type MakePolicy = Arc<dyn Fn() -> Box<dyn ContextPolicy> + Send + Sync>;
 
 /// How large a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
+pub enum ReplayWindow {
     /// So many tokens.
     Tokens(u64),
     /// So much of what the recording would have at most, in percent.
     PercentOfPeak(u32),
 }
 
-impl Window {
+impl ReplayWindow {
     /// In tokens, for that recording.
-    pub fn tokens(self, recording: &Recording) -> u64 {
+    pub fn tokens(self, recording: &SessionRecording) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
             Self::PercentOfPeak(percent) => recording.peak_tokens() * u64::from(percent) / 100,
@@ -44,31 +44,31 @@ impl Window {
 
 /// One replay.
 #[derive(Clone)]
-pub struct Case<'a> {
+pub struct ReplayCase<'a> {
     /// What happened.
-    pub recording: &'a Recording,
+    pub recording: &'a SessionRecording,
     /// Under what.
     pub policy: MakePolicy,
     /// In how much.
-    pub window: Window,
+    pub window: ReplayWindow,
     /// At what prices.
-    pub prices: &'a Prices,
+    pub prices: &'a PriceTable,
 }
 
 /// Replays every recording in every window under every policy at all prices; the outcomes come in that order, the
 /// last changing fastest. Two run at a time; what comes out does not depend on it.
 pub fn run(
-    recordings: &[Recording],
+    recordings: &[SessionRecording],
     policies: &[MakePolicy],
-    windows: &[Window],
-    prices: &[Prices],
-    options: &Options,
-) -> Vec<Outcome> {
+    windows: &[ReplayWindow],
+    prices: &[PriceTable],
+    options: &ReplayOptions,
+) -> Vec<ReplayOutcome> {
     let mut cases = Vec::new();
     for recording in recordings {
         for window in windows {
             for policy in policies {
-                let at = |prices| Case { recording, policy: policy.clone(), window: *window, prices };
+                let at = |prices| ReplayCase { recording, policy: policy.clone(), window: *window, prices };
                 cases.extend(prices.iter().map(at));
             }
         }
@@ -76,7 +76,7 @@ pub fn run(
     run_cases(&cases, options)
 }
 
-fn run_cases(cases: &[Case<'_>], options: &Options) -> Vec<Outcome> {
+fn run_cases(cases: &[ReplayCase<'_>], options: &ReplayOptions) -> Vec<ReplayOutcome> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(cases.len())));
     let work = || {
         while let Some((at, case)) = take(cases, &next) {
@@ -90,14 +90,14 @@ fn run_cases(cases: &[Case<'_>], options: &Options) -> Vec<Outcome> {
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn take<'c, 'a>(cases: &'c [Case<'a>], next: &AtomicUsize) -> Option<(usize, &'c Case<'a>)> {
+fn take<'c, 'a>(cases: &'c [ReplayCase<'a>], next: &AtomicUsize) -> Option<(usize, &'c ReplayCase<'a>)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     cases.get(at).map(|case| (at, case))
 }
 
-impl Case<'_> {
-    fn replay(&self, options: &Options) -> Outcome {
-        let options = Options { window_percent: self.window.percent(), ..options.clone() };
+impl ReplayCase<'_> {
+    fn replay(&self, options: &ReplayOptions) -> ReplayOutcome {
+        let options = ReplayOptions { window_percent: self.window.percent(), ..options.clone() };
         let window = self.window.tokens(self.recording);
         replay(self.recording, (self.policy)().as_mut(), window, self.prices, &options)
     }

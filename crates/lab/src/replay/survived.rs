@@ -4,23 +4,29 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_core::message::{Message, Part};
-use longhaul_core::survival::{Reach, Tally, survey_within};
+use longhaul_core::retention_report::{RecoveryAccess, RetentionTally, survey_within};
 
-use crate::policy::{Request, Segment};
-use crate::recording::Recording;
+use crate::policy::{PolicyRequest, ViewSegment};
+use crate::recording::SessionRecording;
 
 /// The facts of everything that left the view, by class.
 #[derive(Debug, Default)]
-pub(super) struct Survived {
-    pub(super) classes: BTreeMap<String, Tally>,
+pub(super) struct RetentionTracker {
+    pub(super) classes: BTreeMap<String, RetentionTally>,
     /// What the agent was shown last.
-    view: Vec<Segment>,
+    view: Vec<ViewSegment>,
     /// Entries that were there by then.
     seen: usize,
 }
 
-impl Survived {
-    pub(super) fn note(&mut self, recording: &Recording, request: &Request, next: usize, has_recall: bool) {
+impl RetentionTracker {
+    pub(super) fn note(
+        &mut self,
+        recording: &SessionRecording,
+        request: &PolicyRequest,
+        next: usize,
+        has_recall: bool,
+    ) {
         if request.edit.is_some() {
             self.survey(recording, request, next, has_recall);
         }
@@ -28,7 +34,13 @@ impl Survived {
         self.seen = next;
     }
 
-    fn survey(&mut self, recording: &Recording, request: &Request, next: usize, has_recall: bool) {
+    fn survey(
+        &mut self,
+        recording: &SessionRecording,
+        request: &PolicyRequest,
+        next: usize,
+        has_recall: bool,
+    ) {
         let kept: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
         let known = recording.study();
         let shown = self.view.iter().filter(|segment| !kept.contains(&segment.id)).map(|segment| match known
@@ -42,7 +54,7 @@ impl Survived {
         let gone: Vec<Arc<Message>> = shown.chain(new.map(|entry| entry.message.clone())).collect();
         let gone: Vec<&Message> = gone.iter().map(|message| &**message).collect();
         let after: String = request.view.iter().flat_map(|segment| [&segment.text, "\n"]).collect();
-        let reach = if has_recall { Reach::Model } else { Reach::User };
+        let reach = if has_recall { RecoveryAccess::Model } else { RecoveryAccess::User };
         for (class, tally) in survey_within(&gone, &after, reach).classes {
             let sum = self.classes.entry(class).or_default();
             sum.verbatim += tally.verbatim;

@@ -1,11 +1,11 @@
 //! What every replay takes for granted, in words.
 
-use crate::need::{QUERY_WORDS, RECALL_HITS, RECALL_OUTPUT_TOKENS};
-use crate::replay::Options;
+use crate::needed_later::{QUERY_WORDS, RECALL_HITS, RECALL_OUTPUT_TOKENS};
+use crate::replay::ReplayOptions;
 use crate::summary::TYPICAL_TOKENS;
 
 /// The assumptions of a replay with these options, a sentence each.
-pub fn assumptions(options: &Options) -> Vec<String> {
+pub fn assumptions(options: &ReplayOptions) -> Vec<String> {
     let answers = if options.answers_are_cached {
         "The provider's cache holds the whole last request and the answer to it"
     } else {
@@ -46,11 +46,14 @@ mod tests {
 
     #[test]
     fn assumptions_name_the_figures_of_the_replay() {
-        let options =
-            Options { prefill_tokens_per_second: 1_234.0, answers_are_cached: false, ..Options::default() };
+        let options = ReplayOptions {
+            prefill_tokens_per_second: 1_234.0,
+            answers_are_cached: false,
+            ..ReplayOptions::default()
+        };
         let said = assumptions(&options).join("\n");
         assert!(said.contains("reads 1234 and writes 60 tokens a second"), "{said}");
         assert!(said.contains("request, not the answer to it"), "{said}");
-        assert!(assumptions(&Options::default())[0].contains("and the answer to it"));
+        assert!(assumptions(&ReplayOptions::default())[0].contains("and the answer to it"));
     }
 }

@@ -4,16 +4,16 @@
 pub(super) mod context;
 pub(super) mod scatter;
 
-use super::markup::{Attributes, Markup};
+use super::markup::{Attributes, MarkupWriter};
 
 /// From a figure to a place on the page.
 #[derive(Clone, Copy, Debug)]
-struct Scale {
+struct ChartScale {
     domain: (f64, f64),
     range: (f64, f64),
 }
 
-impl Scale {
+impl ChartScale {
     fn at(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
         let part = if high > low { (value - low) / (high - low) } else { 0.0 };
@@ -40,11 +40,11 @@ fn place(value: f64) -> String {
 
 /// A drawing with a name and a description.
 fn drawing(
-    out: &mut Markup,
+    out: &mut MarkupWriter,
     (id, class): (&str, &'static str),
     (width, height): (f64, f64),
     (title, description): (&str, &str),
-    inside: impl FnOnce(&mut Markup),
+    inside: impl FnOnce(&mut MarkupWriter),
 ) {
     let (title_id, description_id) = (format!("{id}-t"), format!("{id}-d"));
     let view = format!("0 0 {} {}", place(width), place(height));
@@ -58,18 +58,18 @@ fn drawing(
     });
 }
 
-fn line(out: &mut Markup, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+fn line(out: &mut MarkupWriter, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
     let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(place);
     out.void("line", &[("class", class), ("x1", &x1), ("y1", &y1), ("x2", &x2), ("y2", &y2)]);
 }
 
-fn label(out: &mut Markup, class: &str, (x, y): (f64, f64), text: &str) {
+fn label(out: &mut MarkupWriter, class: &str, (x, y): (f64, f64), text: &str) {
     let [x, y] = [x, y].map(place);
     out.leaf("text", &[("class", class), ("x", &x), ("y", &y)], text);
 }
 
 /// A path through points.
-fn path(out: &mut Markup, class: &str, points: &[(f64, f64)]) {
+fn path(out: &mut MarkupWriter, class: &str, points: &[(f64, f64)]) {
     let mut course = String::new();
     for (index, (x, y)) in points.iter().enumerate() {
         course.push(if index == 0 { 'M' } else { 'L' });
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn a_scale_maps_its_ends_and_never_divides_by_nothing() {
-        let scale = Scale { domain: (10.0, 20.0), range: (100.0, 0.0) };
+        let scale = ChartScale { domain: (10.0, 20.0), range: (100.0, 0.0) };
         assert_eq!([10.0, 15.0, 20.0].map(|it| scale.at(it)), [100.0, 50.0, 0.0]);
-        let flat = Scale { domain: (5.0, 5.0), range: (0.0, 9.0) };
+        let flat = ChartScale { domain: (5.0, 5.0), range: (0.0, 9.0) };
         assert_eq!(flat.at(5.0), 0.0);
         assert_eq!([1.0, 1.26].map(place), ["1", "1.3"]);
     }

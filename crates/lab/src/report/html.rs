@@ -8,10 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::chart::{context, scatter};
 use super::figures::{NONE, counted, or_none, percent, percent_said, tokens};
-use super::markup::Markup;
-use super::summary::{self, Cell, Window};
-use super::verdict::{Goal, GoalResult, Standing, Verdict, basis, headline};
-use super::{NOT_COUNTERFACTUAL, Report, Role};
+use super::markup::MarkupWriter;
+use super::summary::{self, ComparisonCell, WindowChoice};
+use super::verdict::{GoalResult, PolicyGoal, PolicyVerdict, RivalStanding, basis, headline};
+use super::{NOT_COUNTERFACTUAL, PolicyRole, ReplayReport};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -19,8 +19,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// Sessions whose charts are drawn besides the first.
 const MORE_SESSIONS: usize = 11;
 
-pub(super) fn page(report: &Report) -> String {
-    let mut out = Markup::default();
+pub(super) fn page(report: &ReplayReport) -> String {
+    let mut out = MarkupWriter::default();
     out.own("<!doctype html>\n");
     out.element("html", &[("lang", "en")], |out| {
         let subject = report.header.subject().unwrap_or("context policies");
@@ -36,7 +36,7 @@ pub(super) fn page(report: &Report) -> String {
 }
 
 /// The head of a page about `subject`.
-pub(super) fn page_head(subject: &str, out: &mut Markup) {
+pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
         hash_of(STYLE),
@@ -56,7 +56,7 @@ fn hash_of(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-fn body(report: &Report, out: &mut Markup) {
+fn body(report: &ReplayReport, out: &mut MarkupWriter) {
     let cells = report.cells();
     result(report, &cells, out);
     if !cells.is_empty() {
@@ -69,7 +69,7 @@ fn body(report: &Report, out: &mut Markup) {
     section(out, "How to read this", |out| reading(report, out));
 }
 
-fn section(out: &mut Markup, title: &str, inside: impl FnOnce(&mut Markup)) {
+fn section(out: &mut MarkupWriter, title: &str, inside: impl FnOnce(&mut MarkupWriter)) {
     out.element("section", &[], |out| {
         out.leaf("h2", &[], title);
         inside(out);
@@ -81,11 +81,11 @@ pub(super) fn prose(text: &str) -> String {
     text.replace(" %", "\u{a0}%").replace("≤ ", "≤\u{a0}").replace("≥ ", "≥\u{a0}")
 }
 
-fn paragraph(out: &mut Markup, class: &str, text: &str) {
+fn paragraph(out: &mut MarkupWriter, class: &str, text: &str) {
     out.leaf("p", &[("class", class)], &prose(text));
 }
 
-fn result(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
+fn result(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     out.element("header", &[], |out| {
         out.leaf("p", &[("class", "kind")], "Lab report");
         out.leaf("h1", &[], &prose(&headline(&report.header, &report.goals, cells)));
@@ -106,7 +106,7 @@ fn result(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     }
 }
 
-fn verdict_item(verdict: &Verdict, out: &mut Markup) {
+fn verdict_item(verdict: &PolicyVerdict, out: &mut MarkupWriter) {
     let (class, sign) = match (verdict.comparisons, verdict.beats_all) {
         (0, _) => ("unknown", "?"),
         (_, true) => ("yes", "✓"),
@@ -123,7 +123,7 @@ fn verdict_item(verdict: &Verdict, out: &mut Markup) {
     });
 }
 
-fn exceptions(verdict: &Verdict, out: &mut Markup) {
+fn exceptions(verdict: &PolicyVerdict, out: &mut MarkupWriter) {
     let count = counted(verdict.exceptions.len(), "comparison");
     out.leaf("summary", &[], &format!("Where not, and why: {count}"));
     out.element("ul", &[("class", "cases")], |out| {
@@ -137,17 +137,17 @@ fn exceptions(verdict: &Verdict, out: &mut Markup) {
     });
 }
 
-fn goals(goals: &[GoalResult], out: &mut Markup) {
+fn goals(goals: &[GoalResult], out: &mut MarkupWriter) {
     paragraph(
         out,
         "note",
         "The median, and how many of the sessions in how many windows meet the goal by themselves.",
     );
-    let heads = Goal::ALL.map(|it| prose(&format!("{} {}", it.as_str(), it.said_limit())));
+    let heads = PolicyGoal::ALL.map(|it| prose(&format!("{} {}", it.as_str(), it.said_limit())));
     let mut head = vec!["prices", "sessions"];
     head.extend(heads.iter().map(String::as_str));
     tables::table(out, &head, 2, |out| {
-        for results in goals.chunks(Goal::ALL.len()) {
+        for results in goals.chunks(PolicyGoal::ALL.len()) {
             out.element("tr", &[], |out| {
                 out.leaf("th", &[("scope", "row")], &results[0].prices);
                 let scope = &results[0].scope;
@@ -162,7 +162,7 @@ fn goals(goals: &[GoalResult], out: &mut Markup) {
     });
 }
 
-fn goal(result: &GoalResult, out: &mut Markup) {
+fn goal(result: &GoalResult, out: &mut MarkupWriter) {
     let (class, state) = match result.met {
         Some(true) => ("yes", "✓ met"),
         Some(false) => ("no", "✗ not met"),
@@ -177,7 +177,7 @@ fn goal(result: &GoalResult, out: &mut Markup) {
 }
 
 /// The first price table, the others folded.
-fn beside(report: &Report, out: &mut Markup) {
+fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     let subject = report.header.subject().unwrap_or_default();
     paragraph(
         out,
@@ -187,8 +187,9 @@ fn beside(report: &Report, out: &mut Markup) {
         ),
     );
     let first = report.verdicts.first().map(|it| it.prices.as_str());
-    let is_first = |it: &&Verdict| Some(it.prices.as_str()) == first;
-    let (leading, others): (Vec<&Verdict>, Vec<&Verdict>) = report.verdicts.iter().partition(is_first);
+    let is_first = |it: &&PolicyVerdict| Some(it.prices.as_str()) == first;
+    let (leading, others): (Vec<&PolicyVerdict>, Vec<&PolicyVerdict>) =
+        report.verdicts.iter().partition(is_first);
     scores(&leading, out);
     if !others.is_empty() {
         out.element("details", &[], |out| {
@@ -199,11 +200,11 @@ fn beside(report: &Report, out: &mut Markup) {
 }
 
 /// A row for each peer; standings that never occur have no column.
-fn scores(verdicts: &[&Verdict], out: &mut Markup) {
+fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     let occurs = |index: usize| verdicts.iter().flat_map(|it| &it.peers).any(|peer| peer.counts[index] > 0);
-    let columns: Vec<usize> = (0..Standing::ALL.len()).filter(|it| *it == 0 || occurs(*it)).collect();
+    let columns: Vec<usize> = (0..RivalStanding::ALL.len()).filter(|it| *it == 0 || occurs(*it)).collect();
     let mut head = vec!["prices", "sessions", "peer", "cost, % of peer's", "comparisons"];
-    head.extend(columns.iter().map(|it| Standing::ALL[*it].as_str()));
+    head.extend(columns.iter().map(|it| RivalStanding::ALL[*it].as_str()));
     tables::table(out, &head, 3, |out| {
         for verdict in verdicts {
             for peer in &verdict.peers {
@@ -224,7 +225,7 @@ fn scores(verdicts: &[&Verdict], out: &mut Markup) {
 }
 
 /// The largest sessions at the first price table, each in the middle one of its windows.
-fn contexts(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
+fn contexts(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let shown = chosen(cells);
     section(out, "Context size per call", |out| {
         paragraph(
@@ -237,7 +238,8 @@ fn contexts(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
             let synthetic = if any.synthetic { " · SYNTHETIC" } else { "" };
             let window = super::table::window(any.window, any.window_percent);
             let title = format!("{}{synthetic} · {window} · {} prices", any.recording, any.prices);
-            let draw = |out: &mut Markup| context::draw(out, &report.header, cell, &format!("c{index}"));
+            let draw =
+                |out: &mut MarkupWriter| context::draw(out, &report.header, cell, &format!("c{index}"));
             if index == 0 {
                 out.leaf("h3", &[], &prose(&title));
                 draw(out);
@@ -262,31 +264,31 @@ fn contexts(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     });
 }
 
-fn chosen<'c, 'a>(cells: &'c [Cell<'a>]) -> Vec<&'c Cell<'a>> {
+fn chosen<'c, 'a>(cells: &'c [ComparisonCell<'a>]) -> Vec<&'c ComparisonCell<'a>> {
     let first = cells.first().map(|it| it.any().prices.as_str());
-    let mut by_recording: Vec<Vec<&Cell<'_>>> = Vec::new();
+    let mut by_recording: Vec<Vec<&ComparisonCell<'_>>> = Vec::new();
     for cell in cells.iter().filter(|it| Some(it.any().prices.as_str()) == first) {
-        let name = |cell: &Cell<'_>| (cell.any().group.clone(), cell.any().recording.clone());
+        let name = |cell: &ComparisonCell<'_>| (cell.any().group.clone(), cell.any().recording.clone());
         match by_recording.last_mut() {
             Some(last) if name(last[0]) == name(cell) => last.push(cell),
             _ => by_recording.push(vec![cell]),
         }
     }
-    let mut shown: Vec<&Cell<'_>> = by_recording.iter().map(|it| it[it.len() / 2]).collect();
-    let size = |cell: &Cell<'_>| cell.outcomes().iter().map(|it| it.peak_tokens).max().unwrap_or(0);
+    let mut shown: Vec<&ComparisonCell<'_>> = by_recording.iter().map(|it| it[it.len() / 2]).collect();
+    let size = |cell: &ComparisonCell<'_>| cell.outcomes().iter().map(|it| it.peak_tokens).max().unwrap_or(0);
     shown.sort_by_key(|it| (it.any().synthetic, std::cmp::Reverse(size(it))));
     shown.truncate(1 + MORE_SESSIONS);
     shown
 }
 
-fn recordings(cells: &[Cell<'_>]) -> usize {
+fn recordings(cells: &[ComparisonCell<'_>]) -> usize {
     let mut names: Vec<_> = cells.iter().map(|it| (&it.any().group, &it.any().recording)).collect();
     names.sort();
     names.dedup();
     names.len()
 }
 
-fn recall(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
+fn recall(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let mut charts = Vec::new();
     for prices in summary::prices(cells) {
         for scope in summary::wholes(cells) {
@@ -304,7 +306,7 @@ fn recall(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     if charts.is_empty() {
         return;
     }
-    let extent = scatter::Extent::of(charts.iter().flat_map(|(_, points)| points));
+    let extent = scatter::ScatterExtent::of(charts.iter().flat_map(|(_, points)| points));
     section(out, "Cost against needed-later recall", |out| {
         paragraph(
             out,
@@ -322,7 +324,7 @@ fn recall(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     });
 }
 
-fn reading(report: &Report, out: &mut Markup) {
+fn reading(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(out, "strong", NOT_COUNTERFACTUAL);
     paragraph(
         out,
@@ -351,10 +353,10 @@ fn reading(report: &Report, out: &mut Markup) {
     fold(out, "Policies, their parameters and where these come from", |out| {
         for policy in &header.policies {
             let role = match policy.role {
-                Role::Subject => "under test",
-                Role::Ours => "ours",
-                Role::Baseline => "what costs are measured by",
-                Role::Peer => "a model of another program",
+                PolicyRole::Subject => "under test",
+                PolicyRole::Ours => "ours",
+                PolicyRole::Baseline => "what costs are measured by",
+                PolicyRole::Peer => "a model of another program",
             };
             out.element("h4", &[], |out| {
                 out.text(&policy.name);
@@ -372,14 +374,14 @@ fn reading(report: &Report, out: &mut Markup) {
     });
 }
 
-fn fold(out: &mut Markup, title: &str, inside: impl FnOnce(&mut Markup)) {
+fn fold(out: &mut MarkupWriter, title: &str, inside: impl FnOnce(&mut MarkupWriter)) {
     out.element("details", &[("class", "printed")], |out| {
         out.leaf("summary", &[], title);
         inside(out);
     });
 }
 
-fn footer(report: &Report, out: &mut Markup) {
+fn footer(report: &ReplayReport, out: &mut MarkupWriter) {
     let header = &report.header;
     out.element("dl", &[], |out| {
         let mut fact = |name: &str, value: &str, class: &str| {
@@ -398,10 +400,10 @@ fn footer(report: &Report, out: &mut Markup) {
 }
 
 /// How a window is named, with the tokens where it was chosen as a share.
-fn window_of(cell: &Cell<'_>) -> String {
-    match Window::of(cell.any()) {
-        Window::PercentOfPeak(percent) => format!("{percent}\u{a0}% {}", tokens(cell.any().window)),
-        Window::Tokens(number) => tokens(number),
+fn window_of(cell: &ComparisonCell<'_>) -> String {
+    match WindowChoice::of(cell.any()) {
+        WindowChoice::PercentOfPeak(percent) => format!("{percent}\u{a0}% {}", tokens(cell.any().window)),
+        WindowChoice::Tokens(number) => tokens(number),
     }
 }
 

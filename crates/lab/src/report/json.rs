@@ -17,20 +17,20 @@
 
 use serde::Serialize;
 
-use super::Report;
+use super::ReplayReport;
 
 /// The version of the shape.
 pub(super) const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
-struct Shape<'a> {
+struct ReportJson<'a> {
     format: u32,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a ReplayReport,
 }
 
-pub(super) fn text(report: &Report) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&Shape { format: FORMAT, report })
+pub(super) fn text(report: &ReplayReport) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&ReportJson { format: FORMAT, report })
 }
 
 #[cfg(test)]

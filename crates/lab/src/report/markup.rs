@@ -4,12 +4,12 @@ use super::figures::visible;
 
 /// A piece of a page.
 #[derive(Debug, Default)]
-pub(super) struct Markup(String);
+pub(super) struct MarkupWriter(String);
 
 /// Names and values of an element.
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
-impl Markup {
+impl MarkupWriter {
     /// An element with something in it.
     pub(super) fn element(
         &mut self,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn text_cannot_become_markup() {
-        let mut page = Markup::default();
+        let mut page = MarkupWriter::default();
         page.element("p", &[("title", "\" onclick=\"x")], |it| it.text("<script>&'\u{0}</script>"));
         page.void("br", &[]);
         let expected = "<p title=\"&quot; onclick=&quot;x\">&lt;script&gt;&amp;&#39;&lt;/script&gt;</p><br/>";

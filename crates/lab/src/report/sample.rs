@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_core::survival::Tally;
+use longhaul_core::retention_report::RetentionTally;
 
-use super::{Fact, Header, PolicyFacts, Report, Role};
-use crate::outcome::{Billed, Needs, Outcome};
-use crate::price::Prices;
+use super::{PolicyFacts, PolicyRole, ReplayReport, ReportFact, ReportHeader};
+use crate::outcome::{BilledTokens, NeedCounts, ReplayOutcome};
+use crate::price::PriceTable;
 
 /// Name, role, cost of append-only's, in view, recalled, compactions in the smallest window.
-const POLICIES: [(&str, Role, f64, f64, f64, u64); 10] = [
-    ("append-only", Role::Baseline, 1.0, 1.0, 0.0, 0),
-    ("adaptive", Role::Subject, 0.47, 0.965, 0.027, 4),
-    ("reactive-overflow", Role::Ours, 0.63, 0.93, 0.05, 5),
-    ("truncation", Role::Ours, 0.55, 0.86, 0.1, 9),
-    ("pruning-agent", Role::Ours, 0.58, 0.95, 0.03, 6),
-    ("opencode", Role::Peer, 0.61, 0.94, 0.0, 5),
-    ("gemini-cli", Role::Peer, 0.72, 0.955, 0.0, 3),
-    ("codex", Role::Peer, 0.66, 0.91, 0.0, 4),
-    ("goose", Role::Peer, 0.7, 0.925, 0.0, 4),
-    ("langchain-summarization", Role::Peer, 0.83, 0.9, 0.0, 12),
+const POLICIES: [(&str, PolicyRole, f64, f64, f64, u64); 10] = [
+    ("append-only", PolicyRole::Baseline, 1.0, 1.0, 0.0, 0),
+    ("adaptive", PolicyRole::Subject, 0.47, 0.965, 0.027, 4),
+    ("reactive-overflow", PolicyRole::Ours, 0.63, 0.93, 0.05, 5),
+    ("truncation", PolicyRole::Ours, 0.55, 0.86, 0.1, 9),
+    ("pruning-agent", PolicyRole::Ours, 0.58, 0.95, 0.03, 6),
+    ("opencode", PolicyRole::Peer, 0.61, 0.94, 0.0, 5),
+    ("gemini-cli", PolicyRole::Peer, 0.72, 0.955, 0.0, 3),
+    ("codex", PolicyRole::Peer, 0.66, 0.91, 0.0, 4),
+    ("goose", PolicyRole::Peer, 0.7, 0.925, 0.0, 4),
+    ("langchain-summarization", PolicyRole::Peer, 0.83, 0.9, 0.0, 12),
 ];
 
 const SESSIONS: [(&str, &str, bool, u64); 5] = [
@@ -30,8 +30,8 @@ const SESSIONS: [(&str, &str, bool, u64); 5] = [
     ("six of ten sessions in one", "made-up", true, 480_000),
 ];
 
-pub(super) fn header() -> Header {
-    let prices = |name: &str, input: f64, minimum: u64| Prices {
+pub(super) fn header() -> ReportHeader {
+    let prices = |name: &str, input: f64, minimum: u64| PriceTable {
         name: name.to_owned(),
         input,
         cache_read: input / 10.0,
@@ -40,10 +40,10 @@ pub(super) fn header() -> Header {
         cache_minimum_tokens: minimum,
         cache_life_ms: 300_000,
     };
-    Header {
+    ReportHeader {
         command: "longhaul lab replay before-compaction.jsonl gpt-4o-airline.json --window 25%,50%,75% --html report.html".to_owned(),
         version: "0.1.0".to_owned(),
-        generated_by: vec![Fact { name: "platform".to_owned(), value: "linux x86_64".to_owned() }],
+        generated_by: vec![ReportFact { name: "platform".to_owned(), value: "linux x86_64".to_owned() }],
         assumptions: vec![
             "A summary has as many tokens as the policy's limit allows.".to_owned(),
             "A model reads 2,000 and writes 60 tokens a second; each call takes half a second besides.".to_owned(),
@@ -61,9 +61,9 @@ pub(super) fn header() -> Header {
 }
 
 /// An outcome with nothing in it but names and a cost.
-pub(super) fn outcome(recording: &str, policy: &str, cost: f64, needs: (u64, u64, u64)) -> Outcome {
+pub(super) fn outcome(recording: &str, policy: &str, cost: f64, needs: (u64, u64, u64)) -> ReplayOutcome {
     let (in_view, recalled, lost) = needs;
-    Outcome {
+    ReplayOutcome {
         recording: recording.to_owned(),
         group: "group".to_owned(),
         policy: policy.to_owned(),
@@ -71,14 +71,14 @@ pub(super) fn outcome(recording: &str, policy: &str, cost: f64, needs: (u64, u64
         window_percent: Some(50),
         prices: "large".to_owned(),
         cost,
-        needs: Needs { in_view, recalled, lost, recalls: recalled },
+        needs: NeedCounts { in_view, recalled, lost, recalls: recalled },
         prefix_hit_ratio: 0.9,
         ..empty()
     }
 }
 
-fn empty() -> Outcome {
-    Outcome {
+fn empty() -> ReplayOutcome {
+    ReplayOutcome {
         recording: String::new(),
         group: String::new(),
         synthetic: false,
@@ -90,7 +90,7 @@ fn empty() -> Outcome {
         side_calls: 0,
         peak_tokens: 0,
         overflows: 0,
-        billed: Billed::default(),
+        billed: BilledTokens::default(),
         cost: 0.0,
         prefix_breaks: 0,
         prefix_hit_ratio: 0.0,
@@ -98,14 +98,14 @@ fn empty() -> Outcome {
         prunes: 0,
         waiting_ms: 0,
         survival: BTreeMap::new(),
-        needs: Needs::default(),
+        needs: NeedCounts::default(),
         context: Vec::new(),
         edits: Vec::new(),
     }
 }
 
 /// Every policy on every session in three windows at two price tables.
-pub(super) fn outcomes() -> Vec<Outcome> {
+pub(super) fn outcomes() -> Vec<ReplayOutcome> {
     let mut all = Vec::new();
     for (number, session) in SESSIONS.iter().enumerate() {
         for percent in [25, 50, 75] {
@@ -123,19 +123,19 @@ fn replayed(
     number: usize,
     (name, group, synthetic, peak): (&str, &str, bool, u64),
     percent: u32,
-    prices: &Prices,
-    (policy, role, cost, view, recall, compactions): (&str, Role, f64, f64, f64, u64),
-) -> Outcome {
+    prices: &PriceTable,
+    (policy, role, cost, view, recall, compactions): (&str, PolicyRole, f64, f64, f64, u64),
+) -> ReplayOutcome {
     let window = peak * u64::from(percent) / 100;
-    let trigger = if role == Role::Baseline { u64::MAX } else { window * 8 / 10 };
+    let trigger = if role == PolicyRole::Baseline { u64::MAX } else { window * 8 / 10 };
     let low = window * (2 + number as u64 % 3) / 8;
     let (context, edits) = course(peak, trigger, low);
     let sway = 1.0 + (number as f64 - 2.0) * 0.04 + (f64::from(percent) - 50.0) / 400.0;
-    let share = if role == Role::Baseline { 1.0 } else { (cost * sway).min(1.2) };
+    let share = if role == PolicyRole::Baseline { 1.0 } else { (cost * sway).min(1.2) };
     let facts = 40 + peak / 400;
     let tall = |share: f64| (facts as f64 * share.min(1.0)) as u64;
     let in_view =
-        if role == Role::Baseline { facts } else { tall(view + (f64::from(percent) - 50.0) / 1_000.0) };
+        if role == PolicyRole::Baseline { facts } else { tall(view + (f64::from(percent) - 50.0) / 1_000.0) };
     // One peer is better on one session, one is cheaper on another.
     let (in_view, share) = match (policy, name) {
         ("gemini-cli", "airline task 42") => (facts - 1, share),
@@ -145,7 +145,7 @@ fn replayed(
     let recalled = tall(recall).min(facts - in_view);
     let total: u64 = context.iter().sum();
     let whole: u64 = course(peak, u64::MAX, 0).0.iter().sum();
-    Outcome {
+    ReplayOutcome {
         recording: name.to_owned(),
         group: group.to_owned(),
         synthetic,
@@ -157,7 +157,7 @@ fn replayed(
         side_calls: edits.len() as u64,
         peak_tokens: context.iter().copied().max().unwrap_or(0),
         overflows: context.iter().filter(|it| **it > window).count() as u64,
-        billed: Billed {
+        billed: BilledTokens {
             uncached: total / 40,
             cache_read: total * 9 / 10,
             cache_write: total / 13,
@@ -168,22 +168,22 @@ fn replayed(
         prefix_hit_ratio: 0.97 - 0.01 * compactions as f64,
         compactions: edits.len() as u64,
         prunes: 0,
-        waiting_ms: if role == Role::Subject { 0 } else { 9_300 * edits.len() as u64 },
+        waiting_ms: if role == PolicyRole::Subject { 0 } else { 9_300 * edits.len() as u64 },
         survival: BTreeMap::from([
             ("paths".to_owned(), tally(role, 120)),
             ("userConstraints".to_owned(), tally(role, 14)),
         ]),
-        needs: Needs { in_view, recalled, lost: facts - in_view - recalled, recalls: recalled },
+        needs: NeedCounts { in_view, recalled, lost: facts - in_view - recalled, recalls: recalled },
         context,
         edits,
     }
 }
 
-fn tally(role: Role, facts: u64) -> Tally {
+fn tally(role: PolicyRole, facts: u64) -> RetentionTally {
     let verbatim = facts * 2 / 3;
     match role {
-        Role::Peer => Tally { verbatim, lost: facts - verbatim, ..Tally::default() },
-        _ => Tally { verbatim, recoverable_by_model: facts - verbatim, ..Tally::default() },
+        PolicyRole::Peer => RetentionTally { verbatim, lost: facts - verbatim, ..RetentionTally::default() },
+        _ => RetentionTally { verbatim, recoverable_by_model: facts - verbatim, ..RetentionTally::default() },
     }
 }
 
@@ -202,6 +202,6 @@ fn course(peak: u64, trigger: u64, low: u64) -> (Vec<u64>, Vec<usize>) {
     (context, edits)
 }
 
-pub(super) fn report() -> Report {
-    Report::new(header(), outcomes())
+pub(super) fn report() -> ReplayReport {
+    ReplayReport::new(header(), outcomes())
 }

@@ -2,11 +2,11 @@
 
 use super::html::tables::table;
 use super::html::{page_head, prose};
-use super::markup::Markup;
-use crate::score::board::{ScoreRow, Scoreboard};
+use super::markup::MarkupWriter;
+use crate::score::board::{ScoreReport, ScoreRow};
 
-pub(super) fn page(board: &Scoreboard) -> String {
-    let mut out = Markup::default();
+pub(super) fn page(board: &ScoreReport) -> String {
+    let mut out = MarkupWriter::default();
     out.own("<!doctype html>\n");
     out.element("html", &[("lang", "en")], |out| {
         out.element("head", &[], |out| page_head("scores", out));
@@ -20,7 +20,7 @@ pub(super) fn page(board: &Scoreboard) -> String {
     out.into_string()
 }
 
-fn body(board: &Scoreboard, out: &mut Markup) {
+fn body(board: &ScoreReport, out: &mut MarkupWriter) {
     out.element("header", &[], |out| {
         out.leaf("p", &[("class", "kind")], "Lab report");
         out.leaf("h1", &[], &prose(&board.headline()));
@@ -35,7 +35,7 @@ fn body(board: &Scoreboard, out: &mut Markup) {
     }
 }
 
-fn row(row: &ScoreRow, out: &mut Markup) {
+fn row(row: &ScoreRow, out: &mut MarkupWriter) {
     let (class, sign) = match row.is_met {
         Some(true) => ("yes", "✓ "),
         Some(false) => ("no", "✗ "),

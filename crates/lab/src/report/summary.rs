@@ -4,91 +4,93 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use longhaul_core::survival::Tally;
+use longhaul_core::retention_report::RetentionTally;
 use serde::Serialize;
 
-use super::{Header, Role};
-use crate::outcome::{Needs, Outcome};
+use super::{PolicyRole, ReportHeader};
+use crate::outcome::{NeedCounts, ReplayOutcome};
 
 /// How a window was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Window {
+pub enum WindowChoice {
     /// As a share of the recording's peak, in percent.
     PercentOfPeak(u32),
     /// In tokens.
     Tokens(u64),
 }
 
-impl Window {
+impl WindowChoice {
     /// The window of an outcome.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &ReplayOutcome) -> Self {
         outcome.window_percent.map_or(Self::Tokens(outcome.window), Self::PercentOfPeak)
     }
 }
 
 /// The outcomes of one recording in one window at one price table: what can be compared.
 #[derive(Clone, Debug)]
-pub struct Cell<'a> {
+pub struct ComparisonCell<'a> {
     /// One for each policy, in the order of the header; never empty.
-    outcomes: Vec<&'a Outcome>,
-    baseline: Option<&'a Outcome>,
-    subject: Option<&'a Outcome>,
-    peers: Vec<&'a Outcome>,
+    outcomes: Vec<&'a ReplayOutcome>,
+    baseline: Option<&'a ReplayOutcome>,
+    subject: Option<&'a ReplayOutcome>,
+    peers: Vec<&'a ReplayOutcome>,
 }
 
-impl<'a> Cell<'a> {
-    fn new(header: &Header, mut outcomes: Vec<&'a Outcome>) -> Self {
-        let place = |outcome: &&Outcome| header.policies.iter().position(|it| it.name == outcome.policy);
+impl<'a> ComparisonCell<'a> {
+    fn new(header: &ReportHeader, mut outcomes: Vec<&'a ReplayOutcome>) -> Self {
+        let place =
+            |outcome: &&ReplayOutcome| header.policies.iter().position(|it| it.name == outcome.policy);
         outcomes.sort_by_key(place);
         let with_role = |role| outcomes.iter().copied().filter(move |it| header.role(&it.policy) == role);
-        let (baseline, subject) = (with_role(Role::Baseline).next(), with_role(Role::Subject).next());
-        let peers = with_role(Role::Peer).collect();
+        let (baseline, subject) =
+            (with_role(PolicyRole::Baseline).next(), with_role(PolicyRole::Subject).next());
+        let peers = with_role(PolicyRole::Peer).collect();
         Self { outcomes, baseline, subject, peers }
     }
 
     /// What all of it has in common is read from here.
-    pub fn any(&self) -> &'a Outcome {
+    pub fn any(&self) -> &'a ReplayOutcome {
         self.outcomes[0]
     }
 
     /// All outcomes, in the order of the header's policies.
-    pub fn outcomes(&self) -> &[&'a Outcome] {
+    pub fn outcomes(&self) -> &[&'a ReplayOutcome] {
         &self.outcomes
     }
 
     /// The outcome of a policy.
-    pub fn of(&self, policy: &str) -> Option<&'a Outcome> {
+    pub fn of(&self, policy: &str) -> Option<&'a ReplayOutcome> {
         self.outcomes.iter().copied().find(|it| it.policy == policy)
     }
 
     /// The outcome of the policy under test.
-    pub fn subject(&self) -> Option<&'a Outcome> {
+    pub fn subject(&self) -> Option<&'a ReplayOutcome> {
         self.subject
     }
 
     /// The outcome under which nothing leaves the view.
-    pub fn baseline(&self) -> Option<&'a Outcome> {
+    pub fn baseline(&self) -> Option<&'a ReplayOutcome> {
         self.baseline
     }
 
     /// The outcomes of the peers.
-    pub fn peers(&self) -> &[&'a Outcome] {
+    pub fn peers(&self) -> &[&'a ReplayOutcome] {
         &self.peers
     }
 
     /// The peer that costs least of those whose requests all fit the window: the others would have been refused. At equal
     /// cost the one that has more in view.
-    pub fn best_peer(&self) -> Option<&'a Outcome> {
-        let fits = |outcome: &&&Outcome| outcome.overflows == 0;
-        let cheapest = |a: &&Outcome, b: &&Outcome| {
+    pub fn best_peer(&self) -> Option<&'a ReplayOutcome> {
+        let fits = |outcome: &&&ReplayOutcome| outcome.overflows == 0;
+        let cheapest = |a: &&ReplayOutcome, b: &&ReplayOutcome| {
             a.cost.total_cmp(&b.cost).then_with(|| compare_in_view(&b.needs, &a.needs))
         };
         self.peers.iter().filter(fits).copied().min_by(cheapest)
     }
 
     /// An outcome's cost as a share of the baseline's.
-    pub fn cost_of_baseline(&self, outcome: &Outcome) -> Option<f64> {
+    pub fn cost_of_baseline(&self, outcome: &ReplayOutcome) -> Option<f64> {
         ratio(outcome.cost, self.baseline?.cost)
     }
 
@@ -100,12 +102,12 @@ impl<'a> Cell<'a> {
 
 /// The cells of the outcomes: price tables in the order of the header, recordings of agents before those made by a
 /// program, then groups and recordings as they come, then windows by size.
-pub fn cells<'a>(header: &Header, outcomes: &'a [Outcome]) -> Vec<Cell<'a>> {
-    type Place<'a> = (usize, bool, usize, usize, u64, Window);
+pub fn cells<'a>(header: &ReportHeader, outcomes: &'a [ReplayOutcome]) -> Vec<ComparisonCell<'a>> {
+    type Place<'a> = (usize, bool, usize, usize, u64, WindowChoice);
     let mut groups = Vec::new();
     let mut recordings = Vec::new();
     let mut prices: Vec<&str> = header.prices.iter().map(|it| it.name.as_str()).collect();
-    let mut gathered: BTreeMap<Place<'a>, Vec<&Outcome>> = BTreeMap::new();
+    let mut gathered: BTreeMap<Place<'a>, Vec<&ReplayOutcome>> = BTreeMap::new();
     for outcome in outcomes {
         let group = outcome.group.as_str();
         let place = (
@@ -114,11 +116,11 @@ pub fn cells<'a>(header: &Header, outcomes: &'a [Outcome]) -> Vec<Cell<'a>> {
             index_of(&mut groups, group),
             index_of(&mut recordings, (group, outcome.recording.as_str())),
             outcome.window,
-            Window::of(outcome),
+            WindowChoice::of(outcome),
         );
         gathered.entry(place).or_default().push(outcome);
     }
-    gathered.into_values().map(|outcomes| Cell::new(header, outcomes)).collect()
+    gathered.into_values().map(|outcomes| ComparisonCell::new(header, outcomes)).collect()
 }
 
 fn index_of<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
@@ -131,16 +133,16 @@ fn index_of<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
 /// What medians are taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Scope {
+pub struct RecordingScope {
     /// One group; `null` is all of them.
     pub group: Option<String>,
     /// Recordings made by a program, or those of agents: never both.
     pub synthetic: bool,
 }
 
-impl Scope {
+impl RecordingScope {
     /// Returns whether a cell belongs to it.
-    pub fn holds(&self, cell: &Cell<'_>) -> bool {
+    pub fn holds(&self, cell: &ComparisonCell<'_>) -> bool {
         let outcome = cell.any();
         outcome.synthetic == self.synthetic && self.group.as_ref().is_none_or(|it| *it == outcome.group)
     }
@@ -149,13 +151,13 @@ impl Scope {
 /// The medians of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Summary {
+pub struct PolicySummary {
     /// The price table.
     pub prices: String,
     /// Over which recordings.
-    pub scope: Scope,
+    pub scope: RecordingScope,
     /// In which window; `null` is all of them.
-    pub window: Option<Window>,
+    pub window: Option<WindowChoice>,
     /// The policy.
     pub policy: String,
     /// Recordings.
@@ -163,15 +165,15 @@ pub struct Summary {
     /// Recordings times windows.
     pub cells: usize,
     /// The medians over the cells.
-    pub medians: Medians,
+    pub medians: OutcomeMedians,
     /// Sums over the cells.
-    pub survival: BTreeMap<String, Tally>,
+    pub survival: BTreeMap<String, RetentionTally>,
 }
 
 /// Medians. Shares are between 0 and 1, `None` where nothing is measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Medians {
+pub struct OutcomeMedians {
     /// In what the price table counts.
     pub cost: Option<f64>,
     /// Of the costs as shares of the baseline's.
@@ -198,19 +200,19 @@ pub struct Medians {
 
 /// The medians of every policy: for each price table, over each group and over all, in all windows and, where there
 /// are several, in each.
-pub fn summaries(header: &Header, cells: &[Cell<'_>]) -> Vec<Summary> {
+pub fn summaries(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicySummary> {
     let mut all = Vec::new();
     for prices in prices(cells) {
         for scope in scopes(cells) {
-            let held: Vec<&Cell<'_>> =
+            let held: Vec<&ComparisonCell<'_>> =
                 cells.iter().filter(|it| it.any().prices == prices && scope.holds(it)).collect();
             let windows = windows(&held);
             let each = windows.iter().copied().map(Some).filter(|_| windows.len() > 1);
             for window in std::iter::once(None).chain(each) {
-                let held: Vec<&Cell<'_>> = held
+                let held: Vec<&ComparisonCell<'_>> = held
                     .iter()
                     .copied()
-                    .filter(|it| window.is_none_or(|w| Window::of(it.any()) == w))
+                    .filter(|it| window.is_none_or(|w| WindowChoice::of(it.any()) == w))
                     .collect();
                 let of = |policy: &str| summary(prices, &scope, window, policy, &held);
                 all.extend(header.policies.iter().filter_map(|it| of(&it.name)));
@@ -222,21 +224,21 @@ pub fn summaries(header: &Header, cells: &[Cell<'_>]) -> Vec<Summary> {
 
 fn summary(
     prices: &str,
-    scope: &Scope,
-    window: Option<Window>,
+    scope: &RecordingScope,
+    window: Option<WindowChoice>,
     policy: &str,
-    cells: &[&Cell<'_>],
-) -> Option<Summary> {
+    cells: &[&ComparisonCell<'_>],
+) -> Option<PolicySummary> {
     let rows: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, cell.of(policy)?))).collect();
     let mut recordings = Vec::new();
-    let mut survival: BTreeMap<String, Tally> = BTreeMap::new();
+    let mut survival: BTreeMap<String, RetentionTally> = BTreeMap::new();
     for (_, outcome) in &rows {
         index_of(&mut recordings, (&outcome.group, &outcome.recording));
         for (class, tally) in &outcome.survival {
             add(survival.entry(class.clone()).or_default(), tally);
         }
     }
-    (!rows.is_empty()).then(|| Summary {
+    (!rows.is_empty()).then(|| PolicySummary {
         prices: prices.to_owned(),
         scope: scope.clone(),
         window,
@@ -248,11 +250,11 @@ fn summary(
     })
 }
 
-fn medians(rows: &[(&Cell<'_>, &Outcome)]) -> Medians {
-    let of = |figure: &dyn Fn(&Outcome) -> Option<f64>| {
+fn medians(rows: &[(&ComparisonCell<'_>, &ReplayOutcome)]) -> OutcomeMedians {
+    let of = |figure: &dyn Fn(&ReplayOutcome) -> Option<f64>| {
         median(rows.iter().filter_map(|(_, outcome)| figure(outcome)).collect())
     };
-    Medians {
+    OutcomeMedians {
         cost: of(&|it| Some(it.cost)),
         cost_of_baseline: median(rows.iter().filter_map(|(cell, it)| cell.cost_of_baseline(it)).collect()),
         in_view: of(&|it| in_view(&it.needs)),
@@ -267,7 +269,7 @@ fn medians(rows: &[(&Cell<'_>, &Outcome)]) -> Medians {
     }
 }
 
-fn add(sum: &mut Tally, tally: &Tally) {
+fn add(sum: &mut RetentionTally, tally: &RetentionTally) {
     sum.verbatim += tally.verbatim;
     sum.recoverable_by_model += tally.recoverable_by_model;
     sum.recoverable_by_user += tally.recoverable_by_user;
@@ -275,38 +277,39 @@ fn add(sum: &mut Tally, tally: &Tally) {
 }
 
 /// The price tables of the cells, in their order.
-pub fn prices<'a>(cells: &[Cell<'a>]) -> Vec<&'a str> {
+pub fn prices<'a>(cells: &[ComparisonCell<'a>]) -> Vec<&'a str> {
     distinct(cells.iter().map(|it| it.any().prices.as_str()))
 }
 
 /// The windows of the cells, in their order.
-pub fn windows(cells: &[&Cell<'_>]) -> Vec<Window> {
-    let mut windows = distinct(cells.iter().map(|it| Window::of(it.any())));
+pub fn windows(cells: &[&ComparisonCell<'_>]) -> Vec<WindowChoice> {
+    let mut windows = distinct(cells.iter().map(|it| WindowChoice::of(it.any())));
     windows.sort();
     windows
 }
 
 /// Every group, then all recordings of agents, then all that a program made.
-pub fn scopes(cells: &[Cell<'_>]) -> Vec<Scope> {
-    let of_groups =
-        cells.iter().map(|it| Scope { group: Some(it.any().group.clone()), synthetic: it.any().synthetic });
+pub fn scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
+    let of_groups = cells
+        .iter()
+        .map(|it| RecordingScope { group: Some(it.any().group.clone()), synthetic: it.any().synthetic });
     let mut scopes = distinct(of_groups);
     scopes.extend(wholes(cells));
     scopes
 }
 
 /// All recordings of agents, and all that a program made, as far as there are any.
-pub fn wholes(cells: &[Cell<'_>]) -> Vec<Scope> {
-    let both = [false, true].map(|synthetic| Scope { group: None, synthetic });
+pub fn wholes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
+    let both = [false, true].map(|synthetic| RecordingScope { group: None, synthetic });
     both.into_iter().filter(|scope| cells.iter().any(|it| scope.holds(it))).collect()
 }
 
 /// The wholes first, then the groups that are not a whole by themselves.
-pub fn wholes_and_groups(cells: &[Cell<'_>]) -> Vec<Scope> {
+pub fn wholes_and_groups(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let wholes = wholes(cells);
-    let count = |scope: &Scope| cells.iter().filter(|it| scope.holds(it)).count();
-    let is_part = |scope: &Scope| {
-        let whole = Scope { group: None, ..scope.clone() };
+    let count = |scope: &RecordingScope| cells.iter().filter(|it| scope.holds(it)).count();
+    let is_part = |scope: &RecordingScope| {
+        let whole = RecordingScope { group: None, ..scope.clone() };
         scope.group.is_some() && count(scope) < count(&whole)
     };
     let groups = scopes(cells).into_iter().filter(is_part);
@@ -322,24 +325,24 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 /// (a) as a share of all that was needed later.
-pub fn in_view(needs: &Needs) -> Option<f64> {
+pub fn in_view(needs: &NeedCounts) -> Option<f64> {
     share(needs.in_view, needs)
 }
 
 /// (a) + (b) as a share of all that was needed later.
-pub fn at_hand(needs: &Needs) -> Option<f64> {
+pub fn at_hand(needs: &NeedCounts) -> Option<f64> {
     share(needs.in_view + needs.recalled, needs)
 }
 
 /// A part of what was needed later; `None` if nothing was.
-pub fn share(part: u64, needs: &Needs) -> Option<f64> {
+pub fn share(part: u64, needs: &NeedCounts) -> Option<f64> {
     let total = total(needs);
     (total > 0).then(|| part as f64 / total as f64)
 }
 
 /// Which has a larger part of what was needed later in view, exactly. Where nothing was needed all is in view.
-pub fn compare_in_view(one: &Needs, other: &Needs) -> Ordering {
-    let fraction = |needs: &Needs| match total(needs) {
+pub fn compare_in_view(one: &NeedCounts, other: &NeedCounts) -> Ordering {
+    let fraction = |needs: &NeedCounts| match total(needs) {
         0 => (1, 1),
         total => (u128::from(needs.in_view), u128::from(total)),
     };
@@ -347,7 +350,7 @@ pub fn compare_in_view(one: &Needs, other: &Needs) -> Ordering {
     (a * of_b).cmp(&(b * of_a))
 }
 
-fn total(needs: &Needs) -> u64 {
+fn total(needs: &NeedCounts) -> u64 {
     needs.in_view + needs.recalled + needs.lost
 }
 

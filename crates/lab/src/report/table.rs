@@ -1,10 +1,12 @@
 //! The report as text: a row for each session, window and policy, then medians, then what follows.
 
 use super::figures::{NONE, cost, count, counted, or_none, percent, percent_said, seconds, tokens, visible};
-use super::summary::{Cell, Medians, Scope, Summary, Window, in_view, share};
-use super::verdict::{Goal, GoalResult, basis};
-use super::{NOT_COUNTERFACTUAL, Report};
-use crate::outcome::Outcome;
+use super::summary::{
+    ComparisonCell, OutcomeMedians, PolicySummary, RecordingScope, WindowChoice, in_view, share,
+};
+use super::verdict::{GoalResult, PolicyGoal, basis};
+use super::{NOT_COUNTERFACTUAL, ReplayReport};
+use crate::outcome::ReplayOutcome;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The head of the columns behind the name, and how wide they are with the gap before them.
@@ -25,8 +27,8 @@ const NARROWEST: usize = 80;
 /// Comparisons that are named; the rest is counted.
 const SHOWN_EXCEPTIONS: usize = 12;
 
-pub(super) fn text(report: &Report, columns: usize) -> String {
-    let mut out = Lines::new(columns);
+pub(super) fn text(report: &ReplayReport, columns: usize) -> String {
+    let mut out = ReportTextWriter::new(columns);
     let cells = report.cells();
     let mut place = None;
     for cell in &cells {
@@ -44,7 +46,7 @@ pub(super) fn text(report: &Report, columns: usize) -> String {
     out.text
 }
 
-fn medians(report: &Report, out: &mut Lines) {
+fn medians(report: &ReplayReport, out: &mut ReportTextWriter) {
     let mut place = None;
     for summary in report.summaries.iter().filter(|it| it.window.is_none()) {
         let here = (&summary.prices, &summary.scope);
@@ -58,7 +60,7 @@ fn medians(report: &Report, out: &mut Lines) {
     }
 }
 
-fn scope(scope: &Scope) -> String {
+fn scope(scope: &RecordingScope) -> String {
     match (&scope.group, scope.synthetic) {
         (None, false) => "all recorded sessions".to_owned(),
         (None, true) => "all SYNTHETIC sessions".to_owned(),
@@ -74,7 +76,7 @@ const LEGEND: &str = "cost: US dollars; append-only: the same in percent of neve
     still reaches it by its handle). prefix hits: input read from the provider's cache. waiting: for summaries and recalls. best peer: \
     the cheapest whose requests all fit.";
 
-fn conclusion(report: &Report, out: &mut Lines) {
+fn conclusion(report: &ReplayReport, out: &mut ReportTextWriter) {
     out.line("");
     if report.outcomes.iter().any(|it| it.overflows > 0) {
         out.paragraph("! some requests were larger than the window: a server would have refused them", 2);
@@ -106,20 +108,20 @@ fn conclusion(report: &Report, out: &mut Lines) {
 }
 
 /// A row for each price table and kind or group of sessions, a column for each goal.
-fn goals(report: &Report, out: &mut Lines) {
+fn goals(report: &ReplayReport, out: &mut ReportTextWriter) {
     if report.goals.is_empty() {
         return;
     }
     out.line("");
     let width = if out.columns < 100 { 15 } else { 18 };
-    let room = out.columns - width * Goal::ALL.len();
+    let room = out.columns - width * PolicyGoal::ALL.len();
     let mut row = |name: &str, figures: &[String]| {
         let figures: String = figures.iter().map(|it| pad(it, width)).collect();
         out.line(&format!("{}{figures}", pad(&visible(name), room)));
     };
-    row("Goals", &Goal::ALL.map(|it| it.head().to_owned()));
-    row("", &Goal::ALL.map(Goal::said_limit));
-    for results in report.goals.chunks(Goal::ALL.len()) {
+    row("Goals", &PolicyGoal::ALL.map(|it| it.head().to_owned()));
+    row("", &PolicyGoal::ALL.map(PolicyGoal::said_limit));
+    for results in report.goals.chunks(PolicyGoal::ALL.len()) {
         let synthetic = if results[0].scope.synthetic { ", SYNTHETIC" } else { "" };
         let group = results[0].scope.group.as_ref().map_or(String::new(), |it| format!(", {it}"));
         let states: Vec<String> = results.iter().map(state).collect();
@@ -142,13 +144,13 @@ pub(super) fn window(window: u64, percent: Option<u32>) -> String {
 }
 
 /// Text that grows line by line.
-struct Lines {
+struct ReportTextWriter {
     text: String,
     columns: usize,
     session: Option<(String, String, String)>,
 }
 
-impl Lines {
+impl ReportTextWriter {
     fn new(columns: usize) -> Self {
         Self { text: String::new(), columns: columns.max(NARROWEST), session: None }
     }
@@ -170,7 +172,7 @@ impl Lines {
         self.row("", COLUMNS.map(|(_, below, _)| below.to_owned()));
     }
 
-    fn cell(&mut self, cell: &Cell<'_>) {
+    fn cell(&mut self, cell: &ComparisonCell<'_>) {
         let any = cell.any();
         let session = (any.prices.clone(), any.group.clone(), any.recording.clone());
         if self.session.as_ref() != Some(&session) {
@@ -184,7 +186,7 @@ impl Lines {
         }
     }
 
-    fn medians(&mut self, summary: &Summary) {
+    fn medians(&mut self, summary: &PolicySummary) {
         self.row(&format!("    {}", visible(&summary.policy)), of_medians(&summary.medians));
     }
 
@@ -223,7 +225,7 @@ impl Lines {
     }
 }
 
-fn of_outcome(cell: &Cell<'_>, outcome: &Outcome) -> [String; COLUMNS.len()] {
+fn of_outcome(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome) -> [String; COLUMNS.len()] {
     let needs = &outcome.needs;
     let too_large = if outcome.overflows > 0 { "!" } else { "" };
     [
@@ -239,7 +241,7 @@ fn of_outcome(cell: &Cell<'_>, outcome: &Outcome) -> [String; COLUMNS.len()] {
     ]
 }
 
-fn of_medians(medians: &Medians) -> [String; COLUMNS.len()] {
+fn of_medians(medians: &OutcomeMedians) -> [String; COLUMNS.len()] {
     let too_large = if medians.overflows.is_some_and(|it| it > 0.0) { "!" } else { "" };
     [
         or_none(medians.cost, cost),
@@ -285,11 +287,11 @@ fn pad(text: &str, columns: usize) -> String {
 }
 
 /// How a window is named in tables.
-pub(super) fn window_name(window: Option<Window>) -> String {
+pub(super) fn window_name(window: Option<WindowChoice>) -> String {
     match window {
         None => "all".to_owned(),
-        Some(Window::PercentOfPeak(percent)) => format!("{percent} %"),
-        Some(Window::Tokens(number)) => tokens(number),
+        Some(WindowChoice::PercentOfPeak(percent)) => format!("{percent} %"),
+        Some(WindowChoice::Tokens(number)) => tokens(number),
     }
 }
 

@@ -8,16 +8,18 @@ use std::cmp::Ordering;
 use serde::Serialize;
 
 use super::figures::{cost_said, counted, listed, percent_said, tokens};
-use super::summary::{self, Cell, Scope, Window, at_hand, compare_in_view, in_view, median, ratio};
-use super::{Header, Role};
-use crate::outcome::Outcome;
+use super::summary::{
+    self, ComparisonCell, RecordingScope, WindowChoice, at_hand, compare_in_view, in_view, median, ratio,
+};
+use super::{PolicyRole, ReportHeader};
+use crate::outcome::ReplayOutcome;
 
 pub use headline::headline;
 
 /// How the policy under test stands beside a peer on one recording in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Standing {
+pub enum RivalStanding {
     /// It costs less and has as much of what was needed later in view, or more.
     Ahead,
     /// It costs the same and has the same in view.
@@ -34,7 +36,7 @@ pub enum Standing {
     DoesNotFit,
 }
 
-impl Standing {
+impl RivalStanding {
     /// All, from good to bad.
     pub const ALL: [Self; 7] = [
         Self::Ahead,
@@ -47,7 +49,7 @@ impl Standing {
     ];
 
     /// How `ours` stands beside `theirs`.
-    pub fn of(ours: &Outcome, theirs: &Outcome) -> Self {
+    pub fn of(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> Self {
         let sees = compare_in_view(&ours.needs, &theirs.needs);
         let costs = compare_costs(ours.cost, theirs.cost);
         match (costs, sees) {
@@ -84,11 +86,11 @@ fn compare_costs(one: f64, other: f64) -> Ordering {
 /// The policy under test beside all peers, at one price table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct PolicyVerdict {
     /// The price table.
     pub prices: String,
     /// Over which recordings.
-    pub scope: Scope,
+    pub scope: RecordingScope,
     /// Whether it is ahead of every peer everywhere.
     pub beats_all: bool,
     /// Recordings times windows times peers.
@@ -98,20 +100,20 @@ pub struct Verdict {
     /// In words.
     pub sentence: String,
     /// Beside each peer.
-    pub peers: Vec<PeerScore>,
+    pub peers: Vec<RivalScore>,
     /// Every comparison that it does not win, the worst first.
-    pub exceptions: Vec<Exception>,
+    pub exceptions: Vec<ComparisonException>,
 }
 
 /// The policy under test beside one peer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PeerScore {
+pub struct RivalScore {
     /// The peer.
     pub peer: String,
     /// Recordings times windows.
     pub comparisons: usize,
-    /// How many there are of each standing, in the order of [`Standing::ALL`].
+    /// How many there are of each standing, in the order of [`RivalStanding::ALL`].
     pub counts: Vec<usize>,
     /// The median of the costs as shares of the peer's.
     pub cost_of_peer: Option<f64>,
@@ -120,7 +122,7 @@ pub struct PeerScore {
 /// A comparison that is not won.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Exception {
+pub struct ComparisonException {
     /// The recording's group.
     pub group: String,
     /// The recording.
@@ -132,16 +134,17 @@ pub struct Exception {
     /// The peer.
     pub peer: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: RivalStanding,
     /// The figures, in words.
     pub why: String,
 }
 
 /// The verdict at each price table, over recordings of agents and over those made by a program. None without the
 /// policy under test.
-pub fn verdicts(header: &Header, cells: &[Cell<'_>]) -> Vec<Verdict> {
-    let held = |prices: &str, scope: &Scope| -> Vec<&Cell<'_>> {
-        let fits = |it: &&Cell<'_>| it.any().prices == prices && scope.holds(it) && it.subject().is_some();
+pub fn verdicts(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicyVerdict> {
+    let held = |prices: &str, scope: &RecordingScope| -> Vec<&ComparisonCell<'_>> {
+        let fits =
+            |it: &&ComparisonCell<'_>| it.any().prices == prices && scope.holds(it) && it.subject().is_some();
         cells.iter().filter(fits).collect()
     };
     let mut all = Vec::new();
@@ -155,25 +158,25 @@ pub fn verdicts(header: &Header, cells: &[Cell<'_>]) -> Vec<Verdict> {
 }
 
 fn verdict(
-    header: &Header,
+    header: &ReportHeader,
     subject: &str,
     prices: &str,
-    scope: Scope,
-    cells: &[&Cell<'_>],
-) -> Option<Verdict> {
+    scope: RecordingScope,
+    cells: &[&ComparisonCell<'_>],
+) -> Option<PolicyVerdict> {
     let mut exceptions = Vec::new();
     for cell in cells {
         let Some(ours) = cell.subject() else { continue };
-        let not_won = cell.peers().iter().map(|theirs| (*theirs, Standing::of(ours, theirs)));
-        let not_won = not_won.filter(|(_, standing)| *standing != Standing::Ahead);
+        let not_won = cell.peers().iter().map(|theirs| (*theirs, RivalStanding::of(ours, theirs)));
+        let not_won = not_won.filter(|(_, standing)| *standing != RivalStanding::Ahead);
         exceptions.extend(not_won.map(|(theirs, standing)| exception(ours, theirs, standing)));
     }
     exceptions.sort_by_key(|it| std::cmp::Reverse(it.standing));
-    let peers: Vec<PeerScore> =
-        header.with_role(Role::Peer).filter_map(|peer| peer_score(peer, cells)).collect();
+    let peers: Vec<RivalScore> =
+        header.with_role(PolicyRole::Peer).filter_map(|peer| peer_score(peer, cells)).collect();
     let comparisons: usize = peers.iter().map(|it| it.comparisons).sum();
     let ahead = comparisons - exceptions.len();
-    let mut verdict = Verdict {
+    let mut verdict = PolicyVerdict {
         prices: prices.to_owned(),
         scope,
         beats_all: ahead == comparisons,
@@ -187,22 +190,23 @@ fn verdict(
     (!cells.is_empty()).then_some(verdict)
 }
 
-fn peer_score(peer: &str, cells: &[&Cell<'_>]) -> Option<PeerScore> {
-    let pairs: Vec<(&Outcome, &Outcome)> =
+fn peer_score(peer: &str, cells: &[&ComparisonCell<'_>]) -> Option<RivalScore> {
+    let pairs: Vec<(&ReplayOutcome, &ReplayOutcome)> =
         cells.iter().filter_map(|cell| Some((cell.subject()?, cell.of(peer)?))).collect();
-    let standings: Vec<Standing> = pairs.iter().map(|(ours, theirs)| Standing::of(ours, theirs)).collect();
-    let count = |standing: Standing| standings.iter().filter(|it| **it == standing).count();
-    (!pairs.is_empty()).then(|| PeerScore {
+    let standings: Vec<RivalStanding> =
+        pairs.iter().map(|(ours, theirs)| RivalStanding::of(ours, theirs)).collect();
+    let count = |standing: RivalStanding| standings.iter().filter(|it| **it == standing).count();
+    (!pairs.is_empty()).then(|| RivalScore {
         peer: peer.to_owned(),
         comparisons: pairs.len(),
-        counts: Standing::ALL.map(count).to_vec(),
+        counts: RivalStanding::ALL.map(count).to_vec(),
         cost_of_peer: median(
             pairs.iter().filter_map(|(ours, theirs)| ratio(ours.cost, theirs.cost)).collect(),
         ),
     })
 }
 
-fn sentence(subject: &str, verdict: &Verdict, cells: &[&Cell<'_>]) -> String {
+fn sentence(subject: &str, verdict: &PolicyVerdict, cells: &[&ComparisonCell<'_>]) -> String {
     let at = format!("At {} prices, over {}", verdict.prices, sessions(cells));
     if verdict.comparisons == 0 {
         return format!("{at}: no modelled peer was replayed, so {subject} is compared with none.");
@@ -214,7 +218,7 @@ fn sentence(subject: &str, verdict: &Verdict, cells: &[&Cell<'_>]) -> String {
             "{at}: {subject} beats every modelled peer on cost at equal or better needed-later recall (a), in {of} with {peers}."
         );
     }
-    let others = Standing::ALL.iter().enumerate().skip(1).filter_map(|(index, standing)| {
+    let others = RivalStanding::ALL.iter().enumerate().skip(1).filter_map(|(index, standing)| {
         let count: usize = verdict.peers.iter().map(|it| it.counts[index]).sum();
         (count > 0).then(|| format!("in {count} {}", said(*standing)))
     });
@@ -226,22 +230,22 @@ fn sentence(subject: &str, verdict: &Verdict, cells: &[&Cell<'_>]) -> String {
 }
 
 /// A standing as the end of a sentence about the policy under test.
-fn said(standing: Standing) -> &'static str {
+fn said(standing: RivalStanding) -> &'static str {
     match standing {
-        Standing::Ahead => "it is ahead",
-        Standing::Same => "both cost and show the same",
-        Standing::PeerDoesNotFit => {
+        RivalStanding::Ahead => "it is ahead",
+        RivalStanding::Same => "both cost and show the same",
+        RivalStanding::PeerDoesNotFit => {
             "it is not ahead, but requests of the peer are larger than the window, which a server would refuse"
         }
-        Standing::SeesLess => "it costs less and has less in view",
-        Standing::Dearer => "it has more in view and does not cost less",
-        Standing::Behind => "it does not cost less and has no more in view",
-        Standing::DoesNotFit => "its own requests are larger than the window",
+        RivalStanding::SeesLess => "it costs less and has less in view",
+        RivalStanding::Dearer => "it has more in view and does not cost less",
+        RivalStanding::Behind => "it does not cost less and has no more in view",
+        RivalStanding::DoesNotFit => "its own requests are larger than the window",
     }
 }
 
 /// `17 recorded sessions`.
-fn sessions(cells: &[&Cell<'_>]) -> String {
+fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     let mut recordings: Vec<_> =
         cells.iter().map(|it| (&it.any().group, &it.any().recording, it.any().synthetic)).collect();
     recordings.sort();
@@ -251,12 +255,12 @@ fn sessions(cells: &[&Cell<'_>]) -> String {
 }
 
 /// What the headline is taken over.
-pub fn basis(cells: &[Cell<'_>]) -> String {
+pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
     let (Some(first), Some(scope)) = (cells.first(), summary::wholes(cells).into_iter().next()) else {
         return "Nothing was replayed.".to_owned();
     };
     let prices = &first.any().prices;
-    let held: Vec<&Cell<'_>> =
+    let held: Vec<&ComparisonCell<'_>> =
         cells.iter().filter(|it| it.any().prices == *prices && scope.holds(it)).collect();
     let both = cells.iter().any(|it| it.any().synthetic != scope.synthetic);
     let apart = if both { " Synthetic sessions are kept apart." } else { "" };
@@ -264,21 +268,21 @@ pub fn basis(cells: &[Cell<'_>]) -> String {
 }
 
 /// `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
-fn extent(cells: &[&Cell<'_>]) -> String {
+fn extent(cells: &[&ComparisonCell<'_>]) -> String {
     let windows = summary::windows(cells);
     let said = windows.iter().map(|window| match window {
-        Window::PercentOfPeak(percent) => format!("{percent} %"),
-        Window::Tokens(number) => format!("{} tokens", tokens(*number)),
+        WindowChoice::PercentOfPeak(percent) => format!("{percent} %"),
+        WindowChoice::Tokens(number) => format!("{} tokens", tokens(*number)),
     });
     let said: Vec<String> = said.collect();
-    let of_peak = windows.iter().any(|it| matches!(it, Window::PercentOfPeak(_)));
+    let of_peak = windows.iter().any(|it| matches!(it, WindowChoice::PercentOfPeak(_)));
     let of_peak = if of_peak { " of each one's peak" } else { "" };
     let windows = if windows.len() == 1 { "a window" } else { "windows" };
     format!("{} in {windows} of {}{of_peak}", sessions(cells), listed(&said))
 }
 
-fn exception(ours: &Outcome, theirs: &Outcome, standing: Standing) -> Exception {
-    Exception {
+fn exception(ours: &ReplayOutcome, theirs: &ReplayOutcome, standing: RivalStanding) -> ComparisonException {
+    ComparisonException {
         group: ours.group.clone(),
         recording: ours.recording.clone(),
         window: ours.window,
@@ -290,7 +294,7 @@ fn exception(ours: &Outcome, theirs: &Outcome, standing: Standing) -> Exception 
 }
 
 /// The figures of both and those that make the difference.
-fn why(ours: &Outcome, theirs: &Outcome) -> String {
+fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     let pair = |ours: String, theirs: String| format!("{ours} against {theirs}");
     let percentage = |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_said);
     let mut words = format!("cost {}", pair(cost_said(ours.cost), cost_said(theirs.cost)));
@@ -304,7 +308,7 @@ fn why(ours: &Outcome, theirs: &Outcome) -> String {
     words.push_str("; compactions ");
     words.push_str(&pair(ours.compactions.to_string(), theirs.compactions.to_string()));
     words.push_str(", calls besides the agent's ");
-    let besides = |it: &Outcome| (it.side_calls + it.needs.recalls).to_string();
+    let besides = |it: &ReplayOutcome| (it.side_calls + it.needs.recalls).to_string();
     words.push_str(&pair(besides(ours), besides(theirs)));
     words.push_str(", prefix hits ");
     words.push_str(&pair(percent_said(ours.prefix_hit_ratio), percent_said(theirs.prefix_hit_ratio)));
@@ -319,7 +323,7 @@ fn why(ours: &Outcome, theirs: &Outcome) -> String {
 /// What the policy under test is meant to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Goal {
+pub enum PolicyGoal {
     /// Cost as a share of the baseline's, at most 0.6.
     CostOfBaseline,
     /// Cost as a share of the best peer's, at most 0.85.
@@ -330,7 +334,7 @@ pub enum Goal {
     PrefixHits,
 }
 
-impl Goal {
+impl PolicyGoal {
     /// All.
     pub const ALL: [Self; 4] = [Self::CostOfBaseline, Self::CostOfBestPeer, Self::AtHand, Self::PrefixHits];
 
@@ -376,7 +380,7 @@ impl Goal {
         if at_most { figure <= limit } else { figure >= limit }
     }
 
-    fn figure(self, cell: &Cell<'_>) -> Option<f64> {
+    fn figure(self, cell: &ComparisonCell<'_>) -> Option<f64> {
         let subject = cell.subject()?;
         match self {
             Self::CostOfBaseline => cell.cost_of_baseline(subject),
@@ -394,9 +398,9 @@ pub struct GoalResult {
     /// The price table.
     pub prices: String,
     /// Over which recordings.
-    pub scope: Scope,
+    pub scope: RecordingScope,
     /// The goal.
-    pub goal: Goal,
+    pub goal: PolicyGoal,
     /// The limit.
     pub limit: f64,
     /// Whether the limit is the most allowed, or the least.
@@ -413,7 +417,7 @@ pub struct GoalResult {
 
 /// Every goal at every price table, over all sessions and over each group if there are several. None without the policy
 /// under test.
-pub fn goals(header: &Header, cells: &[Cell<'_>]) -> Vec<GoalResult> {
+pub fn goals(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<GoalResult> {
     if header.subject().is_none() {
         return Vec::new();
     }
@@ -421,14 +425,19 @@ pub fn goals(header: &Header, cells: &[Cell<'_>]) -> Vec<GoalResult> {
     for prices in summary::prices(cells) {
         for scope in summary::wholes_and_groups(cells) {
             let held = cells.iter().filter(|it| it.any().prices == prices && scope.holds(it));
-            let held: Vec<&Cell<'_>> = held.collect();
-            all.extend(Goal::ALL.map(|goal| goal_result(goal, prices, &scope, &held)));
+            let held: Vec<&ComparisonCell<'_>> = held.collect();
+            all.extend(PolicyGoal::ALL.map(|goal| goal_result(goal, prices, &scope, &held)));
         }
     }
     all
 }
 
-fn goal_result(goal: Goal, prices: &str, scope: &Scope, cells: &[&Cell<'_>]) -> GoalResult {
+fn goal_result(
+    goal: PolicyGoal,
+    prices: &str,
+    scope: &RecordingScope,
+    cells: &[&ComparisonCell<'_>],
+) -> GoalResult {
     let figures: Vec<f64> = cells.iter().filter_map(|cell| goal.figure(cell)).collect();
     let cells_met = figures.iter().filter(|it| goal.is_met(**it)).count();
     let (limit, at_most) = goal.limit();

@@ -1,15 +1,15 @@
 //! All measures beside their goals, as a table for a terminal, as JSON and as one page.
 
-use longhaul_core::history::FoldError;
-use longhaul_core::survival::Tally;
+use longhaul_core::history::HistoryFoldError;
+use longhaul_core::retention_report::RetentionTally;
 use serde::Serialize;
 
 use super::orders::{self, OrderCase, OrderScore};
 use super::{
-    Receipts, ReceiptsError, Summariser, compactbench, goals, locomo, lost, reading_job, refusals, summaries,
-    superseded,
+    ReceiptsError, ReceiptsFolder, ScriptedSummariser, compactbench, goals, locomo, lost, reading_job,
+    refusals, summaries, superseded,
 };
-use crate::outcome::Outcome;
+use crate::outcome::ReplayOutcome;
 use crate::report;
 
 /// One figure beside its goal.
@@ -31,7 +31,7 @@ pub struct ScoreRow {
 /// All figures of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Scoreboard {
+pub struct ScoreReport {
     /// The command line that made it.
     pub command: String,
     /// The version of the program.
@@ -49,7 +49,7 @@ pub enum ScoreError {
     Receipts(#[from] ReceiptsError),
     /// A made-up log does not fold: a defect of this program.
     #[error(transparent)]
-    Fold(#[from] FoldError),
+    Fold(#[from] HistoryFoldError),
 }
 
 impl ScoreRow {
@@ -63,12 +63,12 @@ impl ScoreRow {
     }
 }
 
-impl Scoreboard {
+impl ScoreReport {
     /// Makes every public measure on the data of `receipts`. It takes minutes; `tell` hears what is measured next.
     ///
     /// # Errors
     /// [`ScoreError`] if a file is missing or has another shape.
-    pub fn of_receipts(receipts: &Receipts, mut tell: impl FnMut(&str)) -> Result<Self, ScoreError> {
+    pub fn of_receipts(receipts: &ReceiptsFolder, mut tell: impl FnMut(&str)) -> Result<Self, ScoreError> {
         let mut board = Self::default();
         let filler = receipts.filler()?;
         for (measure, given, goal) in [
@@ -86,18 +86,18 @@ impl Scoreboard {
         tell("refusals");
         board.add_refusals(&refusals::measure(&filler));
         tell("superseded statements");
-        for summariser in [Summariser::Extract, Summariser::OrderBlind] {
+        for summariser in [ScriptedSummariser::Extract, ScriptedSummariser::OrderBlind] {
             let score = superseded::measure(&filler, "adaptive", &summariser);
             score.iter().for_each(|score| board.add_superseded(&summariser, score));
         }
         tell("LoCoMo");
         board.add_locomo(&locomo::measure(&receipts.locomo()?));
         tell("lost-in-compaction");
-        let score = lost::measure(&receipts.lost()?, "adaptive", Summariser::Extract);
+        let score = lost::measure(&receipts.lost()?, "adaptive", ScriptedSummariser::Extract);
         score.iter().for_each(|score| board.add_lost(score));
         tell("CompactBench");
         let templates = receipts.compactbench()?;
-        for summariser in [Summariser::Extract, Summariser::OrderBlind] {
+        for summariser in [ScriptedSummariser::Extract, ScriptedSummariser::OrderBlind] {
             let score = compactbench::measure(&templates, &filler, 1, "adaptive", &summariser);
             score.iter().for_each(|score| board.add_compactbench(&summariser, score));
         }
@@ -116,7 +116,7 @@ impl Scoreboard {
     }
 
     /// Takes what replays of recorded sessions gave: what survived, what it cost, how long the agent would have waited.
-    pub fn add_outcomes(&mut self, outcomes: &[Outcome]) {
+    pub fn add_outcomes(&mut self, outcomes: &[ReplayOutcome]) {
         for outcome in outcomes {
             let case = format!("{} · {} · {} tokens", outcome.recording, outcome.policy, outcome.window);
             let mut add =
@@ -172,7 +172,7 @@ impl Scoreboard {
         self.rows.push(row.held_to(format!("{}/10", goals::ACCEPTED), score.accepted >= goals::ACCEPTED));
     }
 
-    fn add_superseded(&mut self, summariser: &Summariser, score: &superseded::SupersededScore) {
+    fn add_superseded(&mut self, summariser: &ScriptedSummariser, score: &superseded::SupersededScore) {
         let case = format!("adaptive · {}", summariser.name());
         let row = ScoreRow::new(
             "superseded: newest in view",
@@ -200,7 +200,7 @@ impl Scoreboard {
         }
     }
 
-    fn add_lost(&mut self, score: &lost::LostScore) {
+    fn add_lost(&mut self, score: &lost::LostInCompactionScore) {
         let case = format!("adaptive · extract · {} compactions", score.compactions);
         let row = ScoreRow::new(
             "lost-in-compaction: answers in view",
@@ -215,7 +215,7 @@ impl Scoreboard {
         self.rows.push(row.held_to(format!("≥ {least:.0} %"), percent >= least));
     }
 
-    fn add_compactbench(&mut self, summariser: &Summariser, score: &compactbench::CompactBenchScore) {
+    fn add_compactbench(&mut self, summariser: &ScriptedSummariser, score: &compactbench::CompactBenchScore) {
         let percent = score.percent();
         let row = ScoreRow::new(
             "CompactBench practice: decisions and prohibitions in view",
@@ -316,7 +316,7 @@ impl Scoreboard {
 }
 
 /// What became of the facts of one class that left the view.
-fn survived(tally: &Tally) -> String {
+fn survived(tally: &RetentionTally) -> String {
     let total = tally.total().max(1) as f64;
     let share = |count: u64| count as f64 * 100.0 / total;
     format!(
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_board_counts_its_goals_in_every_form() {
-        let mut board = Scoreboard { command: "longhaul lab score".to_owned(), ..Scoreboard::default() };
+        let mut board = ScoreReport { command: "longhaul lab score".to_owned(), ..ScoreReport::default() };
         board.rows.push(ScoreRow::new("orders <in view>", "adaptive", "15/15").held_to("15/15", true));
         board.rows.push(ScoreRow::new("refusals", "all", "5/25").held_to("25/25", false));
         board.rows.push(ScoreRow::new("cost", "mine", "0.1 US dollars"));

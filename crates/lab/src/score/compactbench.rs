@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::receipts::ReceiptsErrorKind;
 use super::text::normalised;
-use super::{ChatTurn, Conversation, Receipts, ReceiptsError, Summariser};
+use super::{ChatTurn, ReceiptsError, ReceiptsFolder, ScriptedSummariser, SimulatedChat};
 
 /// The window of every case, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
@@ -61,24 +61,24 @@ const ORGANISATIONS: [&str; 4] = ["Calder Works", "Nordlicht AG", "Pemba Foods",
 #[derive(Clone, Debug, Deserialize)]
 pub struct CaseTemplate {
     key: String,
-    variables: Vec<Variable>,
-    transcript: Transcript,
+    variables: Vec<TemplateVariable>,
+    transcript: TemplateTranscript,
     ground_truth: GroundTruth,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct TemplateFile {
+struct CaseTemplateFile {
     template: CaseTemplate,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Variable {
+struct TemplateVariable {
     name: String,
     generator: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Transcript {
+struct TemplateTranscript {
     turns: Vec<TemplateTurn>,
 }
 
@@ -118,7 +118,7 @@ impl CompactBenchScore {
     }
 }
 
-impl Receipts {
+impl ReceiptsFolder {
     /// Returns the practice templates, by name.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Receipts {
         paths.sort();
         let read = |path: std::path::PathBuf| {
             let text = std::fs::read_to_string(&path).map_err(|error| wrap(error.into(), &path))?;
-            let file: TemplateFile = serde_saphyr::from_str(&text)
+            let file: CaseTemplateFile = serde_saphyr::from_str(&text)
                 .map_err(|error| wrap(ReceiptsErrorKind::Yaml(error.to_string()), &path))?;
             Ok(file.template)
         };
@@ -149,13 +149,13 @@ pub fn measure(
     filler: &[ChatTurn],
     seed: usize,
     strategy: &str,
-    summariser: &Summariser,
+    summariser: &ScriptedSummariser,
 ) -> Option<CompactBenchScore> {
     let mut score = CompactBenchScore::default();
     for (number, template) in templates.iter().enumerate() {
         score.cases += 1;
         let values = template.values(seed * templates.len() + number);
-        let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+        let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser.clone())?;
         let mut others = filler.iter().cycle();
         for turn in &template.transcript.turns {
             match turn.role.as_str() {
@@ -192,7 +192,7 @@ impl CaseTemplate {
     /// The values of its variables: no two of one kind are equal.
     fn values(&self, seed: usize) -> BTreeMap<&str, &'static str> {
         let mut used: BTreeMap<&str, usize> = BTreeMap::new();
-        let value = |variable: &Variable| {
+        let value = |variable: &TemplateVariable| {
             let pool: &[&'static str] = match variable.generator.as_str() {
                 "person_name" => &PEOPLE,
                 "project_noun" => &PROJECTS,

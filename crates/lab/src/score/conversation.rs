@@ -5,15 +5,15 @@ use std::sync::Arc;
 use longhaul_core::budget::Budget;
 use longhaul_core::event::EventBody;
 use longhaul_core::history::History;
-use longhaul_core::message::{Finish, Message, Part, Role};
-use longhaul_core::plan::{self, Writer};
+use longhaul_core::message::{Message, ModelStopReason, Part, Role};
+use longhaul_core::plan::{self, SummaryWriterModel};
 use longhaul_core::usage::Usage;
 use serde::Deserialize;
 
-use super::Summariser;
-use crate::ours::{Log, pass};
-use crate::policy::Situation;
-use crate::price::{Prices, tables};
+use super::ScriptedSummariser;
+use crate::planner_policy::{PolicyLog, pass};
+use crate::policy::PolicyInput;
+use crate::price::{PriceTable, tables};
 use crate::recording::text_of;
 
 /// One message of a chat.
@@ -39,26 +39,26 @@ impl ChatTurn {
 }
 
 /// A chat under a strategy of this project, with a summariser of the measure's choice.
-pub struct Conversation {
-    log: Log,
-    policy: plan::Policy,
-    prices: Prices,
+pub struct SimulatedChat {
+    log: PolicyLog,
+    policy: plan::CompactionPolicy,
+    prices: PriceTable,
     budget: Budget,
     last_input: u64,
     last_output: u64,
     said: u64,
 }
 
-impl Conversation {
+impl SimulatedChat {
     /// An empty chat in a window of so many tokens; `None` if there is no such strategy.
-    pub fn new(strategy: &str, window_tokens: u64, summariser: Summariser) -> Option<Self> {
+    pub fn new(strategy: &str, window_tokens: u64, summariser: ScriptedSummariser) -> Option<Self> {
         let mut policy = pass::usual_policy(strategy)?;
-        if summariser == Summariser::Extract {
-            policy.writer = Writer::Nobody;
+        if summariser == ScriptedSummariser::Extract {
+            policy.writer = SummaryWriterModel::Nobody;
         }
         let prices = tables::anthropic_sonnet();
         policy.prices = Some(pass::known(&prices));
-        let mut log = Log { summariser, ..Log::default() };
+        let mut log = PolicyLog { summariser, ..PolicyLog::default() };
         log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
         log.add(EventBody::RunStarted { run_id: "r".into() });
         let budget = Budget::new(window_tokens, None);
@@ -89,7 +89,7 @@ impl Conversation {
         self.last_input = self.view_tokens() + counter.framing().reply;
         self.last_output = message.parts.iter().map(|part| counter.part(part)).sum();
         let step_id = self.log.step_id();
-        let finish = Finish::Stop;
+        let finish = ModelStopReason::Stop;
         self.log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
         let usage =
             Usage { input_tokens: self.last_input, output_tokens: self.last_output, ..Usage::default() };
@@ -113,8 +113,8 @@ impl Conversation {
         pass::compact_on_request(&mut self.log, &self.policy, &now);
     }
 
-    fn situation(&self) -> Situation {
-        Situation {
+    fn situation(&self) -> PolicyInput {
+        PolicyInput {
             budget: self.budget,
             prices: self.prices.clone(),
             last_input: self.last_input,
@@ -161,8 +161,8 @@ impl Conversation {
     }
 }
 
-impl std::fmt::Debug for Conversation {
+impl std::fmt::Debug for SimulatedChat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Conversation").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("SimulatedChat").field("policy", &self.policy).finish_non_exhaustive()
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longhaul_core::recall::{Extent, Index, search};
+use longhaul_core::recall::{SearchIndex, SearchLimits, search};
 use serde::{Deserialize, Serialize};
 
-use super::{Receipts, ReceiptsError};
+use super::{ReceiptsError, ReceiptsFolder};
 
 /// Hits of a search.
 const MOST_HITS: usize = 20;
@@ -35,7 +35,7 @@ struct LocomoQuestion {
 }
 
 #[derive(Deserialize)]
-struct Locomo {
+struct LocomoFile {
     conversations: Vec<LocomoConversation>,
 }
 
@@ -63,13 +63,13 @@ pub struct LocomoScore {
     pub by_category: BTreeMap<u8, EvidenceRecall>,
 }
 
-impl Receipts {
+impl ReceiptsFolder {
     /// Returns the ten conversations of LoCoMo.
     ///
     /// # Errors
     /// [`ReceiptsError`] if the file is missing or has another shape.
     pub fn locomo(&self) -> Result<Vec<LocomoConversation>, ReceiptsError> {
-        let file: Locomo = self.read_json("locomo.json.gz")?;
+        let file: LocomoFile = self.read_json("locomo.json.gz")?;
         Ok(file.conversations)
     }
 }
@@ -81,7 +81,7 @@ pub fn measure(conversations: &[LocomoConversation]) -> LocomoScore {
         // An imported turn begins with its speaker: both are people.
         let texts: Vec<String> =
             conversation.turns.iter().map(|turn| format!("{}: {}", turn.speaker, turn.text)).collect();
-        let mut index = Index::default();
+        let mut index = SearchIndex::default();
         texts.iter().for_each(|text| _ = index.add(text));
         let places: BTreeMap<&str, usize> =
             conversation.turns.iter().enumerate().map(|(at, turn)| (turn.id.as_str(), at)).collect();
@@ -91,7 +91,7 @@ pub fn measure(conversations: &[LocomoConversation]) -> LocomoScore {
             if evidence.is_empty() {
                 continue;
             }
-            let extent = Extent::of(MOST_HITS);
+            let extent = SearchLimits::of(MOST_HITS);
             let hits = search(&index, &question.text, texts.len(), extent, |_| 1.0, |at| &texts[at]);
             let found = |most: usize| {
                 let found = hits.iter().take(most).filter(|hit| evidence.contains(&hit.at)).count();

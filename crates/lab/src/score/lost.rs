@@ -1,10 +1,10 @@
 //! lost-in-compaction: facts in a chat of 190,000 tokens, in the view and within reach of a search.
 
-use longhaul_core::recall::{Extent, Index, SHOWN_WEIGHT, search};
+use longhaul_core::recall::{SHOWN_WEIGHT, SearchIndex, SearchLimits, search};
 use serde::{Deserialize, Serialize};
 
 use super::text::normalised;
-use super::{ChatTurn, Conversation, Receipts, ReceiptsError, Summariser};
+use super::{ChatTurn, ReceiptsError, ReceiptsFolder, ScriptedSummariser, SimulatedChat};
 
 /// The window, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
@@ -14,13 +14,13 @@ const HITS: usize = 10;
 
 /// The chat and what is asked about it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct LostChat {
+pub struct LostInCompactionChat {
     messages: Vec<ChatTurn>,
-    facts: Vec<LostFact>,
+    facts: Vec<LostInCompactionFact>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct LostFact {
+struct LostInCompactionFact {
     question: String,
     answer: serde_json::Value,
     keywords: Vec<String>,
@@ -34,7 +34,7 @@ struct LostFact {
 /// What is left of the facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LostScore {
+pub struct LostInCompactionScore {
     /// Facts that the chat itself states.
     pub facts: usize,
     /// Those whose answer stands in the last view: its words, or all its keywords in one message.
@@ -47,46 +47,50 @@ pub struct LostScore {
     pub view_tokens: u64,
 }
 
-impl LostScore {
+impl LostInCompactionScore {
     /// Returns the share of facts that a search finds, in percent.
     pub fn at_10_percent(&self) -> f64 {
         super::text::percent(self.at_10, self.facts)
     }
 }
 
-impl Receipts {
+impl ReceiptsFolder {
     /// Returns the chat of lost-in-compaction whose facts stand at all depths.
     ///
     /// # Errors
     /// [`ReceiptsError`] if the file is missing or has another shape.
-    pub fn lost(&self) -> Result<LostChat, ReceiptsError> {
+    pub fn lost(&self) -> Result<LostInCompactionChat, ReceiptsError> {
         self.read_json("lost_d80_C1.json.gz")
     }
 }
 
 /// Feeds the whole chat and looks for every answer; `None` if there is no such strategy.
-pub fn measure(lost: &LostChat, strategy: &str, summariser: Summariser) -> Option<LostScore> {
-    let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser)?;
+pub fn measure(
+    lost: &LostInCompactionChat,
+    strategy: &str,
+    summariser: ScriptedSummariser,
+) -> Option<LostInCompactionScore> {
+    let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser)?;
     lost.messages.iter().for_each(|turn| chat.say(turn));
     chat.say(&ChatTurn::user("Thanks. Where were we?"));
     chat.plan_request();
     let view: Vec<String> = chat.view_texts().iter().map(|text| normalised(text)).collect();
     let said: Vec<String> = lost.messages.iter().map(|turn| normalised(&turn.text)).collect();
-    let mut index = Index::default();
+    let mut index = SearchIndex::default();
     lost.messages.iter().for_each(|turn| _ = index.add(&turn.text));
     // What is shown in full weighs less, as in a session.
     let is_shown: Vec<bool> = said.iter().map(|text| view.contains(text)).collect();
-    let mut score = LostScore {
+    let mut score = LostInCompactionScore {
         compactions: chat.compactions(),
         view_tokens: chat.view_tokens(),
-        ..LostScore::default()
+        ..LostInCompactionScore::default()
     };
     for fact in lost.facts.iter().filter(|fact| !fact.compacted) {
         score.facts += 1;
         score.in_view += usize::from(view.iter().any(|text| fact.is_answered_in(text)));
         let weight = |at: usize| if is_shown[at] { SHOWN_WEIGHT } else { 1.0 };
         let text = |at: usize| &*lost.messages[at].text;
-        let hits = search(&index, &fact.question, said.len(), Extent::of(HITS), weight, text);
+        let hits = search(&index, &fact.question, said.len(), SearchLimits::of(HITS), weight, text);
         let is_found = hits.iter().any(|hit| fact.is_answered_in(&said[hit.at]));
         let is_in_evidence = |at: usize| (fact.message_start..=fact.message_end).contains(&at);
         score.at_10 += usize::from(is_found || hits.iter().any(|hit| is_in_evidence(hit.at)));
@@ -94,7 +98,7 @@ pub fn measure(lost: &LostChat, strategy: &str, summariser: Summariser) -> Optio
     Some(score)
 }
 
-impl LostFact {
+impl LostInCompactionFact {
     /// Returns whether a text has the answer's words, or all its keywords.
     fn is_answered_in(&self, text: &str) -> bool {
         let answer = match &self.answer {

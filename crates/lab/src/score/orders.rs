@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::text::{lines_under_titles, single_spaced, states};
-use super::{ChatTurn, Conversation, Summariser};
+use super::{ChatTurn, ScriptedSummariser, SimulatedChat};
 
 /// The window of every case, in tokens.
 pub const WINDOW_TOKENS: u64 = 32_000;
@@ -48,7 +48,7 @@ pub struct OrderCase {
     /// The strategy.
     pub strategy: &'static str,
     /// Who writes summaries.
-    pub summariser: Summariser,
+    pub summariser: ScriptedSummariser,
     /// Length of the chat, in tokens.
     pub chat_tokens: u64,
     /// Where the order stands.
@@ -131,13 +131,13 @@ pub fn sample_cases() -> Vec<OrderCase> {
 }
 
 /// Returns the pairs of strategy and summariser that the measure covers.
-pub fn strategies() -> [(&'static str, Summariser); 5] {
+pub fn strategies() -> [(&'static str, ScriptedSummariser); 5] {
     [
-        ("adaptive", Summariser::Extract),
-        ("adaptive", Summariser::refusing()),
-        ("adaptive", Summariser::OrderBlind),
-        ("pruning-agent", Summariser::OrderBlind),
-        ("reactive-overflow", Summariser::OrderBlind),
+        ("adaptive", ScriptedSummariser::Extract),
+        ("adaptive", ScriptedSummariser::refusing()),
+        ("adaptive", ScriptedSummariser::OrderBlind),
+        ("pruning-agent", ScriptedSummariser::OrderBlind),
+        ("reactive-overflow", ScriptedSummariser::OrderBlind),
     ]
 }
 
@@ -179,8 +179,8 @@ fn is_order(line: &str, order: &str) -> bool {
     states(line, order) || is_part
 }
 
-fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option<Conversation> {
-    let mut chat = Conversation::new(case.strategy, WINDOW_TOKENS, case.summariser.clone())?;
+fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option<SimulatedChat> {
+    let mut chat = SimulatedChat::new(case.strategy, WINDOW_TOKENS, case.summariser.clone())?;
     let counter = chat.history().counter().clone();
     let goes_at = match case.position {
         OrderPosition::SecondMessage => 0,
@@ -213,7 +213,7 @@ fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option
     Some(chat)
 }
 
-fn end_with_question(chat: &mut Conversation) {
+fn end_with_question(chat: &mut SimulatedChat) {
     chat.say(&ChatTurn { role: longhaul_core::message::Role::User, text: Arc::from(LAST_QUESTION) });
     chat.plan_request();
 }

@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, EventBody, FORMAT};
-use longhaul_core::history::FoldError;
+use longhaul_core::history::HistoryFoldError;
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{Message, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
 use serde::Serialize;
 
-use crate::ours::Ours;
-use crate::peers;
-use crate::policy::{Policy, Request, Situation};
-use crate::price::Prices;
-use crate::recording::Recording;
-use crate::replay::{Options, replay};
+use crate::planner_policy::PlannerPolicy;
+use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest};
+use crate::price::PriceTable;
+use crate::recording::SessionRecording;
+use crate::replay::{ReplayOptions, replay};
+use crate::rivals;
 
 /// Files, and steps that read one.
 pub const FILES: usize = 40;
@@ -65,8 +65,8 @@ pub struct ReadingJobScore {
 }
 
 /// Returns the prices of the measure, for a million tokens.
-pub(super) fn prices() -> Prices {
-    Prices {
+pub(super) fn prices() -> PriceTable {
+    PriceTable {
         name: "reading-job".to_owned(),
         input: 1.0,
         cache_read: 0.1,
@@ -78,14 +78,14 @@ pub(super) fn prices() -> Prices {
 }
 
 /// A policy whose requests are looked at on their way.
-struct Observed {
-    policy: Box<dyn Policy>,
+struct PolicyObserver {
+    policy: Box<dyn ContextPolicy>,
     whole: HashSet<usize>,
     newest_cleared: usize,
     last: Vec<std::sync::Arc<str>>,
 }
 
-impl Policy for Observed {
+impl ContextPolicy for PolicyObserver {
     fn name(&self) -> &str {
         self.policy.name()
     }
@@ -98,7 +98,7 @@ impl Policy for Observed {
         self.policy.has_recall()
     }
 
-    fn request(&mut self, recording: &Recording, next: usize, now: &Situation) -> Request {
+    fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let request = self.policy.request(recording, next, now);
         let shown: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
         for file in 0..FILES {
@@ -166,8 +166,8 @@ fn content(file: usize) -> String {
 /// Returns the job as a recording.
 ///
 /// # Errors
-/// [`FoldError`], if the log that is made here does not follow: never.
-pub fn recording() -> Result<Recording, FoldError> {
+/// [`HistoryFoldError`], if the log that is made here does not follow: never.
+pub fn recording() -> Result<SessionRecording, HistoryFoldError> {
     let mut bodies = vec![
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
         EventBody::RunStarted { run_id: "r".into() },
@@ -187,19 +187,25 @@ pub fn recording() -> Result<Recording, FoldError> {
             native: None,
         };
         let parts = vec![Part::text(format!("Next is {}.", path(file))), Part::ToolCall(call)];
-        bodies.push(answer(file, parts, Finish::ToolCalls));
+        bodies.push(answer(file, parts, ModelStopReason::ToolCalls));
         let content = vec![Part::text(content(file))];
         let result = ToolResult { call_id, status: ToolStatus::Completed, content, truncated: None };
         bodies.push(EventBody::ToolFinished { result });
     }
     let list: Vec<String> = (0..FILES).map(needle).collect();
-    bodies.push(answer(FILES, vec![Part::text(list.join("\n"))], Finish::Stop));
+    bodies.push(answer(FILES, vec![Part::text(list.join("\n"))], ModelStopReason::Stop));
     let events = (1..).zip(bodies).map(|(seq, body)| Event { seq, at: 0, format: FORMAT, body }).collect();
-    let recording = Recording::of("reading-job", "synthetic", events, FIXED_TOKENS, Counter::default())?;
+    let recording = SessionRecording::of(
+        "reading-job",
+        "synthetic",
+        events,
+        FIXED_TOKENS,
+        MessageTokenCounter::default(),
+    )?;
     Ok(recording.made_by_program())
 }
 
-fn answer(step: usize, parts: Vec<Part>, finish: Finish) -> EventBody {
+fn answer(step: usize, parts: Vec<Part>, finish: ModelStopReason) -> EventBody {
     let message = Message { id: format!("a{step}").into(), role: Role::Assistant, parts, origin: None };
     EventBody::AssistantAdded { step_id: format!("s{step}").into(), message, finish, cut: None }
 }
@@ -207,21 +213,21 @@ fn answer(step: usize, parts: Vec<Part>, finish: Finish) -> EventBody {
 /// Runs the job under every policy in a window of so many tokens.
 ///
 /// # Errors
-/// [`FoldError`] as [`recording`].
-pub fn measure(window_tokens: u64) -> Result<Vec<ReadingJobScore>, FoldError> {
+/// [`HistoryFoldError`] as [`recording`].
+pub fn measure(window_tokens: u64) -> Result<Vec<ReadingJobScore>, HistoryFoldError> {
     let recording = recording()?;
     let policies = POLICIES.iter().filter_map(|name| policy(name));
     Ok(policies.map(|policy| run(&recording, policy, window_tokens)).collect())
 }
 
-fn policy(name: &str) -> Option<Box<dyn Policy>> {
-    let ours = Ours::by_name(name).map(|ours| Box::new(ours) as Box<dyn Policy>);
-    ours.or_else(|| peers::named(name))
+fn policy(name: &str) -> Option<Box<dyn ContextPolicy>> {
+    let ours = PlannerPolicy::by_name(name).map(|ours| Box::new(ours) as Box<dyn ContextPolicy>);
+    ours.or_else(|| rivals::named(name))
 }
 
-fn run(recording: &Recording, policy: Box<dyn Policy>, window_tokens: u64) -> ReadingJobScore {
-    let mut observed = Observed { policy, whole: HashSet::new(), newest_cleared: 0, last: Vec::new() };
-    let outcome = replay(recording, &mut observed, window_tokens, &prices(), &Options::default());
+fn run(recording: &SessionRecording, policy: Box<dyn ContextPolicy>, window_tokens: u64) -> ReadingJobScore {
+    let mut observed = PolicyObserver { policy, whole: HashSet::new(), newest_cleared: 0, last: Vec::new() };
+    let outcome = replay(recording, &mut observed, window_tokens, &prices(), &ReplayOptions::default());
     let is_visible = |file: &usize| observed.last.iter().any(|text| text.contains(&needle(*file)));
     ReadingJobScore {
         policy: outcome.policy,

@@ -14,7 +14,7 @@ use super::ChatTurn;
 /// A folder with the public data: `compint.json`, `filler.json.gz`, `lost_d80_C1.json.gz`, `locomo.json.gz` and
 /// `compactbench/*.yaml`. Sources stand inside the files.
 #[derive(Clone, Debug)]
-pub struct Receipts {
+pub struct ReceiptsFolder {
     folder: PathBuf,
 }
 
@@ -44,7 +44,7 @@ pub enum ReceiptsErrorKind {
 }
 
 #[derive(Deserialize)]
-struct Compint {
+struct CompintFile {
     constraints: Vec<SideConstraint>,
 }
 
@@ -54,11 +54,11 @@ struct SideConstraint {
 }
 
 #[derive(Deserialize)]
-struct Chat {
+struct FillerChat {
     messages: Vec<ChatTurn>,
 }
 
-impl Receipts {
+impl ReceiptsFolder {
     /// The public data in that folder. Nothing is read yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
@@ -74,7 +74,7 @@ impl Receipts {
     /// # Errors
     /// [`ReceiptsError`] if the file is missing or has another shape.
     pub fn compint(&self) -> Result<Vec<String>, ReceiptsError> {
-        let file: Compint = self.read_json("compint.json")?;
+        let file: CompintFile = self.read_json("compint.json")?;
         Ok(file.constraints.into_iter().map(|it| it.text).collect())
     }
 
@@ -83,7 +83,7 @@ impl Receipts {
     /// # Errors
     /// [`ReceiptsError`] if the file is missing or has another shape.
     pub fn filler(&self) -> Result<Vec<ChatTurn>, ReceiptsError> {
-        let chat: Chat = self.read_json("filler.json.gz")?;
+        let chat: FillerChat = self.read_json("filler.json.gz")?;
         let is_user = |turn: &ChatTurn| turn.role == Role::User;
         Ok(chat.messages.into_iter().skip_while(|turn| !is_user(turn)).collect())
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::text::single_spaced;
-use super::{ChatTurn, Conversation, Summariser, SummaryTask};
+use super::{ChatTurn, ScriptedSummariser, SimulatedChat, SummaryTask};
 
 /// The window of every case, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
@@ -100,7 +100,7 @@ pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
     }
     for (name, write) in GOOD_SUMMARIES {
         score.good_summaries += 1;
-        let used = chat(STRATEGIES[0], filler, &Summariser::Written(write));
+        let used = chat(STRATEGIES[0], filler, &ScriptedSummariser::Written(write));
         match used.is_some_and(|chat| has_used_answer(&chat)) {
             true => score.accepted += 1,
             false => score.turned_away.push(name.to_owned()),
@@ -109,16 +109,16 @@ pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
     score
 }
 
-fn no_summaries() -> Vec<(&'static str, Summariser)> {
-    let fixed = NO_SUMMARIES.iter().map(|(name, text)| (*name, Summariser::Fixed((*text).into())));
+fn no_summaries() -> Vec<(&'static str, ScriptedSummariser)> {
+    let fixed = NO_SUMMARIES.iter().map(|(name, text)| (*name, ScriptedSummariser::Fixed((*text).into())));
     let echo: fn(&SummaryTask<'_>) -> String = |task| task.order.chars().take(900).collect();
     let empty: fn(&SummaryTask<'_>) -> String = |_| " \n".to_owned();
     let made = [("order echoed back", echo), ("blank", empty)];
-    fixed.chain(made.map(|(name, write)| (name, Summariser::Written(write)))).collect()
+    fixed.chain(made.map(|(name, write)| (name, ScriptedSummariser::Written(write)))).collect()
 }
 
-fn chat(strategy: &str, filler: &[ChatTurn], summariser: &Summariser) -> Option<Conversation> {
-    let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+fn chat(strategy: &str, filler: &[ChatTurn], summariser: &ScriptedSummariser) -> Option<SimulatedChat> {
+    let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser.clone())?;
     let counter = chat.history().counter().clone();
     let mut tokens = 0;
     for turn in filler.iter().cycle() {
@@ -136,7 +136,7 @@ fn chat(strategy: &str, filler: &[ChatTurn], summariser: &Summariser) -> Option<
 }
 
 /// Returns whether a committed compaction shows a telling line of an answer that was given for it.
-fn has_used_answer(chat: &Conversation) -> bool {
+fn has_used_answer(chat: &SimulatedChat) -> bool {
     chat.committed().any(|(shown, answers)| answers.iter().any(|answer| shows_answer(&shown, answer)))
 }
 

@@ -1,12 +1,12 @@
 //! Whether the summaries that a model writes are the ones that a session goes on with.
 
-use longhaul_core::history::FoldError;
+use longhaul_core::history::HistoryFoldError;
 use serde::Serialize;
 
 use super::refusals::shows_answer;
-use super::{ChatTurn, Conversation, Summariser, reading_job};
-use crate::ours::Ours;
-use crate::replay::{Options, replay};
+use super::{ChatTurn, ScriptedSummariser, SimulatedChat, reading_job};
+use crate::planner_policy::PlannerPolicy;
+use crate::replay::{ReplayOptions, replay};
 
 /// The window, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
@@ -30,7 +30,7 @@ pub struct SummariesScore {
 
 /// Feeds a long chat with a summariser that writes good summaries; `None` if there is no such strategy.
 pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
-    let mut chat = Conversation::new(strategy, WINDOW_TOKENS, Summariser::OrderBlind)?;
+    let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, ScriptedSummariser::OrderBlind)?;
     let counter = chat.history().counter().clone();
     let mut tokens = 0;
     for turn in filler.iter().cycle() {
@@ -47,11 +47,11 @@ pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
 /// Runs the reading job in a window of so many tokens with the usual stand-in; `None` if there is no such strategy.
 ///
 /// # Errors
-/// [`FoldError`] as [`reading_job::recording`].
-pub fn measure_job(strategy: &str, window_tokens: u64) -> Result<Option<SummariesScore>, FoldError> {
-    let Some(mut ours) = Ours::by_name(strategy) else { return Ok(None) };
+/// [`HistoryFoldError`] as [`reading_job::recording`].
+pub fn measure_job(strategy: &str, window_tokens: u64) -> Result<Option<SummariesScore>, HistoryFoldError> {
+    let Some(mut ours) = PlannerPolicy::by_name(strategy) else { return Ok(None) };
     let recording = reading_job::recording()?;
-    replay(&recording, &mut ours, window_tokens, &reading_job::prices(), &Options::default());
+    replay(&recording, &mut ours, window_tokens, &reading_job::prices(), &ReplayOptions::default());
     let compactions = ours.edits().iter().filter(|it| it.is_compaction());
     let committed: Vec<(String, &[String])> =
         compactions.map(|it| (it.shown_text(), it.answers.as_slice())).collect();

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::history::EntryKind;
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::history::LogEntryKind;
 
-use crate::recording::Recorded;
+use crate::recording::RecordedMessage;
 
 /// A model's stand-in that writes summaries by program.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub enum Summariser {
+pub enum ScriptedSummariser {
     /// The stand-in of [`summary`](crate::summary), which all policies of a replay get.
     #[default]
     StandIn,
@@ -31,17 +31,17 @@ pub const REFUSAL: &str = "I'm sorry, I can't help with that.";
 /// A request for a summary as a summariser sees it.
 pub struct SummaryTask<'a> {
     /// The messages that the summary is about.
-    pub(crate) material: &'a [Recorded],
+    pub(crate) material: &'a [RecordedMessage],
     /// The text of the request's last message.
     pub order: String,
     /// The longest answer that is allowed, in tokens.
     pub limit_tokens: u64,
     /// Whether a pruning agent is asked, which answers in JSON.
     pub is_pruning: bool,
-    pub(crate) counter: &'a Counter,
+    pub(crate) counter: &'a MessageTokenCounter,
 }
 
-impl PartialEq for Summariser {
+impl PartialEq for ScriptedSummariser {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(left), Self::Fixed(right)) => left == right,
@@ -51,13 +51,13 @@ impl PartialEq for Summariser {
     }
 }
 
-impl fmt::Debug for Summariser {
+impl fmt::Debug for ScriptedSummariser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
 }
 
-impl Summariser {
+impl ScriptedSummariser {
     /// A summariser that refuses every request.
     pub fn refusing() -> Self {
         Self::Fixed(REFUSAL.into())
@@ -92,7 +92,7 @@ impl Summariser {
 impl SummaryTask<'_> {
     /// Returns sentences of the assistant that name things, spread over the whole conversation, in at most `tokens`.
     pub fn assistant_sentences(&self, tokens: u64) -> Vec<String> {
-        let said = self.material.iter().filter(|entry| matches!(entry.kind, EntryKind::Assistant(_)));
+        let said = self.material.iter().filter(|entry| matches!(entry.kind, LogEntryKind::Assistant(_)));
         let sentences: Vec<String> =
             said.filter_map(|entry| telling_sentence(&entry.message.text())).collect();
         let mean = sentences.iter().map(|text| self.counter.text(text) + 2).sum::<u64>()

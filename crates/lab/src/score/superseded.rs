@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::text::{bare_statement, states};
-use super::{ChatTurn, Conversation, Summariser};
+use super::{ChatTurn, ScriptedSummariser, SimulatedChat};
 
 /// The window of every case, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
@@ -43,11 +43,15 @@ pub struct SupersededScore {
 }
 
 /// Says both statements of every pair in a chat of 60,000 tokens; `None` if there is no such strategy.
-pub fn measure(filler: &[ChatTurn], strategy: &str, summariser: &Summariser) -> Option<SupersededScore> {
+pub fn measure(
+    filler: &[ChatTurn],
+    strategy: &str,
+    summariser: &ScriptedSummariser,
+) -> Option<SupersededScore> {
     let mut score = SupersededScore::default();
     for (old, new) in PAIRS.lines().filter_map(|line| line.split_once('\t')) {
         score.pairs += 1;
-        let mut chat = Conversation::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+        let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser.clone())?;
         let said = [old, new].map(ChatTurn::user);
         let mut said = PLACES_PERCENT.iter().map(|percent| CHAT_TOKENS * percent / 100).zip(&said).peekable();
         let counter = chat.history().counter().clone();

@@ -3,23 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::history::EntryKind;
-use longhaul_core::message::{Message, Part, Role, Text, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::history::LogEntryKind;
+use longhaul_core::message::{Message, Part, Role, TextPart, ToolCall, ToolResult, ToolStatus};
 
 use super::*;
 
-fn recorded(role: Role, kind: EntryKind, parts: Vec<Part>, text: &str) -> Recorded {
+fn recorded(role: Role, kind: LogEntryKind, parts: Vec<Part>, text: &str) -> RecordedMessage {
     let message = Message { id: "m".into(), role, parts, origin: None };
-    let tokens = Counter::default().message(&message);
-    Recorded { seq: 1, at: None, message: Arc::new(message), kind, tokens, text: text.into() }
+    let tokens = MessageTokenCounter::default().message(&message);
+    RecordedMessage { seq: 1, at: None, message: Arc::new(message), kind, tokens, text: text.into() }
 }
 
-fn typed(text: &str) -> Recorded {
-    recorded(Role::User, EntryKind::Typed, vec![Part::text(text)], text)
+fn typed(text: &str) -> RecordedMessage {
+    recorded(Role::User, LogEntryKind::Typed, vec![Part::text(text)], text)
 }
 
-fn said(text: &str, path: &str) -> Recorded {
+fn said(text: &str, path: &str) -> RecordedMessage {
     let call = Part::ToolCall(ToolCall {
         call_id: "c".into(),
         name: "read".to_owned(),
@@ -27,21 +27,21 @@ fn said(text: &str, path: &str) -> Recorded {
         provider_id: None,
         native: None,
     });
-    let text_part = Part::Text(Text { text: text.to_owned(), native: None });
-    recorded(Role::Assistant, EntryKind::Assistant(None), vec![text_part, call], text)
+    let text_part = Part::Text(TextPart { text: text.to_owned(), native: None });
+    recorded(Role::Assistant, LogEntryKind::Assistant(None), vec![text_part, call], text)
 }
 
-fn result(text: &str) -> Recorded {
+fn result(text: &str) -> RecordedMessage {
     let result = Part::ToolResult(ToolResult {
         call_id: "c".into(),
         status: ToolStatus::Completed,
         content: vec![Part::text(text)],
         truncated: None,
     });
-    recorded(Role::Tool, EntryKind::Result { tool: "read".to_owned() }, vec![result], text)
+    recorded(Role::Tool, LogEntryKind::Result { tool: "read".to_owned() }, vec![result], text)
 }
 
-fn conversation() -> Vec<Recorded> {
+fn conversation() -> Vec<RecordedMessage> {
     vec![
         typed("Build the parser.\nNever touch the public interface."),
         said("We will use a table instead of recursion.", "src/parser.rs"),
@@ -53,7 +53,7 @@ fn conversation() -> Vec<Recorded> {
 #[test]
 fn keeps_goal_constraints_files_errors_decisions_and_state() {
     let texts = conversation();
-    let summary = stand_in_summary(&texts.iter().collect::<Vec<_>>(), 1_000, &Counter::default());
+    let summary = stand_in_summary(&texts.iter().collect::<Vec<_>>(), 1_000, &MessageTokenCounter::default());
     assert_eq!(
         summary,
         "Goal:\n- Build the parser.\nConstraints:\n- Never touch the public interface.\nFiles:\n- src/parser.rs (read)\n\
@@ -64,9 +64,10 @@ fn keeps_goal_constraints_files_errors_decisions_and_state() {
 
 #[test]
 fn never_exceeds_its_limit_and_prefers_the_newest() {
-    let counter = Counter::default();
-    let texts: Vec<Recorded> = (0..200).map(|at| said("Working.", &format!("src/file_{at}.rs"))).collect();
-    let texts: Vec<&Recorded> = texts.iter().collect();
+    let counter = MessageTokenCounter::default();
+    let texts: Vec<RecordedMessage> =
+        (0..200).map(|at| said("Working.", &format!("src/file_{at}.rs"))).collect();
+    let texts: Vec<&RecordedMessage> = texts.iter().collect();
     for limit in [0, 1, 10, 64, 200, 999] {
         let summary = stand_in_summary(&texts, limit, &counter);
         assert!(counter.text(&summary) <= limit, "{limit}: {summary}");
@@ -78,7 +79,7 @@ fn never_exceeds_its_limit_and_prefers_the_newest() {
 
 #[test]
 fn an_earlier_summary_is_carried_on() {
-    let counter = Counter::default();
+    let counter = MessageTokenCounter::default();
     let texts = conversation();
     let first = stand_in_summary(&texts.iter().collect::<Vec<_>>(), 1_000, &counter);
     let first = recorded_summary(&first, Role::User, &counter);
@@ -115,8 +116,9 @@ fn the_typical_length_is_that_of_recorded_summaries() {
     };
     let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let compactions = lines.filter(|line| line["type"] == "compaction");
-    let lengths: Vec<u64> =
-        compactions.filter_map(|line| Some(Counter::default().text(line["summary"].as_str()?))).collect();
+    let lengths: Vec<u64> = compactions
+        .filter_map(|line| Some(MessageTokenCounter::default().text(line["summary"].as_str()?)))
+        .collect();
     let mean = lengths.iter().sum::<u64>() / lengths.len() as u64;
     assert_eq!(lengths.len(), 2);
     assert!(mean.abs_diff(TYPICAL_TOKENS) <= 50, "{lengths:?}");

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::Script;
-use super::rng::Rng;
+use super::SyntheticLogBuilder;
+use super::rng::SeededRng;
 
 const NOUNS: [&str; 24] = [
     "buffer", "cursor", "frame", "lease", "ledger", "packet", "page", "parser", "pool", "queue", "range",
@@ -27,15 +27,15 @@ const TASKS: [&str; 6] = [
 
 /// What has come up so far and may be used again.
 #[derive(Default)]
-struct Known {
+struct ReusableItems {
     paths: Vec<String>,
     symbols: Vec<String>,
     errors: Vec<String>,
     numbers: Vec<String>,
 }
 
-pub(super) fn write(script: &mut Script, steps: usize) {
-    let mut known = Known::default();
+pub(super) fn write(script: &mut SyntheticLogBuilder, steps: usize) {
+    let mut known = ReusableItems::default();
     script.typed(
         "Please clean up the storage layer of this repository. Never touch `build/generated_schema.rs`, always run \
          `make check-all` before you say that something is done, and keep every function under 60 lines."
@@ -55,13 +55,13 @@ pub(super) fn write(script: &mut Script, steps: usize) {
     answer(script, &known);
 }
 
-fn answer(script: &mut Script, known: &Known) {
+fn answer(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     let said = format!("Done. {}", mention(&mut script.rng, known));
     script.say(said);
 }
 
 /// People take their time: often longer than a cache lives.
-fn task(script: &mut Script, known: &Known) {
+fn task(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.wait(20, 900);
     let task = *script.rng.pick(&TASKS);
     let text = match known.symbols.is_empty() {
@@ -71,7 +71,7 @@ fn task(script: &mut Script, known: &Known) {
     script.typed(text);
 }
 
-fn work(script: &mut Script, known: &mut Known) {
+fn work(script: &mut SyntheticLogBuilder, known: &mut ReusableItems) {
     match script.rng.below(100) {
         0..45 => read(script, known),
         45..60 => search(script, known),
@@ -80,7 +80,7 @@ fn work(script: &mut Script, known: &mut Known) {
     }
 }
 
-fn mention(rng: &mut Rng, known: &Known) -> String {
+fn mention(rng: &mut SeededRng, known: &ReusableItems) -> String {
     let mut said = String::new();
     if !known.symbols.is_empty() {
         said.push_str(&format!("It goes back to `{}`. ", rng.pick_earlier(&known.symbols)));
@@ -94,7 +94,7 @@ fn mention(rng: &mut Rng, known: &Known) -> String {
     said
 }
 
-fn path(rng: &mut Rng, known: &mut Known) -> String {
+fn path(rng: &mut SeededRng, known: &mut ReusableItems) -> String {
     if known.paths.len() < 3 || rng.chance(60) {
         let (folder, name) = (*rng.pick(&NOUNS), *rng.pick(&NOUNS));
         known.paths.push(format!("crates/{folder}/src/{name}_{}.rs", rng.below(40)));
@@ -102,11 +102,11 @@ fn path(rng: &mut Rng, known: &mut Known) -> String {
     rng.pick_earlier(&known.paths).clone()
 }
 
-fn symbol(rng: &mut Rng) -> String {
+fn symbol(rng: &mut SeededRng) -> String {
     format!("{}_{}_{}", rng.pick(&VERBS), rng.pick(&NOUNS), rng.pick(&NOUNS))
 }
 
-fn read(script: &mut Script, known: &mut Known) {
+fn read(script: &mut SyntheticLogBuilder, known: &mut ReusableItems) {
     let said = mention(&mut script.rng, known);
     let path = path(&mut script.rng, known);
     let lines = script.rng.magnitude(20, 260) as usize;
@@ -115,7 +115,7 @@ fn read(script: &mut Script, known: &mut Known) {
 }
 
 /// Lines that look like code. A few of their names and numbers will be used later.
-fn code(rng: &mut Rng, lines: usize, known: &mut Known) -> String {
+fn code(rng: &mut SeededRng, lines: usize, known: &mut ReusableItems) -> String {
     let mut text = String::new();
     for line in 0..lines {
         let (name, noun, number) = (symbol(rng), *rng.pick(&NOUNS), rng.magnitude(100, 900_000));
@@ -136,7 +136,7 @@ fn code(rng: &mut Rng, lines: usize, known: &mut Known) -> String {
     text
 }
 
-fn search(script: &mut Script, known: &mut Known) {
+fn search(script: &mut SyntheticLogBuilder, known: &mut ReusableItems) {
     let rng = &mut script.rng;
     let word = if known.symbols.is_empty() { symbol(rng) } else { rng.pick_earlier(&known.symbols).clone() };
     let hits = rng.magnitude(3, 60);
@@ -148,7 +148,7 @@ fn search(script: &mut Script, known: &mut Known) {
     script.call("Where is it used?".to_owned(), "grep", &json!({ "pattern": word }), text, true);
 }
 
-fn change(script: &mut Script, known: &mut Known) {
+fn change(script: &mut SyntheticLogBuilder, known: &mut ReusableItems) {
     let rng = &mut script.rng;
     let path = path(rng, known);
     let old = if known.symbols.is_empty() { symbol(rng) } else { rng.pick_earlier(&known.symbols).clone() };
@@ -160,7 +160,7 @@ fn change(script: &mut Script, known: &mut Known) {
     script.call(said, "edit", &arguments, format!("{path} changed, 1 replacement"), true);
 }
 
-fn test(script: &mut Script, known: &mut Known) {
+fn test(script: &mut SyntheticLogBuilder, known: &mut ReusableItems) {
     let rng = &mut script.rng;
     let (works, count) = (rng.chance(55), rng.between(4, 120));
     let mut text: String = (0..count).map(|_| format!("test {}::works ... ok\n", symbol(rng))).collect();

@@ -4,17 +4,17 @@
 //! ([`Run`](longhaul_core::run::Run)): what the planner and the truncation at the source do to a result decides
 //! whether the agent has to read again. The files are made by a program; equal seeds give equal files.
 
-use longhaul_core::estimate::Counter;
-use longhaul_core::plan::{Policy, Prices};
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::plan::{CompactionPolicy, TokenPrices};
 
-use super::rng::Rng;
+use super::rng::SeededRng;
 
 mod agent;
 mod filling;
 
 /// The prices of the measure: input 1, cached input 0.1, output 5.
-pub const PRICES: Prices =
-    Prices { input: 1.0, cache_read: 0.1, cache_write: 1.0, output: 5.0, cache_life_ms: 300_000 };
+pub const PRICES: TokenPrices =
+    TokenPrices { input: 1.0, cache_read: 0.1, cache_write: 1.0, output: 5.0, cache_life_ms: 300_000 };
 
 /// How a job is set up.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct ReadingOptions {
     /// How many files the agent asks for in one step.
     pub files_per_step: usize,
     /// How the context is kept in bounds.
-    pub policy: Policy,
+    pub policy: CompactionPolicy,
 }
 
 /// What came of a job.
@@ -86,7 +86,7 @@ pub struct ReadingJob {
 impl ReadingJob {
     /// A job of `count` files of 2,000 to 8,000 tokens.
     pub fn new(seed: u64, count: usize) -> Self {
-        let mut rng = Rng::new(seed);
+        let mut rng = SeededRng::new(seed);
         let files = (0..count).map(|at| file(&mut rng, at)).collect();
         Self { files }
     }
@@ -97,8 +97,8 @@ impl ReadingJob {
     }
 }
 
-fn file(rng: &mut Rng, at: usize) -> ReadingFile {
-    let counter = Counter::default();
+fn file(rng: &mut SeededRng, at: usize) -> ReadingFile {
+    let counter = MessageTokenCounter::default();
     let target = rng.between(2_000, 8_000);
     let (path, needle) = (filling::path(rng, at), filling::needle(rng, at));
     let (mut lines, mut tokens) = (Vec::new(), 0);

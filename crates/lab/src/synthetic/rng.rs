@@ -2,9 +2,9 @@
 
 /// A seeded source of numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(super) struct SeededRng(u64);
 
-impl Rng {
+impl SeededRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }

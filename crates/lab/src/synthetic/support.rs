@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Script;
-use super::rng::Rng;
+use super::SyntheticLogBuilder;
+use super::rng::SeededRng;
 
 const GOODS: [&str; 12] = [
     "desk lamp",
@@ -31,7 +31,7 @@ const WISHES: [&str; 6] = [
 
 /// An order that the agent has looked up.
 #[derive(Clone)]
-struct Order {
+struct CustomerOrder {
     id: String,
     customer: String,
     amount: String,
@@ -39,8 +39,8 @@ struct Order {
     good: &'static str,
 }
 
-pub(super) fn write(script: &mut Script, turns: usize) {
-    let mut orders: Vec<Order> = Vec::new();
+pub(super) fn write(script: &mut SyntheticLogBuilder, turns: usize) {
+    let mut orders: Vec<CustomerOrder> = Vec::new();
     let mut cases: Vec<String> = Vec::new();
     for turn in 0..turns {
         script.wait(10, 420);
@@ -63,11 +63,11 @@ pub(super) fn write(script: &mut Script, turns: usize) {
     }
 }
 
-fn order(rng: &mut Rng) -> Order {
+fn order(rng: &mut SeededRng) -> CustomerOrder {
     let letters = b"ABCDEFGHJKLMNPQRSTUVWXYZ";
-    let letter = |rng: &mut Rng| char::from(*rng.pick(letters));
+    let letter = |rng: &mut SeededRng| char::from(*rng.pick(letters));
     let code: String = (0..3).map(|_| letter(rng)).collect();
-    Order {
+    CustomerOrder {
         id: format!("{code}{}", rng.between(10_000, 99_999)),
         customer: format!("customer_{}", rng.between(1_000, 9_999)),
         amount: format!("{}.{:02}", rng.between(12, 900), rng.below(100)),
@@ -76,13 +76,13 @@ fn order(rng: &mut Rng) -> Order {
     }
 }
 
-fn look_up(script: &mut Script, order: &Order) {
+fn look_up(script: &mut SyntheticLogBuilder, order: &CustomerOrder) {
     let arguments = json!({ "orderId": order.id, "customer": order.customer });
     let answer = record(&mut script.rng, order);
     script.call("Let me look.".to_owned(), "get_order", &arguments, answer.to_string(), true);
 }
 
-fn record(rng: &mut Rng, order: &Order) -> Value {
+fn record(rng: &mut SeededRng, order: &CustomerOrder) -> Value {
     let events: Vec<Value> = (0..rng.magnitude(2, 30))
         .map(|at| json!({ "step": at, "place": format!("hub_{}", rng.between(10, 99)), "minutes": rng.between(1, 4_000) }))
         .collect();
@@ -93,7 +93,7 @@ fn record(rng: &mut Rng, order: &Order) -> Value {
     })
 }
 
-fn settle(script: &mut Script, order: &Order, cases: &mut Vec<String>) {
+fn settle(script: &mut SyntheticLogBuilder, order: &CustomerOrder, cases: &mut Vec<String>) {
     let case = format!("CASE-{}", script.rng.between(10_000, 99_999));
     let arguments = json!({ "orderId": order.id, "amount": order.amount, "parcel": order.parcel });
     script.call("I open a case.".to_owned(), "open_case", &arguments, format!("{case} opened"), true);

@@ -1,24 +1,24 @@
 //! What is billed, to the token.
 
-use longhaul_core::event::{EditKind, EditReason, EventBody, ViewEdit, ViewOp};
+use longhaul_core::event::{EditKind, EditReason, EventBody, ViewEdit, ViewOperation};
 use longhaul_core::ids::LogRange;
-use longhaul_lab::outcome::{Billed, Outcome};
+use longhaul_lab::outcome::{BilledTokens, ReplayOutcome};
 use longhaul_lab::policy::SideCall;
-use longhaul_lab::price::Prices;
-use longhaul_lab::recording::{Recording, text_of};
-use longhaul_lab::replay::{Options, replay};
+use longhaul_lab::price::PriceTable;
+use longhaul_lab::recording::{SessionRecording, text_of};
+use longhaul_lab::replay::{ReplayOptions, replay};
 
 use crate::script::{Calls, Entry, Gives, Line, Note, Says, Told, User, counter, prices, recording, timed};
 
 /// Messages of 3, 2, 4, 1, 2 and 1 tokens: requests of 103, 109 and 112.
 const TALK: [Line; 6] = [User("a b c"), Says("d e"), User("f g h i"), Says("j"), User("k l"), Says("m")];
 
-fn told(recording: &Recording, policy: &mut Told, prices: &Prices) -> Outcome {
-    replay(recording, policy, 1_000, prices, &Options::default())
+fn told(recording: &SessionRecording, policy: &mut Told, prices: &PriceTable) -> ReplayOutcome {
+    replay(recording, policy, 1_000, prices, &ReplayOptions::default())
 }
 
-fn billed(uncached: u64, cache_read: u64, cache_write: u64, output: u64) -> Billed {
-    Billed { uncached, cache_read, cache_write, output }
+fn billed(uncached: u64, cache_read: u64, cache_write: u64, output: u64) -> BilledTokens {
+    BilledTokens { uncached, cache_read, cache_write, output }
 }
 
 #[test]
@@ -39,20 +39,20 @@ fn what_was_sent_before_is_read_and_the_rest_is_written() {
 
 #[test]
 fn an_answer_that_is_not_cached_is_written_when_it_comes_back() {
-    let options = Options { answers_are_cached: false, ..Options::default() };
+    let options = ReplayOptions { answers_are_cached: false, ..ReplayOptions::default() };
     let outcome = replay(&recording(&TALK), &mut Told::default(), 1_000, &prices(), &options);
     assert_eq!(outcome.billed, billed(0, 103 + 109, 103 + 6 + 3, 4));
 }
 
 #[test]
 fn who_takes_nothing_for_writing_bills_plain_input() {
-    let free = Prices { cache_write: 1.0, ..prices() };
+    let free = PriceTable { cache_write: 1.0, ..prices() };
     assert_eq!(told(&recording(&TALK), &mut Told::default(), &free).billed, billed(109, 215, 0, 4));
 }
 
 #[test]
 fn short_prefixes_are_neither_kept_nor_read() {
-    let from = |cache_minimum_tokens| Prices { cache_minimum_tokens, ..prices() };
+    let from = |cache_minimum_tokens| PriceTable { cache_minimum_tokens, ..prices() };
     let bill = |prices| told(&recording(&TALK), &mut Told::default(), &prices).billed;
     assert_eq!(bill(from(105)), billed(103, 215, 6, 4), "103 are too few to be written, 105 are read");
     assert_eq!(bill(from(106)), billed(103, 110, 111, 4), "105 are too few to be read");
@@ -69,7 +69,7 @@ fn a_prefix_is_forgotten_after_its_life() {
     assert_eq!(outcome.billed, billed(0, 105, 103 + 4 + 112, 4));
     let warm: Vec<(bool, Option<u64>)> = policy.seen.iter().map(|seen| (seen.2, seen.3)).collect();
     assert_eq!(warm, [(false, Some(1)), (true, Some(300_001)), (false, Some(600_002))]);
-    let never = Prices { cache_life_ms: 0, ..prices() };
+    let never = PriceTable { cache_life_ms: 0, ..prices() };
     assert_eq!(told(&recording, &mut Told::default(), &never).billed, billed(324, 0, 0, 4));
 }
 
@@ -105,7 +105,7 @@ fn side_calls_are_billed_and_waited_for() {
 #[test]
 fn a_request_beyond_the_usable_room_is_an_overflow() {
     // A window of 218 keeps half for the answer.
-    let outcome = replay(&recording(&TALK), &mut Told::default(), 218, &prices(), &Options::default());
+    let outcome = replay(&recording(&TALK), &mut Told::default(), 218, &prices(), &ReplayOptions::default());
     assert_eq!((outcome.overflows, outcome.peak_tokens, outcome.window), (1, 112, 218));
 }
 
@@ -134,7 +134,7 @@ fn a_recording_holds_what_happened_whatever_was_shown() {
     let edit = ViewEdit {
         id: "e8".into(),
         base_view_hash: String::new(),
-        ops: vec![ViewOp::Drop { range: LogRange { from: 2, to: 3 } }],
+        ops: vec![ViewOperation::Drop { range: LogRange { from: 2, to: 3 } }],
         kind: EditKind::Compaction,
         strategy: "truncation".to_owned(),
         reason: EditReason::Requested,
@@ -150,10 +150,10 @@ fn a_recording_holds_what_happened_whatever_was_shown() {
         summary: None,
     };
     events.push(crate::script::event(8, 0, EventBody::ViewEdited(Box::new(edit))));
-    let edited = Recording::of("small", "by hand", events, crate::script::FIXED, counter()).unwrap();
+    let edited = SessionRecording::of("small", "by hand", events, crate::script::FIXED, counter()).unwrap();
     assert_eq!(edited.peak_tokens(), 112);
     let tokens =
-        |recording: &Recording| recording.entries.iter().map(|entry| entry.tokens).collect::<Vec<_>>();
+        |recording: &SessionRecording| recording.entries.iter().map(|entry| entry.tokens).collect::<Vec<_>>();
     assert_eq!(tokens(&edited), [3, 2, 4, 1, 2, 1]);
     assert_eq!(tokens(&edited), tokens(&plain));
     assert_eq!(plain.answers().collect::<Vec<_>>(), [1, 3, 5]);

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use longhaul_lab::ours::Ours;
-use longhaul_lab::peers::AppendOnly;
-use longhaul_lab::policy::Policy;
+use longhaul_lab::planner_policy::PlannerPolicy;
+use longhaul_lab::policy::ContextPolicy;
 use longhaul_lab::price::tables;
-use longhaul_lab::replay::{MakePolicy, Options, Window, replay, run};
+use longhaul_lab::replay::{MakePolicy, ReplayOptions, ReplayWindow, replay, run};
+use longhaul_lab::rivals::AppendOnlyPolicy;
 use longhaul_lab::synthetic;
 
 fn policies() -> Vec<MakePolicy> {
-    let ours: MakePolicy = Arc::new(|| Box::new(Ours::by_name("truncation").unwrap()));
-    vec![Arc::new(|| Box::new(AppendOnly::default()) as Box<dyn Policy>), ours]
+    let ours: MakePolicy = Arc::new(|| Box::new(PlannerPolicy::by_name("truncation").unwrap()));
+    vec![Arc::new(|| Box::new(AppendOnlyPolicy::default()) as Box<dyn ContextPolicy>), ours]
 }
 
 #[test]
 fn outcomes_come_in_order_and_are_the_same_every_time() {
     let recordings = [synthetic::coding(1, 40).unwrap(), synthetic::support(1, 15).unwrap()];
-    let windows = [Window::PercentOfPeak(50), Window::Tokens(20_000)];
+    let windows = [ReplayWindow::PercentOfPeak(50), ReplayWindow::Tokens(20_000)];
     let prices = [tables::anthropic_sonnet(), tables::deepseek()];
-    let all = || run(&recordings, &policies(), &windows, &prices, &Options::default());
+    let all = || run(&recordings, &policies(), &windows, &prices, &ReplayOptions::default());
     let outcomes = all();
     assert_eq!(outcomes, all());
     assert_eq!(outcomes.len(), 16);
@@ -34,7 +34,7 @@ fn outcomes_come_in_order_and_are_the_same_every_time() {
     assert_eq!(row(4), ("coding-40-seed-1", None, "append-only", anthropic));
     assert_eq!(row(8), ("support-15-seed-1", Some(50), "append-only", anthropic));
     assert_eq!(outcomes[0].window, recordings[0].peak_tokens() / 2);
-    let mut alone = Ours::by_name("truncation").unwrap();
-    let options = Options { window_percent: Some(50), ..Options::default() };
+    let mut alone = PlannerPolicy::by_name("truncation").unwrap();
+    let options = ReplayOptions { window_percent: Some(50), ..ReplayOptions::default() };
     assert_eq!(outcomes[2], replay(&recordings[0], &mut alone, outcomes[2].window, &prices[0], &options));
 }

@@ -1,9 +1,9 @@
 //! Needed later: in view, found again, or lost.
 
-use longhaul_lab::need::{Item, items};
-use longhaul_lab::outcome::{Billed, Needs, Outcome};
-use longhaul_lab::recording::Recording;
-use longhaul_lab::replay::{Options, replay};
+use longhaul_lab::needed_later::{VerbatimItem, items};
+use longhaul_lab::outcome::{BilledTokens, NeedCounts, ReplayOutcome};
+use longhaul_lab::recording::SessionRecording;
+use longhaul_lab::replay::{ReplayOptions, replay};
 
 use crate::script::{Calls, Entry, Gives, Line, Note, Says, Shown, Told, User, prices, recording};
 
@@ -16,13 +16,13 @@ const PORT: [Line; 5] = [
     Says("the gateway port is 48123"),
 ];
 
-fn last_view(recording: &Recording, view: &[Shown], recalls: bool) -> Outcome {
+fn last_view(recording: &SessionRecording, view: &[Shown], recalls: bool) -> ReplayOutcome {
     let mut policy = Told { views: vec![vec![Entry(0)], view.to_vec()], recalls, ..Told::default() };
-    replay(recording, &mut policy, 1_000, &prices(), &Options::default())
+    replay(recording, &mut policy, 1_000, &prices(), &ReplayOptions::default())
 }
 
-fn needs(in_view: u64, recalled: u64, lost: u64, recalls: u64) -> Needs {
-    Needs { in_view, recalled, lost, recalls }
+fn needs(in_view: u64, recalled: u64, lost: u64, recalls: u64) -> NeedCounts {
+    NeedCounts { in_view, recalled, lost, recalls }
 }
 
 #[test]
@@ -128,14 +128,18 @@ fn a_recall_is_a_call_of_its_own() {
                   port has the gateway";
     let others = others.split_whitespace().count() as u64;
     let result = 60 + passage + others;
-    let expected =
-        Billed { uncached: 0, cache_read: 100 + 105, cache_write: 104 + 5 + result, output: 3 + 60 + 5 };
+    let expected = BilledTokens {
+        uncached: 0,
+        cache_read: 100 + 105,
+        cache_write: 104 + 5 + result,
+        output: 3 + 60 + 5,
+    };
     assert_eq!(found.billed, expected);
     assert_eq!((found.requests, found.context.as_slice()), (2, &[104, 105][..]), "the agent's own calls");
     let ms = 500.0 + result as f64 / 2.0 + 1_000.0;
     assert_eq!(found.waiting_ms, ms.round() as u64);
     let plain = last_view(&recording(&PORT), &[Entry(3)], false);
-    assert_eq!(plain.billed, Billed { uncached: 0, cache_read: 100, cache_write: 109, output: 8 });
+    assert_eq!(plain.billed, BilledTokens { uncached: 0, cache_read: 100, cache_write: 109, output: 8 });
     assert_eq!(plain.waiting_ms, 0);
 }
 
@@ -148,8 +152,9 @@ fn what_was_recalled_is_gone_at_the_next_request() {
         recalls,
         ..Told::default()
     };
-    let bill =
-        |recalls| replay(&recording(&lines), &mut policy(recalls), 1_000, &prices(), &Options::default());
+    let bill = |recalls| {
+        replay(&recording(&lines), &mut policy(recalls), 1_000, &prices(), &ReplayOptions::default())
+    };
     let (with, without) = (bill(true), bill(false));
     assert_eq!(with.prefix_breaks, without.prefix_breaks);
     // Without a recall the answer of 5 tokens is read; with one it stands elsewhere and is written again.
@@ -160,7 +165,7 @@ fn what_was_recalled_is_gone_at_the_next_request() {
 #[test]
 fn items_are_what_must_be_exact() {
     let of = |class: &str, text: &str| -> Vec<String> {
-        let found = items(text).into_iter().filter(|item: &Item| item.class == class);
+        let found = items(text).into_iter().filter(|item: &VerbatimItem| item.class == class);
         found.map(|item| item.text).collect()
     };
     let text = "See src/a.rs:12:5 and https://example.org/x?y, (./run.sh). camelCase snake_case a::b 0a1b2c3d v1.2.3 \

@@ -2,27 +2,27 @@
 
 use longhaul_core::budget::Budget;
 use longhaul_core::strategy;
-use longhaul_lab::ours::Ours;
-use longhaul_lab::peers::AppendOnly;
-use longhaul_lab::policy::{Policy, Situation};
+use longhaul_lab::planner_policy::PlannerPolicy;
+use longhaul_lab::policy::{ContextPolicy, PolicyInput};
 use longhaul_lab::price::tables;
-use longhaul_lab::recording::Recording;
-use longhaul_lab::replay::{Options, replay};
-use longhaul_lab::{outcome::Outcome, synthetic};
+use longhaul_lab::recording::SessionRecording;
+use longhaul_lab::replay::{ReplayOptions, replay};
+use longhaul_lab::rivals::AppendOnlyPolicy;
+use longhaul_lab::{outcome::ReplayOutcome, synthetic};
 
-fn session() -> Recording {
+fn session() -> SessionRecording {
     synthetic::coding(7, 120).unwrap()
 }
 
-fn at_half(recording: &Recording, policy: &mut dyn Policy) -> Outcome {
+fn at_half(recording: &SessionRecording, policy: &mut dyn ContextPolicy) -> ReplayOutcome {
     let window = recording.peak_tokens() / 2;
-    replay(recording, policy, window, &tables::anthropic_sonnet(), &Options::default())
+    replay(recording, policy, window, &tables::anthropic_sonnet(), &ReplayOptions::default())
 }
 
 #[test]
 fn what_is_never_cut_breaks_no_prefix_and_lacks_nothing() {
     for recording in [session(), synthetic::support(3, 60).unwrap()] {
-        let outcome = at_half(&recording, &mut AppendOnly::default());
+        let outcome = at_half(&recording, &mut AppendOnlyPolicy::default());
         assert_eq!(outcome.prefix_breaks, 0);
         assert_eq!((outcome.needs.recalled, outcome.needs.lost, outcome.needs.recalls), (0, 0, 0));
         assert!(outcome.needs.in_view > 200, "{:?}", outcome.needs);
@@ -36,7 +36,7 @@ fn what_is_never_cut_breaks_no_prefix_and_lacks_nothing() {
 fn every_strategy_stays_in_its_window() {
     let recording = session();
     for name in strategy::NAMES {
-        let outcome = at_half(&recording, &mut Ours::by_name(name).unwrap());
+        let outcome = at_half(&recording, &mut PlannerPolicy::by_name(name).unwrap());
         assert_eq!(outcome.overflows, 0, "{name}");
         assert!(!outcome.edits.is_empty(), "{name}");
         assert_eq!(outcome.edits.len() as u64, outcome.compactions + outcome.prunes);
@@ -50,12 +50,12 @@ fn every_strategy_stays_in_its_window() {
 #[test]
 fn a_summary_is_charged_and_stands_in_the_view() {
     let recording = session();
-    let outcome = at_half(&recording, &mut Ours::by_name("proactive-threshold").unwrap());
+    let outcome = at_half(&recording, &mut PlannerPolicy::by_name("proactive-threshold").unwrap());
     assert!(outcome.side_calls >= outcome.compactions && outcome.compactions > 0);
-    let silent = at_half(&recording, &mut Ours::by_name("middle-removal").unwrap());
+    let silent = at_half(&recording, &mut PlannerPolicy::by_name("middle-removal").unwrap());
     assert_eq!(silent.side_calls, 0);
-    let mut policy = Ours::by_name("proactive-threshold").unwrap();
-    let now = |input| Situation {
+    let mut policy = PlannerPolicy::by_name("proactive-threshold").unwrap();
+    let now = |input| PolicyInput {
         budget: Budget::new(recording.peak_tokens() / 2, None),
         prices: tables::anthropic_sonnet(),
         last_input: input,
@@ -79,10 +79,10 @@ fn a_summary_is_charged_and_stands_in_the_view() {
 #[test]
 fn a_summary_ahead_is_not_waited_for() {
     let recording = synthetic::coding(7, 240).unwrap();
-    let outcome = at_half(&recording, &mut Ours::by_name("adaptive").unwrap());
+    let outcome = at_half(&recording, &mut PlannerPolicy::by_name("adaptive").unwrap());
     assert!(outcome.side_calls > 0 && outcome.compactions > 0, "{outcome:?}");
     let recalls = outcome.needs.recalls;
     // Only recalls are waited for: each takes its latency, the writing of its query, and the reading of what it found.
-    let most = recalls as f64 * Options::default().call_ms(10_000, 60);
+    let most = recalls as f64 * ReplayOptions::default().call_ms(10_000, 60);
     assert!(outcome.waiting_ms as f64 <= most, "{} for {recalls} recalls", outcome.waiting_ms);
 }

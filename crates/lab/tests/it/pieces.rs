@@ -1,12 +1,12 @@
 //! An answer that was paused and went on.
 
-use longhaul_core::event::{Cut, EventBody};
-use longhaul_core::message::{Finish, Message, Part, Role};
-use longhaul_lab::recording::Recording;
+use longhaul_core::event::{EventBody, PartialAnswerReason};
+use longhaul_core::message::{Message, ModelStopReason, Part, Role};
+use longhaul_lab::recording::SessionRecording;
 
 use crate::script::{FIXED, counter, event};
 
-fn says(id: &str, text: &str, cut: Option<Cut>) -> EventBody {
+fn says(id: &str, text: &str, cut: Option<PartialAnswerReason>) -> EventBody {
     EventBody::AssistantAdded {
         step_id: "s1".into(),
         message: Message {
@@ -15,7 +15,7 @@ fn says(id: &str, text: &str, cut: Option<Cut>) -> EventBody {
             parts: vec![Part::text(text)],
             origin: None,
         },
-        finish: Finish::Stop,
+        finish: ModelStopReason::Stop,
         cut,
     }
 }
@@ -26,13 +26,13 @@ fn each_piece_of_an_answer_is_there_once() {
     let bodies = [
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
         asked,
-        says("a", "one two ", Some(Cut::Paused)),
-        says("b", "three four five ", Some(Cut::Lost)),
-        says("c", "three ", Some(Cut::Paused)),
+        says("a", "one two ", Some(PartialAnswerReason::Paused)),
+        says("b", "three four five ", Some(PartialAnswerReason::Lost)),
+        says("c", "three ", Some(PartialAnswerReason::Paused)),
         says("d", "four", None),
     ];
     let events = (1..).zip(bodies).map(|(seq, body)| event(seq, 0, body)).collect();
-    let recording = Recording::of("paused", "by hand", events, FIXED, counter()).unwrap();
+    let recording = SessionRecording::of("paused", "by hand", events, FIXED, counter()).unwrap();
     let texts: Vec<&str> = recording.entries.iter().map(|entry| &*entry.text).collect();
     assert_eq!(texts, ["tell me", "one two ", "three four five ", "three ", "four"]);
     let tokens: Vec<u64> = recording.entries.iter().map(|entry| entry.tokens).collect();

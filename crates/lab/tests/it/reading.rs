@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use longhaul_core::plan::Policy;
-use longhaul_core::strategy::{self, Adaptive};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::strategy::{self, AdaptiveStrategy};
 use longhaul_lab::synthetic::reading::{PRICES, ReadingJob, ReadingOptions, ReadingOutcome};
 
 fn options(window_tokens: u64, fixed_tokens: u64) -> ReadingOptions {
-    let policy = Policy { prices: Some(PRICES), ..Policy::new(Arc::new(Adaptive::default())) };
+    let policy = CompactionPolicy {
+        prices: Some(PRICES),
+        ..CompactionPolicy::new(Arc::new(AdaptiveStrategy::default()))
+    };
     ReadingOptions { window_tokens, fixed_tokens, truncates_at_source: true, files_per_step: 1, policy }
 }
 

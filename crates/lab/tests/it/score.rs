@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use longhaul_lab::score::board::in_parallel;
 use longhaul_lab::score::orders::{self, OrderCase, OrderScore};
 use longhaul_lab::score::{
-    ChatTurn, Receipts, Summariser, compactbench, goals, locomo, lost, reading_job, refusals, summaries,
-    superseded,
+    ChatTurn, ReceiptsFolder, ScriptedSummariser, compactbench, goals, locomo, lost, reading_job, refusals,
+    summaries, superseded,
 };
 
 /// The public data, `None` where it is absent. With `LONGHAUL_REQUIRE_FIXTURES` set its absence is a failure.
-fn receipts() -> Option<Receipts> {
+fn receipts() -> Option<ReceiptsFolder> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/receipts");
     if folder.is_dir() {
-        return Some(Receipts::new(folder));
+        return Some(ReceiptsFolder::new(folder));
     }
     assert!(std::env::var_os("LONGHAUL_REQUIRE_FIXTURES").is_none(), "{} is missing", folder.display());
     eprintln!("skipped: {} is absent", folder.display());
@@ -85,7 +85,8 @@ fn answers_that_are_no_summary_are_refused() {
 #[test]
 fn the_newest_of_two_statements_stays_in_view() {
     let Some(receipts) = receipts() else { return };
-    let score = superseded::measure(&receipts.filler().unwrap(), "adaptive", &Summariser::Extract).unwrap();
+    let score =
+        superseded::measure(&receipts.filler().unwrap(), "adaptive", &ScriptedSummariser::Extract).unwrap();
     println!("{score:?}");
     assert_eq!(score.pairs, goals::NEWEST_KEPT);
     assert_eq!(score.newest_kept, goals::NEWEST_KEPT, "{:?}", score.missing);
@@ -104,7 +105,7 @@ fn recall_finds_the_evidence_of_locomo() {
 #[test]
 fn answers_of_lost_in_compaction_are_in_view_or_found() {
     let Some(receipts) = receipts() else { return };
-    let score = lost::measure(&receipts.lost().unwrap(), "adaptive", Summariser::Extract).unwrap();
+    let score = lost::measure(&receipts.lost().unwrap(), "adaptive", ScriptedSummariser::Extract).unwrap();
     println!("{score:?} {}", score.at_10_percent());
     assert_eq!(score.facts, 78);
     assert!(score.in_view >= 35, "{score:?}");
@@ -115,7 +116,8 @@ fn answers_of_lost_in_compaction_are_in_view_or_found() {
 fn decisions_of_compactbench_stay_in_view() {
     let Some(receipts) = receipts() else { return };
     let (templates, filler) = (receipts.compactbench().unwrap(), receipts.filler().unwrap());
-    let score = compactbench::measure(&templates, &filler, 1, "adaptive", &Summariser::Extract).unwrap();
+    let score =
+        compactbench::measure(&templates, &filler, 1, "adaptive", &ScriptedSummariser::Extract).unwrap();
     println!("{score:?} {}", score.percent());
     assert_eq!(score.cases, 20);
     assert!(score.percent() >= 95.0, "{:?}", score.missing);

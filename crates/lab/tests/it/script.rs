@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use longhaul_core::estimate::{CountKind, Counter, Framing, Groups, TextCounter};
+use longhaul_core::estimate::{
+    CountAccuracy, FramingTokens, MessageTokenCounter, TextCounter, TokensByScript,
+};
 use longhaul_core::event::{Event, EventBody, FORMAT};
-use longhaul_core::message::{Finish, Message, Part, Role, ToolCall, ToolResult, ToolStatus};
-use longhaul_lab::policy::{Edit, Policy, Request, Segment, SideCall, Situation};
-use longhaul_lab::price::Prices;
-use longhaul_lab::recording::Recording;
+use longhaul_core::message::{Message, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_lab::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall, ViewSegment};
+use longhaul_lab::price::PriceTable;
+use longhaul_lab::recording::SessionRecording;
 
 /// Tokens of system prompt and tools in all of them.
 pub(crate) const FIXED: u64 = 100;
@@ -16,16 +18,16 @@ pub(crate) const FIXED: u64 = 100;
 struct Words;
 
 impl TextCounter for Words {
-    fn groups(&self, text: &str) -> Groups {
-        Groups::of(text.split_whitespace().count() as u64)
+    fn groups(&self, text: &str) -> TokensByScript {
+        TokensByScript::of(text.split_whitespace().count() as u64)
     }
 
     fn name(&self) -> &str {
         "words"
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Exact
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Exact
     }
 }
 
@@ -41,25 +43,25 @@ pub(crate) enum Line {
 
 pub(crate) use Line::{Calls, Result as Gives, Says, User};
 
-pub(crate) fn counter() -> Counter {
-    let framing = Framing { message: 0, reply: 0, call: 0, result: 0, tool: 0, schema_percent: 75 };
-    Counter::new(Arc::new(Words)).with_framing(framing)
+pub(crate) fn counter() -> MessageTokenCounter {
+    let framing = FramingTokens { message: 0, reply: 0, call: 0, result: 0, tool: 0, schema_percent: 75 };
+    MessageTokenCounter::new(Arc::new(Words)).with_framing(framing)
 }
 
 /// A recording of those lines, without times.
-pub(crate) fn recording(lines: &[Line]) -> Recording {
+pub(crate) fn recording(lines: &[Line]) -> SessionRecording {
     timed(lines, &[])
 }
 
 /// A recording of those lines; times in milliseconds, 0 where there is none.
-pub(crate) fn timed(lines: &[Line], times: &[u64]) -> Recording {
+pub(crate) fn timed(lines: &[Line], times: &[u64]) -> SessionRecording {
     let mut events =
         vec![event(1, 0, EventBody::SessionStarted { title: None, forked_from: None, imported_from: None })];
     for (at, line) in lines.iter().enumerate() {
         let time = times.get(at).copied().unwrap_or(0);
         events.push(event(at as u64 + 2, time, body(line, at)));
     }
-    Recording::of("small", "by hand", events, FIXED, counter()).unwrap()
+    SessionRecording::of("small", "by hand", events, FIXED, counter()).unwrap()
 }
 
 pub(crate) fn event(seq: u64, at: u64, body: EventBody) -> Event {
@@ -70,7 +72,7 @@ fn body(line: &Line, at: usize) -> EventBody {
     let assistant = |parts| EventBody::AssistantAdded {
         step_id: format!("s{at}").into(),
         message: Message { id: format!("m{at}").into(), role: Role::Assistant, parts, origin: None },
-        finish: Finish::Stop,
+        finish: ModelStopReason::Stop,
         cut: None,
     };
     match line {
@@ -117,7 +119,7 @@ pub(crate) struct Told {
     pub(crate) seen: Vec<(u64, u64, bool, Option<u64>)>,
 }
 
-impl Policy for Told {
+impl ContextPolicy for Told {
     fn name(&self) -> &str {
         "told"
     }
@@ -130,20 +132,20 @@ impl Policy for Told {
         self.recalls
     }
 
-    fn request(&mut self, recording: &Recording, next: usize, now: &Situation) -> Request {
+    fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let at = self.seen.len();
         self.seen.push((now.last_input, now.last_output, now.cache_is_warm, now.at));
         let all = || (0..next).map(Entry).collect();
         let view = self.views.get(at).cloned().unwrap_or_else(all);
         let segment = |shown| match shown {
             Entry(at) => recording.segment(at).unwrap(),
-            Note(text) => Segment::new(text, text.split_whitespace().count() as u64),
+            Note(text) => ViewSegment::new(text, text.split_whitespace().count() as u64),
         };
         let edit = self.edits.get(at).copied().flatten();
-        Request {
+        PolicyRequest {
             view: view.into_iter().map(segment).collect(),
             side_calls: self.side_calls.get(at).cloned().unwrap_or_default(),
-            edit: edit.map(|compaction| Edit {
+            edit: edit.map(|compaction| PolicyEdit {
                 compaction,
                 before_tokens: 0,
                 after_tokens: 0,
@@ -154,8 +156,8 @@ impl Policy for Told {
 }
 
 /// Input 1, read 0.1, written 1.25, output 5 dollars for a million; everything is cached, for five minutes.
-pub(crate) fn prices() -> Prices {
-    Prices {
+pub(crate) fn prices() -> PriceTable {
+    PriceTable {
         name: "round".to_owned(),
         input: 1.0,
         cache_read: 0.1,

@@ -1,6 +1,6 @@
 //! Sessions made by a program.
 
-use longhaul_lab::recording::Recording;
+use longhaul_lab::recording::SessionRecording;
 use longhaul_lab::synthetic::{self, GROUP};
 
 #[test]
@@ -19,7 +19,7 @@ fn they_are_as_long_as_asked_and_have_times() {
     assert_eq!(coding.answers().count(), 80);
     let longer = synthetic::coding(2, 400).unwrap();
     assert!(longer.peak_tokens() > 200_000, "{}", longer.peak_tokens());
-    let pauses = |recording: &Recording| {
+    let pauses = |recording: &SessionRecording| {
         let times: Vec<u64> = recording.entries.iter().filter_map(|entry| entry.at).collect();
         assert_eq!(times.len(), recording.entries.len());
         assert!(times.is_sorted());

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use serde::Deserialize;
 
-use super::{BETA_HEADER, Config, Decoder, VERSION_HEADER, limits};
-use crate::http::{self, BaseUrl, Http, answer};
-use crate::{Limits, ModelStream, Provider, ProviderError, Request};
-use longhaul_wire::messages::request::{self, Stale};
-use longhaul_wire::token_count::Count;
+use super::{AnthropicConfig, BETA_HEADER, MessagesStreamDecoder, VERSION_HEADER, limits};
+use crate::http::{self, BaseUrl, ProviderHttpClient, answer};
+use crate::{Limits, ModelRequest, ModelStream, Provider, ProviderError};
+use longhaul_wire::messages::request::{self, StaleReasoningPolicy};
+use longhaul_wire::token_count::ReportedTokenCount;
 
 /// Switches on the field that asks for stale reasoning to be dropped.
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
@@ -37,25 +37,25 @@ const MESSAGES: [&str; 1] = ["messages"];
 /// The first such refusal comes back as an error that is worth another try; from then on the server is asked to
 /// leave stale reasoning out.
 #[derive(Clone)]
-pub struct Anthropic {
-    config: Config,
+pub struct AnthropicProvider {
+    config: AnthropicConfig,
     base: BaseUrl,
-    http: Http,
+    http: ProviderHttpClient,
     /// The same, with [`BINDING_BETA`].
-    dropping: Http,
+    dropping: ProviderHttpClient,
     /// Whether stale reasoning was refused.
     refused: Arc<AtomicBool>,
 }
 
-impl Anthropic {
+impl AnthropicProvider {
     /// Connects nothing yet.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-    pub fn new(config: Config) -> Result<Self, ProviderError> {
+    pub fn new(config: AnthropicConfig) -> Result<Self, ProviderError> {
         let base = BaseUrl::new(&config.endpoint.base_url, PATH_VERSION);
         let url = base.endpoint(&MESSAGES)?;
-        let http = Http::new(&url, &config.secret_headers(), config.endpoint.timeouts)?;
+        let http = ProviderHttpClient::new(&url, &config.secret_headers(), config.endpoint.timeouts)?;
         let mut http = http.with_variables(&config.endpoint.variables);
         if let Some(version) = config.version() {
             http = http.with_header(VERSION_HEADER, version)?;
@@ -68,21 +68,25 @@ impl Anthropic {
         Ok(Self { config, base, http: plain, dropping, refused: Arc::default() })
     }
 
-    fn stale(&self) -> Stale {
-        if self.refused.load(Ordering::Relaxed) { Stale::Drop } else { Stale::Unsaid }
+    fn stale(&self) -> StaleReasoningPolicy {
+        if self.refused.load(Ordering::Relaxed) {
+            StaleReasoningPolicy::Drop
+        } else {
+            StaleReasoningPolicy::Unsaid
+        }
     }
 
-    fn http(&self, stale: Stale) -> &Http {
+    fn http(&self, stale: StaleReasoningPolicy) -> &ProviderHttpClient {
         match stale {
-            Stale::Unsaid => &self.http,
-            Stale::Drop => &self.dropping,
+            StaleReasoningPolicy::Unsaid => &self.http,
+            StaleReasoningPolicy::Drop => &self.dropping,
         }
     }
 
     /// A refusal of stale reasoning is worth another try if it was not known before.
-    fn learn(&self, mut error: ProviderError, stale: Stale) -> ProviderError {
+    fn learn(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
         let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
-        if bound && stale == Stale::Unsaid {
+        if bound && stale == StaleReasoningPolicy::Unsaid {
             tracing::info!("stale reasoning was refused: from now on the server is asked to leave it out");
             self.refused.store(true, Ordering::Relaxed);
             error.retryable = true;
@@ -90,10 +94,14 @@ impl Anthropic {
         error
     }
 
-    async fn ask_count(&self, request: &Request, stale: Stale) -> Result<u64, ProviderError> {
+    async fn ask_count(
+        &self,
+        request: &ModelRequest,
+        stale: StaleReasoningPolicy,
+    ) -> Result<u64, ProviderError> {
         #[derive(Deserialize)]
         struct Counted {
-            input_tokens: Count,
+            input_tokens: ReportedTokenCount,
         }
         let http = self.http(stale);
         let body = request::count(request, &self.config.request_config(), stale)?;
@@ -110,15 +118,15 @@ impl Anthropic {
     }
 }
 
-impl fmt::Debug for Anthropic {
+impl fmt::Debug for AnthropicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Anthropic").field(&self.config).finish()
+        f.debug_tuple("AnthropicProvider").field(&self.config).finish()
     }
 }
 
 #[async_trait]
-impl Provider for Anthropic {
-    fn origin(&self) -> Origin {
+impl Provider for AnthropicProvider {
+    fn origin(&self) -> ModelOrigin {
         self.config.origin()
     }
 
@@ -126,11 +134,11 @@ impl Provider for Anthropic {
         limits::ask(&self.http, &self.base, &self.config).await
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         request::call(request, &self.config.request_config(), self.stale())
     }
 
-    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+    async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         let stale = self.stale();
         match self.ask_count(request, stale).await {
             Ok(tokens) => Ok(Some(tokens)),
@@ -139,12 +147,13 @@ impl Provider for Anthropic {
         }
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let stale = self.stale();
         let body = request::call(&request, &self.config.request_config(), stale)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        let answer = answer::call_below::<Decoder>(self.http(stale), &self.base, &MESSAGES, body).await;
+        let answer =
+            answer::call_below::<MessagesStreamDecoder>(self.http(stale), &self.base, &MESSAGES, body).await;
         answer.map_err(|error| self.learn(error, stale))
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Config;
-use crate::http::{BaseUrl, Http};
-use crate::{Ability, LimitSource, Limits};
+use super::AnthropicConfig;
+use crate::http::{BaseUrl, ProviderHttpClient};
+use crate::{FeatureSupport, LimitSource, Limits};
 use longhaul_wire::token_count;
 
 /// How long a server may take to describe a model.
@@ -14,13 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the server, unless everything is declared. What it does not say of abilities is what every model of
 /// this API has had since its third generation.
-pub(super) async fn ask(http: &Http, base: &BaseUrl, config: &Config) -> Limits {
+pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicConfig) -> Limits {
     let declared = config.endpoint.declared;
     let said = if declared.is_complete() { None } else { describe(http, base, config).await };
     let usual = Limits {
-        tools: Ability::Yes,
-        images: Ability::Yes,
-        files: Ability::Yes,
+        tools: FeatureSupport::Yes,
+        images: FeatureSupport::Yes,
+        files: FeatureSupport::Yes,
         prefill: prefill(&config.endpoint.body),
         ..Limits::default()
     };
@@ -28,15 +28,15 @@ pub(super) async fn ask(http: &Http, base: &BaseUrl, config: &Config) -> Limits 
 }
 
 /// No model goes on with a begun answer while it thinks; without that it depends on the model.
-fn prefill(body: &Map<String, Value>) -> Ability {
+fn prefill(body: &Map<String, Value>) -> FeatureSupport {
     let thinks = body.get("thinking").and_then(|thinking| thinking.get("type"));
     match thinks.and_then(Value::as_str) {
-        Some("enabled" | "adaptive") => Ability::No,
-        _ => Ability::Unknown,
+        Some("enabled" | "adaptive") => FeatureSupport::No,
+        _ => FeatureSupport::Unknown,
     }
 }
 
-async fn describe(http: &Http, base: &BaseUrl, config: &Config) -> Option<Value> {
+async fn describe(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicConfig) -> Option<Value> {
     let url = base.endpoint(&["models", &config.endpoint.model]).ok()?;
     http.get_json(url, PATIENCE).await
 }
@@ -46,7 +46,7 @@ fn read(model: &Value) -> Limits {
     let number = |key: &str| token_count::limit(model.get(key));
     let can = |what: &str| {
         let said = model.get("capabilities").and_then(|all| all.get(what)).and_then(|it| it.get("supported"));
-        Ability::from(said.and_then(Value::as_bool))
+        FeatureSupport::from(said.and_then(Value::as_bool))
     };
     Limits {
         max_output: number("max_tokens"),
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!((limits.window, limits.source), (Some(1_000_000), LimitSource::Server));
         assert_eq!(
             (limits.max_output, limits.images, limits.files),
-            (Some(64_000), Ability::Yes, Ability::No)
+            (Some(64_000), FeatureSupport::Yes, FeatureSupport::No)
         );
         assert_eq!(read(&json!({"id": "claude", "display_name": "Claude"})), Limits::default());
         assert_eq!(read(&json!({"max_input_tokens": null, "capabilities": null})), Limits::default());
@@ -80,11 +80,11 @@ mod tests {
     #[test]
     fn a_model_that_thinks_does_not_go_on_with_an_answer() {
         let of = |thinking: Value| prefill(&Map::from_iter([("thinking".to_owned(), thinking)]));
-        assert_eq!(of(json!({ "type": "enabled", "budget_tokens": 1_024 })), Ability::No);
-        assert_eq!(of(json!({ "type": "adaptive" })), Ability::No);
+        assert_eq!(of(json!({ "type": "enabled", "budget_tokens": 1_024 })), FeatureSupport::No);
+        assert_eq!(of(json!({ "type": "adaptive" })), FeatureSupport::No);
         assert_eq!(
             (of(json!({ "type": "disabled" })), prefill(&Map::new())),
-            (Ability::Unknown, Ability::Unknown)
+            (FeatureSupport::Unknown, FeatureSupport::Unknown)
         );
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn features_and_versions_are_named_once() {
-    let mut config = Config::new("http://localhost/v1", "m");
+    let mut config = AnthropicConfig::new("http://localhost/v1", "m");
     assert_eq!((config.version(), config.betas(None)), (Some(VERSION), None));
     config.betas = vec!["one".into(), "two".into()];
     config.endpoint.headers = vec![

@@ -5,12 +5,12 @@ use std::fmt;
 use async_trait::async_trait;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use reqwest::Url;
 
-use super::{API, Decoder, limits, request};
-use crate::http::{self, Http, answer};
-use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+use super::{API, GeminiStreamDecoder, limits, request};
+use crate::http::{self, ProviderHttpClient, answer};
+use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::gemini::refusal;
 use longhaul_wire::raw_json::RawObject;
 
@@ -19,23 +19,24 @@ const MAX_COUNT_BYTES: usize = 1 << 20;
 
 /// A model behind the Gemini API.
 #[derive(Clone)]
-pub struct Gemini {
-    endpoint: Endpoint,
-    http: Http,
+pub struct GeminiProvider {
+    endpoint: ModelEndpoint,
+    http: ProviderHttpClient,
     stream: Url,
     count: Url,
     about: Url,
 }
 
-impl Gemini {
+impl GeminiProvider {
     /// Connects nothing yet. The key goes into the header `x-goog-api-key`, never into an address.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-    pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
+    pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
         let mut stream = url(&endpoint, ":streamGenerateContent")?;
         stream.query_pairs_mut().append_pair("alt", "sse");
-        let http = Http::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
+        let http =
+            ProviderHttpClient::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
         let http = http.with_variables(&endpoint.variables);
         let (count, about) = (url(&endpoint, ":countTokens")?, url(&endpoint, "")?);
         Ok(Self { endpoint, http, stream, count, about })
@@ -43,21 +44,21 @@ impl Gemini {
 }
 
 /// The model's own address, with a verb.
-fn url(endpoint: &Endpoint, verb: &str) -> Result<Url, ProviderError> {
+fn url(endpoint: &ModelEndpoint, verb: &str) -> Result<Url, ProviderError> {
     let name = request::resource(&endpoint.model) + verb;
     let segments: Vec<&str> = name.split('/').collect();
     http::endpoint(&endpoint.base_url, &segments)
 }
 
-impl fmt::Debug for Gemini {
+impl fmt::Debug for GeminiProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gemini").field(&self.endpoint).finish()
+        f.debug_tuple("GeminiProvider").field(&self.endpoint).finish()
     }
 }
 
 #[async_trait]
-impl Provider for Gemini {
-    fn origin(&self) -> Origin {
+impl Provider for GeminiProvider {
+    fn origin(&self) -> ModelOrigin {
         self.endpoint.origin(API)
     }
 
@@ -65,11 +66,11 @@ impl Provider for Gemini {
         limits::ask(&self.http, &self.endpoint, self.about.clone()).await
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         request::encode(request, &self.endpoint)
     }
 
-    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+    async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         let body = request::encode_count(request, &self.endpoint)?;
         let response = self.http.post(self.count.clone(), body).await.map_err(refusal::explain)?;
         let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await?;
@@ -78,10 +79,12 @@ impl Provider for Gemini {
         total.map(Some).ok_or_else(|| ProviderError::new(ErrorCode::ThirdParty, "the count holds no total"))
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        answer::call::<Decoder>(&self.http, self.stream.clone(), body).await.map_err(refusal::explain)
+        answer::call::<GeminiStreamDecoder>(&self.http, self.stream.clone(), body)
+            .await
+            .map_err(refusal::explain)
     }
 }

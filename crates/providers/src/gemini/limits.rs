@@ -5,18 +5,18 @@ use std::time::Duration;
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::http::Http;
-use crate::{Ability, Endpoint, LimitSource, Limits, Retention};
+use crate::http::ProviderHttpClient;
+use crate::{FeatureSupport, LimitSource, Limits, ModelEndpoint, ReasoningScope};
 use longhaul_wire::token_count;
 
 /// How long Google may take to describe a model.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks `GET models/NAME`, unless everything is declared.
-pub(super) async fn ask(http: &Http, endpoint: &Endpoint, about: Url) -> Limits {
+pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, about: Url) -> Limits {
     let declared = endpoint.declared;
     let known = if declared.is_complete() { None } else { http.get_json(about, PATIENCE).await };
-    declared.over(Limits { prefill: Ability::No, ..known.as_ref().map(read).unwrap_or_default() })
+    declared.over(Limits { prefill: FeatureSupport::No, ..known.as_ref().map(read).unwrap_or_default() })
 }
 
 /// The window is that of the input; the output has a limit of its own.
@@ -28,7 +28,7 @@ fn read(model: &Value) -> Limits {
     let thinks = model.get("thinking").and_then(Value::as_bool);
     Limits {
         max_output: limit("outputTokenLimit"),
-        reasoning: thinks.map(|thinks| if thinks { Retention::Turn } else { Retention::Never }),
+        reasoning: thinks.map(|thinks| if thinks { ReasoningScope::Turn } else { ReasoningScope::Never }),
         ..Limits::of_window(limit("inputTokenLimit"), LimitSource::Server)
     }
 }
@@ -45,7 +45,7 @@ mod tests {
         });
         let limits = read(&model);
         assert_eq!((limits.window, limits.source), (Some(1_048_576), LimitSource::Server));
-        assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(Retention::Turn)));
+        assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(ReasoningScope::Turn)));
         assert_eq!(read(&serde_json::json!({"name": "x"})), Limits::default());
     }
 }

@@ -10,13 +10,13 @@ use longhaul_wire::sse::SseEvent;
 use reqwest::Url;
 use tokio::time::timeout;
 
-use super::arguments::{EmptyArguments, settled_answer};
+use super::arguments::{EmptyArgumentsFilter, settled_answer};
 use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
-use super::bounds::{self, Said};
+use super::bounds::{self, AnswerByteCounts};
 use super::joined_events::join_characters;
-use super::patience::Patience;
-use super::silence::Silence;
-use super::{ByteStream, Http, MAX_ERROR_BYTES, collect, endpoint, request_id, too_much};
+use super::patience::ProgressDeadline;
+use super::silence::BodyIdleTimeout;
+use super::{ByteStream, MAX_ERROR_BYTES, ProviderHttpClient, collect, endpoint, request_id, too_much};
 use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines};
 use longhaul_wire::{StreamDecoder, server_error, surrogates};
@@ -38,7 +38,7 @@ const MAX_WHOLE_BYTES: usize = 64 << 20;
 /// # Errors
 /// Everything that fails before the first event.
 pub(crate) async fn call_below<D: StreamDecoder>(
-    http: &Http,
+    http: &ProviderHttpClient,
     base: &BaseUrl,
     segments: &[&str],
     body: Bytes,
@@ -65,16 +65,16 @@ pub(crate) async fn call_below<D: StreamDecoder>(
 /// # Errors
 /// Everything that fails before the first event.
 pub(crate) async fn call<D: StreamDecoder>(
-    http: &Http,
+    http: &ProviderHttpClient,
     url: Url,
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
     let server = url.origin().ascii_serialization();
     let response = http.post(url.clone(), body).await?;
     let (http, id) = (http.clone(), request_id::read(response.headers()));
-    let silence = Silence::before_start(http.timeouts);
+    let silence = BodyIdleTimeout::before_start(http.timeouts);
     let bytes = http.bytes_within(response, silence.clone());
-    let patience = Patience::new(http.timeouts, silence);
+    let patience = ProgressDeadline::new(http.timeouts, silence);
     let told = move |error| http.hide(request_id::put(id.as_deref(), located(error, &server)));
     let mut answering = open::<D>(bytes, patience, &url).await.map_err(&told)?;
     let first = answering.next().await.transpose().map_err(&told)?;
@@ -94,35 +94,35 @@ fn located(mut error: ProviderError, server: &str) -> ProviderError {
 
 async fn open<D: StreamDecoder>(
     mut bytes: ByteStream,
-    patience: Patience,
+    patience: ProgressDeadline,
     url: &Url,
-) -> Result<Answering<D>, ProviderError> {
+) -> Result<AnswerReader<D>, ProviderError> {
     let start = patience.wait(beginning(&mut bytes)).await??;
-    let kind = Kind::of(&start);
+    let kind = ResponseBodyKind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
     match kind {
-        Kind::Events => {
+        ResponseBodyKind::Events => {
             let events = sse::events(bounds::events(all, false, D::MAX_EVENT_BYTES));
-            Ok(Answering::streamed(events, patience))
+            Ok(AnswerReader::streamed(events, patience))
         }
-        Kind::Json if D::LINES => {
+        ResponseBodyKind::Json if D::LINES => {
             let events = lines::events(bounds::events(all, true, D::MAX_EVENT_BYTES));
-            Ok(Answering::streamed(events, patience))
+            Ok(AnswerReader::streamed(events, patience))
         }
-        Kind::Json => Answering::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?, patience),
-        Kind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?, url)),
+        ResponseBodyKind::Json => AnswerReader::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?, patience),
+        ResponseBodyKind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?, url)),
     }
 }
 
 /// What a body turns out to be. Its content type is not asked: servers and proxies set it wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ResponseBodyKind {
     Events,
     Json,
     Other,
 }
 
-impl Kind {
+impl ResponseBodyKind {
     fn of(start: &[u8]) -> Self {
         const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
         let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
@@ -156,30 +156,30 @@ fn no_answer(body: &[u8], url: &Url) -> ProviderError {
 }
 
 /// An answer on its way.
-struct Answering<D> {
+struct AnswerReader<D> {
     /// Nothing to wait for if the answer came whole.
     events: Option<EventStream>,
     /// Gone once the answer or an error was delivered.
     decoder: Option<D>,
     ready: VecDeque<ModelEvent>,
-    said: Said,
-    arguments: EmptyArguments,
-    patience: Patience,
+    said: AnswerByteCounts,
+    arguments: EmptyArgumentsFilter,
+    patience: ProgressDeadline,
 }
 
-impl<D: StreamDecoder> Answering<D> {
-    fn streamed(events: EventStream, patience: Patience) -> Self {
+impl<D: StreamDecoder> AnswerReader<D> {
+    fn streamed(events: EventStream, patience: ProgressDeadline) -> Self {
         let events = Some(join_characters(events));
-        let (said, arguments) = (Said::default(), EmptyArguments::default());
+        let (said, arguments) = (AnswerByteCounts::default(), EmptyArgumentsFilter::default());
         Self { events, decoder: Some(D::default()), ready: VecDeque::new(), said, arguments, patience }
     }
 
-    fn whole(body: &[u8], patience: Patience) -> Result<Self, ProviderError> {
+    fn whole(body: &[u8], patience: ProgressDeadline) -> Result<Self, ProviderError> {
         if body.len() > MAX_WHOLE_BYTES {
             return Err(too_much("the answer", MAX_WHOLE_BYTES));
         }
         let (mut decoder, mut said, mut arguments) =
-            (D::default(), Said::default(), EmptyArguments::default());
+            (D::default(), AnswerByteCounts::default(), EmptyArgumentsFilter::default());
         let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
         said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
         let ready = arguments.settle(ready).into();
@@ -217,7 +217,7 @@ impl<D: StreamDecoder> Answering<D> {
 async fn read<D: StreamDecoder>(
     events: &mut EventStream,
     decoder: &mut D,
-    patience: &mut Patience,
+    patience: &mut ProgressDeadline,
 ) -> Result<Option<Vec<ModelEvent>>, ProviderError> {
     if decoder.is_closed() {
         let _ = timeout(AFTER_CLOSE, events.next()).await;
@@ -258,11 +258,11 @@ mod tests {
     #[test]
     fn a_body_is_known_by_its_first_bytes() {
         for start in ["data: {}", ": ping", "event: error", "\n\ndata:", "\u{feff}data:", "da", "id: 1"] {
-            assert_eq!(Kind::of(start.as_bytes()), Kind::Events, "{start:?}");
+            assert_eq!(ResponseBodyKind::of(start.as_bytes()), ResponseBodyKind::Events, "{start:?}");
         }
-        assert_eq!(Kind::of(b" {\"id\""), Kind::Json);
-        assert_eq!(Kind::of(b"[{\"error\""), Kind::Json);
-        assert_eq!(Kind::of(b"<!DOCTYPE html>"), Kind::Other);
-        assert_eq!(Kind::of(b"upstream says no"), Kind::Other);
+        assert_eq!(ResponseBodyKind::of(b" {\"id\""), ResponseBodyKind::Json);
+        assert_eq!(ResponseBodyKind::of(b"[{\"error\""), ResponseBodyKind::Json);
+        assert_eq!(ResponseBodyKind::of(b"<!DOCTYPE html>"), ResponseBodyKind::Other);
+        assert_eq!(ResponseBodyKind::of(b"upstream says no"), ResponseBodyKind::Other);
     }
 }

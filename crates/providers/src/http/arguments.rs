@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_core::message::{Answer, Part, may_be_no_arguments};
+use longhaul_core::message::{ModelAnswer, Part, may_be_no_arguments};
 
 use crate::ModelEvent;
 
@@ -14,12 +14,12 @@ const MAX_HELD_BYTES: usize = 64;
 /// Arguments are held back while they may still turn out to say nothing: a viewer that was shown `null` could not be
 /// shown `{}` afterwards.
 #[derive(Debug, Default)]
-pub(super) struct EmptyArguments {
+pub(super) struct EmptyArgumentsFilter {
     /// The arguments that came of each call so far; `None` once they say something.
     begun: BTreeMap<usize, Option<String>>,
 }
 
-impl EmptyArguments {
+impl EmptyArgumentsFilter {
     /// Returns the events with settled arguments.
     pub(super) fn settle(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
         events.into_iter().filter_map(|event| self.event(event)).collect()
@@ -57,7 +57,7 @@ impl EmptyArguments {
 }
 
 /// Returns the answer with settled arguments.
-pub(super) fn settled_answer(mut answer: Answer) -> Answer {
+pub(super) fn settled_answer(mut answer: ModelAnswer) -> ModelAnswer {
     answer.parts = answer.parts.into_iter().map(settled).collect();
     answer
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn deltas(pieces: &[&str]) -> Vec<String> {
-        let mut arguments = EmptyArguments::default();
+        let mut arguments = EmptyArgumentsFilter::default();
         let events =
             pieces.iter().map(|piece| ModelEvent::ToolInput { index: 0, name: None, delta: (*piece).into() });
         let shown = arguments.settle(events.collect()).into_iter().map(|event| match event {

@@ -12,13 +12,13 @@ const MAX_SAID_BYTES: usize = 32 << 20;
 
 /// What an answer has said so far.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct AnswerByteCounts {
     bytes: usize,
     /// Those of them that are arguments of tool calls.
     argument_bytes: usize,
 }
 
-impl Said {
+impl AnswerByteCounts {
     /// Counts what these events show.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ fn argument_bytes(event: &ModelEvent) -> usize {
 /// The same bytes, until one event is longer than `limit`. An event ends with its line where `by_line`, else with
 /// an empty line.
 pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStream {
-    let mut event = Event::default();
+    let mut event = EventByteCount::default();
     Box::pin(bytes.map(move |chunk| {
         let chunk: Bytes = chunk?;
         if event.longest(&chunk, by_line) > limit {
@@ -65,13 +65,13 @@ pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStre
 
 /// The event that is arriving.
 #[derive(Debug, Default)]
-struct Event {
+struct EventByteCount {
     bytes: usize,
     /// Whether its last line holds anything yet.
     in_line: bool,
 }
 
-impl Event {
+impl EventByteCount {
     /// The length that it, or one that begins after it, has reached.
     fn longest(&mut self, chunk: &[u8], by_line: bool) -> usize {
         let mut longest = 0;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn longest(chunks: &[&[u8]], by_line: bool) -> usize {
-        let mut event = Event::default();
+        let mut event = EventByteCount::default();
         chunks.iter().map(|chunk| event.longest(chunk, by_line)).max().unwrap()
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn everything_said_counts() {
         let input = ModelEvent::ToolInput { index: 0, name: None, delta: "x".repeat(MAX_ARGUMENT_BYTES - 1) };
         let half = "x".repeat((MAX_SAID_BYTES - MAX_ARGUMENT_BYTES) / 2);
-        let mut said = Said::default();
+        let mut said = AnswerByteCounts::default();
         said.count(&[ModelEvent::Text(half.clone()), ModelEvent::Reasoning(half), input]).unwrap();
         let error = said.count(&[ModelEvent::Text("xyz".to_owned())]).unwrap_err();
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
     fn the_arguments_of_all_calls_count_together() {
         let piece =
             |index| ModelEvent::ToolInput { index, name: None, delta: "x".repeat(MAX_ARGUMENT_BYTES / 2) };
-        let mut said = Said::default();
+        let mut said = AnswerByteCounts::default();
         said.count(&[piece(0), piece(1)]).unwrap();
         let more = ModelEvent::ToolInput { index: 2, name: None, delta: "x".to_owned() };
         assert_eq!(said.count(&[more]).unwrap_err(), ProviderError::from(AnswerTooLarge::Arguments));

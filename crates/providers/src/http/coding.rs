@@ -18,7 +18,7 @@ const MAX_NAME_CHARS: usize = 80;
 
 /// The coding of a body that is being read.
 #[derive(Debug)]
-pub enum Coding {
+pub enum BodyDecompressor {
     /// `gzip`.
     Gzip(MultiGzDecoder<Vec<u8>>),
     /// `deflate`.
@@ -28,14 +28,14 @@ pub enum Coding {
 /// A body that cannot be read for its coding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadCoding(String);
+pub struct ContentCodingError(String);
 
-impl Coding {
+impl BodyDecompressor {
     /// `None` for a body that is plain.
     ///
     /// # Errors
-    /// [`BadCoding`] for a coding that cannot be read.
-    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, BadCoding> {
+    /// [`ContentCodingError`] for a coding that cannot be read.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ContentCodingError> {
         let lists = headers.get_all(CONTENT_ENCODING).into_iter().map(HeaderValue::as_bytes);
         let names: Vec<String> = lists
             .flat_map(|list| list.split(|byte| *byte == b','))
@@ -48,7 +48,7 @@ impl Coding {
             ["deflate"] => Ok(Some(Self::Deflate(ZlibDecoder::new(Vec::new())))),
             _ => {
                 let names: String = names.join(", ").chars().take(MAX_NAME_CHARS).collect();
-                Err(BadCoding(format!(
+                Err(ContentCodingError(format!(
                     "the upstream's answer is coded as `{names}`, which was not asked for and cannot be read"
                 )))
             }
@@ -58,8 +58,8 @@ impl Coding {
     /// What more bytes say, as far as it is known.
     ///
     /// # Errors
-    /// [`BadCoding`] if they are not so coded.
-    pub fn decode(&mut self, coded: &[u8]) -> Result<Bytes, BadCoding> {
+    /// [`ContentCodingError`] if they are not so coded.
+    pub fn decode(&mut self, coded: &[u8]) -> Result<Bytes, ContentCodingError> {
         let plain = match self {
             Self::Gzip(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())
                 .map(|()| std::mem::take(decoder.get_mut())),
@@ -67,13 +67,13 @@ impl Coding {
                 .map(|()| std::mem::take(decoder.get_mut())),
         };
         plain.map(Bytes::from).map_err(|error| {
-            BadCoding(format!("the upstream's answer is not coded as its head says: {error}"))
+            ContentCodingError(format!("the upstream's answer is not coded as its head says: {error}"))
         })
     }
 }
 
-impl From<BadCoding> for GatewayError {
-    fn from(coding: BadCoding) -> Self {
+impl From<ContentCodingError> for GatewayError {
+    fn from(coding: ContentCodingError) -> Self {
         Self::new(GatewayErrorKind::Upstream, coding.to_string())
     }
 }
@@ -101,10 +101,10 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn coding() -> Coding {
+    fn coding() -> BodyDecompressor {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        Coding::of(&headers).unwrap().unwrap()
+        BodyDecompressor::of(&headers).unwrap().unwrap()
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let mut coding = coding();
         let refused = coding.decode(&packed(256 << 20)).unwrap_err();
         assert!(refused.to_string().contains("stands for more than"), "{refused}");
-        let Coding::Gzip(decoder) = &coding else { panic!("it is gzip") };
+        let BodyDecompressor::Gzip(decoder) = &coding else { panic!("it is gzip") };
         assert!(decoder.get_ref().len() < 64 << 20, "{}", decoder.get_ref().len());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
 use longhaul_wire::sse::SseEvent;
-use longhaul_wire::surrogates::{Joiner, is_ping};
+use longhaul_wire::surrogates::{SurrogateJoiner, is_ping};
 use tokio::time::timeout;
 
 use crate::ProviderError;
@@ -19,21 +19,26 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Returns the events with whole characters. An event that ends inside a character waits for the next event.
 pub(crate) fn join_characters(events: EventStream) -> EventStream {
-    let joined =
-        JoinedEvents { events, joiner: Joiner::default(), held: None, ready: VecDeque::new(), over: false };
+    let joined = JoinedEventStream {
+        events,
+        joiner: SurrogateJoiner::default(),
+        held: None,
+        ready: VecDeque::new(),
+        over: false,
+    };
     Box::pin(unfold(joined, |mut joined| async move { joined.next().await.map(|event| (event, joined)) }))
 }
 
-struct JoinedEvents {
+struct JoinedEventStream {
     events: EventStream,
-    joiner: Joiner,
+    joiner: SurrogateJoiner,
     /// The name of the event whose data the joiner holds, because it ends inside a character.
     held: Option<Option<Cow<'static, str>>>,
     ready: VecDeque<Result<SseEvent<'static>, ProviderError>>,
     over: bool,
 }
 
-impl JoinedEvents {
+impl JoinedEventStream {
     async fn next(&mut self) -> Option<Result<SseEvent<'static>, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -31,7 +31,7 @@ pub struct NetworkVariables(Vec<(&'static str, String)>);
 
 /// A proxy between here and a server.
 #[derive(Debug, PartialEq, Eq)]
-struct Proxy {
+struct ProxySetting {
     /// Scheme, host and port.
     address: String,
     variable: &'static str,
@@ -58,7 +58,7 @@ impl NetworkVariables {
     }
 
     /// The proxy on the way to a server; the HTTP library uses none for this machine.
-    fn proxy_to(&self, url: &Url) -> Option<Proxy> {
+    fn proxy_to(&self, url: &Url) -> Option<ProxySetting> {
         if is_loopback(url) {
             return None;
         }
@@ -72,7 +72,7 @@ impl NetworkVariables {
         let uri = proxy.uri();
         let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         let scheme = uri.scheme_str().unwrap_or("http");
-        Some(Proxy { address: format!("{scheme}://{}{port}", uri.host()?), variable: set.0 })
+        Some(ProxySetting { address: format!("{scheme}://{}{port}", uri.host()?), variable: set.0 })
     }
 
     /// Returns why the server of `url` could not be reached, in words that name the server, a proxy on the way, and
@@ -97,7 +97,7 @@ impl NetworkVariables {
     /// Returns what on the way to the server of `url` may be the reason that it could not be reached: the proxy and
     /// the variable that has set it, or what decides on the trust in a certificate.
     pub fn hint(&self, url: &Url, error: &reqwest::Error) -> Option<String> {
-        let proxy = self.proxy_to(url).map(|Proxy { address, variable }| {
+        let proxy = self.proxy_to(url).map(|ProxySetting { address, variable }| {
             format!("the way leads through the proxy {address} (set by `{variable}`)")
         });
         match (proxy, is_certificate(error)) {

@@ -5,22 +5,22 @@ use std::time::Duration;
 use longhaul_core::error::ErrorCode;
 use tokio::time::{Instant, timeout_at};
 
-use super::silence::Silence;
-use super::{Timeouts, in_words};
+use super::silence::BodyIdleTimeout;
+use super::{HttpTimeouts, in_words};
 use crate::ProviderError;
 
 /// What is left of the patience with one answer. Until it says something comments and pings are signs that the server
 /// still reads the prompt, and have a limit of their own or none.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct ProgressDeadline {
     limit: Duration,
     until: Option<Instant>,
-    silence: Silence,
+    silence: BodyIdleTimeout,
 }
 
-impl Patience {
+impl ProgressDeadline {
     /// With an answer that has said nothing yet.
-    pub(super) fn new(timeouts: Timeouts, silence: Silence) -> Self {
+    pub(super) fn new(timeouts: HttpTimeouts, silence: BodyIdleTimeout) -> Self {
         let until = timeouts.signs_of_life.map(|limit| Instant::now() + limit);
         Self { limit: timeouts.idle, until, silence }
     }

@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::Timeouts;
+use super::HttpTimeouts;
 
 /// The longest silence of one answer, as its reader and its bytes share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Silence {
-    timeouts: Timeouts,
+pub(crate) struct BodyIdleTimeout {
+    timeouts: HttpTimeouts,
     has_begun: Arc<AtomicBool>,
 }
 
-impl Silence {
+impl BodyIdleTimeout {
     /// For an answer that has said nothing yet.
-    pub(super) fn before_start(timeouts: Timeouts) -> Self {
+    pub(super) fn before_start(timeouts: HttpTimeouts) -> Self {
         Self { timeouts, has_begun: Arc::new(AtomicBool::new(false)) }
     }
 
     /// For a body that is no answer of a model.
-    pub(super) fn after_start(timeouts: Timeouts) -> Self {
+    pub(super) fn after_start(timeouts: HttpTimeouts) -> Self {
         Self { timeouts, has_begun: Arc::new(AtomicBool::new(true)) }
     }
 

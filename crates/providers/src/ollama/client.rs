@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use reqwest::Url;
 
-use super::limits::Addresses;
-use super::{API, Decoder, limits, request};
-use crate::http::{self, Http, answer};
-use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
+use super::limits::OllamaInfoUrls;
+use super::{API, OllamaStreamDecoder, limits, request};
+use crate::http::{self, ProviderHttpClient, answer};
+use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
 
 /// A model behind Ollama.
 ///
@@ -20,28 +20,32 @@ use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
 /// every call (`num_ctx`): if another client had the model loaded with a smaller one meanwhile, Ollama loads it
 /// anew instead of working with less than was promised.
 #[derive(Clone)]
-pub struct Ollama {
-    endpoint: Endpoint,
-    http: Http,
+pub struct OllamaProvider {
+    endpoint: ModelEndpoint,
+    http: ProviderHttpClient,
     chat: Url,
-    addresses: Addresses,
+    addresses: OllamaInfoUrls,
     /// The window in tokens that was found; 0 for none.
     found: Arc<AtomicU64>,
     loads_first: bool,
 }
 
-impl Ollama {
+impl OllamaProvider {
     /// Connects nothing yet. A base URL of Ollama's other routes (`/v1`, `/api`) is understood.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-    pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
+    pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
         let base = endpoint.base_url.trim_end_matches('/');
         let base = base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base);
         let address = |name| http::endpoint(base, &["api", name]);
         let (chat, addresses) =
-            (address("chat")?, Addresses { loaded: address("ps")?, about: address("show")? });
-        let http = Http::new(&chat, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+            (address("chat")?, OllamaInfoUrls { loaded: address("ps")?, about: address("show")? });
+        let http = ProviderHttpClient::new(
+            &chat,
+            &endpoint.all_headers("authorization", "Bearer "),
+            endpoint.timeouts,
+        )?;
         let http = http.with_variables(&endpoint.variables);
         Ok(Self { endpoint, http, chat, addresses, found: Arc::default(), loads_first: false })
     }
@@ -66,27 +70,27 @@ impl Ollama {
         }
     }
 
-    async fn ask(&self) -> limits::Found {
+    async fn ask(&self) -> limits::OllamaModelInfo {
         limits::ask(&self.http, &self.addresses, &self.endpoint.model).await
     }
 }
 
-impl fmt::Debug for Ollama {
+impl fmt::Debug for OllamaProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Ollama").field(&self.endpoint).finish()
+        f.debug_tuple("OllamaProvider").field(&self.endpoint).finish()
     }
 }
 
 #[async_trait]
-impl Provider for Ollama {
-    fn origin(&self) -> Origin {
+impl Provider for OllamaProvider {
+    fn origin(&self) -> ModelOrigin {
         self.endpoint.origin(API)
     }
 
     async fn limits(&self) -> Limits {
         let declared = limits::declared(&self.endpoint);
         if declared.is_complete() {
-            return declared.over(limits::Found::default().limits(None));
+            return declared.over(limits::OllamaModelInfo::default().limits(None));
         }
         let mut found = self.ask().await;
         if self.loads_first && declared.window.is_none() && !found.has_window() {
@@ -100,14 +104,14 @@ impl Provider for Ollama {
         declared.over(known)
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         request::encode(request, &self.endpoint, self.window())
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        answer::call::<Decoder>(&self.http, self.chat.clone(), body).await
+        answer::call::<OllamaStreamDecoder>(&self.http, self.chat.clone(), body).await
     }
 }

@@ -7,8 +7,8 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::http::{self, Http};
-use crate::{Ability, Declared, Endpoint, LimitSource, Limits, Retention};
+use crate::http::{self, ProviderHttpClient};
+use crate::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ModelEndpoint, ReasoningScope};
 use longhaul_wire::token_count;
 
 /// How long a server may take to describe itself.
@@ -19,7 +19,7 @@ pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
 
 /// Where to ask.
 #[derive(Clone)]
-pub(super) struct Addresses {
+pub(super) struct OllamaInfoUrls {
     /// `GET /api/ps`: what is loaded.
     pub(super) loaded: Url,
     /// `POST /api/show`: one model.
@@ -27,20 +27,24 @@ pub(super) struct Addresses {
 }
 
 /// What was declared. The window also as the option it becomes.
-pub(super) fn declared(endpoint: &Endpoint) -> Declared {
+pub(super) fn declared(endpoint: &ModelEndpoint) -> DeclaredLimits {
     let option =
         endpoint.body.get("options").and_then(|options| options.get("num_ctx")).and_then(Value::as_u64);
-    Declared { window: endpoint.declared.window.or(option), ..endpoint.declared }
+    DeclaredLimits { window: endpoint.declared.window.or(option), ..endpoint.declared }
 }
 
 /// Asks, best effort: what is not answered is unknown.
-pub(super) async fn ask(http: &Http, addresses: &Addresses, model: &str) -> Found {
+pub(super) async fn ask(
+    http: &ProviderHttpClient,
+    addresses: &OllamaInfoUrls,
+    model: &str,
+) -> OllamaModelInfo {
     let (loaded, about) =
         tokio::join!(http.get_json(addresses.loaded.clone(), PATIENCE), show(http, addresses, model));
-    Found::read(loaded.as_ref(), about.as_ref(), model)
+    OllamaModelInfo::read(loaded.as_ref(), about.as_ref(), model)
 }
 
-async fn show(http: &Http, addresses: &Addresses, model: &str) -> Option<Value> {
+async fn show(http: &ProviderHttpClient, addresses: &OllamaInfoUrls, model: &str) -> Option<Value> {
     let body = Bytes::from(json!({"model": model}).to_string());
     let read = async {
         let response = http.post(addresses.about.clone(), body).await.ok()?;
@@ -52,7 +56,7 @@ async fn show(http: &Http, addresses: &Addresses, model: &str) -> Option<Value> 
 
 /// What the server said. Windows in tokens.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct OllamaModelInfo {
     /// The window that is loaded.
     loaded: Option<u64>,
     /// The window of a model that runs elsewhere: its largest.
@@ -63,7 +67,7 @@ pub(super) struct Found {
     capabilities: Option<Vec<String>>,
 }
 
-impl Found {
+impl OllamaModelInfo {
     fn read(loaded: Option<&Value>, about: Option<&Value>, model: &str) -> Self {
         let trained = about.and_then(trained);
         let is_remote =
@@ -87,12 +91,13 @@ impl Found {
     pub(super) fn limits(&self, before: Option<u64>) -> Limits {
         let can = |what: &str| self.capabilities.as_ref().map(|all| all.iter().any(|one| one == what));
         let window = self.loaded.or(self.remote).or(before).or(self.written);
-        let reasoning = if can("thinking") == Some(false) { Retention::Never } else { Retention::Turn };
+        let reasoning =
+            if can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };
         Limits {
             tools: can("tools").into(),
             images: can("vision").into(),
-            files: Ability::No,
-            prefill: Ability::Yes,
+            files: FeatureSupport::No,
+            prefill: FeatureSupport::Yes,
             reasoning: Some(reasoning),
             ..Limits::of_window(window, LimitSource::Server)
         }
@@ -158,15 +163,18 @@ mod tests {
     }
 
     fn limits(loaded: Option<&Value>, about: Option<&Value>, before: Option<u64>) -> Limits {
-        Found::read(loaded, about, "qwen3").limits(before)
+        OllamaModelInfo::read(loaded, about, "qwen3").limits(before)
     }
 
     #[test]
     fn the_loaded_window_wins() {
         let found = limits(Some(&loaded("Qwen3:latest", 8192)), Some(&about()), Some(1));
         assert_eq!((found.window, found.source), (Some(8192), LimitSource::Server));
-        assert_eq!((found.tools, found.images, found.prefill), (Ability::Yes, Ability::No, Ability::Yes));
-        assert_eq!(found.reasoning, Some(Retention::Turn));
+        assert_eq!(
+            (found.tools, found.images, found.prefill),
+            (FeatureSupport::Yes, FeatureSupport::No, FeatureSupport::Yes)
+        );
+        assert_eq!(found.reasoning, Some(ReasoningScope::Turn));
     }
 
     #[test]
@@ -195,15 +203,15 @@ mod tests {
     #[test]
     fn a_silent_server_leaves_the_abilities_unknown() {
         let unknown = limits(None, None, None);
-        assert_eq!((unknown.tools, unknown.images), (Ability::Unknown, Ability::Unknown));
+        assert_eq!((unknown.tools, unknown.images), (FeatureSupport::Unknown, FeatureSupport::Unknown));
         assert_eq!((unknown.window, unknown.source), (None, LimitSource::Unknown));
         let plain = json!({"capabilities": ["completion"]});
-        assert_eq!(limits(None, Some(&plain), None).reasoning, Some(Retention::Never));
+        assert_eq!(limits(None, Some(&plain), None).reasoning, Some(ReasoningScope::Never));
     }
 
     #[test]
     fn the_window_may_be_declared_as_an_option() {
-        let mut endpoint = Endpoint::new("ollama", super::super::BASE_URL, "m");
+        let mut endpoint = ModelEndpoint::new("ollama", super::super::BASE_URL, "m");
         endpoint.body.insert("options".into(), json!({"num_ctx": 5000}));
         assert_eq!(declared(&endpoint).window, Some(5000));
         endpoint.declared.window = Some(6000);

@@ -4,13 +4,13 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 
-use super::discover::Discovery;
-use super::{API, Config, Family, VERSION, count, request};
-use crate::http::{BaseUrl, Http, answer};
-use crate::{Endpoint, Limits, ModelStream, Provider, ProviderError, Request};
-use longhaul_wire::chat::stream::Decoder;
+use super::discover::ServerDiscovery;
+use super::{API, OpenAiChatConfig, ServerFamily, VERSION, count, request};
+use crate::http::{BaseUrl, ProviderHttpClient, answer};
+use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
+use longhaul_wire::chat::stream::ChatStreamDecoder;
 
 /// Where a call is made, below the base URL.
 const PATH: [&str; 2] = ["chat", "completions"];
@@ -20,43 +20,47 @@ const PATH: [&str; 2] = ["chat", "completions"];
 /// Its server is recognised by its host, else when its limits are first asked for: do that before the first
 /// call.
 #[derive(Clone)]
-pub struct OpenAiChat {
-    endpoint: Endpoint,
+pub struct OpenAiChatProvider {
+    endpoint: ModelEndpoint,
     base: BaseUrl,
-    http: Http,
-    discovery: Discovery,
+    http: ProviderHttpClient,
+    discovery: ServerDiscovery,
 }
 
-impl OpenAiChat {
+impl OpenAiChatProvider {
     /// Connects nothing yet.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-    pub fn new(config: impl Into<Config>) -> Result<Self, ProviderError> {
-        let Config { endpoint, family, reread_after } = config.into();
+    pub fn new(config: impl Into<OpenAiChatConfig>) -> Result<Self, ProviderError> {
+        let OpenAiChatConfig { endpoint, family, reread_after } = config.into();
         let base = BaseUrl::new(&endpoint.base_url, VERSION);
         let url = base.endpoint(&PATH)?;
-        let http = Http::new(&url, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+        let http = ProviderHttpClient::new(
+            &url,
+            &endpoint.all_headers("authorization", "Bearer "),
+            endpoint.timeouts,
+        )?;
         let http = http.with_variables(&endpoint.variables);
-        let discovery = Discovery::new(http.clone(), &endpoint, &base, family, reread_after);
+        let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, family, reread_after);
         Ok(Self { endpoint, base, http, discovery })
     }
 
     /// The server's family, as far as it is known.
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> ServerFamily {
         self.discovery.family()
     }
 }
 
-impl fmt::Debug for OpenAiChat {
+impl fmt::Debug for OpenAiChatProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAiChat").field(&self.endpoint).finish()
+        f.debug_tuple("OpenAiChatProvider").field(&self.endpoint).finish()
     }
 }
 
 #[async_trait]
-impl Provider for OpenAiChat {
-    fn origin(&self) -> Origin {
+impl Provider for OpenAiChatProvider {
+    fn origin(&self) -> ModelOrigin {
         self.endpoint.origin(API)
     }
 
@@ -64,21 +68,21 @@ impl Provider for OpenAiChat {
         self.discovery.limits().await
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         request::encode(request, &self.endpoint, &self.family())
     }
 
-    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+    async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         let family = self.discovery.recognised().await;
         let Some(counter) = family.counter.filter(|_| !count::has_media(request)) else { return Ok(None) };
         let body = request::encode(request, &self.endpoint, &family)?;
         count::ask(&self.http, self.base.current(), counter, &body).await
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        answer::call_below::<Decoder>(&self.http, &self.base, &PATH, body).await
+        answer::call_below::<ChatStreamDecoder>(&self.http, &self.base, &PATH, body).await
     }
 }

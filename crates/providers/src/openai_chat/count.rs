@@ -10,12 +10,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::discover::root;
-use crate::http::{self, Http};
-use crate::{ProviderError, Request};
-use longhaul_wire::chat::family::Counter;
+use crate::http::{self, ProviderHttpClient};
+use crate::{ModelRequest, ProviderError};
+use longhaul_wire::chat::family::TokenCountEndpoint;
 use longhaul_wire::raw_json;
 use longhaul_wire::request_body::{RequestBody, parse_body, pick_fields};
-use longhaul_wire::token_count::Count;
+use longhaul_wire::token_count::ReportedTokenCount;
 
 /// How long a count may take. A server that reads a long prompt for somebody else answers late.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ const PROMPT_FIELDS: &[&str] = &[
 ];
 
 /// Returns whether a request holds what only the model's own reader can count.
-pub(super) fn has_media(request: &Request) -> bool {
+pub(super) fn has_media(request: &ModelRequest) -> bool {
     let holds = |part: &Part| match part {
         Part::Image(media) | Part::File(media) => {
             request.media.contains_key(&media.blob.hash) || request.links.contains_key(&media.blob.hash)
@@ -54,21 +54,25 @@ pub(super) fn has_media(request: &Request) -> bool {
 /// # Errors
 /// As [`post`].
 pub(super) async fn ask(
-    http: &Http,
+    http: &ProviderHttpClient,
     base_url: &str,
-    counter: Counter,
+    counter: TokenCountEndpoint,
     body: &Bytes,
 ) -> Result<Option<u64>, ProviderError> {
     let root = root(base_url);
     match counter {
-        Counter::ApplyTemplate => apply_template(http, &root, body).await,
-        Counter::Tokenize => tokenize(http, &root, body).await,
+        TokenCountEndpoint::ApplyTemplate => apply_template(http, &root, body).await,
+        TokenCountEndpoint::Tokenize => tokenize(http, &root, body).await,
     }
 }
 
 /// `/apply-template` takes the request as it is, tools included. The server then reads its prompt with special
 /// tokens added and parsed, which is what it does with the request itself.
-async fn apply_template(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, ProviderError> {
+async fn apply_template(
+    http: &ProviderHttpClient,
+    root: &str,
+    body: &Bytes,
+) -> Result<Option<u64>, ProviderError> {
     #[derive(Deserialize)]
     struct Applied {
         prompt: String,
@@ -90,10 +94,10 @@ async fn apply_template(http: &Http, root: &str, body: &Bytes) -> Result<Option<
     Ok(counted.map(|counted| counted.tokens.len() as u64))
 }
 
-async fn tokenize(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, ProviderError> {
+async fn tokenize(http: &ProviderHttpClient, root: &str, body: &Bytes) -> Result<Option<u64>, ProviderError> {
     #[derive(Deserialize)]
     struct Counted {
-        count: Count,
+        count: ReportedTokenCount,
     }
     let ask = pick_fields(&parse_body(body)?, PROMPT_FIELDS)?;
     let counted = post::<Counted>(http, http::endpoint(root, &["tokenize"])?, ask).await?;
@@ -106,7 +110,7 @@ async fn tokenize(http: &Http, root: &str, body: &Bytes) -> Result<Option<u64>, 
 /// What the server answered outside 2xx; `network` or `timeout` if it did not; `third-party` if its answer is
 /// not what was asked for.
 pub(crate) async fn post<T: DeserializeOwned>(
-    http: &Http,
+    http: &ProviderHttpClient,
     url: Url,
     body: Bytes,
 ) -> Result<Option<T>, ProviderError> {

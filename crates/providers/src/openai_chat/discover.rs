@@ -11,9 +11,9 @@ use futures_util::future::join_all;
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::http::{self, BaseUrl, Http};
-use crate::{Endpoint, Limits, ProviderError};
-use longhaul_wire::chat::family::{Family, Page};
+use crate::http::{self, BaseUrl, ProviderHttpClient};
+use crate::{Limits, ModelEndpoint, ProviderError};
+use longhaul_wire::chat::family::{DiscoveryEndpoint, ServerFamily};
 
 /// How long a server may take to describe itself.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -29,45 +29,45 @@ const HOSTED_REREAD_AFTER: Duration = Duration::from_secs(3600);
 
 /// One model of one server, and what is known of it.
 #[derive(Clone)]
-pub(crate) struct Discovery {
-    http: Http,
-    endpoint: Endpoint,
+pub(crate) struct ServerDiscovery {
+    http: ProviderHttpClient,
+    endpoint: ModelEndpoint,
     base: BaseUrl,
     /// Said by the configuration or by the host: the server is not asked for it.
-    given: Option<Family>,
+    given: Option<ServerFamily>,
     reread_after: Duration,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<ServerFactsCache>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct ServerFactsCache {
     asked: Option<Instant>,
-    seen: Seen,
+    seen: ServerFacts,
 }
 
 /// What a server said of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
-    family: Option<&'static Family>,
+struct ServerFacts {
+    family: Option<&'static ServerFamily>,
     limits: Limits,
 }
 
-impl Seen {
+impl ServerFacts {
     fn or(self, other: Self) -> Self {
         Self { family: self.family.or(other.family), limits: self.limits.or(other.limits) }
     }
 }
 
-impl Discovery {
+impl ServerDiscovery {
     /// Asks nothing yet.
     pub(crate) fn new(
-        http: Http,
-        endpoint: &Endpoint,
+        http: ProviderHttpClient,
+        endpoint: &ModelEndpoint,
         base: &BaseUrl,
-        family: Option<Family>,
+        family: Option<ServerFamily>,
         reread_after: Duration,
     ) -> Self {
-        let given = family.or_else(|| Family::at(&endpoint.base_url).copied());
+        let given = family.or_else(|| ServerFamily::at(&endpoint.base_url).copied());
         let is_hosted = given.is_some_and(|family| !family.hosts.is_empty());
         let reread_after = if is_hosted { reread_after.max(HOSTED_REREAD_AFTER) } else { reread_after };
         let (endpoint, base) = (endpoint.clone(), base.clone());
@@ -75,13 +75,13 @@ impl Discovery {
     }
 
     /// The server's family, as far as it is known, with what was declared of the model.
-    pub(crate) fn family(&self) -> Family {
-        let family = self.given.or_else(|| self.seen().family.copied()).unwrap_or(Family::COMPATIBLE);
+    pub(crate) fn family(&self) -> ServerFamily {
+        let family = self.given.or_else(|| self.seen().family.copied()).unwrap_or(ServerFamily::COMPATIBLE);
         family.declared(&self.endpoint.declared)
     }
 
     /// The server's family; asks the server unless it was asked before.
-    pub(crate) async fn recognised(&self) -> Family {
+    pub(crate) async fn recognised(&self) -> ServerFamily {
         if self.given.is_none() && self.known().asked.is_none() {
             self.ask().await;
         }
@@ -112,7 +112,7 @@ impl Discovery {
     }
 
     /// First the pages of the family it was, then those of all: another server may have taken its place.
-    async fn look(&self) -> Option<Seen> {
+    async fn look(&self) -> Option<ServerFacts> {
         if let Some(family) = self.given {
             return self.read(family.pages, PATIENCE).await;
         }
@@ -124,12 +124,12 @@ impl Discovery {
             return Some(seen);
         }
         // A server that is loading its model answers here already, without knowing its window.
-        let now = self.read(Family::COMPATIBLE.pages, PATIENCE).await?;
+        let now = self.read(ServerFamily::COMPATIBLE.pages, PATIENCE).await?;
         (before.is_none() || now.limits.window.is_some() || now.family != before).then_some(now)
     }
 
     /// Reads pages all at once; `None` if none of them is there.
-    async fn read(&self, pages: &[Page], patience: Duration) -> Option<Seen> {
+    async fn read(&self, pages: &[DiscoveryEndpoint], patience: Duration) -> Option<ServerFacts> {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
             let url = page_url(*page, self.base.current(), model).ok()?;
@@ -140,14 +140,14 @@ impl Discovery {
             let other = page_url(*page, &versioned, model).ok().filter(|other| *other != url)?;
             self.http.get_json(other, patience).await.and_then(read)
         });
-        join_all(asked).await.into_iter().flatten().reduce(Seen::or)
+        join_all(asked).await.into_iter().flatten().reduce(ServerFacts::or)
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> ServerFacts {
         self.known().seen
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ServerFactsCache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,28 +162,28 @@ pub(super) fn root(base: &str) -> String {
 ///
 /// # Errors
 /// `invalid-request` if the base URL is none.
-fn page_url(page: Page, base: &str, model: &str) -> Result<Url, ProviderError> {
+fn page_url(page: DiscoveryEndpoint, base: &str, model: &str) -> Result<Url, ProviderError> {
     match page {
-        Page::Props => {
+        DiscoveryEndpoint::Props => {
             // A router has one such page for each model, and would load the model to show it.
             let mut url = http::endpoint(&root(base), &["props"])?;
             url.query_pairs_mut().append_pair("model", model).append_pair("autoload", "false");
             Ok(url)
         }
-        Page::LmStudioV1 => http::endpoint(&root(base), &["api", "v1", "models"]),
-        Page::LmStudioV0 => http::endpoint(&root(base), &["api", "v0", "models"]),
-        Page::OllamaLoaded => http::endpoint(&root(base), &["api", "ps"]),
-        Page::Models => http::endpoint(base, &["models"]),
+        DiscoveryEndpoint::LmStudioV1 => http::endpoint(&root(base), &["api", "v1", "models"]),
+        DiscoveryEndpoint::LmStudioV0 => http::endpoint(&root(base), &["api", "v0", "models"]),
+        DiscoveryEndpoint::OllamaLoaded => http::endpoint(&root(base), &["api", "ps"]),
+        DiscoveryEndpoint::Models => http::endpoint(base, &["models"]),
     }
 }
 
 /// Reads what a page says of the model; `None` if it is another page.
-fn read_page(page: Page, said: &Value, model: &str) -> Option<Seen> {
+fn read_page(page: DiscoveryEndpoint, said: &Value, model: &str) -> Option<ServerFacts> {
     match page {
-        Page::Props => pages::props(said),
-        Page::LmStudioV1 => pages::lm_studio_v1(said, model),
-        Page::LmStudioV0 => pages::lm_studio_v0(said, model),
-        Page::OllamaLoaded => pages::ollama_loaded(said, model),
-        Page::Models => pages::models(said, model),
+        DiscoveryEndpoint::Props => pages::props(said),
+        DiscoveryEndpoint::LmStudioV1 => pages::lm_studio_v1(said, model),
+        DiscoveryEndpoint::LmStudioV0 => pages::lm_studio_v0(said, model),
+        DiscoveryEndpoint::OllamaLoaded => pages::ollama_loaded(said, model),
+        DiscoveryEndpoint::Models => pages::models(said, model),
     }
 }

@@ -5,60 +5,66 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use serde::Deserialize;
 
-use super::{API, Decoder, request};
-use crate::http::{BaseUrl, Http, answer};
+use super::{API, ResponsesStreamDecoder, request};
+use crate::http::{BaseUrl, ProviderHttpClient, answer};
 use crate::openai_chat::VERSION;
 use crate::openai_chat::count;
-use crate::openai_chat::discover::{Discovery, REREAD_AFTER};
-use crate::{Ability, Endpoint, Limits, ModelStream, Provider, ProviderError, Request, Retention};
-use longhaul_wire::token_count::Count;
+use crate::openai_chat::discover::{REREAD_AFTER, ServerDiscovery};
+use crate::{
+    FeatureSupport, Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError, ReasoningScope,
+};
+use longhaul_wire::token_count::ReportedTokenCount;
 
 /// Where a call is made, below the base URL.
 const PATH: [&str; 1] = ["responses"];
 
 /// A model behind OpenAI's Responses API.
 #[derive(Clone)]
-pub struct OpenAiResponses {
-    endpoint: Endpoint,
+pub struct OpenAiResponsesProvider {
+    endpoint: ModelEndpoint,
     base: BaseUrl,
-    http: Http,
-    discovery: Discovery,
+    http: ProviderHttpClient,
+    discovery: ServerDiscovery,
 }
 
-impl OpenAiResponses {
+impl OpenAiResponsesProvider {
     /// Connects nothing yet. The key is sent as `Authorization: Bearer …`.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
-    pub fn new(endpoint: Endpoint) -> Result<Self, ProviderError> {
+    pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
         let base = BaseUrl::new(&endpoint.base_url, VERSION);
         let url = base.endpoint(&PATH)?;
-        let http = Http::new(&url, &endpoint.all_headers("authorization", "Bearer "), endpoint.timeouts)?;
+        let http = ProviderHttpClient::new(
+            &url,
+            &endpoint.all_headers("authorization", "Bearer "),
+            endpoint.timeouts,
+        )?;
         let http = http.with_variables(&endpoint.variables);
-        let discovery = Discovery::new(http.clone(), &endpoint, &base, None, REREAD_AFTER);
+        let discovery = ServerDiscovery::new(http.clone(), &endpoint, &base, None, REREAD_AFTER);
         Ok(Self { endpoint, base, http, discovery })
     }
 
     /// Changes how long what the server said of itself holds before [`limits`](Provider::limits) asks again.
     #[must_use]
     pub fn reread_after(mut self, pause: Duration) -> Self {
-        self.discovery = Discovery::new(self.http.clone(), &self.endpoint, &self.base, None, pause);
+        self.discovery = ServerDiscovery::new(self.http.clone(), &self.endpoint, &self.base, None, pause);
         self
     }
 }
 
-impl fmt::Debug for OpenAiResponses {
+impl fmt::Debug for OpenAiResponsesProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAiResponses").field(&self.endpoint).finish()
+        f.debug_tuple("OpenAiResponsesProvider").field(&self.endpoint).finish()
     }
 }
 
 #[async_trait]
-impl Provider for OpenAiResponses {
-    fn origin(&self) -> Origin {
+impl Provider for OpenAiResponsesProvider {
+    fn origin(&self) -> ModelOrigin {
         self.endpoint.origin(API)
     }
 
@@ -66,17 +72,17 @@ impl Provider for OpenAiResponses {
     /// (<https://platform.openai.com/docs/guides/reasoning>).
     async fn limits(&self) -> Limits {
         let known = self.discovery.limits().await;
-        Limits { prefill: Ability::No, reasoning: Some(Retention::Turn), ..known }
+        Limits { prefill: FeatureSupport::No, reasoning: Some(ReasoningScope::Turn), ..known }
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         request::encode(request, &self.endpoint)
     }
 
-    async fn count(&self, request: &Request) -> Result<Option<u64>, ProviderError> {
+    async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         #[derive(Deserialize)]
         struct Counted {
-            input_tokens: Count,
+            input_tokens: ReportedTokenCount,
         }
         let body = request::countable(&self.render(request)?)?;
         let url = self.base.endpoint(&["responses", "input_tokens"])?;
@@ -84,10 +90,10 @@ impl Provider for OpenAiResponses {
         Ok(counted.map(|counted| counted.input_tokens.0))
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
-        answer::call_below::<Decoder>(&self.http, &self.base, &PATH, body).await
+        answer::call_below::<ResponsesStreamDecoder>(&self.http, &self.base, &PATH, body).await
     }
 }

@@ -3,14 +3,14 @@
 use longhaul_core::estimate::{REPLY_PRIMING_TOKENS, message_tokens, part_tokens, text_tokens, tool_tokens};
 use longhaul_core::message::{Part, ToolSpec};
 
-use crate::Request;
+use crate::ModelRequest;
 
 /// A token count with a known error.
 ///
 /// `input = bias × (messages and tools as the core estimates them + overheads)`. With a bias other than 1 the
 /// model's truth differs from what the same estimator says elsewhere: a test of a meter that is off.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Count {
+pub struct ScriptedTokenCounter {
     /// Factor on everything, output included. Not negative.
     pub bias: f64,
     /// Tokens around the system prompt, if there is one.
@@ -19,20 +19,20 @@ pub struct Count {
     pub tools_overhead: u64,
 }
 
-impl Default for Count {
+impl Default for ScriptedTokenCounter {
     fn default() -> Self {
         Self { bias: 1.0, system_overhead: 4, tools_overhead: 12 }
     }
 }
 
-impl Count {
+impl ScriptedTokenCounter {
     /// The default count, with every number multiplied by `bias`.
     pub fn biased(bias: f64) -> Self {
         Self { bias, ..Self::default() }
     }
 
     /// Tokens of a request.
-    pub fn input(&self, request: &Request) -> u64 {
+    pub fn input(&self, request: &ModelRequest) -> u64 {
         let messages: u64 = request.messages.iter().map(message_tokens).sum();
         self.scale(
             self.system(&request.system) + self.tools(&request.tools) + messages + REPLY_PRIMING_TOKENS,

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 
-use crate::Request;
-use longhaul_wire::validation::Violation;
+use crate::ModelRequest;
+use longhaul_wire::validation::RequestViolation;
 
 /// What a call was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallKind {
+pub enum ScriptedCallKind {
     /// A step of a conversation.
     Main,
     /// A summary.
@@ -21,7 +21,7 @@ pub enum CallKind {
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ScriptedCallOutcome {
     /// It has not ended.
     Open,
     /// The closing event was sent.
@@ -36,9 +36,9 @@ pub enum Outcome {
 
 /// One call.
 #[derive(Clone, Debug)]
-pub struct CallRecord {
+pub struct ScriptedCallRecord {
     /// What it was for.
-    pub kind: CallKind,
+    pub kind: ScriptedCallKind,
     /// What the model counted for the request, in tokens.
     pub input_tokens: u64,
     /// What the model wrote or would have written, in tokens.
@@ -48,101 +48,101 @@ pub struct CallRecord {
     /// Hash of the rendered request: equal for equal requests, within one build.
     pub hash: u64,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ScriptedCallOutcome,
     /// Which rule it broke, if it broke one.
-    pub violation: Option<Violation>,
+    pub violation: Option<RequestViolation>,
     /// The request, if requests are kept.
-    pub request: Option<Request>,
+    pub request: Option<ModelRequest>,
 }
 
 /// All calls of one model.
 #[derive(Debug, Default)]
-pub(super) struct Log {
-    records: Arc<Mutex<Vec<CallRecord>>>,
+pub(super) struct ScriptedCallLog {
+    records: Arc<Mutex<Vec<ScriptedCallRecord>>>,
     whole: bool,
 }
 
-impl Log {
+impl ScriptedCallLog {
     pub(super) fn keep_requests(&mut self) {
         self.whole = true;
     }
 
-    pub(super) fn records(&self) -> Vec<CallRecord> {
+    pub(super) fn records(&self) -> Vec<ScriptedCallRecord> {
         lock(&self.records).clone()
     }
 
     pub(super) fn open(
         &self,
-        kind: CallKind,
+        kind: ScriptedCallKind,
         input_tokens: u64,
         rendered: Bytes,
-        request: &Request,
-    ) -> Entry {
+        request: &ModelRequest,
+    ) -> ScriptedCallEntry {
         let mut hasher = DefaultHasher::new();
         rendered.hash(&mut hasher);
-        let record = CallRecord {
+        let record = ScriptedCallRecord {
             kind,
             input_tokens,
             output_tokens: 0,
             messages: request.messages.len(),
             hash: hasher.finish(),
-            outcome: Outcome::Open,
+            outcome: ScriptedCallOutcome::Open,
             violation: None,
             request: self.whole.then(|| request.clone()),
         };
         let mut records = lock(&self.records);
         records.push(record);
-        Entry { records: Arc::clone(&self.records), index: records.len() - 1 }
+        ScriptedCallEntry { records: Arc::clone(&self.records), index: records.len() - 1 }
     }
 }
 
 /// An open call. Dropping it before the end is recorded too.
-pub(super) struct Entry {
-    records: Arc<Mutex<Vec<CallRecord>>>,
+pub(super) struct ScriptedCallEntry {
+    records: Arc<Mutex<Vec<ScriptedCallRecord>>>,
     index: usize,
 }
 
-impl Entry {
+impl ScriptedCallEntry {
     pub(super) fn writes(&mut self, tokens: u64) {
         self.change(|record| record.output_tokens = tokens);
     }
 
     pub(super) fn finished(&mut self) {
-        self.change(|record| record.outcome = Outcome::Finished);
+        self.change(|record| record.outcome = ScriptedCallOutcome::Finished);
     }
 
     pub(super) fn failed(&mut self, code: ErrorCode) {
-        self.change(|record| record.outcome = Outcome::Failed(code));
+        self.change(|record| record.outcome = ScriptedCallOutcome::Failed(code));
     }
 
     pub(super) fn refuse(self, code: ErrorCode) {
-        self.change(|record| record.outcome = Outcome::Refused(code));
+        self.change(|record| record.outcome = ScriptedCallOutcome::Refused(code));
     }
 
-    pub(super) fn invalid(self, violation: Violation) {
+    pub(super) fn invalid(self, violation: RequestViolation) {
         self.change(|record| {
-            record.outcome = Outcome::Refused(ErrorCode::InvalidRequest);
+            record.outcome = ScriptedCallOutcome::Refused(ErrorCode::InvalidRequest);
             record.violation = Some(violation);
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut CallRecord)) {
+    fn change(&self, change: impl FnOnce(&mut ScriptedCallRecord)) {
         if let Some(record) = lock(&self.records).get_mut(self.index) {
             change(record);
         }
     }
 }
 
-impl Drop for Entry {
+impl Drop for ScriptedCallEntry {
     fn drop(&mut self) {
         self.change(|record| {
-            if record.outcome == Outcome::Open {
-                record.outcome = Outcome::Dropped;
+            if record.outcome == ScriptedCallOutcome::Open {
+                record.outcome = ScriptedCallOutcome::Dropped;
             }
         });
     }
 }
 
-fn lock(records: &Mutex<Vec<CallRecord>>) -> MutexGuard<'_, Vec<CallRecord>> {
+fn lock(records: &Mutex<Vec<ScriptedCallRecord>>) -> MutexGuard<'_, Vec<ScriptedCallRecord>> {
     records.lock().unwrap_or_else(PoisonError::into_inner)
 }

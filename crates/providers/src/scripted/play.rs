@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use futures_util::stream;
-use longhaul_core::message::{Answer, Finish, Part, Reasoning, ToolCall};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part, ReasoningPart, ToolCall};
 use longhaul_core::usage::Usage;
 
-use super::log::Entry;
-use super::{CallIndex, Count, Fault, Say, ScriptedAnswer, UsageReport};
+use super::log::ScriptedCallEntry;
+use super::{CallIndex, ScriptedAnswer, ScriptedFault, ScriptedPart, ScriptedTokenCounter, ScriptedUsage};
 use crate::{ModelEvent, ModelStream, ProviderError};
 
 /// The events of one call, and how it ends.
 #[derive(Debug)]
-pub(super) struct Play {
+pub(super) struct ScriptedPlayback {
     pub(super) events: Vec<ModelEvent>,
-    pub(super) end: End,
+    pub(super) end: PlaybackEnd,
     pace: Duration,
     output_tokens: u64,
 }
 
 /// What comes after the events.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum End {
+pub(super) enum PlaybackEnd {
     /// The stream is over: its last event was [`ModelEvent::Finished`].
     Over,
     /// An error.
@@ -30,45 +30,45 @@ pub(super) enum End {
     Stall,
 }
 
-impl Play {
+impl ScriptedPlayback {
     /// Plays `answer` to a request of `input` tokens, writing at most `room` tokens.
     pub(super) fn compose(
         answer: ScriptedAnswer,
-        count: &Count,
+        count: &ScriptedTokenCounter,
         input: u64,
         room: u64,
         turn: CallIndex,
     ) -> Self {
-        let mut writer = Writer::new(count, room, turn, answer.fault.as_ref());
-        if answer.fault != Some(Fault::Empty) {
+        let mut writer = ScriptedAnswerWriter::new(count, room, turn, answer.fault.as_ref());
+        if answer.fault != Some(ScriptedFault::Empty) {
             answer.say.into_iter().for_each(|say| writer.say(say));
         }
         let output_tokens = count.scale(writer.used).min(room);
         let usage = report(answer.usage, &writer, input, output_tokens);
         let finish = writer.finish(answer.finish);
-        let Writer { mut events, parts, .. } = writer;
+        let ScriptedAnswerWriter { mut events, parts, .. } = writer;
         events.extend(usage.clone().map(ModelEvent::Usage));
-        events.push(ModelEvent::Finished(Answer { parts, finish, usage, envelope: None }));
+        events.push(ModelEvent::Finished(ModelAnswer { parts, finish, usage, envelope: None }));
         let end = break_off(&mut events, answer.fault.as_ref());
         Self { events, end, pace: answer.pace, output_tokens }
     }
 
     /// Sends the events, telling `entry` how it ended.
-    pub(super) fn stream(self, mut entry: Entry) -> ModelStream {
+    pub(super) fn stream(self, mut entry: ScriptedCallEntry) -> ModelStream {
         entry.writes(self.output_tokens);
-        let state = Playing { events: self.events.into_iter(), end: self.end, pace: self.pace, entry };
-        Box::pin(stream::unfold(state, Playing::next))
+        let state = PlaybackStream { events: self.events.into_iter(), end: self.end, pace: self.pace, entry };
+        Box::pin(stream::unfold(state, PlaybackStream::next))
     }
 }
 
-struct Playing {
+struct PlaybackStream {
     events: std::vec::IntoIter<ModelEvent>,
-    end: End,
+    end: PlaybackEnd,
     pace: Duration,
-    entry: Entry,
+    entry: ScriptedCallEntry,
 }
 
-impl Playing {
+impl PlaybackStream {
     async fn next(mut self) -> Option<(Result<ModelEvent, ProviderError>, Self)> {
         if !self.pace.is_zero() {
             tokio::time::sleep(self.pace).await;
@@ -79,22 +79,27 @@ impl Playing {
             }
             return Some((Ok(event), self));
         }
-        match std::mem::replace(&mut self.end, End::Over) {
-            End::Over => None,
-            End::Fail(error) => {
+        match std::mem::replace(&mut self.end, PlaybackEnd::Over) {
+            PlaybackEnd::Over => None,
+            PlaybackEnd::Fail(error) => {
                 self.entry.failed(error.code);
                 Some((Err(*error), self))
             }
-            End::Stall => std::future::pending().await,
+            PlaybackEnd::Stall => std::future::pending().await,
         }
     }
 }
 
-fn report(wanted: UsageReport, writer: &Writer<'_>, input_tokens: u64, output_tokens: u64) -> Option<Usage> {
+fn report(
+    wanted: ScriptedUsage,
+    writer: &ScriptedAnswerWriter<'_>,
+    input_tokens: u64,
+    output_tokens: u64,
+) -> Option<Usage> {
     match wanted {
-        UsageReport::Missing => None,
-        UsageReport::Exactly(usage) => Some(usage),
-        UsageReport::Counted => {
+        ScriptedUsage::Missing => None,
+        ScriptedUsage::Exactly(usage) => Some(usage),
+        ScriptedUsage::Counted => {
             let reasoning_tokens = writer.count.scale(writer.reasoned).min(output_tokens);
             Some(Usage { input_tokens, output_tokens, reasoning_tokens, ..Usage::default() })
         }
@@ -102,26 +107,28 @@ fn report(wanted: UsageReport, writer: &Writer<'_>, input_tokens: u64, output_to
 }
 
 /// Cuts the events where the fault strikes, always before the closing event.
-fn break_off(events: &mut Vec<ModelEvent>, fault: Option<&Fault>) -> End {
+fn break_off(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> PlaybackEnd {
     let (after, error) = match fault {
-        Some(Fault::Stall { after }) => (*after, None),
+        Some(ScriptedFault::Stall { after }) => (*after, None),
         Some(fault) => match fault.in_stream() {
             Some((after, error)) => (after, Some(error)),
-            None => return End::Over,
+            None => return PlaybackEnd::Over,
         },
-        None => return End::Over,
+        None => return PlaybackEnd::Over,
     };
     events.truncate(after.min(events.len().saturating_sub(1)));
     let told = events.iter().rev().find_map(|event| match event {
         ModelEvent::Usage(usage) => Some(usage.clone()),
         _ => None,
     });
-    error.map_or(End::Stall, |error| End::Fail(Box::new(ProviderError { usage: told, ..error })))
+    error.map_or(PlaybackEnd::Stall, |error| {
+        PlaybackEnd::Fail(Box::new(ProviderError { usage: told, ..error }))
+    })
 }
 
 /// Writes within a budget.
-struct Writer<'a> {
-    count: &'a Count,
+struct ScriptedAnswerWriter<'a> {
+    count: &'a ScriptedTokenCounter,
     /// Tokens that may be written, before the bias.
     room: u64,
     /// Tokens written, before the bias.
@@ -137,10 +144,15 @@ struct Writer<'a> {
     parts: Vec<Part>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(count: &'a Count, room: u64, turn: CallIndex, fault: Option<&Fault>) -> Self {
+impl<'a> ScriptedAnswerWriter<'a> {
+    fn new(
+        count: &'a ScriptedTokenCounter,
+        room: u64,
+        turn: CallIndex,
+        fault: Option<&ScriptedFault>,
+    ) -> Self {
         let room = match fault {
-            Some(Fault::Length { tokens }) => room.min(*tokens),
+            Some(ScriptedFault::Length { tokens }) => room.min(*tokens),
             _ => room,
         };
         Self {
@@ -149,7 +161,7 @@ impl<'a> Writer<'a> {
             used: 0,
             reasoned: 0,
             cut: false,
-            cut_arguments: fault == Some(&Fault::CutArguments),
+            cut_arguments: fault == Some(&ScriptedFault::CutArguments),
             turn,
             calls: 0,
             events: Vec::new(),
@@ -157,23 +169,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn say(&mut self, say: Say) {
+    fn say(&mut self, say: ScriptedPart) {
         if self.cut {
             return;
         }
         match say {
-            Say::Text(text) => {
+            ScriptedPart::Text(text) => {
                 let text = self.write(&text, ModelEvent::Text);
                 self.done(Part::text(text));
             }
-            Say::Reasoning(text) => {
+            ScriptedPart::Reasoning(text) => {
                 let before = self.used;
                 let text = self.write(&text, ModelEvent::Reasoning);
                 self.reasoned += self.used - before;
-                self.done(Part::Reasoning(Reasoning { text, native: None }));
+                self.done(Part::Reasoning(ReasoningPart { text, native: None }));
             }
-            Say::Call { name, arguments, id } => self.call(name, &arguments, id),
-            Say::Part(part) => self.whole(part),
+            ScriptedPart::Call { name, arguments, id } => self.call(name, &arguments, id),
+            ScriptedPart::Part(part) => self.whole(part),
         }
     }
 
@@ -245,9 +257,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn finish(&self, wanted: Option<Finish>) -> Finish {
-        let natural = if self.calls > 0 { Finish::ToolCalls } else { Finish::Stop };
-        if self.cut { Finish::Length } else { wanted.unwrap_or(natural) }
+    fn finish(&self, wanted: Option<ModelStopReason>) -> ModelStopReason {
+        let natural = if self.calls > 0 { ModelStopReason::ToolCalls } else { ModelStopReason::Stop };
+        if self.cut { ModelStopReason::Length } else { wanted.unwrap_or(natural) }
     }
 }
 

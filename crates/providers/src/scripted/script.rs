@@ -5,39 +5,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Finish, Part};
+use longhaul_core::message::{ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 
-use super::Summaries;
-use crate::{ProviderError, Request};
+use super::ScriptedSummaries;
+use crate::{ModelRequest, ProviderError};
 
 /// Which turn of the script, from 0.
 pub type CallIndex = u64;
 
-type Closure = dyn Fn(&Request, CallIndex) -> Option<ScriptedAnswer> + Send + Sync;
+type Closure = dyn Fn(&ModelRequest, CallIndex) -> Option<ScriptedAnswer> + Send + Sync;
 
 /// What a scripted model says: a list of turns, or a closure.
 #[derive(Clone)]
-pub struct Script(Kind);
+pub struct ModelScript(ScriptSource);
 
 #[derive(Clone)]
-enum Kind {
+enum ScriptSource {
     Turns(Arc<[ScriptedAnswer]>),
     Closure(Arc<Closure>),
 }
 
-impl Script {
+impl ModelScript {
     /// One answer after the other. When all are used, calls fail with `third-party`.
     pub fn turns<A: Into<ScriptedAnswer>>(turns: impl IntoIterator<Item = A>) -> Self {
-        Self(Kind::Turns(turns.into_iter().map(Into::into).collect()))
+        Self(ScriptSource::Turns(turns.into_iter().map(Into::into).collect()))
     }
 
     /// Asks `answer` for each call. It returns a [`ScriptedAnswer`], or an `Option` of one: `None` leaves
     /// the request to the default summariser.
     pub fn closure<A: Into<Option<ScriptedAnswer>>>(
-        answer: impl Fn(&Request, CallIndex) -> A + Send + Sync + 'static,
+        answer: impl Fn(&ModelRequest, CallIndex) -> A + Send + Sync + 'static,
     ) -> Self {
-        Self(Kind::Closure(Arc::new(move |request, index| answer(request, index).into())))
+        Self(ScriptSource::Closure(Arc::new(move |request, index| answer(request, index).into())))
     }
 
     /// The same answer for ever.
@@ -46,27 +46,27 @@ impl Script {
         Self::closure(move |_, _| answer.clone())
     }
 
-    pub(super) fn answer(&self, request: &Request, index: CallIndex) -> Option<ScriptedAnswer> {
+    pub(super) fn answer(&self, request: &ModelRequest, index: CallIndex) -> Option<ScriptedAnswer> {
         match &self.0 {
-            Kind::Turns(turns) => turns.get(usize::try_from(index).ok()?).cloned(),
-            Kind::Closure(answer) => answer(request, index),
+            ScriptSource::Turns(turns) => turns.get(usize::try_from(index).ok()?).cloned(),
+            ScriptSource::Closure(answer) => answer(request, index),
         }
     }
 
     pub(super) fn is_list(&self) -> bool {
-        matches!(self.0, Kind::Turns(_))
+        matches!(self.0, ScriptSource::Turns(_))
     }
 
-    pub(super) fn default_summaries(&self) -> Option<&'static Summaries> {
-        self.is_list().then_some(&Summaries::Extract)
+    pub(super) fn default_summaries(&self) -> Option<&'static ScriptedSummaries> {
+        self.is_list().then_some(&ScriptedSummaries::Extract)
     }
 }
 
-impl fmt::Debug for Script {
+impl fmt::Debug for ModelScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Turns(turns) => f.debug_tuple("Turns").field(&turns.len()).finish(),
-            Kind::Closure(_) => f.write_str("Closure"),
+            ScriptSource::Turns(turns) => f.debug_tuple("Turns").field(&turns.len()).finish(),
+            ScriptSource::Closure(_) => f.write_str("Closure"),
         }
     }
 }
@@ -75,21 +75,21 @@ impl fmt::Debug for Script {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScriptedAnswer {
     /// What is said, in order.
-    pub say: Vec<Say>,
+    pub say: Vec<ScriptedPart>,
     /// Why the model stops; `None`: `tool-calls` if it calls tools, else `stop`. Running out of room is
     /// always `length`.
-    pub finish: Option<Finish>,
+    pub finish: Option<ModelStopReason>,
     /// How it fails, if it does.
-    pub fault: Option<Fault>,
+    pub fault: Option<ScriptedFault>,
     /// Time before each event.
     pub pace: Duration,
     /// What it reports as its usage.
-    pub usage: UsageReport,
+    pub usage: ScriptedUsage,
 }
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Say {
+pub enum ScriptedPart {
     /// Text, streamed in pieces of words.
     Text(String),
     /// Reasoning, streamed in pieces of words.
@@ -109,7 +109,7 @@ pub enum Say {
 
 /// What an answer reports as its usage.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum UsageReport {
+pub enum ScriptedUsage {
     /// What the model counted.
     #[default]
     Counted,
@@ -121,7 +121,7 @@ pub enum UsageReport {
 
 /// A way to fail. `after` counts events; a fault always comes before the closing event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
+pub enum ScriptedFault {
     /// An HTTP error instead of a stream.
     Status {
         /// The HTTP status.
@@ -181,12 +181,12 @@ pub enum Fault {
 impl ScriptedAnswer {
     /// An answer that begins with text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::default().say(Say::Text(text.into()))
+        Self::default().say(ScriptedPart::Text(text.into()))
     }
 
     /// An answer that begins with reasoning.
     pub fn reasoning(text: impl Into<String>) -> Self {
-        Self::default().say(Say::Reasoning(text.into()))
+        Self::default().say(ScriptedPart::Reasoning(text.into()))
     }
 
     /// An answer that begins with a tool call.
@@ -196,7 +196,7 @@ impl ScriptedAnswer {
 
     /// Goes on with `what`.
     #[must_use]
-    pub fn say(mut self, what: Say) -> Self {
+    pub fn say(mut self, what: ScriptedPart) -> Self {
         self.say.push(what);
         self
     }
@@ -204,13 +204,13 @@ impl ScriptedAnswer {
     /// Goes on with text.
     #[must_use]
     pub fn then(self, text: impl Into<String>) -> Self {
-        self.say(Say::Text(text.into()))
+        self.say(ScriptedPart::Text(text.into()))
     }
 
     /// Goes on with a tool call.
     #[must_use]
     pub fn call(self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        self.say(Say::Call { name: name.into(), arguments: arguments.into(), id: None })
+        self.say(ScriptedPart::Call { name: name.into(), arguments: arguments.into(), id: None })
     }
 
     /// Goes on with a tool call that has this provider id, unique or not.
@@ -221,25 +221,25 @@ impl ScriptedAnswer {
         name: impl Into<String>,
         arguments: impl Into<String>,
     ) -> Self {
-        self.say(Say::Call { name: name.into(), arguments: arguments.into(), id: Some(id.into()) })
+        self.say(ScriptedPart::Call { name: name.into(), arguments: arguments.into(), id: Some(id.into()) })
     }
 
     /// Goes on with a part as it is.
     #[must_use]
     pub fn part(self, part: Part) -> Self {
-        self.say(Say::Part(part))
+        self.say(ScriptedPart::Part(part))
     }
 
     /// Ends for this reason.
     #[must_use]
-    pub fn finish(mut self, finish: Finish) -> Self {
+    pub fn finish(mut self, finish: ModelStopReason) -> Self {
         self.finish = Some(finish);
         self
     }
 
     /// Fails this way.
     #[must_use]
-    pub fn fail(mut self, fault: Fault) -> Self {
+    pub fn fail(mut self, fault: ScriptedFault) -> Self {
         self.fault = Some(fault);
         self
     }
@@ -253,7 +253,7 @@ impl ScriptedAnswer {
 
     /// Reports this usage.
     #[must_use]
-    pub fn usage(mut self, usage: UsageReport) -> Self {
+    pub fn usage(mut self, usage: ScriptedUsage) -> Self {
         self.usage = usage;
         self
     }
@@ -261,9 +261,9 @@ impl ScriptedAnswer {
     /// The error that comes instead of a stream, if that is its fault.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         match self.fault.as_ref()? {
-            Fault::Status { status, retry_after } => Some(from_status(*status, *retry_after)),
-            Fault::Refuse(error) => Some((**error).clone()),
-            Fault::Overflow { used, limit } => Some(super::overflow(*used, *limit, None)),
+            ScriptedFault::Status { status, retry_after } => Some(from_status(*status, *retry_after)),
+            ScriptedFault::Refuse(error) => Some((**error).clone()),
+            ScriptedFault::Overflow { used, limit } => Some(super::overflow(*used, *limit, None)),
             _ => None,
         }
     }
@@ -281,7 +281,7 @@ impl From<String> for ScriptedAnswer {
     }
 }
 
-impl Fault {
+impl ScriptedFault {
     /// An HTTP error without `Retry-After`.
     pub fn status(status: u16) -> Self {
         Self::Status { status, retry_after: None }

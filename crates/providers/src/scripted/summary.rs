@@ -3,8 +3,8 @@
 use longhaul_core::message::{Message, Part, Role};
 use longhaul_core::plan::ORDER_START;
 
-use super::{Fault, ScriptedAnswer};
-use crate::Request;
+use super::{ScriptedAnswer, ScriptedFault};
+use crate::ModelRequest;
 
 const LINES: usize = 12;
 const LINE_CHARS: usize = 100;
@@ -12,7 +12,7 @@ const SUMMARY_CHARS: usize = 1_600;
 
 /// How summary requests are answered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Summaries {
+pub enum ScriptedSummaries {
     /// The first lines of what there is, at most about 400 tokens.
     Extract,
     /// A proper answer without content.
@@ -26,13 +26,13 @@ pub enum Summaries {
     /// Text that is no summary: control characters and broken markup.
     Garbage,
     /// Fails.
-    Fail(Fault),
+    Fail(ScriptedFault),
     /// This text.
     Text(String),
 }
 
-impl Summaries {
-    pub(super) fn answer(&self, request: &Request) -> ScriptedAnswer {
+impl ScriptedSummaries {
+    pub(super) fn answer(&self, request: &ModelRequest) -> ScriptedAnswer {
         match self {
             Self::Extract => ScriptedAnswer::text(extract(request)),
             Self::Empty => ScriptedAnswer::default(),
@@ -48,7 +48,7 @@ impl Summaries {
 
 /// Returns whether a request asks for a summary: its last message holds the core's order for one, or it offers no
 /// tools and its system prompt speaks of a summary.
-pub fn is_summary_request(request: &Request) -> bool {
+pub fn is_summary_request(request: &ModelRequest) -> bool {
     let ordered = request.messages.last().is_some_and(|last| last.parts.iter().any(is_order));
     ordered || (request.tools.is_empty() && request.system.to_lowercase().contains("summar"))
 }
@@ -57,7 +57,7 @@ fn is_order(part: &Part) -> bool {
     part.as_text().is_some_and(|text| text.starts_with(ORDER_START))
 }
 
-fn extract(request: &Request) -> String {
+fn extract(request: &ModelRequest) -> String {
     // Two characters a token: a text that surely fits.
     let limit = request
         .max_output_tokens
@@ -81,7 +81,7 @@ fn lines(text: &str, most: usize) -> Vec<String> {
     text.lines().filter(|line| !line.trim().is_empty()).take(most).map(clip).collect()
 }
 
-fn everything(request: &Request) -> String {
+fn everything(request: &ModelRequest) -> String {
     request.messages.iter().map(|message| text_of(message) + "\n").collect()
 }
 

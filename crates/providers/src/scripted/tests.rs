@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt, StreamExt};
-use longhaul_core::message::{Answer, Finish, Part, RawJson, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{
+    ModelAnswer, ModelStopReason, Part, RawJson, Role, ToolCall, ToolResult, ToolStatus,
+};
 use longhaul_core::usage::Usage;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -11,19 +13,19 @@ use crate::{ModelEvent, SharedProvider};
 
 type Events = Vec<Result<ModelEvent, ProviderError>>;
 
-fn ask(text: &str) -> Request {
-    Request { messages: vec![Message::user("u", vec![Part::text(text)])], ..Request::default() }
+fn ask(text: &str) -> ModelRequest {
+    ModelRequest { messages: vec![Message::user("u", vec![Part::text(text)])], ..ModelRequest::default() }
 }
 
 fn now<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("a scripted call without pace does not wait")
 }
 
-fn run(model: &Scripted, request: Request) -> Result<Events, ProviderError> {
+fn run(model: &ScriptedProvider, request: ModelRequest) -> Result<Events, ProviderError> {
     now(model.call(request)).map(|stream| now(stream.collect()))
 }
 
-fn answer(model: &Scripted, request: Request) -> Answer {
+fn answer(model: &ScriptedProvider, request: ModelRequest) -> ModelAnswer {
     match run(model, request).unwrap().pop() {
         Some(Ok(ModelEvent::Finished(answer))) => answer,
         other => panic!("not finished: {other:?}"),
@@ -44,7 +46,7 @@ fn text_of(events: &Events) -> String {
 fn an_answer_streams_in_order() {
     let turn =
         ScriptedAnswer::reasoning("Hm, let me see.").then("Let me look.").call("read", r#"{"path": "a.md"}"#);
-    let model = Scripted::new(Script::turns([turn]));
+    let model = ScriptedProvider::new(ModelScript::turns([turn]));
     let events: Vec<ModelEvent> =
         run(&model, ask("hello")).unwrap().into_iter().map(Result::unwrap).collect();
     let kinds: Vec<&str> = events
@@ -63,7 +65,7 @@ fn an_answer_streams_in_order() {
     assert_eq!(order, ["reasoning", "done", "text", "done", "tool", "done", "usage", "finished"]);
     assert!(kinds.iter().filter(|kind| **kind == "text").count() > 2, "small deltas");
     let Some(ModelEvent::Finished(answer)) = events.last() else { panic!() };
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls);
     let call = ToolCall {
         call_id: "call_0_0".into(),
         name: "read".into(),
@@ -77,18 +79,18 @@ fn an_answer_streams_in_order() {
 
 #[test]
 fn a_broken_request_is_refused_and_logged() {
-    let model = Scripted::new(Script::turns(["never said"]));
-    let error = run(&model, Request::default()).unwrap_err();
+    let model = ScriptedProvider::new(ModelScript::turns(["never said"]));
+    let error = run(&model, ModelRequest::default()).unwrap_err();
     assert_eq!((error.code, error.status, error.retryable), (ErrorCode::InvalidRequest, Some(400), false));
-    assert_eq!(error.message, validation::Violation::NoMessages.to_string());
+    assert_eq!(error.message, validation::RequestViolation::NoMessages.to_string());
     assert_eq!(model.invalid_requests(), 1);
     assert_eq!(model.turns_used(), 0);
-    assert_eq!(model.log()[0].outcome, Outcome::Refused(ErrorCode::InvalidRequest));
+    assert_eq!(model.log()[0].outcome, ScriptedCallOutcome::Refused(ErrorCode::InvalidRequest));
 }
 
 #[test]
 fn the_window_is_enforced() {
-    let model = Scripted::new(Script::always("ok")).window(100);
+    let model = ScriptedProvider::new(ModelScript::always("ok")).window(100);
     let input = model.count_input(&ask(&"word ".repeat(200)));
     let error = run(&model, ask(&"word ".repeat(200))).unwrap_err();
     assert_eq!(
@@ -97,23 +99,23 @@ fn the_window_is_enforced() {
     );
     assert!(error.message.contains("maximum context length is 100 tokens"));
     assert!(error.message.contains(&input.to_string()));
-    let reserve = Request { max_output_tokens: Some(99), ..ask("hi") };
+    let reserve = ModelRequest { max_output_tokens: Some(99), ..ask("hi") };
     let error = run(&model, reserve.clone()).unwrap_err();
     assert!(error.message.contains("99 in the completion"), "{}", error.message);
-    let lenient = Scripted::new(Script::always("ok")).window(100).without_output_reserve();
-    assert_eq!(answer(&lenient, reserve).finish, Finish::Stop);
+    let lenient = ScriptedProvider::new(ModelScript::always("ok")).window(100).without_output_reserve();
+    assert_eq!(answer(&lenient, reserve).finish, ModelStopReason::Stop);
 }
 
 #[test]
 fn generation_stops_at_the_end_of_the_window_and_at_the_limit() {
     let long = "one two three four ".repeat(100);
-    let model = Scripted::new(Script::always(long.as_str())).window(60);
+    let model = ScriptedProvider::new(ModelScript::always(long.as_str())).window(60);
     let cut = answer(&model, ask("go"));
-    assert_eq!(cut.finish, Finish::Length);
+    assert_eq!(cut.finish, ModelStopReason::Length);
     assert!(cut.usage.unwrap().total_tokens() <= 60);
-    let limited = Request { max_output_tokens: Some(10), ..ask("go") };
+    let limited = ModelRequest { max_output_tokens: Some(10), ..ask("go") };
     let cut = answer(&model, limited);
-    assert_eq!(cut.finish, Finish::Length);
+    assert_eq!(cut.finish, ModelStopReason::Length);
     let Part::Text(text) = &cut.parts[0] else { panic!() };
     assert!(long.starts_with(&text.text) && !text.text.is_empty());
     assert!(cut.usage.unwrap().output_tokens <= 10);
@@ -122,8 +124,8 @@ fn generation_stops_at_the_end_of_the_window_and_at_the_limit() {
 #[test]
 fn the_bias_scales_what_is_reported() {
     let request = ask(&"some words to count ".repeat(50));
-    let plain = Scripted::new(Script::always("x"));
-    let biased = Scripted::new(Script::always("x")).count(Count::biased(1.5));
+    let plain = ScriptedProvider::new(ModelScript::always("x"));
+    let biased = ScriptedProvider::new(ModelScript::always("x")).count(ScriptedTokenCounter::biased(1.5));
     let (plain, biased) = (plain.count_input(&request), biased.count_input(&request));
     assert_eq!(biased, (plain * 3).div_ceil(2));
 }
@@ -132,12 +134,12 @@ fn the_bias_scales_what_is_reported() {
 fn faults_before_the_stream() {
     let wait = Some(Duration::from_secs(7));
     let turns = [
-        ScriptedAnswer::text("a").fail(Fault::Status { status: 429, retry_after: wait }),
-        ScriptedAnswer::text("b").fail(Fault::status(503)),
-        ScriptedAnswer::text("c").fail(Fault::Overflow { used: Some(9), limit: Some(8) }),
-        ScriptedAnswer::text("d").fail(Fault::status(401)),
+        ScriptedAnswer::text("a").fail(ScriptedFault::Status { status: 429, retry_after: wait }),
+        ScriptedAnswer::text("b").fail(ScriptedFault::status(503)),
+        ScriptedAnswer::text("c").fail(ScriptedFault::Overflow { used: Some(9), limit: Some(8) }),
+        ScriptedAnswer::text("d").fail(ScriptedFault::status(401)),
     ];
-    let model = Scripted::new(Script::turns(turns));
+    let model = ScriptedProvider::new(ModelScript::turns(turns));
     let errors: Vec<ProviderError> = (0..5).map(|_| run(&model, ask("x")).unwrap_err()).collect();
     let codes: Vec<ErrorCode> = errors.iter().map(|error| error.code).collect();
     let expected = [
@@ -155,9 +157,9 @@ fn faults_before_the_stream() {
 
 #[test]
 fn a_failed_attempt_does_not_use_up_its_turn() {
-    let model = Scripted::new(Script::turns(["first", "second"]))
-        .fail_at(0, Fault::status(500))
-        .fail_at(2, Fault::Truncated { after: 1 });
+    let model = ScriptedProvider::new(ModelScript::turns(["first", "second"]))
+        .fail_at(0, ScriptedFault::status(500))
+        .fail_at(2, ScriptedFault::Truncated { after: 1 });
     assert_eq!(run(&model, ask("x")).unwrap_err().status, Some(500));
     assert_eq!(text_of(&run(&model, ask("x")).unwrap()), "first");
     let cut = run(&model, ask("x")).unwrap();
@@ -169,43 +171,46 @@ fn a_failed_attempt_does_not_use_up_its_turn() {
 #[test]
 fn special_endings() {
     let call = || ScriptedAnswer::text("ok").call("write", r#"{"path":"a","text":"b"}"#);
-    let model = Scripted::new(Script::turns([
-        call().fail(Fault::CutArguments),
-        call().fail(Fault::Empty),
-        call().fail(Fault::Length { tokens: 1 }),
-        call().usage(UsageReport::Missing),
-        call().usage(UsageReport::Exactly(Usage { input_tokens: 1, ..Usage::default() })),
-        ScriptedAnswer::text("no").finish(Finish::ContentFilter),
+    let model = ScriptedProvider::new(ModelScript::turns([
+        call().fail(ScriptedFault::CutArguments),
+        call().fail(ScriptedFault::Empty),
+        call().fail(ScriptedFault::Length { tokens: 1 }),
+        call().usage(ScriptedUsage::Missing),
+        call().usage(ScriptedUsage::Exactly(Usage { input_tokens: 1, ..Usage::default() })),
+        ScriptedAnswer::text("no").finish(ModelStopReason::ContentFilter),
     ]));
     let cut = answer(&model, ask("x"));
-    assert_eq!(cut.finish, Finish::Length);
+    assert_eq!(cut.finish, ModelStopReason::Length);
     let Part::ToolCall(partial) = &cut.parts[1] else { panic!() };
     assert_eq!(partial.arguments, r#"{"path":"a""#);
     let empty = answer(&model, ask("x"));
-    assert_eq!((empty.parts.len(), empty.finish), (0, Finish::Stop));
-    assert_eq!(answer(&model, ask("x")).finish, Finish::Length);
+    assert_eq!((empty.parts.len(), empty.finish), (0, ModelStopReason::Stop));
+    assert_eq!(answer(&model, ask("x")).finish, ModelStopReason::Length);
     assert_eq!(answer(&model, ask("x")).usage, None);
     assert_eq!(answer(&model, ask("x")).usage.unwrap().input_tokens, 1);
-    assert_eq!(answer(&model, ask("x")).finish, Finish::ContentFilter);
+    assert_eq!(answer(&model, ask("x")).finish, ModelStopReason::ContentFilter);
 }
 
 #[test]
 fn a_stalled_stream_can_be_dropped() {
-    let model =
-        Scripted::new(Script::always(ScriptedAnswer::text("one two three").fail(Fault::Stall { after: 2 })));
+    let model = ScriptedProvider::new(ModelScript::always(
+        ScriptedAnswer::text("one two three").fail(ScriptedFault::Stall { after: 2 }),
+    ));
     let mut stream = now(model.call(ask("x"))).unwrap();
     assert!(now(stream.next()).unwrap().is_ok());
     assert!(now(stream.next()).unwrap().is_ok());
     assert!(stream.next().now_or_never().is_none());
-    assert_eq!(model.log()[0].outcome, Outcome::Open);
+    assert_eq!(model.log()[0].outcome, ScriptedCallOutcome::Open);
     drop(stream);
-    assert_eq!(model.log()[0].outcome, Outcome::Dropped);
+    assert_eq!(model.log()[0].outcome, ScriptedCallOutcome::Dropped);
 }
 
 #[test]
 fn a_slow_answer_waits_before_each_event() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c").pace(Duration::from_millis(4))));
+    let model = ScriptedProvider::new(ModelScript::always(
+        ScriptedAnswer::text("a b c").pace(Duration::from_millis(4)),
+    ));
     let started = std::time::Instant::now();
     let events: Events = runtime.block_on(async { model.call(ask("x")).await.unwrap().collect().await });
     assert!(started.elapsed() >= Duration::from_millis(4 * events.len() as u64));
@@ -213,23 +218,24 @@ fn a_slow_answer_waits_before_each_event() {
 
 #[test]
 fn summary_requests_are_answered_apart() {
-    let summarise = || Request {
+    let summarise = || ModelRequest {
         system: "Summarise the conversation.".into(),
         ..ask("Fix the parser\nthen run the tests")
     };
-    let model = Scripted::new(Script::turns(["main"])).keep_requests();
+    let model = ScriptedProvider::new(ModelScript::turns(["main"])).keep_requests();
     let good = answer(&model, summarise());
     let Part::Text(text) = &good.parts[0] else { panic!() };
     assert!(text.text.contains("Fix the parser"), "{}", text.text);
-    assert_eq!((model.turns_used(), model.log()[0].kind), (0, CallKind::Summary));
+    assert_eq!((model.turns_used(), model.log()[0].kind), (0, ScriptedCallKind::Summary));
     assert_eq!(model.log()[0].request.as_ref().unwrap().system, "Summarise the conversation.");
-    let with = |how| answer(&Scripted::new(Script::always("main")).summaries(how), summarise());
-    assert_eq!(with(Summaries::Empty).parts, []);
-    assert_eq!(with(Summaries::CallsTools).finish, Finish::ToolCalls);
-    let Part::Text(longer) = &with(Summaries::Longer).parts[0] else { panic!() };
+    let with = |how| answer(&ScriptedProvider::new(ModelScript::always("main")).summaries(how), summarise());
+    assert_eq!(with(ScriptedSummaries::Empty).parts, []);
+    assert_eq!(with(ScriptedSummaries::CallsTools).finish, ModelStopReason::ToolCalls);
+    let Part::Text(longer) = &with(ScriptedSummaries::Longer).parts[0] else { panic!() };
     assert!(longer.text.len() > 2 * "Fix the parser\nthen run the tests".len());
-    let closure =
-        Scripted::new(Script::closure(|_, index| (index > 0).then(|| ScriptedAnswer::text("mine"))));
+    let closure = ScriptedProvider::new(ModelScript::closure(|_, index| {
+        (index > 0).then(|| ScriptedAnswer::text("mine"))
+    }));
     assert!(text_of(&run(&closure, summarise()).unwrap()).contains("Goal:"));
     assert_eq!(text_of(&run(&closure, summarise()).unwrap()), "mine");
 }
@@ -242,11 +248,11 @@ fn the_order_of_the_core_is_recognised_with_and_without_tools() {
     riding.max_output_tokens = Some(30);
     riding.tools = vec![tool()];
     let flattened = ask(&format!("{order}\n\nThe conversation, as data:\n\n<user>\nFix the parser\n"));
-    let model = Scripted::new(Script::turns(["main"]));
+    let model = ScriptedProvider::new(ModelScript::turns(["main"]));
     for request in [riding, flattened] {
         assert!(is_summary_request(&request));
         let answer = answer(&model, request);
-        assert_eq!(answer.finish, Finish::Stop);
+        assert_eq!(answer.finish, ModelStopReason::Stop);
         let Part::Text(text) = &answer.parts[0] else { panic!() };
         assert!(
             text.text.contains("Fix the parser") && !text.text.contains(longhaul_core::plan::ORDER_START),
@@ -270,8 +276,8 @@ fn tool() -> ToolSpec {
 
 #[test]
 fn what_the_model_cannot_take_is_refused() {
-    let model = Scripted::new(Script::always("x")).without_tools();
-    let error = run(&model, Request { tools: vec![tool()], ..ask("x") }).unwrap_err();
+    let model = ScriptedProvider::new(ModelScript::always("x")).without_tools();
+    let error = run(&model, ModelRequest { tools: vec![tool()], ..ask("x") }).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
     assert_eq!(model.invalid_requests(), 0);
     assert!(!now(model.limits()).tools.may());
@@ -281,11 +287,11 @@ fn what_the_model_cannot_take_is_refused() {
 
 #[test]
 fn asking_for_more_than_the_model_writes_is_no_overflow() {
-    let model = Scripted::new(Script::always("x")).max_output(100);
-    let error = run(&model, Request { max_output_tokens: Some(101), ..ask("x") }).unwrap_err();
+    let model = ScriptedProvider::new(ModelScript::always("x")).max_output(100);
+    let error = run(&model, ModelRequest { max_output_tokens: Some(101), ..ask("x") }).unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidRequest);
     assert_eq!(longhaul_wire::overflow::recognise(error.status, error.body.as_deref().unwrap()), None);
-    assert!(run(&model, Request { max_output_tokens: Some(100), ..ask("x") }).is_ok());
+    assert!(run(&model, ModelRequest { max_output_tokens: Some(100), ..ask("x") }).is_ok());
 }
 
 #[test]
@@ -306,7 +312,7 @@ fn overflow_errors_are_recognised_as_real_ones_are() {
 
 #[test]
 fn equal_requests_have_equal_hashes() {
-    let model = Scripted::new(Script::always("x"));
+    let model = ScriptedProvider::new(ModelScript::always("x"));
     for text in ["a", "a", "b"] {
         run(&model, ask(text)).unwrap();
     }
@@ -317,7 +323,8 @@ fn equal_requests_have_equal_hashes() {
 
 #[test]
 fn a_tool_conversation_is_played_through() {
-    let model = Scripted::new(Script::turns([ScriptedAnswer::calling("read", "{}"), "done".into()]));
+    let model =
+        ScriptedProvider::new(ModelScript::turns([ScriptedAnswer::calling("read", "{}"), "done".into()]));
     let mut request = ask("read it");
     let first = answer(&model, request.clone());
     request.messages.push(Message {
@@ -342,31 +349,31 @@ fn a_tool_conversation_is_played_through() {
     assert_eq!(answer(&model, request).parts, [Part::text("done")]);
 }
 
-fn any_fault() -> impl Strategy<Value = Option<Fault>> {
+fn any_fault() -> impl Strategy<Value = Option<ScriptedFault>> {
     let after = 0usize..40;
     prop_oneof![
         Just(None),
-        Just(Some(Fault::Empty)),
-        Just(Some(Fault::CutArguments)),
-        (0u64..40).prop_map(|tokens| Some(Fault::Length { tokens })),
-        after.clone().prop_map(|after| Some(Fault::Truncated { after })),
-        after.clone().prop_map(|after| Some(Fault::Disconnect { after })),
-        after.clone().prop_map(|after| Some(Fault::Garbage { after })),
-        after.clone().prop_map(|after| Some(Fault::Stall { after })),
-        after.prop_map(|after| Some(Fault::InBand {
+        Just(Some(ScriptedFault::Empty)),
+        Just(Some(ScriptedFault::CutArguments)),
+        (0u64..40).prop_map(|tokens| Some(ScriptedFault::Length { tokens })),
+        after.clone().prop_map(|after| Some(ScriptedFault::Truncated { after })),
+        after.clone().prop_map(|after| Some(ScriptedFault::Disconnect { after })),
+        after.clone().prop_map(|after| Some(ScriptedFault::Garbage { after })),
+        after.clone().prop_map(|after| Some(ScriptedFault::Stall { after })),
+        after.prop_map(|after| Some(ScriptedFault::InBand {
             after,
             code: ErrorCode::ThirdParty,
             message: "overloaded".into()
         })),
-        Just(Some(Fault::status(500))),
+        Just(Some(ScriptedFault::status(500))),
     ]
 }
 
 fn any_answer() -> impl Strategy<Value = ScriptedAnswer> {
     let say = prop_oneof![
-        "[a-zé ]{0,60}".prop_map(Say::Text),
-        "[a-z ]{0,40}".prop_map(Say::Reasoning),
-        "[a-z]{0,30}".prop_map(|text| Say::Call {
+        "[a-zé ]{0,60}".prop_map(ScriptedPart::Text),
+        "[a-z ]{0,40}".prop_map(ScriptedPart::Reasoning),
+        "[a-z]{0,30}".prop_map(|text| ScriptedPart::Call {
             name: "run".into(),
             arguments: format!("{{\"a\":\"{text}\"}}"),
             id: None
@@ -387,10 +394,10 @@ fn terminals(events: &Events) -> usize {
 proptest! {
     #[test]
     fn every_call_has_exactly_one_terminal_outcome(answer in any_answer(), window in 20u64..80) {
-        let stalls = matches!(answer.fault, Some(Fault::Stall { .. }));
-        let model = Scripted::new(Script::always(answer)).window(window);
+        let stalls = matches!(answer.fault, Some(ScriptedFault::Stall { .. }));
+        let model = ScriptedProvider::new(ModelScript::always(answer)).window(window);
         match now(model.call(ask("go on"))) {
-            Err(error) => prop_assert_eq!(model.log()[0].outcome, Outcome::Refused(error.code)),
+            Err(error) => prop_assert_eq!(model.log()[0].outcome, ScriptedCallOutcome::Refused(error.code)),
             Ok(mut stream) => {
                 let mut events = Events::new();
                 while let Some(Some(event)) = stream.next().now_or_never() {
@@ -400,14 +407,14 @@ proptest! {
                 prop_assert!(stalls || matches!(events.last(), Some(Err(_) | Ok(ModelEvent::Finished(_)))));
                 drop(stream);
                 let outcome = model.log()[0].outcome;
-                prop_assert_eq!(outcome == Outcome::Dropped, stalls);
+                prop_assert_eq!(outcome == ScriptedCallOutcome::Dropped, stalls);
             }
         }
     }
 
     #[test]
     fn deltas_add_up_to_the_parts(answer in any_answer(), window in 20u64..80) {
-        let model = Scripted::new(Script::always(answer)).window(window);
+        let model = ScriptedProvider::new(ModelScript::always(answer)).window(window);
         let Ok(events) = now(model.call(ask("go on"))).map(|mut stream| {
             let mut events = Events::new();
             while let Some(Some(event)) = stream.next().now_or_never() { events.push(event); }
@@ -420,14 +427,14 @@ proptest! {
             prop_assert!(usage.total_tokens() <= window);
             let done = events.iter().filter(|event| matches!(event, Ok(ModelEvent::PartDone(_)))).count();
             let open_call = usize::from(answer.parts.len() > done);
-            prop_assert!(open_call == 0 || (answer.finish == Finish::Length && matches!(answer.parts.last(), Some(Part::ToolCall(_)))));
+            prop_assert!(open_call == 0 || (answer.finish == ModelStopReason::Length && matches!(answer.parts.last(), Some(Part::ToolCall(_)))));
         }
     }
 
     #[test]
     fn equal_scripts_give_equal_events(answer in any_answer()) {
-        prop_assume!(!matches!(answer.fault, Some(Fault::Stall { .. })));
-        let play = || run(&Scripted::new(Script::always(answer.clone())), ask("x"));
+        prop_assume!(!matches!(answer.fault, Some(ScriptedFault::Stall { .. })));
+        let play = || run(&ScriptedProvider::new(ModelScript::always(answer.clone())), ask("x"));
         prop_assert_eq!(play(), play());
     }
 }

@@ -12,13 +12,15 @@ use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{
-    Answer, BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult,
-    ToolStatus,
+    BlobRef, MediaPart, Message, ModelAnswer, ModelOrigin, ModelStopReason, Part, RawJson, ReasoningPart,
+    Role, ToolCall, ToolResult, ToolStatus,
 };
-use longhaul_providers::anthropic::{API, Anthropic, Config, VERSION};
+use longhaul_providers::anthropic::{API, AnthropicConfig, AnthropicProvider, VERSION};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{Ability, LimitSource, Limits, ModelEvent, Provider, ProviderError, Request};
-use longhaul_wire::overflow::{Sent, Suspicion, suspect};
+use longhaul_providers::{
+    FeatureSupport, LimitSource, Limits, ModelEvent, ModelRequest, Provider, ProviderError,
+};
+use longhaul_wire::overflow::{AnsweredRequestTokens, SuspectedOverflow, suspect};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -35,8 +37,8 @@ const END: &str = "event: message_delta\ndata: {\"type\":\"message_delta\",\"del
 const STOP: &str = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 const HELLO: &[&str] = &[START, OPEN, HEL, LO, END, STOP];
 
-fn config(fake: &Fake) -> Config {
-    let mut config = Config::new(fake.url("/v1"), "m");
+fn config(fake: &Fake) -> AnthropicConfig {
+    let mut config = AnthropicConfig::new(fake.url("/v1"), "m");
     config.endpoint.api_key = Some(Secret::new(KEY));
     config.endpoint.timeouts = patient();
     config
@@ -46,13 +48,13 @@ fn user(text: &str) -> Message {
     Message::user("u", vec![Part::text(text)])
 }
 
-fn request() -> Request {
-    Request { system: "be brief".into(), messages: vec![user("hi")], ..Request::default() }
+fn request() -> ModelRequest {
+    ModelRequest { system: "be brief".into(), messages: vec![user("hi")], ..ModelRequest::default() }
 }
 
 /// What the model that [`config`] names wrote.
 fn written(parts: Vec<Part>) -> Message {
-    let origin = Origin { provider: "anthropic".into(), api: API.into(), model: "m".into() };
+    let origin = ModelOrigin { provider: "anthropic".into(), api: API.into(), model: "m".into() };
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
 }
 
@@ -66,7 +68,7 @@ where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {
     let fake = Fake::start(reply).await;
-    call(&Anthropic::new(config(&fake)).unwrap(), request()).await
+    call(&AnthropicProvider::new(config(&fake)).unwrap(), request()).await
 }
 
 async fn refused(status: u16, body: &'static str) -> ProviderError {
@@ -90,12 +92,12 @@ async fn an_answer_streams_and_the_headers_are_those_of_the_api() {
     let mut config = config(&fake);
     config.betas = vec!["one-2026-01-01".into(), "two-2026-01-01".into()];
     config.endpoint.headers = vec![("x-title".to_owned(), "longhaul".into())];
-    let (events, error) = call(&Anthropic::new(config).unwrap(), request()).await;
+    let (events, error) = call(&AnthropicProvider::new(config).unwrap(), request()).await;
     assert_eq!(error, None);
     let texts: Vec<_> = events.iter().filter(|event| matches!(event, ModelEvent::Text(_))).collect();
     assert_eq!(texts, [&ModelEvent::Text("Hel".into()), &ModelEvent::Text("lo".into())]);
     let answer = finished((events, None));
-    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Stop));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     assert!(answer.envelope.unwrap().as_str().contains(r#""stop_reason":"end_turn""#));
     let asked = &fake.asked()[0];
     assert_eq!(asked.path, "/v1/messages");
@@ -115,7 +117,7 @@ async fn a_bearer_token_and_another_version_come_by_headers() {
         ("Authorization".to_owned(), "Bearer token-0123456789".into()),
         ("Anthropic-Version".to_owned(), "2026-10-21".into()),
     ];
-    finished(call(&Anthropic::new(config).unwrap(), request()).await);
+    finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
     let headers = &fake.asked()[0].headers;
     assert_eq!(headers["authorization"], "Bearer token-0123456789");
     assert_eq!(headers["anthropic-version"], "2026-10-21");
@@ -127,7 +129,7 @@ async fn a_bearer_token_and_another_version_come_by_headers() {
 async fn an_answer_that_is_not_streamed_is_taken() {
     let body = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"},{"type":"tool_use","id":"t1","name":"read","input":{ "a":1.0}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":1}}"#;
     let whole = finished(against(move |_| answer(200, "application/json", format!("\n\n{body}"))).await);
-    assert_eq!((whole.parts.len(), whole.finish), (2, Finish::ToolCalls));
+    assert_eq!((whole.parts.len(), whole.finish), (2, ModelStopReason::ToolCalls));
     assert_eq!(whole.usage.unwrap().input_tokens, 3);
     let Part::ToolCall(call) = &whole.parts[1] else { panic!("{:?}", whole.parts) };
     assert_eq!(call.arguments, r#"{ "a":1.0}"#);
@@ -173,8 +175,11 @@ async fn overflow_has_both_numbers() {
 async fn a_full_window_looks_like_a_short_answer_and_the_envelope_tells() {
     let end = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"model_context_window_exceeded\"},\"usage\":{\"output_tokens\":2}}\n\n";
     let answer = finished(against(move |_| stream(&[START, OPEN, HEL, LO, end, STOP], End::Whole)).await);
-    assert_eq!(answer.finish, Finish::Length);
-    assert_eq!(suspect(&Sent::default(), &answer), Some(Suspicion::WindowFull { total: Some(129) }));
+    assert_eq!(answer.finish, ModelStopReason::Length);
+    assert_eq!(
+        suspect(&AnsweredRequestTokens::default(), &answer),
+        Some(SuspectedOverflow::WindowFull { total: Some(129) })
+    );
     let envelope: Value = serde_json::from_str(answer.envelope.unwrap().as_str()).unwrap();
     assert_eq!(envelope["stop_reason"], "model_context_window_exceeded");
 }
@@ -183,7 +188,7 @@ async fn a_full_window_looks_like_a_short_answer_and_the_envelope_tells() {
 async fn dropping_the_stream_closes_the_connection() {
     let (reply, gone) = open_stream(&[START, OPEN, HEL]);
     let fake = Fake::start(reply).await;
-    let provider = Anthropic::new(config(&fake)).unwrap();
+    let provider = AnthropicProvider::new(config(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert!(matches!(events.next().await, Some(Ok(ModelEvent::Usage(_)))));
     drop(events);
@@ -200,12 +205,16 @@ async fn limits_come_from_the_models_own_description() {
         _ => answer(404, "application/json", "{}"),
     })
     .await;
-    let usual =
-        || Limits { tools: Ability::Yes, images: Ability::Yes, files: Ability::Yes, ..Limits::default() };
-    let limits = Anthropic::new(config(&fake)).unwrap().limits().await;
+    let usual = || Limits {
+        tools: FeatureSupport::Yes,
+        images: FeatureSupport::Yes,
+        files: FeatureSupport::Yes,
+        ..Limits::default()
+    };
+    let limits = AnthropicProvider::new(config(&fake)).unwrap().limits().await;
     let described = Limits {
         max_output: Some(64_000),
-        files: Ability::No,
+        files: FeatureSupport::No,
         window: Some(1_000_000),
         source: LimitSource::Server,
         ..usual()
@@ -214,11 +223,11 @@ async fn limits_come_from_the_models_own_description() {
     assert_eq!(fake.asked()[0].headers["x-api-key"], KEY);
     let mut declared = config(&fake);
     declared.endpoint.declared.window = Some(1000);
-    let limits = Anthropic::new(declared).unwrap().limits().await;
+    let limits = AnthropicProvider::new(declared).unwrap().limits().await;
     assert_eq!((limits.window, limits.source), (Some(1000), LimitSource::Declared));
     let silent = Fake::start(|_| answer(200, "application/json", r#"{"type":"model","id":"m"}"#)).await;
     assert_eq!(
-        Anthropic::new(config(&silent)).unwrap().limits().await,
+        AnthropicProvider::new(config(&silent)).unwrap().limits().await,
         usual(),
         "what nobody says is unknown"
     );
@@ -229,7 +238,7 @@ async fn a_name_with_a_slash_is_one_segment() {
     let fake = Fake::start(|_| answer(404, "application/json", "{}")).await;
     let mut config = config(&fake);
     config.endpoint.model = "anthropic/claude".into();
-    Anthropic::new(config).unwrap().limits().await;
+    AnthropicProvider::new(config).unwrap().limits().await;
     assert_eq!(fake.asked()[0].path, "/v1/models/anthropic%2Fclaude");
 }
 
@@ -244,7 +253,7 @@ async fn a_refusal_of_stale_reasoning_is_learned_from() {
     .await;
     let mut config = config(&fake);
     config.betas = vec!["one-2026-01-01".into()];
-    let provider = Anthropic::new(config).unwrap();
+    let provider = AnthropicProvider::new(config).unwrap();
     let (_, error) = call(&provider, request()).await;
     let error = error.unwrap();
     assert_eq!(
@@ -263,7 +272,7 @@ async fn a_refusal_of_stale_reasoning_is_learned_from() {
     assert_eq!(asked[1].headers["anthropic-beta"], "one-2026-01-01,thinking-binding-controls-2026-08-01");
 
     let stubborn = Fake::start(|_| answer(400, "application/json", BOUND)).await;
-    let provider = Anthropic::new(self::config(&stubborn)).unwrap();
+    let provider = AnthropicProvider::new(self::config(&stubborn)).unwrap();
     let first = call(&provider, request()).await.1.unwrap();
     let second = call(&provider, request()).await.1.unwrap();
     assert_eq!((first.retryable, second.retryable), (true, false), "once is enough");
@@ -281,7 +290,7 @@ async fn keys_never_show_and_names_of_features_do() {
     .await;
     let mut config = config(&fake);
     config.betas = vec!["one-2026-01-01".into()];
-    let provider = Anthropic::new(config.clone()).unwrap();
+    let provider = AnthropicProvider::new(config.clone()).unwrap();
     let error = call(&provider, request()).await.1.unwrap();
     let expected = "wrong key [redacted]; Unexpected value `one-2026-01-01` for the `anthropic-beta` header (HTTP 401); a key was sent, as `x-api-key`";
     assert_eq!(error.message, expected);
@@ -291,7 +300,10 @@ async fn keys_never_show_and_names_of_features_do() {
     }
     let mut odd = config.clone();
     odd.endpoint.headers = vec![("x-odd".to_owned(), Secret::new("line\nbreak"))];
-    assert_eq!(Anthropic::new(odd).err().unwrap().message, "header `x-odd` cannot be sent");
+    assert_eq!(AnthropicProvider::new(odd).err().unwrap().message, "header `x-odd` cannot be sent");
     config.betas = vec!["line\nbreak".into()];
-    assert_eq!(Anthropic::new(config).err().unwrap().message, "header `anthropic-beta` cannot be sent");
+    assert_eq!(
+        AnthropicProvider::new(config).err().unwrap().message,
+        "header `anthropic-beta` cannot be sent"
+    );
 }

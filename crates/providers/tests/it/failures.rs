@@ -6,10 +6,10 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Response;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{Endpoint, ModelEvent, ProviderError, SharedProvider};
+use longhaul_providers::{ModelEndpoint, ModelEvent, ProviderError, SharedProvider};
 
 use crate::fake::{End, Fake, answer, stream};
 use crate::wire::{Outcome, call, finished, hi, patient};
@@ -17,7 +17,7 @@ use crate::wire::{Outcome, call, finished, hi, patient};
 const KEY: &str = "sk-very-secret-0123456789";
 
 fn client(kind: Kind, base: String, key: Option<&str>) -> SharedProvider {
-    let mut endpoint = Endpoint::new(kind.as_str(), base, "m");
+    let mut endpoint = ModelEndpoint::new(kind.as_str(), base, "m");
     endpoint.api_key = key.map(Secret::new);
     endpoint.timeouts = patient();
     connect(kind, endpoint).unwrap()
@@ -141,7 +141,7 @@ async fn a_refusal_in_the_models_own_words_is_an_answer_and_no_success() {
     {
         let found = finished(streamed(kind, pieces).await);
         assert_eq!(found.parts[0].as_text(), Some("I can't do that."), "{kind:?}");
-        assert_eq!(found.finish, Finish::ContentFilter, "{kind:?}");
+        assert_eq!(found.finish, ModelStopReason::ContentFilter, "{kind:?}");
     }
 }
 

@@ -5,10 +5,10 @@ mod hazards;
 use axum::body::Body;
 use axum::http::Response;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Finish, Part};
-use longhaul_providers::gemini::{API, Gemini};
+use longhaul_core::message::{ModelStopReason, Part};
+use longhaul_providers::gemini::{API, GeminiProvider};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{Ability, Endpoint, LimitSource, ModelEvent, Provider, Retention};
+use longhaul_providers::{FeatureSupport, LimitSource, ModelEndpoint, ModelEvent, Provider, ReasoningScope};
 
 use crate::fake::{Asked, End, Fake, answer, stream};
 use crate::wire::{Outcome, call, finished, hi as request, patient};
@@ -21,8 +21,8 @@ const HELLO: &[&str] = &[
     "data: {\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2,\"thoughtsTokenCount\":5},\"responseId\":\"r\"}\r\n\r\n",
 ];
 
-fn endpoint(fake: &Fake) -> Endpoint {
-    let mut endpoint = Endpoint::new("gemini", fake.url("/v1beta"), "gemini-2.5-flash");
+fn endpoint(fake: &Fake) -> ModelEndpoint {
+    let mut endpoint = ModelEndpoint::new("gemini", fake.url("/v1beta"), "gemini-2.5-flash");
     endpoint.api_key = Some(Secret::new(KEY));
     endpoint.timeouts = patient();
     endpoint
@@ -33,7 +33,7 @@ where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {
     let fake = Fake::start(reply).await;
-    call(&Gemini::new(endpoint(&fake)).unwrap(), request()).await
+    call(&GeminiProvider::new(endpoint(&fake)).unwrap(), request()).await
 }
 
 fn data(chunk: &str) -> String {
@@ -45,7 +45,7 @@ async fn an_answer_streams() {
     let (events, error) = against(|_| stream(HELLO, End::Whole)).await;
     assert_eq!(events[0], ModelEvent::Text("Hel".into()));
     let answer = finished((events, error));
-    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Stop));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     let usage = answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), (9, 7, 5));
     let envelope = r#"{"modelVersion":"m-1","responseId":"r","finishReason":"STOP"}"#;
@@ -58,7 +58,7 @@ async fn the_key_shows_in_no_error() {
         r#"{{"error":{{"code":400,"message":"API key {KEY} not valid","status":"INVALID_ARGUMENT","details":[{{"reason":"API_KEY_INVALID"}}]}}}}"#
     );
     let fake = Fake::start(move |_| answer(400, "application/json", leak.clone())).await;
-    let provider = Gemini::new(endpoint(&fake)).unwrap();
+    let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
     let (_, error) = call(&provider, request()).await;
     let error = error.unwrap();
     assert_eq!((error.code, error.retryable), (ErrorCode::Auth, false));
@@ -77,7 +77,7 @@ async fn answers_that_are_not_events_are_taken() {
     let whole = chunk("Hello", r#","finishReason":"STOP""#);
     for body in [list, whole] {
         let found = finished(against(move |_| answer(200, "application/json", body.clone())).await);
-        assert_eq!((found.parts, found.finish), (vec![Part::text("Hello")], Finish::Stop));
+        assert_eq!((found.parts, found.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     }
     let (_, error) = against(|_| answer(200, "application/json", "[{\"candidates\":[")).await;
     assert_eq!(error.unwrap().code, ErrorCode::TruncatedStream);
@@ -91,23 +91,24 @@ async fn limits_come_from_the_model_itself() {
     })
     .await;
     let mut endpoint = endpoint(&fake);
-    let limits = Gemini::new(endpoint.clone()).unwrap().limits().await;
+    let limits = GeminiProvider::new(endpoint.clone()).unwrap().limits().await;
     assert_eq!((limits.window, limits.source), (Some(1_048_576), LimitSource::Server));
-    assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(Retention::Turn)));
-    assert_eq!((limits.prefill, limits.images), (Ability::No, Ability::Unknown));
+    assert_eq!((limits.max_output, limits.reasoning), (Some(65_536), Some(ReasoningScope::Turn)));
+    assert_eq!((limits.prefill, limits.images), (FeatureSupport::No, FeatureSupport::Unknown));
     assert_eq!(fake.asked()[0].headers["x-goog-api-key"], KEY);
     endpoint.declared.window = Some(50_000);
-    let declared = Gemini::new(endpoint.clone()).unwrap().limits().await;
+    let declared = GeminiProvider::new(endpoint.clone()).unwrap().limits().await;
     assert_eq!((declared.window, declared.source), (Some(50_000), LimitSource::Declared));
     endpoint.declared.window = None;
     endpoint.model = "unheard-of".to_owned();
-    let unknown = Gemini::new(endpoint).unwrap().limits().await;
+    let unknown = GeminiProvider::new(endpoint).unwrap().limits().await;
     assert_eq!((unknown.window, unknown.source), (None, LimitSource::Unknown));
 }
 
 #[tokio::test]
 async fn an_answer_has_its_origin() {
-    let origin =
-        Gemini::new(Endpoint::new("google", longhaul_providers::gemini::BASE_URL, "m")).unwrap().origin();
+    let origin = GeminiProvider::new(ModelEndpoint::new("google", longhaul_providers::gemini::BASE_URL, "m"))
+        .unwrap()
+        .origin();
     assert_eq!((origin.provider.as_str(), origin.api.as_str(), origin.model.as_str()), ("google", API, "m"));
 }

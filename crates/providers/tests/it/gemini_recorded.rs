@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Message, Part, Role, ToolResult, ToolStatus};
-use longhaul_providers::gemini::{BASE_URL, Decoder, Gemini};
-use longhaul_providers::{Endpoint, ModelEvent, Provider, ProviderError, Request, sse};
+use longhaul_core::message::{Message, ModelAnswer, Part, Role, ToolResult, ToolStatus};
+use longhaul_providers::gemini::{BASE_URL, GeminiProvider, GeminiStreamDecoder};
+use longhaul_providers::{ModelEndpoint, ModelEvent, ModelRequest, Provider, ProviderError, sse};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde::Deserialize;
@@ -115,7 +115,7 @@ fn call(line: &str) -> Option<String> {
     }
 }
 
-pub(crate) type Outcome = Result<(Vec<ModelEvent>, Answer), ProviderError>;
+pub(crate) type Outcome = Result<(Vec<ModelEvent>, ModelAnswer), ProviderError>;
 
 /// The events of a body that arrives in the given pieces.
 fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
@@ -125,7 +125,7 @@ fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
 }
 
 fn decode(payloads: &[String]) -> Outcome {
-    let mut decoder = Decoder::default();
+    let mut decoder = GeminiStreamDecoder::default();
     let mut events = Vec::new();
     for payload in payloads {
         events.extend(decoder.push(payload)?);
@@ -142,7 +142,7 @@ fn outcome(recorded: &Recorded) -> Outcome {
     decode(&payloads)
 }
 
-fn decoded(recorded: &Recorded) -> (Vec<ModelEvent>, Answer) {
+fn decoded(recorded: &Recorded) -> (Vec<ModelEvent>, ModelAnswer) {
     outcome(recorded).unwrap_or_else(|error| panic!("{}: {error:?}", recorded.file))
 }
 
@@ -224,7 +224,7 @@ fn counts_add_up_to_the_total_that_was_reported() {
 }
 
 /// What the next request says of an answer and of the results of its calls.
-fn second_turn(provider: &Gemini, answer: &Answer) -> String {
+fn second_turn(provider: &GeminiProvider, answer: &ModelAnswer) -> String {
     let mut messages = vec![Message::user("u", vec![Part::text("begin")])];
     let origin = Some(provider.origin());
     messages.push(Message { id: "a".into(), role: Role::Assistant, parts: answer.parts.clone(), origin });
@@ -236,7 +236,7 @@ fn second_turn(provider: &Gemini, answer: &Answer) -> String {
         messages.push(Message { id: "t".into(), role: Role::Tool, parts, origin: None });
     }
     messages.push(Message::user("u2", vec![Part::text("go on")]));
-    let request = Request { messages, ..Request::default() };
+    let request = ModelRequest { messages, ..ModelRequest::default() };
     String::from_utf8(provider.render(&request).unwrap().to_vec()).unwrap()
 }
 
@@ -258,7 +258,7 @@ fn heard(recorded: &Recorded) -> Vec<Value> {
 #[test]
 fn a_second_turn_holds_signatures_ids_and_arguments_unchanged() {
     let Some(all) = recorded("a_second_turn_holds_signatures_ids_and_arguments_unchanged") else { return };
-    let provider = Gemini::new(Endpoint::new("gemini", BASE_URL, "gemini-2.5-flash")).unwrap();
+    let provider = GeminiProvider::new(ModelEndpoint::new("gemini", BASE_URL, "gemini-2.5-flash")).unwrap();
     let (mut signatures, mut calls) = (0, 0);
     for one in all {
         let (_, answer) = decoded(one);
@@ -312,15 +312,15 @@ fn answers_match(contents: &Value, calls: &[Value], file: &str) {
 #[test]
 fn nothing_signed_goes_to_another_model() {
     let Some(all) = recorded("nothing_signed_goes_to_another_model") else { return };
-    let writer = Gemini::new(Endpoint::new("gemini", BASE_URL, "gemini-2.5-flash")).unwrap();
-    let other = Gemini::new(Endpoint::new("gemini", BASE_URL, "gemini-2.5-pro")).unwrap();
+    let writer = GeminiProvider::new(ModelEndpoint::new("gemini", BASE_URL, "gemini-2.5-flash")).unwrap();
+    let other = GeminiProvider::new(ModelEndpoint::new("gemini", BASE_URL, "gemini-2.5-pro")).unwrap();
     for one in all {
         let (parts, origin) = (decoded(one).1.parts, Some(writer.origin()));
         let messages = vec![
             Message::user("u", vec![Part::text("begin")]),
             Message { id: "a".into(), role: Role::Assistant, parts, origin },
         ];
-        let sent = other.render(&Request { messages, ..Request::default() }).unwrap();
+        let sent = other.render(&ModelRequest { messages, ..ModelRequest::default() }).unwrap();
         assert!(!String::from_utf8_lossy(&sent).contains("\"thoughtSignature\""), "{}", one.file);
     }
 }

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::Response;
 use longhaul_core::error::ErrorCode;
 use longhaul_providers::connect::{Kind, connect};
-use longhaul_providers::{Endpoint, ModelEvent, SharedProvider};
+use longhaul_providers::{ModelEndpoint, ModelEvent, SharedProvider};
 
 use crate::fake::{Asked, Fake, answer};
 use crate::wire::{call, finished, hi, patient};
@@ -15,7 +15,7 @@ const VERSIONED: [Kind; 3] = [Kind::OpenAi, Kind::OpenAiCompatible, Kind::Anthro
 const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Sign in &mdash; Box</title></head></html>";
 
 fn client(kind: Kind, base: String) -> SharedProvider {
-    let mut endpoint = Endpoint::new(kind.as_str(), base, "m");
+    let mut endpoint = ModelEndpoint::new(kind.as_str(), base, "m");
     endpoint.timeouts = patient();
     connect(kind, endpoint).unwrap()
 }

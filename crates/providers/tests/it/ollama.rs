@@ -8,10 +8,14 @@ use axum::body::Body;
 use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Finish, Message, Part, Reasoning, Role, ToolResult, ToolSpec, ToolStatus};
+use longhaul_core::message::{
+    Message, ModelStopReason, Part, ReasoningPart, Role, ToolResult, ToolSpec, ToolStatus,
+};
 use longhaul_providers::http::Secret;
-use longhaul_providers::ollama::Ollama;
-use longhaul_providers::{Ability, Endpoint, LimitSource, ModelEvent, Provider, Request, Retention};
+use longhaul_providers::ollama::OllamaProvider;
+use longhaul_providers::{
+    FeatureSupport, LimitSource, ModelEndpoint, ModelEvent, ModelRequest, Provider, ReasoningScope,
+};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -24,8 +28,8 @@ const HELLO: &[&str] = &[
     "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":2}\n",
 ];
 
-fn endpoint(fake: &Fake) -> Endpoint {
-    let mut endpoint = Endpoint::new("ollama", fake.url(""), "m");
+fn endpoint(fake: &Fake) -> ModelEndpoint {
+    let mut endpoint = ModelEndpoint::new("ollama", fake.url(""), "m");
     endpoint.timeouts = patient();
     endpoint
 }
@@ -35,7 +39,7 @@ where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {
     let fake = Fake::start(reply).await;
-    call(&Ollama::new(endpoint(&fake)).unwrap(), request()).await
+    call(&OllamaProvider::new(endpoint(&fake)).unwrap(), request()).await
 }
 
 fn body(asked: &Asked) -> Value {
@@ -48,7 +52,7 @@ async fn an_answer_streams_line_by_line() {
     let hold = Arc::new(std::sync::Mutex::new(Some(hold)));
     let fake =
         Fake::start(move |_| stream(&HELLO[..2], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
-    let provider = Ollama::new(endpoint(&fake)).unwrap();
+    let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))), "before the answer has ended");
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("lo".into()))));
@@ -57,7 +61,7 @@ async fn an_answer_streams_line_by_line() {
     assert!(closed.unwrap().is_err(), "the server's end of the stream was dropped");
 
     let answer = finished(against(|_| stream(HELLO, End::Whole)).await);
-    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Stop));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     assert_eq!(answer.usage.unwrap().input_tokens, 7);
 }
 
@@ -77,7 +81,7 @@ async fn a_base_url_of_another_route_is_understood() {
         let mut endpoint = endpoint(&fake);
         endpoint.base_url = fake.url(path);
         endpoint.api_key = Some(Secret::new("key-0123456789"));
-        finished(call(&Ollama::new(endpoint).unwrap(), request()).await);
+        finished(call(&OllamaProvider::new(endpoint).unwrap(), request()).await);
     }
     for asked in fake.asked() {
         assert_eq!(asked.path, "/api/chat");
@@ -97,10 +101,10 @@ async fn hazard_05_one_line_may_hold_thinking_text_and_calls_and_arguments_go_ba
         calls[0], calls[1]
     );
     let fake = Fake::start(move |_| stream(&[&line, HELLO[2]], End::Whole)).await;
-    let provider = Ollama::new(endpoint(&fake)).unwrap();
+    let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let first = finished(call(&provider, request()).await);
-    assert_eq!(first.finish, Finish::ToolCalls);
-    let thought = Part::Reasoning(Reasoning { text: "hm".into(), native: None });
+    assert_eq!(first.finish, ModelStopReason::ToolCalls);
+    let thought = Part::Reasoning(ReasoningPart { text: "hm".into(), native: None });
     assert_eq!(first.parts[..2], [thought, Part::text("So:")]);
     let mut second = request();
     let ids: Vec<_> = first
@@ -207,7 +211,7 @@ async fn hazard_09_only_silence_ends_a_stream() {
         Fake::start(move |_| stream(&HELLO[..2], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
     let mut endpoint = endpoint(&fake);
     endpoint.timeouts.idle = Duration::from_millis(150);
-    let (events, error) = call(&Ollama::new(endpoint).unwrap(), request()).await;
+    let (events, error) = call(&OllamaProvider::new(endpoint).unwrap(), request()).await;
     assert_eq!(events.len(), 2);
     assert_eq!(error.unwrap().code, ErrorCode::Timeout);
 }
@@ -222,7 +226,7 @@ async fn hazard_11_what_is_unknown_is_let_pass() {
 #[tokio::test]
 async fn hazard_12_what_is_rendered_is_what_is_sent() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
-    let provider = Ollama::new(endpoint(&fake)).unwrap();
+    let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let tool = ToolSpec {
         name: "read".into(),
         description: "reads".into(),
@@ -231,7 +235,7 @@ async fn hazard_12_what_is_rendered_is_what_is_sent() {
         poll: false,
         source: "builtin".into(),
     };
-    let request = Request { tools: vec![tool], ..request() };
+    let request = ModelRequest { tools: vec![tool], ..request() };
     let rendered = provider.render(&request).unwrap();
     finished(call(&provider, request).await);
     assert_eq!(fake.asked()[0].body, rendered);
@@ -269,7 +273,7 @@ fn about() -> Value {
 async fn the_window_is_the_loaded_one_and_is_read_again_after_a_reload() {
     let window = Arc::new(AtomicU64::new(8192));
     let fake = serving(window.clone(), about()).await;
-    let provider = Ollama::new(endpoint(&fake)).unwrap();
+    let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     let asked_for = || -> Value {
         serde_json::from_slice::<Value>(&provider.render(&request()).unwrap()).unwrap()["options"]["num_ctx"]
             .clone()
@@ -277,8 +281,11 @@ async fn the_window_is_the_loaded_one_and_is_read_again_after_a_reload() {
     assert_eq!(asked_for(), Value::Null, "nobody has said yet");
     let limits = provider.limits().await;
     assert_eq!((limits.window, limits.source), (Some(8192), LimitSource::Server));
-    assert_eq!((limits.tools, limits.images, limits.files), (Ability::Yes, Ability::No, Ability::No));
-    assert_eq!((limits.prefill, limits.reasoning), (Ability::Yes, Some(Retention::Turn)));
+    assert_eq!(
+        (limits.tools, limits.images, limits.files),
+        (FeatureSupport::Yes, FeatureSupport::No, FeatureSupport::No)
+    );
+    assert_eq!((limits.prefill, limits.reasoning), (FeatureSupport::Yes, Some(ReasoningScope::Turn)));
     assert_eq!(asked_for(), 8192);
     window.store(16_384, Ordering::SeqCst);
     assert_eq!(provider.limits().await.window, Some(16_384));
@@ -292,7 +299,7 @@ async fn a_declared_window_is_asked_for() {
     let fake = serving(Arc::new(AtomicU64::new(4096)), about()).await;
     let mut endpoint = endpoint(&fake);
     endpoint.declared.window = Some(20_000);
-    let provider = Ollama::new(endpoint).unwrap();
+    let provider = OllamaProvider::new(endpoint).unwrap();
     let limits = provider.limits().await;
     assert_eq!((limits.window, limits.source), (Some(20_000), LimitSource::Declared));
     finished(call(&provider, request()).await);
@@ -303,7 +310,7 @@ async fn a_declared_window_is_asked_for() {
 async fn a_model_that_is_not_loaded_is_loaded_only_if_that_is_wanted() {
     let window = Arc::new(AtomicU64::new(0));
     let fake = serving(window, about()).await;
-    let provider = Ollama::new(endpoint(&fake)).unwrap();
+    let provider = OllamaProvider::new(endpoint(&fake)).unwrap();
     assert_eq!(provider.limits().await.window, None);
     assert!(fake.asked().iter().all(|asked| asked.path != "/api/chat"));
     let limits = provider.loading_first().limits().await;
@@ -315,6 +322,9 @@ async fn a_model_that_is_not_loaded_is_loaded_only_if_that_is_wanted() {
 #[tokio::test]
 async fn an_older_server_that_says_nothing_leaves_it_unknown() {
     let fake = Fake::start(|_| answer(404, "text/plain", "404 page not found")).await;
-    let limits = Ollama::new(endpoint(&fake)).unwrap().loading_first().limits().await;
-    assert_eq!((limits.window, limits.source, limits.tools), (None, LimitSource::Unknown, Ability::Unknown));
+    let limits = OllamaProvider::new(endpoint(&fake)).unwrap().loading_first().limits().await;
+    assert_eq!(
+        (limits.window, limits.source, limits.tools),
+        (None, LimitSource::Unknown, FeatureSupport::Unknown)
+    );
 }

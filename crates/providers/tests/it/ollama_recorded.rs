@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
-use longhaul_core::message::{Answer, Message, Part, Role};
-use longhaul_providers::ollama::{BASE_URL, Decoder, Ollama};
-use longhaul_providers::{Endpoint, ModelEvent, Provider, Request, lines};
+use longhaul_core::message::{Message, ModelAnswer, Part, Role};
+use longhaul_providers::ollama::{BASE_URL, OllamaProvider, OllamaStreamDecoder};
+use longhaul_providers::{ModelEndpoint, ModelEvent, ModelRequest, Provider, lines};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
 }
 
 fn decode(payloads: &[String]) -> Outcome {
-    let mut decoder = Decoder::default();
+    let mut decoder = OllamaStreamDecoder::default();
     let mut events = Vec::new();
     for payload in payloads {
         events.extend(decoder.push(payload)?);
@@ -38,7 +38,7 @@ fn decode(payloads: &[String]) -> Outcome {
     Ok((events, decoder.finish()?))
 }
 
-fn decoded(recorded: &Recorded) -> (Vec<ModelEvent>, Answer) {
+fn decoded(recorded: &Recorded) -> (Vec<ModelEvent>, ModelAnswer) {
     let payloads = payloads(vec![Bytes::copy_from_slice(&recorded.body)]);
     decode(&payloads).unwrap_or_else(|error| panic!("{}: {error:?}", recorded.file))
 }
@@ -78,7 +78,7 @@ fn ollama_golden_results() {
 #[test]
 fn a_second_turn_holds_calls_and_thinking_unchanged() {
     let Some(all) = recorded("a_second_turn_holds_calls_and_thinking_unchanged") else { return };
-    let provider = Ollama::new(Endpoint::new("ollama", BASE_URL, "qwen3:4b")).unwrap();
+    let provider = OllamaProvider::new(ModelEndpoint::new("ollama", BASE_URL, "qwen3:4b")).unwrap();
     let mut calls = 0;
     for one in &all {
         let (_, answer) = decoded(one);
@@ -97,7 +97,7 @@ fn a_second_turn_holds_calls_and_thinking_unchanged() {
             Message::user("u", vec![Part::text("begin")]),
             Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(provider.origin()) },
         ];
-        let sent = provider.render(&Request { messages, ..Request::default() }).unwrap();
+        let sent = provider.render(&ModelRequest { messages, ..ModelRequest::default() }).unwrap();
         let sent = String::from_utf8(sent.to_vec()).unwrap();
         let message = serde_json::from_str::<Value>(&sent).unwrap()["messages"][1].clone();
         assert_eq!(message["content"].as_str().unwrap(), heard("content"), "{}", one.file);

@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Finish, Part};
+use longhaul_core::message::{ModelStopReason, Part};
 use longhaul_providers::http::Secret;
-use longhaul_providers::openai_chat::{Config, OpenAiChat};
+use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
 use longhaul_providers::{ModelEvent, Provider, ProviderError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
@@ -28,15 +28,15 @@ const HELLO: &[&str] = &[
     "data: [DONE]\n\n",
 ];
 
-fn config(fake: &Fake) -> Config {
-    let mut config = Config::new(fake.url("/v1"), "m");
+fn config(fake: &Fake) -> OpenAiChatConfig {
+    let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.endpoint.api_key = Some(Secret::new(KEY));
     config.endpoint.timeouts = patient();
     config
 }
 
-async fn call(config: Config) -> Outcome {
-    wire::call(&OpenAiChat::new(config).unwrap(), request()).await
+async fn call(config: OpenAiChatConfig) -> Outcome {
+    wire::call(&OpenAiChatProvider::new(config).unwrap(), request()).await
 }
 
 async fn against<F>(reply: F) -> Outcome
@@ -58,12 +58,12 @@ async fn an_answer_streams_and_the_request_is_what_render_says() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
     let mut config = config(&fake);
     config.endpoint.headers = vec![("x-title".to_owned(), "longhaul".into())];
-    let sent = OpenAiChat::new(config.clone()).unwrap().render(&request()).unwrap();
+    let sent = OpenAiChatProvider::new(config.clone()).unwrap().render(&request()).unwrap();
     let (events, error) = call(config).await;
     assert_eq!(error, None);
     assert_eq!(events[..2], [ModelEvent::Text("Hel".into()), ModelEvent::Text("lo".into())]);
     let answer = finished((events, None));
-    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Stop));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Stop));
     assert_eq!(answer.usage.unwrap().input_tokens, 7);
     let asked = &fake.asked()[0];
     assert_eq!(asked.path, "/v1/chat/completions");
@@ -152,7 +152,7 @@ async fn an_answer_that_is_whole_survives_a_connection_that_breaks_after_it() {
 #[tokio::test]
 async fn the_last_event_needs_no_empty_line() {
     let answer = finished(against(|_| stream(&[HELLO[2], HELLO[3], "data: [DONE]"], End::Whole)).await);
-    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], Finish::Other));
+    assert_eq!((answer.parts, answer.finish), (vec![Part::text("Hello")], ModelStopReason::Other));
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_stall_ends_after_the_idle_time() {
 #[tokio::test]
 async fn a_server_that_takes_the_request_and_says_nothing_is_late() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut config = Config::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
+    let mut config = OpenAiChatConfig::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
     config.endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
     let (_, error) = call(config).await;
     let error = error.unwrap();
@@ -222,7 +222,8 @@ async fn nobody_there_is_a_network_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let (_, error) = call(Config::new(format!("http://user:pass-word-1@{address}/v1?key=abc"), "m")).await;
+    let (_, error) =
+        call(OpenAiChatConfig::new(format!("http://user:pass-word-1@{address}/v1?key=abc"), "m")).await;
     let error = error.unwrap();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, true), "it may be starting anew");
     assert!(error.message.starts_with(&format!("cannot connect to http://{address}: ")), "{error}");
@@ -261,7 +262,7 @@ async fn dropping_the_stream_closes_the_connection() {
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
     let fake =
         Fake::start(move |_| stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
-    let provider = OpenAiChat::new(config(&fake)).unwrap();
+    let provider = OpenAiChatProvider::new(config(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))));
     drop(events);
@@ -278,11 +279,11 @@ async fn the_key_shows_nowhere() {
     })
     .await;
     let config = config(&fake);
-    let provider = OpenAiChat::new(config.clone()).unwrap();
+    let provider = OpenAiChatProvider::new(config.clone()).unwrap();
     let error = provider.call(request()).await.err().unwrap();
     assert_eq!(error.code, ErrorCode::Auth);
     assert_eq!(error.message, "wrong key [redacted] (HTTP 401); a key was sent, as `authorization`");
-    let odd = Config::new("http://me:very-secret@localhost/v1?key=very-secret", "m");
+    let odd = OpenAiChatConfig::new("http://me:very-secret@localhost/v1?key=very-secret", "m");
     let shown = r#"Endpoint { provider: "openai-compatible", server: "http://localhost", model: "m", .. }"#;
     assert_eq!(format!("{:?}", odd.endpoint), shown);
     assert!(!format!("{odd:?}").contains("very-secret"), "{odd:?}");
@@ -298,12 +299,12 @@ async fn the_key_shows_nowhere() {
 #[tokio::test]
 async fn wrong_addresses_and_headers_are_refused_at_once() {
     for url in ["localhost:1234", "ftp://x/v1", "not a url"] {
-        let error = OpenAiChat::new(Config::new(url, "m")).err().unwrap();
+        let error = OpenAiChatProvider::new(OpenAiChatConfig::new(url, "m")).err().unwrap();
         assert_eq!(error.code, ErrorCode::InvalidRequest, "{url}");
     }
-    let mut config = Config::new("http://localhost:1/v1", "m");
+    let mut config = OpenAiChatConfig::new("http://localhost:1/v1", "m");
     config.endpoint.headers = vec![("x-odd".to_owned(), Secret::new("line\nbreak"))];
-    let error = OpenAiChat::new(config).err().unwrap();
+    let error = OpenAiChatProvider::new(config).err().unwrap();
     assert_eq!(error.message, "header `x-odd` cannot be sent");
 }
 
@@ -336,7 +337,7 @@ async fn no_request_goes_over_a_connection_that_may_be_closed() {
             connections.push(connection);
         }
     });
-    let provider = OpenAiChat::new(Config::new(url, "m")).unwrap();
+    let provider = OpenAiChatProvider::new(OpenAiChatConfig::new(url, "m")).unwrap();
     for _ in 0..3 {
         let call = tokio::time::timeout(Duration::from_secs(20), provider.call(request()));
         let mut events = call.await.unwrap().unwrap();

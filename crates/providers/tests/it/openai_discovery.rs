@@ -8,10 +8,12 @@ use axum::body::Body;
 use axum::http::Response;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{BlobRef, Media, Message, Part, RawJson, ToolSpec};
-use longhaul_providers::openai_chat::{Config, OpenAiChat};
-use longhaul_providers::openai_responses::OpenAiResponses;
-use longhaul_providers::{Ability, Endpoint, LimitSource, Limits, Provider, Request, Retention};
+use longhaul_core::message::{BlobRef, MediaPart, Message, Part, RawJson, ToolSpec};
+use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
+use longhaul_providers::openai_responses::OpenAiResponsesProvider;
+use longhaul_providers::{
+    FeatureSupport, LimitSource, Limits, ModelEndpoint, ModelRequest, Provider, ReasoningScope,
+};
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Fake, answer};
@@ -33,14 +35,14 @@ fn props(window: u64) -> Response<Body> {
 }
 
 /// A model whose server is asked again each time.
-fn model(fake: &Fake) -> OpenAiChat {
-    let mut config = Config::new(fake.url("/v1"), "m");
+fn model(fake: &Fake) -> OpenAiChatProvider {
+    let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.reread_after = Duration::ZERO;
-    OpenAiChat::new(config).unwrap()
+    OpenAiChatProvider::new(config).unwrap()
 }
 
-fn request() -> Request {
-    Request {
+fn request() -> ModelRequest {
+    ModelRequest {
         system: "be brief".into(),
         messages: vec![Message::user("u", vec![Part::text("hi")])],
         tools: vec![ToolSpec {
@@ -51,7 +53,7 @@ fn request() -> Request {
             poll: false,
             source: "builtin".into(),
         }],
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
@@ -72,19 +74,19 @@ async fn limits_come_from_the_running_server() {
     let provider = model(&fake);
     assert_eq!(provider.family().name, "compatible", "nobody was asked yet");
     let expected = Limits {
-        tools: Ability::Yes,
-        images: Ability::No,
-        prefill: Ability::Yes,
-        reasoning: Some(Retention::Turn),
+        tools: FeatureSupport::Yes,
+        images: FeatureSupport::No,
+        prefill: FeatureSupport::Yes,
+        reasoning: Some(ReasoningScope::Turn),
         ..Limits::of_window(Some(4096), LimitSource::Server)
     };
     assert_eq!((provider.limits().await, provider.family().name), (expected, "llama.cpp"));
 
-    let mut declared = Config::new(fake.url("/v1"), "m");
+    let mut declared = OpenAiChatConfig::new(fake.url("/v1"), "m");
     declared.endpoint.declared.window = Some(1000);
-    let limits = OpenAiChat::new(declared).unwrap().limits().await;
+    let limits = OpenAiChatProvider::new(declared).unwrap().limits().await;
     assert_eq!((limits.window, limits.source), (Some(1000), LimitSource::Declared));
-    assert_eq!(limits.images, Ability::No);
+    assert_eq!(limits.images, FeatureSupport::No);
 
     let silent = Fake::start(|_| nothing()).await;
     let limits = model(&silent).limits().await;
@@ -132,9 +134,9 @@ async fn another_server_in_its_place_is_noticed() {
 #[tokio::test]
 async fn limits_are_cheap_to_ask_again() {
     let fake = Fake::start(|asked| if asked.path == "/props" { props(4096) } else { nothing() }).await;
-    let mut config = Config::new(fake.url("/v1"), "m");
+    let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.reread_after = Duration::from_secs(3600);
-    let provider = OpenAiChat::new(config).unwrap();
+    let provider = OpenAiChatProvider::new(config).unwrap();
     for _ in 0..10 {
         assert_eq!(provider.limits().await.window, Some(4096));
     }
@@ -152,9 +154,9 @@ async fn limits_are_cheap_to_ask_again() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_costs_a_few_seconds_at_most() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let config = Config::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
+    let config = OpenAiChatConfig::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
     let begun = Instant::now();
-    let limits = OpenAiChat::new(config).unwrap().limits().await;
+    let limits = OpenAiChatProvider::new(config).unwrap().limits().await;
     assert_eq!(limits.window, None);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     drop(listener);
@@ -167,9 +169,9 @@ async fn a_server_known_by_its_host_is_asked_for_its_list_only() {
         _ => nothing(),
     })
     .await;
-    let mut config = Config::new(fake.url("/v1"), "m");
-    config.family = Some(longhaul_providers::openai_chat::Family::OPENROUTER);
-    assert_eq!(OpenAiChat::new(config).unwrap().limits().await.window, Some(200_000));
+    let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
+    config.family = Some(longhaul_providers::openai_chat::ServerFamily::OPENROUTER);
+    assert_eq!(OpenAiChatProvider::new(config).unwrap().limits().await.window, Some(200_000));
     assert_eq!(paths(&fake), ["/v1/models"]);
 }
 
@@ -208,10 +210,10 @@ async fn vllm_counts_messages_and_tools() {
         _ => nothing(),
     })
     .await;
-    let mut config = Config::new(fake.url("/v1"), "m");
+    let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
     config.endpoint.body.insert("temperature".into(), json!(0));
     config.endpoint.body.insert("chat_template_kwargs".into(), json!({"enable_thinking": false}));
-    let provider = OpenAiChat::new(config).unwrap();
+    let provider = OpenAiChatProvider::new(config).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(42)));
     let asked = fake.asked().into_iter().find(|asked| asked.path == "/tokenize").unwrap();
     let body: Value = serde_json::from_slice(&asked.body).unwrap();
@@ -229,7 +231,7 @@ async fn who_does_not_count_says_so() {
 
     let mut pictured = request();
     let blob = BlobRef { hash: "png".into(), bytes: 3 };
-    let media = Media { blob, media_type: "image/png".into(), name: None, width: None, height: None };
+    let media = MediaPart { blob, media_type: "image/png".into(), name: None, width: None, height: None };
     pictured.messages[0].parts.push(Part::Image(media));
     assert_eq!(model(&without).count(&pictured).await, Ok(None));
     pictured.media.insert("png".into(), Bytes::from_static(b"abc"));
@@ -262,16 +264,17 @@ async fn responses_are_counted_by_their_own_page() {
         _ => nothing(),
     })
     .await;
-    let mut endpoint = Endpoint::new("openai", fake.url("/v1"), "gpt-5");
+    let mut endpoint = ModelEndpoint::new("openai", fake.url("/v1"), "gpt-5");
     endpoint.body.insert("reasoning".into(), json!({"effort": "low"}));
     endpoint.body.insert("temperature".into(), json!(1));
-    let provider = OpenAiResponses::new(endpoint).unwrap();
+    let provider = OpenAiResponsesProvider::new(endpoint).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(77)));
     let body: Value = serde_json::from_slice(&fake.asked()[0].body).unwrap();
     let fields: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(fields, ["model", "reasoning", "tools", "instructions", "input"]);
 
     let without = Fake::start(|_| nothing()).await;
-    let provider = OpenAiResponses::new(Endpoint::new("openai", without.url("/v1"), "m")).unwrap();
+    let provider =
+        OpenAiResponsesProvider::new(ModelEndpoint::new("openai", without.url("/v1"), "m")).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(None));
 }

@@ -8,37 +8,37 @@ use axum::http::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Message, Opaque, Part, RawJson, Role};
-use longhaul_providers::openai_chat::{Config, OpenAiChat};
-use longhaul_providers::openai_responses::OpenAiResponses;
-use longhaul_providers::{Endpoint, ModelEvent, Provider, ProviderError, Request};
+use longhaul_core::message::{Message, ModelAnswer, ModelStopReason, OpaquePart, Part, RawJson, Role};
+use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
+use longhaul_providers::openai_responses::OpenAiResponsesProvider;
+use longhaul_providers::{ModelEndpoint, ModelEvent, ModelRequest, Provider, ProviderError};
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, End, Fake, answer, stream};
 
-fn request(messages: Vec<Message>) -> Request {
-    Request { messages, ..Request::default() }
+fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest { messages, ..ModelRequest::default() }
 }
 
-fn hi() -> Request {
+fn hi() -> ModelRequest {
     request(vec![Message::user("u", vec![Part::text("hi")])])
 }
 
-fn endpoint(fake: &Fake) -> Endpoint {
-    let mut endpoint = Endpoint::new("openai", fake.url("/v1"), "m");
+fn endpoint(fake: &Fake) -> ModelEndpoint {
+    let mut endpoint = ModelEndpoint::new("openai", fake.url("/v1"), "m");
     endpoint.timeouts.idle = Duration::from_secs(20);
     endpoint
 }
 
-fn chat(fake: &Fake) -> OpenAiChat {
-    OpenAiChat::new(Config::from(endpoint(fake))).unwrap()
+fn chat(fake: &Fake) -> OpenAiChatProvider {
+    OpenAiChatProvider::new(OpenAiChatConfig::from(endpoint(fake))).unwrap()
 }
 
-fn responses(fake: &Fake) -> OpenAiResponses {
-    OpenAiResponses::new(endpoint(fake)).unwrap()
+fn responses(fake: &Fake) -> OpenAiResponsesProvider {
+    OpenAiResponsesProvider::new(endpoint(fake)).unwrap()
 }
 
-async fn call(provider: &dyn Provider) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
+async fn call(provider: &dyn Provider) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
     let mut stream = provider.call(hi()).await?;
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
@@ -76,7 +76,7 @@ fn response_end(status: &str, more: &str) -> String {
 }
 
 /// What a second turn sends back of an answer.
-fn sent_back(provider: &dyn Provider, answer: &Answer) -> String {
+fn sent_back(provider: &dyn Provider, answer: &ModelAnswer) -> String {
     let origin = Some(provider.origin());
     let assistant = Message { id: "a".into(), role: Role::Assistant, parts: answer.parts.clone(), origin };
     let begin = Message::user("u", vec![Part::text("hi")]);
@@ -121,7 +121,7 @@ async fn hazard_02_of_three_copies_of_an_item_the_done_one_counts() {
     let fake = self::fake(&pieces, || End::Whole).await;
     let provider = responses(&fake);
     let (_, answer) = call(&provider).await.unwrap();
-    assert_eq!(answer.finish, Finish::Length, "`incomplete` is an end with items");
+    assert_eq!(answer.finish, ModelStopReason::Length, "`incomplete` is an end with items");
     let sent = sent_back(&provider, &answer);
     assert!(sent.contains(&item("done")) && !sent.contains("closing") && !sent.contains("added"), "{sent}");
     for failure in [
@@ -143,7 +143,7 @@ async fn hazard_04_arguments_cut_by_the_limit_are_kept() {
     let fake = self::fake(&[chunk(&open), chat_end("length")], || End::Whole).await;
     let (_, answer) = call(&chat(&fake)).await.unwrap();
     let Part::ToolCall(cut) = &answer.parts[0] else { panic!("{answer:?}") };
-    assert_eq!((cut.arguments.as_str(), answer.finish), ("{\"p\":\"/t", Finish::Length));
+    assert_eq!((cut.arguments.as_str(), answer.finish), ("{\"p\":\"/t", ModelStopReason::Length));
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn hazard_05_one_delta_holds_everything_and_usage_comes_last() {
     let (_, answer) = call(&chat(&fake)).await.unwrap();
     assert_eq!(answer.parts.len(), 3);
     assert_eq!(answer.usage.as_ref().unwrap().input_tokens, 7);
-    let sent = sent_back(&chat(&fake), &Answer { parts: answer.parts[1..].to_vec(), ..answer.clone() });
+    let sent = sent_back(&chat(&fake), &ModelAnswer { parts: answer.parts[1..].to_vec(), ..answer.clone() });
     assert!(sent.contains(r#""arguments":"{ \"k\" : 1.0 }""#), "{sent}");
 }
 
@@ -229,15 +229,16 @@ async fn hazard_09_a_long_answer_has_no_time_limit_but_a_silent_one_has() {
     let mut slow = endpoint(&fake);
     slow.timeouts.idle = Duration::from_secs(2);
     slow.timeouts.first_byte = Some(Duration::from_secs(2));
-    let provider = OpenAiChat::new(Config::from(slow)).unwrap();
+    let provider = OpenAiChatProvider::new(OpenAiChatConfig::from(slow)).unwrap();
     let begun = std::time::Instant::now();
-    assert_eq!(call(&provider).await.unwrap().1.finish, Finish::Stop);
+    assert_eq!(call(&provider).await.unwrap().1.finish, ModelStopReason::Stop);
     assert!(begun.elapsed() > Duration::from_secs(2), "longer than any single wait may be");
 
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut endpoint = Endpoint::new("openai", format!("http://{}/v1", silent.local_addr().unwrap()), "m");
+    let mut endpoint =
+        ModelEndpoint::new("openai", format!("http://{}/v1", silent.local_addr().unwrap()), "m");
     endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
-    let error = call(&OpenAiResponses::new(endpoint).unwrap()).await.unwrap_err();
+    let error = call(&OpenAiResponsesProvider::new(endpoint).unwrap()).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, false));
 }
 
@@ -265,7 +266,7 @@ async fn hazard_11_what_is_not_known_is_no_error() {
     let fake = self::fake(&pieces, || End::Whole).await;
     let (_, answer) = call(&responses(&fake)).await.unwrap();
     let native = RawJson(r#"{"id":"n_1","type":"brand_new_call","x":1.0}"#.into());
-    assert_eq!(answer.parts, [Part::Opaque(Opaque { kind: "brand_new_call".into(), native })]);
+    assert_eq!(answer.parts, [Part::Opaque(OpaquePart { kind: "brand_new_call".into(), native })]);
     assert!(answer.envelope.unwrap().as_str().contains(r#""brand_new":1.0"#));
 
     let block =
@@ -273,7 +274,7 @@ async fn hazard_11_what_is_not_known_is_no_error() {
     let fake = self::fake(&[data(r#"{"brand_new":[]}"#), data(block), chat_end("stop")], || End::Whole).await;
     let (_, answer) = call(&chat(&fake)).await.unwrap();
     let native = RawJson(r#"{"type":"brand_new", "x":1.0}"#.into());
-    assert_eq!(answer.parts, [Part::Opaque(Opaque { kind: "brand_new".into(), native })]);
+    assert_eq!(answer.parts, [Part::Opaque(OpaquePart { kind: "brand_new".into(), native })]);
 }
 
 #[tokio::test]

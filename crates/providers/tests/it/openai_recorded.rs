@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Part};
-use longhaul_providers::openai_chat::stream::Decoder as ChatDecoder;
-use longhaul_providers::openai_responses::Decoder as ResponsesDecoder;
+use longhaul_core::message::{ModelAnswer, Part};
+use longhaul_providers::openai_chat::stream::ChatStreamDecoder as ChatDecoder;
+use longhaul_providers::openai_responses::ResponsesStreamDecoder as ResponsesDecoder;
 use longhaul_providers::{ModelEvent, ProviderError, sse};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -55,11 +55,11 @@ fn decode(wire: Wire, payloads: &[String]) -> Outcome {
 }
 
 /// All answers that are meant to be whole, decoded.
-fn answers(all: &'static [One]) -> impl Iterator<Item = (&'static One, Answer)> {
+fn answers(all: &'static [One]) -> impl Iterator<Item = (&'static One, ModelAnswer)> {
     all.iter().filter_map(|one| Some((one, one.decoded().ok()?.1)))
 }
 
-fn calls(answer: &Answer) -> impl Iterator<Item = &longhaul_core::message::ToolCall> {
+fn calls(answer: &ModelAnswer) -> impl Iterator<Item = &longhaul_core::message::ToolCall> {
     answer.parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
         _ => None,
@@ -111,7 +111,7 @@ fn every_answer_decodes_or_fails_as_it_should() {
 /// Streams that show something else than their answer says: whoever recorded this one left most deltas out.
 const UNLIKE_THEIR_ANSWER: &[&str] = &["openai-phase.1.chunks.txt"];
 
-fn deltas_say_the_answer(one: &One, events: &[ModelEvent], answer: &Answer) {
+fn deltas_say_the_answer(one: &One, events: &[ModelEvent], answer: &ModelAnswer) {
     if !one.is_streamed() || UNLIKE_THEIR_ANSWER.iter().any(|file| one.file().ends_with(file)) {
         return;
     }

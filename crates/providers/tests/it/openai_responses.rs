@@ -6,10 +6,10 @@ use axum::body::Body;
 use axum::http::Response;
 use futures_util::StreamExt;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_providers::http::Secret;
-use longhaul_providers::openai_responses::OpenAiResponses;
-use longhaul_providers::{Endpoint, ModelEvent, Provider};
+use longhaul_providers::openai_responses::OpenAiResponsesProvider;
+use longhaul_providers::{ModelEndpoint, ModelEvent, Provider};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -28,15 +28,15 @@ const HELLO: &[&str] = &[
     "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"model\":\"gpt-5-2025\",\"service_tier\":\"default\",\"output\":[],\"instructions\":\"be brief\",\"usage\":{\"input_tokens\":70,\"input_tokens_details\":{\"cached_tokens\":64},\"output_tokens\":9,\"output_tokens_details\":{\"reasoning_tokens\":7},\"total_tokens\":79}}}\n\n",
 ];
 
-fn endpoint(fake: &Fake) -> Endpoint {
-    let mut endpoint = Endpoint::new("openai", fake.url("/v1"), "gpt-5");
+fn endpoint(fake: &Fake) -> ModelEndpoint {
+    let mut endpoint = ModelEndpoint::new("openai", fake.url("/v1"), "gpt-5");
     endpoint.api_key = Some(Secret::new(KEY));
     endpoint.timeouts = patient();
     endpoint
 }
 
-async fn call(endpoint: Endpoint) -> Outcome {
-    wire::call(&OpenAiResponses::new(endpoint).unwrap(), request()).await
+async fn call(endpoint: ModelEndpoint) -> Outcome {
+    wire::call(&OpenAiResponsesProvider::new(endpoint).unwrap(), request()).await
 }
 
 async fn against<F>(reply: F) -> Outcome
@@ -50,12 +50,12 @@ where
 #[tokio::test]
 async fn a_response_streams_and_the_request_is_what_render_says() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
-    let sent = OpenAiResponses::new(endpoint(&fake)).unwrap().render(&request()).unwrap();
+    let sent = OpenAiResponsesProvider::new(endpoint(&fake)).unwrap().render(&request()).unwrap();
     let (events, error) = call(endpoint(&fake)).await;
     assert_eq!(error, None);
     assert_eq!(events[..2], [ModelEvent::Text("Hel".into()), ModelEvent::Text("lo".into())]);
     let answer = finished((events, None));
-    assert_eq!((answer.finish, answer.parts[0].as_text()), (Finish::Stop, Some("Hello")));
+    assert_eq!((answer.finish, answer.parts[0].as_text()), (ModelStopReason::Stop, Some("Hello")));
     let usage = answer.usage.unwrap();
     let counted = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens, usage.reasoning_tokens);
     assert_eq!(counted, (70, 64, 9, 7), "what was cached is part of the input");
@@ -72,7 +72,7 @@ async fn a_response_streams_and_the_request_is_what_render_says() {
 async fn a_response_that_is_not_streamed_is_taken() {
     let body = r#"{"object":"response","id":"resp_2","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"Hi"}]}],"usage":{"input_tokens":3,"output_tokens":1}}"#;
     let answer = finished(against(move |_| self::answer(200, "application/json", body)).await);
-    assert_eq!((answer.finish, answer.parts[0].as_text()), (Finish::Length, Some("Hi")));
+    assert_eq!((answer.finish, answer.parts[0].as_text()), (ModelStopReason::Length, Some("Hi")));
     let envelope =
         r#"{"id":"resp_2","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}"#;
     assert_eq!(answer.envelope.unwrap().as_str(), envelope);
@@ -122,7 +122,7 @@ async fn dropping_the_stream_closes_the_connection() {
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
     let fake =
         Fake::start(move |_| stream(&HELLO[..4], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
-    let provider = OpenAiResponses::new(endpoint(&fake)).unwrap();
+    let provider = OpenAiResponsesProvider::new(endpoint(&fake)).unwrap();
     let mut events = provider.call(request()).await.unwrap();
     assert_eq!(events.next().await, Some(Ok(ModelEvent::Text("Hel".into()))));
     drop(events);
@@ -139,7 +139,7 @@ async fn the_key_shows_nowhere() {
         answer(401, "application/json", body.to_string())
     })
     .await;
-    let provider = OpenAiResponses::new(endpoint(&fake)).unwrap();
+    let provider = OpenAiResponsesProvider::new(endpoint(&fake)).unwrap();
     for error in
         [provider.call(request()).await.err().unwrap(), provider.count(&request()).await.unwrap_err()]
     {

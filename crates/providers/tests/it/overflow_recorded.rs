@@ -1,10 +1,12 @@
 //! Recorded errors of every wire: the overflows among them are recognised, the others never.
 
 use longhaul_core::estimate::text_tokens;
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use longhaul_providers::LimitSource;
-use longhaul_wire::overflow::{Overflow, Sent, Suspicion, recognise, suspect};
+use longhaul_wire::overflow::{
+    AnsweredRequestTokens, ReportedOverflow, SuspectedOverflow, recognise, suspect,
+};
 use serde_json::Value;
 
 use crate::fixtures::{self, streams};
@@ -24,7 +26,7 @@ fn recorded_errors_are_told_apart() {
         assert_eq!(recognise(Some(*status), body), None, "{file}: {status} {body}");
         assert_eq!(recognise(None, body), None, "{file} without its status: {body}");
     }
-    let expected = Overflow { used_tokens: Some(2009), limit_tokens: Some(512) };
+    let expected = ReportedOverflow { used_tokens: Some(2009), limit_tokens: Some(512) };
     assert!(!overflows.is_empty());
     for (file, status, body) in &overflows {
         assert_eq!(recognise(Some(*status), body), Some(expected), "{file}");
@@ -39,7 +41,7 @@ fn the_running_llama_server_is_understood() {
         std::fs::read_to_string(root.join("llamacpp/live-xllamacpp").join(format!("{name}.response.json")))
             .unwrap()
     };
-    let expected = Overflow { used_tokens: Some(7010), limit_tokens: Some(4096) };
+    let expected = ReportedOverflow { used_tokens: Some(7010), limit_tokens: Some(4096) };
     for name in ["overflow_chat", "overflow_chat_stream", "overflow_messages", "overflow_responses"] {
         assert_eq!(recognise(Some(400), &read(name)), Some(expected), "{name}");
     }
@@ -95,10 +97,15 @@ fn a_window_that_filled_up_is_suspected() {
     let usage = chunks.iter().find_map(|chunk| chunk.get("usage")).unwrap();
     let (input, output) =
         (usage["prompt_tokens"].as_u64().unwrap(), usage["completion_tokens"].as_u64().unwrap());
-    let answer = answer(Finish::Length, input, output);
-    let sent = Sent { estimated: input, window: Some(4096), source: LimitSource::Server, ..Sent::default() };
-    assert_eq!(suspect(&sent, &answer), Some(Suspicion::WindowFull { total: Some(4096) }));
-    let roomy = Sent { window: Some(8192), ..sent };
+    let answer = answer(ModelStopReason::Length, input, output);
+    let sent = AnsweredRequestTokens {
+        estimated: input,
+        window: Some(4096),
+        source: LimitSource::Server,
+        ..AnsweredRequestTokens::default()
+    };
+    assert_eq!(suspect(&sent, &answer), Some(SuspectedOverflow::WindowFull { total: Some(4096) }));
+    let roomy = AnsweredRequestTokens { window: Some(8192), ..sent };
     assert_eq!(suspect(&roomy, &answer), None);
 }
 
@@ -112,10 +119,19 @@ fn recorded_ends_for_length_are_not_suspected() {
             let Ok(payload) = serde_json::from_str::<Value>(payload) else { continue };
             let Some((input, output)) = length_end(&payload) else { continue };
             ends += 1;
-            let sent = Sent { estimated: input, max_output: Some(output), ..Sent::default() };
-            let known = Sent { window: Some(32_768), source: LimitSource::Server, ..sent };
+            let sent = AnsweredRequestTokens {
+                estimated: input,
+                max_output: Some(output),
+                ..AnsweredRequestTokens::default()
+            };
+            let known = AnsweredRequestTokens { window: Some(32_768), source: LimitSource::Server, ..sent };
             for sent in [sent, known] {
-                assert_eq!(suspect(&sent, &answer(Finish::Length, input, output)), None, "{}", exchange.file);
+                assert_eq!(
+                    suspect(&sent, &answer(ModelStopReason::Length, input, output)),
+                    None,
+                    "{}",
+                    exchange.file
+                );
             }
         }
     }
@@ -136,8 +152,9 @@ fn the_usages_of_a_real_session_are_not_suspected() {
     assert!(calls.len() >= 400, "{} calls", calls.len());
     let mut caught = 0;
     for call in &calls {
-        let declared = Sent { window: Some(200_000), source: LimitSource::Declared, ..call.sent };
-        let from_scratch = Sent { counted_before: 0, estimated: call.whole, ..call.sent };
+        let declared =
+            AnsweredRequestTokens { window: Some(200_000), source: LimitSource::Declared, ..call.sent };
+        let from_scratch = AnsweredRequestTokens { counted_before: 0, estimated: call.whole, ..call.sent };
         let answer = answer(call.finish, call.input, call.output);
         for sent in [call.sent, declared, from_scratch] {
             assert_eq!(suspect(&sent, &answer), None, "{call:?}");
@@ -151,23 +168,24 @@ fn the_usages_of_a_real_session_are_not_suspected() {
 
 fn is_caught(call: &Call) -> bool {
     let kept = answer(call.finish, 4_096, call.output);
-    call.input > 8_192 && matches!(suspect(&call.sent, &kept), Some(Suspicion::SilentlyTruncated { .. }))
+    call.input > 8_192
+        && matches!(suspect(&call.sent, &kept), Some(SuspectedOverflow::SilentlyTruncated { .. }))
 }
 
-fn answer(finish: Finish, input_tokens: u64, output_tokens: u64) -> Answer {
+fn answer(finish: ModelStopReason, input_tokens: u64, output_tokens: u64) -> ModelAnswer {
     let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-    Answer { parts: vec![Part::text("…")], finish, usage: Some(usage), envelope: None }
+    ModelAnswer { parts: vec![Part::text("…")], finish, usage: Some(usage), envelope: None }
 }
 
 /// A call as it was counted, and what was known before it.
 #[derive(Debug)]
 struct Call {
-    sent: Sent,
+    sent: AnsweredRequestTokens,
     /// Estimate of everything since the start or the last compaction.
     whole: u64,
     input: u64,
     output: u64,
-    finish: Finish,
+    finish: ModelStopReason,
 }
 
 /// The calls that follow another one in the same view.
@@ -186,10 +204,18 @@ fn real_session(test: &str) -> Option<Vec<Call>> {
         let usage = |key: &str| message["usage"][key].as_u64().unwrap_or(0);
         let input = usage("input") + usage("cacheRead") + usage("cacheWrite");
         if message["role"] == "assistant" && input > 0 {
-            let finish = if message["stopReason"] == "toolUse" { Finish::ToolCalls } else { Finish::Stop };
+            let finish = if message["stopReason"] == "toolUse" {
+                ModelStopReason::ToolCalls
+            } else {
+                ModelStopReason::Stop
+            };
             if let Some(counted_before) = last {
-                let sent =
-                    Sent { counted_before, estimated: new, max_output: Some(32_000), ..Sent::default() };
+                let sent = AnsweredRequestTokens {
+                    counted_before,
+                    estimated: new,
+                    max_output: Some(32_000),
+                    ..AnsweredRequestTokens::default()
+                };
                 calls.push(Call { sent, whole, input, output: usage("output"), finish });
             }
             (last, new) = (Some(input + usage("output")), 0);

@@ -8,7 +8,7 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::message::Part;
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{Endpoint, ModelEvent};
+use longhaul_providers::{ModelEndpoint, ModelEvent};
 use serde_json::Value;
 
 use crate::fake::{Asked, End, Fake, answer, stream};
@@ -19,7 +19,7 @@ where
     F: Fn(&Asked) -> Response<Body> + Clone + Send + Sync + 'static,
 {
     let fake = Fake::start(reply).await;
-    let mut endpoint = Endpoint::new(kind.as_str(), fake.url("/v1"), "m");
+    let mut endpoint = ModelEndpoint::new(kind.as_str(), fake.url("/v1"), "m");
     endpoint.timeouts = patient();
     endpoint.api_key = Some(Secret::new("sk-very-secret-0123456789"));
     call(connect(kind, endpoint).unwrap().as_ref(), hi()).await

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use longhaul_core::message::{Answer, Message, Part};
-use longhaul_providers::http::Timeouts;
-use longhaul_providers::{ModelEvent, Provider, ProviderError, Request};
+use longhaul_core::message::{Message, ModelAnswer, Part};
+use longhaul_providers::http::HttpTimeouts;
+use longhaul_providers::{ModelEvent, ModelRequest, Provider, ProviderError};
 
 /// All events of a call, and the error that ended it.
 pub(crate) type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
 
 /// Somebody says hi.
-pub(crate) fn hi() -> Request {
-    Request { messages: vec![Message::user("u", vec![Part::text("hi")])], ..Request::default() }
+pub(crate) fn hi() -> ModelRequest {
+    ModelRequest { messages: vec![Message::user("u", vec![Part::text("hi")])], ..ModelRequest::default() }
 }
 
 /// Long enough for a server on this machine, however busy it is.
-pub(crate) fn patient() -> Timeouts {
-    Timeouts {
+pub(crate) fn patient() -> HttpTimeouts {
+    HttpTimeouts {
         connect: Duration::from_secs(10),
         first_byte: Some(Duration::from_secs(20)),
         idle: Duration::from_secs(20),
@@ -25,7 +25,7 @@ pub(crate) fn patient() -> Timeouts {
     }
 }
 
-pub(crate) async fn call(provider: &dyn Provider, request: Request) -> Outcome {
+pub(crate) async fn call(provider: &dyn Provider, request: ModelRequest) -> Outcome {
     let mut stream = match provider.call(request).await {
         Ok(stream) => stream,
         Err(error) => return (Vec::new(), Some(error)),
@@ -44,7 +44,7 @@ pub(crate) async fn call(provider: &dyn Provider, request: Request) -> Outcome {
 }
 
 /// The answer of a call that went well.
-pub(crate) fn finished((events, error): Outcome) -> Answer {
+pub(crate) fn finished((events, error): Outcome) -> ModelAnswer {
     assert_eq!(error, None);
     match events.into_iter().next_back() {
         Some(ModelEvent::Finished(answer)) => answer,

@@ -3,7 +3,7 @@
 use longhaul::prelude::*;
 
 /// Returns a builder of an agent with that model.
-pub(crate) fn agent(scripted: Scripted) -> AgentBuilder {
+pub(crate) fn agent(scripted: ScriptedProvider) -> AgentBuilder {
     let mut arguments = std::env::args().skip(1);
     match (arguments.next(), arguments.next()) {
         (Some(url), Some(model)) => Agent::builder().openai_compatible(url, model),

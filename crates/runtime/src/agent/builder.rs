@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::budget::Trigger;
-use longhaul_core::estimate::{CountKind, Counter, Family, TextCounter};
-use longhaul_core::plan::{Policy, Prices};
-use longhaul_core::run::{Approval, Counting};
-use longhaul_core::strategy::{Adaptive, Strategy};
+use longhaul_core::budget::StrategyTrigger;
+use longhaul_core::estimate::{CountAccuracy, MessageTokenCounter, TextCounter, TokenizerFamily};
+use longhaul_core::plan::{CompactionPolicy, TokenPrices};
+use longhaul_core::run::{ServerCountPolicy, ToolApproval};
+use longhaul_core::strategy::{AdaptiveStrategy, CompactionStrategy};
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{Endpoint, Provider, ProviderError, SharedProvider, known};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_providers::{ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use longhaul_wire::catalog;
 
-use super::window::DeclaredWindow;
-use super::{Agent, Rules};
+use super::window::DeclaredWindowProvider;
+use super::{Agent, AgentRules};
 use crate::async_strategy::AsyncStrategy;
-use crate::calibration::Calibrations;
-use crate::hooks::{ApprovalHandler, DEADLINE, Hooks, PreCompactDecision, PreCompactRequest};
+use crate::calibration::CalibrationStore;
+use crate::hooks::{ApprovalHandler, DEADLINE, HookSet, PreCompactDecision, PreCompactRequest};
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
 use crate::telemetry::Telemetry;
@@ -53,28 +53,28 @@ const NOBODY_APPROVES: &str = "this program approves no tool calls; do it withou
 /// | [`store`](Self::store) | sessions in memory |
 /// | [`workspace`](Self::workspace) | no files, no commands and no built-in tools but those for its own memory (`recall`, `pin`) |
 /// | [`on_approval`](Self::on_approval) | tool calls that need approval are denied |
-/// | [`strategy`](Self::strategy) | [`Adaptive`] |
+/// | [`strategy`](Self::strategy) | [`AdaptiveStrategy`] |
 /// | [`token_counter`](Self::token_counter) | an estimate that the server's reports correct |
 /// | [`patience`](Self::patience) | one minute for a server that cannot be reached |
 #[must_use = "a builder does nothing until it is built"]
 pub struct AgentBuilder {
-    model: Option<Model>,
+    model: Option<ModelSource>,
     api_key: Option<Secret>,
     window_tokens: Option<u64>,
     system: String,
     tools: Vec<Arc<dyn Tool>>,
-    strategy: Arc<dyn Strategy>,
-    trigger: Option<Trigger>,
+    strategy: Arc<dyn CompactionStrategy>,
+    trigger: Option<StrategyTrigger>,
     counter: Option<Arc<dyn TextCounter>>,
-    hooks: Hooks,
-    store: Option<(SharedStore, Blobs)>,
+    hooks: HookSet,
+    store: Option<(SharedStore, BlobStore)>,
     workspace: Option<PathBuf>,
     scratch: Option<PathBuf>,
     patience: Duration,
 }
 
 /// The model that an agent talks to, and its server.
-enum Model {
+enum ModelSource {
     Server { kind: Kind, url: String, name: String },
     Provider(SharedProvider),
 }
@@ -110,10 +110,10 @@ impl AgentBuilder {
             window_tokens: None,
             system: String::new(),
             tools: Vec::new(),
-            strategy: Arc::new(Adaptive::default()),
+            strategy: Arc::new(AdaptiveStrategy::default()),
             trigger: None,
             counter: None,
-            hooks: Hooks::new(),
+            hooks: HookSet::new(),
             store: None,
             workspace: None,
             scratch: None,
@@ -144,7 +144,7 @@ impl AgentBuilder {
     }
 
     fn server(mut self, kind: Kind, url: impl Into<String>, model: impl Into<String>) -> Self {
-        self.model = Some(Model::Server { kind, url: url.into(), name: model.into() });
+        self.model = Some(ModelSource::Server { kind, url: url.into(), name: model.into() });
         self
     }
 
@@ -155,7 +155,7 @@ impl AgentBuilder {
 
     /// Sets the model: one behind a [`Provider`] that the program shares with other code.
     pub fn shared_provider(mut self, provider: SharedProvider) -> Self {
-        self.model = Some(Model::Provider(provider));
+        self.model = Some(ModelSource::Provider(provider));
         self
     }
 
@@ -190,7 +190,7 @@ impl AgentBuilder {
     }
 
     /// Sets how old messages make room: one of [`strategy`](longhaul_core::strategy), or the program's own.
-    pub fn strategy(mut self, strategy: impl Strategy + 'static) -> Self {
+    pub fn strategy(mut self, strategy: impl CompactionStrategy + 'static) -> Self {
         self.strategy = Arc::new(strategy);
         self
     }
@@ -204,7 +204,7 @@ impl AgentBuilder {
     }
 
     /// Sets when the strategy acts. Without it the strategy says when.
-    pub fn trigger(mut self, trigger: Trigger) -> Self {
+    pub fn trigger(mut self, trigger: StrategyTrigger) -> Self {
         self.trigger = Some(trigger);
         self
     }
@@ -236,7 +236,7 @@ impl AgentBuilder {
 
     /// Sets where sessions are kept, and where their pictures, files and long outputs are. Both should outlive the process,
     /// or neither.
-    pub fn store(mut self, store: SharedStore, blobs: Blobs) -> Self {
+    pub fn store(mut self, store: SharedStore, blobs: BlobStore) -> Self {
         self.store = Some((store, blobs));
         self
     }
@@ -267,8 +267,9 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Runtime, BuildError> {
-        let in_memory =
-            || -> (SharedStore, Blobs) { (Arc::new(MemoryStore::new()), Blobs::in_memory(MAX_BLOB_BYTES)) };
+        let in_memory = || -> (SharedStore, BlobStore) {
+            (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES))
+        };
         let (store, blobs) = self.store.take().unwrap_or_else(in_memory);
         Ok(Runtime::new(self.build_agent().await?, store, blobs))
     }
@@ -286,8 +287,8 @@ impl AgentBuilder {
         let limits = provider.limits().await;
         let model = provider.origin().model;
         let counter = match self.counter.clone() {
-            Some(counter) => Counter::new(counter),
-            None => Counter::estimated(Family::of(&model)),
+            Some(counter) => MessageTokenCounter::new(counter),
+            None => MessageTokenCounter::estimated(TokenizerFamily::of(&model)),
         };
         let counter = counter.for_model(&model);
         Ok(Agent {
@@ -296,7 +297,7 @@ impl AgentBuilder {
             limits,
             counting: self.counting(&counter),
             counter,
-            calibrations: Arc::new(Calibrations::in_memory()),
+            calibrations: Arc::new(CalibrationStore::in_memory()),
             tools,
             workspace: Arc::new(workspace),
             sandbox: Arc::new(sandbox),
@@ -309,30 +310,30 @@ impl AgentBuilder {
 
     fn connect(&self) -> Result<SharedProvider, BuildError> {
         match self.model.as_ref().ok_or(BuildError::NoModel)? {
-            Model::Provider(provider) => Ok(match self.window_tokens {
-                Some(tokens) => Arc::new(DeclaredWindow { provider: Arc::clone(provider), tokens }),
+            ModelSource::Provider(provider) => Ok(match self.window_tokens {
+                Some(tokens) => Arc::new(DeclaredWindowProvider { provider: Arc::clone(provider), tokens }),
                 None => Arc::clone(provider),
             }),
-            Model::Server { kind, url, name } => {
-                let mut endpoint = Endpoint::new(kind.as_str(), url, name);
+            ModelSource::Server { kind, url, name } => {
+                let mut endpoint = ModelEndpoint::new(kind.as_str(), url, name);
                 endpoint.api_key.clone_from(&self.api_key);
                 endpoint.declared.window = self.window_tokens;
-                Ok(known::completed(connect(*kind, endpoint)?, url))
+                Ok(catalogued::completed(connect(*kind, endpoint)?, url))
             }
         }
     }
 
-    fn rules(&self) -> Rules {
-        let policy = Policy {
+    fn rules(&self) -> AgentRules {
+        let policy = CompactionPolicy {
             trigger: self.trigger,
             prices: self.prices(),
-            ..Policy::new(Arc::clone(&self.strategy))
+            ..CompactionPolicy::new(Arc::clone(&self.strategy))
         };
-        let mut rules = Rules::new(policy);
+        let mut rules = AgentRules::new(policy);
         rules.retry.patience_ms = Some(u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX));
         rules.default_approval = match self.hooks.approval_handler() {
-            Some(_) => Approval::Ask,
-            None => Approval::Deny(NOBODY_APPROVES.to_owned()),
+            Some(_) => ToolApproval::Ask,
+            None => ToolApproval::Deny(NOBODY_APPROVES.to_owned()),
         };
         rules
     }
@@ -358,22 +359,22 @@ impl AgentBuilder {
     }
 
     /// Anthropic and Google count requests for nothing: they are asked where there is no report to build on.
-    fn counting(&self, counter: &Counter) -> Counting {
+    fn counting(&self, counter: &MessageTokenCounter) -> ServerCountPolicy {
         match &self.model {
-            Some(Model::Server { kind: Kind::Anthropic | Kind::Gemini, .. })
-                if counter.kind() != CountKind::Exact =>
+            Some(ModelSource::Server { kind: Kind::Anthropic | Kind::Gemini, .. })
+                if counter.kind() != CountAccuracy::Exact =>
             {
-                Counting::Unanchored
+                ServerCountPolicy::Unanchored
             }
-            _ => Counting::Never,
+            _ => ServerCountPolicy::Never,
         }
     }
 
-    /// The list prices of the model, where they hold: [`Adaptive`] acts when an edit pays.
-    fn prices(&self) -> Option<Prices> {
-        let Some(Model::Server { kind, url, name }) = &self.model else { return None };
+    /// The list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
+    fn prices(&self) -> Option<TokenPrices> {
+        let Some(ModelSource::Server { kind, url, name }) = &self.model else { return None };
         let rates = catalog::prices(name, url)?.at(0);
-        Some(Prices {
+        Some(TokenPrices {
             input: rates.input,
             cache_read: rates.cached.unwrap_or(rates.input),
             cache_write: rates.write.unwrap_or(rates.input),
@@ -400,8 +401,8 @@ impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = match &self.model {
             None => "none".to_owned(),
-            Some(Model::Server { kind, name, .. }) => format!("{name} ({})", kind.as_str()),
-            Some(Model::Provider(provider)) => provider.origin().model,
+            Some(ModelSource::Server { kind, name, .. }) => format!("{name} ({})", kind.as_str()),
+            Some(ModelSource::Provider(provider)) => provider.origin().model,
         };
         f.debug_struct("AgentBuilder")
             .field("model", &model)

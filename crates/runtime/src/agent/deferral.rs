@@ -17,7 +17,7 @@ const MAX_TOLD_SHARE: f64 = 0.5;
 
 /// What was decided of an agent's foreign tools.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Deferral {
+pub(crate) enum DeferralDecision {
     /// Nothing yet: as it would be decided now.
     #[default]
     Undecided,
@@ -34,15 +34,15 @@ impl Agent {
             return None;
         }
         match &self.tools.deferral {
-            Deferral::Undecided => self.decide_deferral(),
-            Deferral::Told => None,
-            Deferral::Deferred(tools) => Some(Arc::clone(tools)),
+            DeferralDecision::Undecided => self.decide_deferral(),
+            DeferralDecision::Told => None,
+            DeferralDecision::Deferred(tools) => Some(Arc::clone(tools)),
         }
     }
 
     /// Returns the agent with its foreign tools told or deferred for good, as the window is now.
     pub(crate) fn with_deferral_decided(self: Arc<Self>) -> Arc<Self> {
-        let is_decided = !matches!(self.tools.deferral, Deferral::Undecided);
+        let is_decided = !matches!(self.tools.deferral, DeferralDecision::Undecided);
         if is_decided || !self.takes_tools() || !self.tools.has_foreign() {
             return self;
         }
@@ -92,7 +92,7 @@ impl Agent {
 
     fn with_deferral(&self, deferred: Option<Arc<DeferredTools>>) -> Self {
         let mut agent = self.clone();
-        agent.tools.deferral = deferred.map_or(Deferral::Told, Deferral::Deferred);
+        agent.tools.deferral = deferred.map_or(DeferralDecision::Told, DeferralDecision::Deferred);
         agent
     }
 

@@ -1,31 +1,32 @@
 use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{Finish, Part, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::run::CompactionOutcome;
-use longhaul_core::strategy::{Importance, NAMES, Truncation};
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, Summaries};
-use longhaul_store::{Blobs, MemoryStore, NewSession, SharedStore};
+use longhaul_core::strategy::{ImportanceStrategy, NAMES, TruncationStrategy};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider, ScriptedSummaries};
+use longhaul_store::{BlobStore, MemoryStore, NewSession, SharedStore};
 
 use super::*;
-use crate::session::{CancelledAt, Runtime, Session};
-use crate::testing::{self, Folder};
+use crate::session::{CancelPoint, Runtime, Session};
+use crate::testing::{self, TemporaryFolder};
 
 /// A runtime whose model decides something in every answer, and whose summaries say nothing.
-async fn runtime(writer: Writer) -> (Runtime, Folder) {
+async fn runtime(writer: SummaryWriterModel) -> (Runtime, TemporaryFolder) {
     runtime_on(Arc::new(MemoryStore::new()), writer).await
 }
 
-async fn runtime_on(store: SharedStore, writer: Writer) -> (Runtime, Folder) {
-    let folder = Folder::new().unwrap();
-    let says = |_: &longhaul_providers::Request, turn| {
+async fn runtime_on(store: SharedStore, writer: SummaryWriterModel) -> (Runtime, TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
+    let says = |_: &longhaul_providers::ModelRequest, turn| {
         let filling: String = (0..250).map(|at| format!("word{} ", turn * 7_919 + at)).collect();
         Some(ScriptedAnswer::text(format!("I decided on plan {turn} for src/part{turn}.rs. {filling}")))
     };
-    let model = Scripted::new(Script::closure(says)).summaries(Summaries::Text("Work was done.".to_owned()));
+    let model = ScriptedProvider::new(ModelScript::closure(says))
+        .summaries(ScriptedSummaries::Text("Work was done.".to_owned()));
     let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
     agent.rules.policy.writer = writer;
-    (Runtime::new(agent, store, Blobs::in_memory(1 << 20)), folder)
+    (Runtime::new(agent, store, BlobStore::in_memory(1 << 20)), folder)
 }
 
 async fn talked(runtime: &Runtime) -> Session {
@@ -36,7 +37,7 @@ async fn talked(runtime: &Runtime) -> Session {
     session
 }
 
-async fn compacted(session: &Session, strategy: Option<Arc<dyn Strategy>>) -> Arc<ViewEdit> {
+async fn compacted(session: &Session, strategy: Option<Arc<dyn CompactionStrategy>>) -> Arc<ViewEdit> {
     match session.compact_by(strategy, None).await.unwrap() {
         CompactionOutcome::Committed(edit) => Arc::new(*edit),
         other => panic!("{other:?}"),
@@ -45,12 +46,12 @@ async fn compacted(session: &Session, strategy: Option<Arc<dyn Strategy>>) -> Ar
 
 #[tokio::test]
 async fn who_only_leaves_out_asks_nobody() {
-    let (runtime, _folder) = runtime(Writer::Session).await;
+    let (runtime, _folder) = runtime(SummaryWriterModel::Session).await;
     let session = talked(&runtime).await;
     for name in NAMES.iter().filter(|name| **name != "adaptive") {
-        let by: Arc<dyn Strategy> = match *name {
-            "importance" => Arc::new(Importance { keep_recent: 4, ..Importance::default() }),
-            "truncation" => Arc::new(Truncation { keep_recent: 4 }),
+        let by: Arc<dyn CompactionStrategy> = match *name {
+            "importance" => Arc::new(ImportanceStrategy { keep_recent: 4, ..ImportanceStrategy::default() }),
+            "truncation" => Arc::new(TruncationStrategy { keep_recent: 4 }),
             name => strategy::by_name(name).unwrap(),
         };
         let plan = session.preview_by(Some(by), None).await.unwrap().plan;
@@ -62,8 +63,8 @@ async fn who_only_leaves_out_asks_nobody() {
 }
 
 /// A session whose old tool results alone could be cleared, and its model.
-async fn read_a_lot() -> (Runtime, Session, Arc<Scripted>, Folder) {
-    let folder = Folder::new().unwrap();
+async fn read_a_lot() -> (Runtime, Session, Arc<ScriptedProvider>, TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
     for file in 0..6 {
         let lines: String =
             (0..400).map(|line| format!("line {line} of file {file} says something\n")).collect();
@@ -73,14 +74,14 @@ async fn read_a_lot() -> (Runtime, Session, Arc<Scripted>, Folder) {
         let read = ScriptedAnswer::calling("read", format!(r#"{{"path":"f{file}"}}"#));
         [read, ScriptedAnswer::text(format!("I decided on plan {file} for src/part{file}.rs."))]
     };
-    let model = Scripted::new(Script::turns((0..6).flat_map(turn)))
-        .window(200_000)
-        .summaries(Summaries::Text("## Goal\nWork on src/part0.rs and f0 was done by plan 0.".to_owned()));
+    let model = ScriptedProvider::new(ModelScript::turns((0..6).flat_map(turn))).window(200_000).summaries(
+        ScriptedSummaries::Text("## Goal\nWork on src/part0.rs and f0 was done by plan 0.".to_owned()),
+    );
     let model = Arc::new(model.keep_requests());
     let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
     agent.rules.policy.prune.protect_tokens = 0;
     agent.rules.policy.prune.minimum_tokens = 100;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     for turn in 0..6 {
         session.ask(&format!("Read f{turn}.")).await.unwrap();
@@ -117,7 +118,7 @@ async fn a_strategy_that_is_named_is_used_with_its_instructions() {
 
 #[tokio::test]
 async fn an_undo_is_checked_as_it_is_made() {
-    let (runtime, _folder) = runtime(Writer::Session).await;
+    let (runtime, _folder) = runtime(SummaryWriterModel::Session).await;
     let session = talked(&runtime).await;
     let edit = compacted(&session, None).await;
     let check = |id: EditId| session.look(move |run| check_undo(run, &id));
@@ -130,7 +131,7 @@ async fn an_undo_is_checked_as_it_is_made() {
 #[tokio::test]
 async fn a_preview_promises_no_more_than_the_compaction_keeps() {
     let (mut exact, mut summarised, mut lossy) = (0, 0, 0);
-    for writer in [Writer::Session, Writer::Nobody] {
+    for writer in [SummaryWriterModel::Session, SummaryWriterModel::Nobody] {
         let (runtime, _folder) = runtime(writer).await;
         for name in NAMES {
             let session = talked(&runtime).await;
@@ -149,7 +150,7 @@ async fn a_preview_promises_no_more_than_the_compaction_keeps() {
             lossy += usize::from(is_lossy);
             if preview.without_summary {
                 summarised += 1;
-                assert_eq!(writer, Writer::Session, "{name}: nobody writes");
+                assert_eq!(writer, SummaryWriterModel::Session, "{name}: nobody writes");
             } else {
                 exact += 1;
                 assert_eq!(promised, kept, "{name}");
@@ -170,7 +171,7 @@ async fn a_preview_promises_no_more_than_the_compaction_keeps() {
 
 #[tokio::test]
 async fn the_report_of_an_edit_in_the_log_is_what_watchers_are_told() {
-    let (runtime, _folder) = runtime(Writer::Session).await;
+    let (runtime, _folder) = runtime(SummaryWriterModel::Session).await;
     let session = talked(&runtime).await;
     let mut watch = session.watch();
     let edit = compacted(&session, None).await;
@@ -187,9 +188,9 @@ async fn the_report_of_an_edit_in_the_log_is_what_watchers_are_told() {
 
 #[tokio::test]
 async fn what_was_said_since_does_not_count_as_kept() {
-    let (runtime, _folder) = runtime(Writer::Session).await;
+    let (runtime, _folder) = runtime(SummaryWriterModel::Session).await;
     let session = talked(&runtime).await;
-    let shown = session.look(|run| Shown::of(run.history())).await.unwrap();
+    let shown = session.look(|run| ViewSnapshot::of(run.history())).await.unwrap();
     compacted(&session, None).await;
     let history = async || session.look(|run| run.history().clone()).await.unwrap();
     let report = shown.survival_in(&history().await);
@@ -199,10 +200,10 @@ async fn what_was_said_since_does_not_count_as_kept() {
 
 #[test]
 fn the_configured_strategy_keeps_its_options() {
-    let own: Arc<dyn Strategy> = Arc::new(Truncation { keep_recent: 7 });
-    let policy = Policy::new(own.clone());
+    let own: Arc<dyn CompactionStrategy> = Arc::new(TruncationStrategy { keep_recent: 7 });
+    let policy = CompactionPolicy::new(own.clone());
     assert!(Arc::ptr_eq(&strategy(&policy, "truncation").unwrap(), &own));
-    assert_eq!(strategy(&policy, "importance").unwrap().name(), Importance::default().name());
+    assert_eq!(strategy(&policy, "importance").unwrap().name(), ImportanceStrategy::default().name());
     assert!(strategy(&policy, "no-such").is_none());
 }
 
@@ -231,7 +232,7 @@ async fn long_session(store: &SharedStore, bytes: usize) -> SessionId {
         events.push(EventBody::AssistantAdded {
             step_id: format!("s{at}").as_str().into(),
             message,
-            finish: Finish::ToolCalls,
+            finish: ModelStopReason::ToolCalls,
             cut: None,
         });
         let content = vec![Part::text((0..150).map(|row| line(at * 150 + row)).collect::<String>())];
@@ -249,7 +250,7 @@ async fn long_session(store: &SharedStore, bytes: usize) -> SessionId {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_ends_a_long_computation_within_a_second() {
     let store: SharedStore = Arc::new(MemoryStore::new());
-    let (runtime, _folder) = runtime_on(Arc::clone(&store), Writer::Nobody).await;
+    let (runtime, _folder) = runtime_on(Arc::clone(&store), SummaryWriterModel::Nobody).await;
     let session = runtime.open(&long_session(&store, 20_000_000).await).await.unwrap();
     let length = async || session.look(|run| run.history().last_seq()).await.unwrap();
     let before = length().await;
@@ -257,7 +258,7 @@ async fn a_cancel_ends_a_long_computation_within_a_second() {
     let compaction = tokio::spawn(async move { compacting.compact(None).await });
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();
-    assert_eq!(session.cancel(false).await.unwrap(), CancelledAt::BetweenCalls);
+    assert_eq!(session.cancel(false).await.unwrap(), CancelPoint::BetweenCalls);
     let taken = begun.elapsed();
     assert!(taken < Duration::from_secs(1), "{taken:?}");
     let outcome = compaction.await.unwrap().unwrap();

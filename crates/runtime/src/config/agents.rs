@@ -1,6 +1,6 @@
 //! Agents beside the file's own.
 
-use super::Config;
+use super::AgentConfig;
 
 /// Where an agent beside the file's own is described.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,5 +8,5 @@ pub enum AgentSource {
     /// In a file of its own, whose path is seen from the one that names it.
     File(String),
     /// In the same file.
-    Here(Box<Config>),
+    Here(Box<AgentConfig>),
 }

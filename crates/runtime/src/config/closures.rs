@@ -6,46 +6,46 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    AgentSource, ApprovalsConfig, BlobsConfig, Config, ConfigError, GatewayAuth, GatewayConfig,
+    AgentConfig, AgentSource, ApprovalsConfig, BlobsConfig, ConfigError, GatewayAuth, GatewayConfig,
     GatewayCredentials, HooksConfig, ModelConfig, Recovery, RunConfig, SandboxConfig, ServerConfig,
     TelemetryConfig, ToolsConfig,
 };
-use crate::sandbox::{ChildLimits, Network};
+use crate::sandbox::{ChildLimits, NetworkAccess};
 
 /// The user's own agent file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UserFile {
+pub struct UserConfigFile {
     /// What the file says, with the defaults for all else.
-    pub config: Config,
+    pub config: AgentConfig,
     /// The keys that the file says something of, for example `run.maxSteps`.
     pub written: BTreeSet<String>,
 }
 
 /// The configuration of a folder's file under the closures of the user's own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Narrowed {
+pub struct RestrictedConfig {
     /// The configuration that holds.
-    pub config: Config,
+    pub config: AgentConfig,
     /// The keys at which the user's file holds against the folder's.
     pub held: BTreeSet<String>,
 }
 
-impl UserFile {
+impl UserConfigFile {
     /// Reads the user's own agent file. `file` is its name in messages.
     ///
     /// # Errors
-    /// As [`Config::parse`].
+    /// As [`AgentConfig::parse`].
     pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
-        Ok(Self { config: Config::parse(text, file)?, written: Config::written(text) })
+        Ok(Self { config: AgentConfig::parse(text, file)?, written: AgentConfig::written(text) })
     }
 
     /// Returns whether the file names a model or a server.
     pub fn names_a_model(&self) -> bool {
-        self.config.model != Config::default().model
+        self.config.model != AgentConfig::default().model
     }
 }
 
-impl Config {
+impl AgentConfig {
     /// Returns this configuration, which was found in a folder, under the closures of the user's own file. Where both
     /// say something, the stricter of the two holds. A folder's file that names no server has the user's.
     ///
@@ -60,22 +60,22 @@ impl Config {
     /// assert!(narrowed.held.contains("sandbox.network"));
     /// ```
     #[must_use]
-    pub fn under(self, user: &UserFile) -> Narrowed {
-        let mut closures = Closures { user, held: BTreeSet::new() };
+    pub fn under(self, user: &UserConfigFile) -> RestrictedConfig {
+        let mut closures = ConfigRestrictor { user, held: BTreeSet::new() };
         let config = closures.config(self);
-        Narrowed { config, held: closures.held }
+        RestrictedConfig { config, held: closures.held }
     }
 }
 
-struct Closures<'a> {
-    user: &'a UserFile,
+struct ConfigRestrictor<'a> {
+    user: &'a UserConfigFile,
     held: BTreeSet<String>,
 }
 
-impl Closures<'_> {
-    fn config(&mut self, folder: Config) -> Config {
+impl ConfigRestrictor<'_> {
+    fn config(&mut self, folder: AgentConfig) -> AgentConfig {
         let user = &self.user.config;
-        let Config {
+        let AgentConfig {
             // What the agent is told and how its conversation is kept loosens nothing.
             name,
             system_prompt,
@@ -95,7 +95,7 @@ impl Closures<'_> {
             telemetry,
             agents,
         } = folder;
-        Config {
+        AgentConfig {
             name,
             system_prompt,
             context,
@@ -134,7 +134,7 @@ impl Closures<'_> {
 
     /// The user's server, with its key and headers, where the folder's file names none.
     fn model(&self, folder: ModelConfig) -> ModelConfig {
-        let (user, usual) = (&self.user.config.model, Config::default().model);
+        let (user, usual) = (&self.user.config.model, AgentConfig::default().model);
         if folder == usual {
             return user.clone();
         }
@@ -243,7 +243,7 @@ impl Closures<'_> {
             open_files: self.at_most_or_none("sandbox.limits.openFiles", own.open_files, open_files),
         };
         SandboxConfig {
-            network: self.closed("sandbox.network", user.network, network, Network::Denied),
+            network: self.closed("sandbox.network", user.network, network, NetworkAccess::Denied),
             limits,
         }
     }
@@ -425,16 +425,16 @@ server: { maxBodyBytes: 10000, rateLimit: none, keepSessions: none }
 telemetry: { content: true }
 ";
 
-    fn user(text: &str) -> UserFile {
-        UserFile::parse(text, "own").unwrap()
+    fn user(text: &str) -> UserConfigFile {
+        UserConfigFile::parse(text, "own").unwrap()
     }
 
-    fn found(text: &str) -> Config {
-        Config::parse(text, "found").unwrap()
+    fn found(text: &str) -> AgentConfig {
+        AgentConfig::parse(text, "found").unwrap()
     }
 
     /// The sections with closures as they stand in the user's file, but for what a found file decides itself.
-    fn assert_closed(narrowed: &Config) {
+    fn assert_closed(narrowed: &AgentConfig) {
         let own = user(USER).config;
         assert_eq!(narrowed.run, own.run);
         assert_eq!(narrowed.sandbox, own.sandbox);
@@ -471,8 +471,9 @@ telemetry: { content: true }
     #[test]
     fn the_keys_at_which_the_users_file_holds_are_named() {
         let held = found(LOOSE).under(&user(USER)).held;
-        let expected = Config::written(USER).into_iter().filter(|key| {
-            let is_leaf = !Config::written(USER).iter().any(|other| other.starts_with(&format!("{key}.")));
+        let expected = AgentConfig::written(USER).into_iter().filter(|key| {
+            let is_leaf =
+                !AgentConfig::written(USER).iter().any(|other| other.starts_with(&format!("{key}.")));
             is_leaf && !key.starts_with("model.")
         });
         let missing: Vec<String> = expected
@@ -499,7 +500,7 @@ telemetry: { content: true }
         let text = "{ run: { maxSteps: 3 }, sandbox: { network: deny }, tools: { disabled: [write] }, approvals: { rules: [{ tool: '*', decision: deny }] } }";
         let narrowed = found(text).under(&user("run: { maxSteps: 10 }"));
         assert_eq!(narrowed.config.run.max_steps, 3);
-        assert_eq!(narrowed.config.sandbox.network, Network::Denied);
+        assert_eq!(narrowed.config.sandbox.network, NetworkAccess::Denied);
         assert_eq!(narrowed.config.tools.disabled, ["write"]);
         assert_eq!(narrowed.config.approvals.rules[0].decision, Decision::Deny);
         assert!(narrowed.held.is_empty(), "{:?}", narrowed.held);

@@ -8,12 +8,12 @@ pub struct ConfigError {
     /// The file's name, as it was given.
     pub file: String,
     /// The problems, in the order of the file; never empty.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ConfigProblem>,
 }
 
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// Line, from 1.
     pub line: u64,
     /// Column in characters, from 1.
@@ -21,12 +21,12 @@ pub struct Problem {
     /// The key, for example `context.compression.strategy`; empty for the whole file.
     pub path: String,
     /// What is wrong.
-    pub kind: ProblemKind,
+    pub kind: ConfigProblemKind,
 }
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProblemKind {
+pub enum ConfigProblemKind {
     /// The file is not YAML, or not one document with unique keys.
     Syntax(String),
     /// No such key.
@@ -77,27 +77,27 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = &self.path;
         match &self.kind {
-            ProblemKind::Syntax(message) => f.write_str(message),
-            ProblemKind::UnknownKey { key, section, nearest, valid } => {
+            ConfigProblemKind::Syntax(message) => f.write_str(message),
+            ConfigProblemKind::UnknownKey { key, section, nearest, valid } => {
                 write!(f, "unknown key `{key}`")?;
                 if !section.is_empty() {
                     write!(f, " in `{section}`")?;
                 }
                 suggest(f, nearest.as_deref(), valid, "the keys here are")
             }
-            ProblemKind::BadValue { expected, found } => {
+            ConfigProblemKind::BadValue { expected, found } => {
                 write!(f, "`{path}` must be {expected}, not {found}")
             }
-            ProblemKind::NotAChoice { value, nearest, valid } => {
+            ConfigProblemKind::NotAChoice { value, nearest, valid } => {
                 write!(f, "`{path}` cannot be `{value}`")?;
                 suggest(f, nearest.as_deref(), valid, "the choices are")
             }
-            ProblemKind::NotYet { what } => write!(f, "{what} is not available yet in this version"),
-            ProblemKind::Conflict(message) => write!(f, "`{path}` {message}"),
+            ConfigProblemKind::NotYet { what } => write!(f, "{what} is not available yet in this version"),
+            ConfigProblemKind::Conflict(message) => write!(f, "`{path}` {message}"),
         }
     }
 }

@@ -6,14 +6,14 @@ use super::model::StrategyKind::{
     Summarization, Truncation,
 };
 use super::model::{ParallelTools, ProviderKind, Recovery};
-use crate::sandbox::Network;
+use crate::sandbox::NetworkAccess;
 
 /// One key.
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     /// Where it stands, for example `run.maxSteps`.
     pub(super) path: &'static str,
     /// What it takes.
-    pub(super) kind: Kind,
+    pub(super) kind: ConfigKeyKind,
     /// Its default as it is written in the file; `None` if it has none.
     pub(super) default: Option<&'static str>,
     /// What it means.
@@ -21,7 +21,7 @@ pub(super) struct Key {
 }
 
 /// What a key takes.
-pub(super) enum Kind {
+pub(super) enum ConfigKeyKind {
     /// `true` or `false`.
     Flag,
     /// A whole number from `min` to `max`.
@@ -92,20 +92,20 @@ pub(super) enum Kind {
     Later,
 }
 
-const fn key(path: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
-    Key { path, kind, default: Some(default), doc }
+const fn key(path: &'static str, kind: ConfigKeyKind, default: &'static str, doc: &'static str) -> ConfigKey {
+    ConfigKey { path, kind, default: Some(default), doc }
 }
 
-const fn unset(path: &'static str, kind: Kind, doc: &'static str) -> Key {
-    Key { path, kind, default: None, doc }
+const fn unset(path: &'static str, kind: ConfigKeyKind, doc: &'static str) -> ConfigKey {
+    ConfigKey { path, kind, default: None, doc }
 }
 
-const fn later(path: &'static str, default: &'static str, doc: &'static str) -> Key {
-    key(path, Kind::Later, default, doc)
+const fn later(path: &'static str, default: &'static str, doc: &'static str) -> ConfigKey {
+    key(path, ConfigKeyKind::Later, default, doc)
 }
 
-const fn up_to(max: u64) -> Kind {
-    Kind::Count { min: 1, max }
+const fn up_to(max: u64) -> ConfigKeyKind {
+    ConfigKeyKind::Count { min: 1, max }
 }
 
 const OWN_OUTPUT: &str = "The longest output of this tool, in characters; tools.maxOutputChars if absent.";
@@ -155,83 +155,88 @@ pub(super) const OPTIONS: &[(&str, &[StrategyKind])] = &[
 ];
 
 /// All keys, in the order of the reference.
-pub(super) const KEYS: &[Key] = &[
-    key("name", Kind::Name, "default", "The agent's name."),
-    key("systemPrompt", Kind::Prompt, "\"\"", "What the model is told first: a text, or { file: PATH }."),
+pub(super) const KEYS: &[ConfigKey] = &[
+    key("name", ConfigKeyKind::Name, "default", "The agent's name."),
+    key(
+        "systemPrompt",
+        ConfigKeyKind::Prompt,
+        "\"\"",
+        "What the model is told first: a text, or { file: PATH }.",
+    ),
     key(
         "model.provider",
-        Kind::Choice { now: ProviderKind::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: ProviderKind::NAMES, later: &[] },
         "openai-compatible",
         "Who serves the model: openai (Responses), openai-compatible (Chat Completions; LM Studio, llama.cpp, vLLM … are recognised by what they answer), anthropic, gemini, ollama, or scripted.",
     ),
-    key("model.name", Kind::Name, "qwen3-30b", "The model, as its server calls it."),
+    key("model.name", ConfigKeyKind::Name, "qwen3-30b", "The model, as its server calls it."),
     key(
         "model.base_url",
-        Kind::Url,
+        ConfigKeyKind::Url,
         "\"http://localhost:1234/v1\"",
         "Where the server is, up to and with /v1. Unless it is said, the provider's own address.",
     ),
     unset(
         "model.api_key_env",
-        Kind::EnvName,
+        ConfigKeyKind::EnvName,
         "The environment variable that holds the key. Without one a key is sent only to the provider's own address, from its usual variable.",
     ),
     key(
         "model.context_window",
-        Kind::CountOrAuto,
+        ConfigKeyKind::CountOrAuto,
         "auto",
         "The context window in tokens; auto asks the server.",
     ),
-    key("model.max_output_tokens", Kind::CountOrAuto, "auto", "The longest answer in tokens."),
-    key("model.headers", Kind::Texts, "{}", "HTTP headers added to every request."),
-    key("model.body", Kind::Json, "{}", "Fields added to every request's body."),
+    key("model.max_output_tokens", ConfigKeyKind::CountOrAuto, "auto", "The longest answer in tokens."),
+    key("model.headers", ConfigKeyKind::Texts, "{}", "HTTP headers added to every request."),
+    key("model.body", ConfigKeyKind::Json, "{}", "Fields added to every request's body."),
     key(
         "model.timeout",
-        Kind::TimeOrAuto,
+        ConfigKeyKind::TimeOrAuto,
         "auto",
         "The longest wait for the first byte of an answer, or none. auto is none for servers on this machine and in private networks, which may read a long prompt for minutes, and 10m for others. A call that waited so long is not repeated.",
     ),
     key("run.maxSteps", up_to(MANY), "100", "Model calls in one run at most."),
     key(
         "run.timeout",
-        Kind::Time { optional: true },
+        ConfigKeyKind::Time { optional: true },
         "none",
         "How long a run may take: 90s, 10m, 2h or none.",
     ),
     key(
         "run.parallelTools",
-        Kind::Choice { now: ParallelTools::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: ParallelTools::NAMES, later: &[] },
         "auto",
         "Tools of one step at the same time: auto (those that only read), true or false.",
     ),
     key(
         "run.recovery",
-        Kind::Choice { now: Recovery::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: Recovery::NAMES, later: &[] },
         "rest",
         "After a crash or a cancel, queued messages wait (rest) or are taken up at once (continue).",
     ),
     key("run.queueLimit", up_to(MANY), "100", "Messages that may wait while a run is busy."),
     key(
         "context.enabled",
-        Kind::Flag,
+        ConfigKeyKind::Flag,
         "true",
         "Prune and compact; false only counts, and overflow is an error.",
     ),
     key(
         "context.tokenCounter",
-        Kind::Counter,
+        ConfigKeyKind::Counter,
         "auto",
         "How tokens are counted: auto, server, an encoding of OpenAI's, the path of a tokenizer.json, or chars.",
     ),
     key(
         "context.compression.strategy",
-        Kind::Choice { now: StrategyKind::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: StrategyKind::NAMES, later: &[] },
         "adaptive",
         "How old messages make room: reactive-overflow, proactive-threshold, middle-removal, truncation, importance, summarization, pruning-agent or adaptive.",
     ),
     unset(
         "context.compression.trigger",
-        Kind::Trigger,
+        ConfigKeyKind::Trigger,
         "Overrides the strategy's own: { type: overflow|threshold|manual, percentage: 0.8 | triggerTokens: 50000 (256 or more, and above what system prompt and tools have) }; adaptive also has { type: planner }.",
     ),
     key(
@@ -242,25 +247,25 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "context.compression.options.preserveRatio",
-        Kind::Share,
+        ConfigKeyKind::Share,
         "0.3",
         "proactive-threshold: the newest share of the conversation that stays, in tokens.",
     ),
     key(
         "context.compression.options.pruneProtectTokens",
-        Kind::Count { min: 0, max: LENGTH },
+        ConfigKeyKind::Count { min: 0, max: LENGTH },
         "40000",
         "All but pruning-agent: the newest tool output that is never cleared, in tokens.",
     ),
     key(
         "context.compression.options.pruneMinimumTokens",
-        Kind::Count { min: 0, max: LENGTH },
+        ConfigKeyKind::Count { min: 0, max: LENGTH },
         "20000",
         "All but pruning-agent and adaptive: tool output is cleared only if that saves more tokens than this.",
     ),
     key(
         "context.compression.options.protectedTools",
-        Kind::Names,
+        ConfigKeyKind::Names,
         "[]",
         "All but pruning-agent: tools whose output is never cleared.",
     ),
@@ -281,25 +286,25 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "context.compression.options.userMessageScore",
-        Kind::Score,
+        ConfigKeyKind::Score,
         "1.0",
         "importance: the score of a typed message. What scores lowest goes first; what newer messages refer to by name gains 0.3.",
     ),
     key(
         "context.compression.options.assistantMessageScore",
-        Kind::Score,
+        ConfigKeyKind::Score,
         "0.6",
         "importance: the score of an answer without tool calls; a very short one has a third of it, a long one a quarter more.",
     ),
     key(
         "context.compression.options.toolUseScore",
-        Kind::Score,
+        ConfigKeyKind::Score,
         "1.0",
         "importance: the score of a step with tool calls.",
     ),
     key(
         "context.compression.options.minScoreThreshold",
-        Kind::Score,
+        ConfigKeyKind::Score,
         "0.3",
         "importance: what scores less goes at once, needed or not.",
     ),
@@ -311,19 +316,19 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "context.compression.options.summarizeWith",
-        Kind::Name,
+        ConfigKeyKind::Name,
         "same",
         "Strategies with summaries: who writes them: same (the session's model), extract (no model: an extract), the model of another agent by its name (`agents`: with its own provider, server and key), or another model of the same server by name.",
     ),
     key(
         "context.compression.options.summaryTimeout",
-        Kind::Time { optional: false },
+        ConfigKeyKind::Time { optional: false },
         "5m",
         "Strategies that ask a model: how long they wait for it; then an extract takes its place.",
     ),
     key(
         "context.compression.options.lowTarget",
-        Kind::Share,
+        ConfigKeyKind::Share,
         "0.4",
         "adaptive: what an edit brings the request down to, as a share of the usable room.",
     ),
@@ -335,61 +340,66 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "context.compression.options.background",
-        Kind::Flag,
+        ConfigKeyKind::Flag,
         "true",
         "adaptive: write the summary ahead, while work goes on.",
     ),
     key(
         "context.userTextShare",
-        Kind::Share,
+        ConfigKeyKind::Share,
         "0.5",
         "After a compaction, how much of the room that is left the user's own words may take, as a share. They take at most a quarter of the trigger.",
     ),
     key(
         "context.autoRecall",
-        Kind::Flag,
+        ConfigKeyKind::Flag,
         "false",
         "After a compaction, bring back at the end what the newest message speaks of.",
     ),
     key(
         "context.pruningAgent",
-        Kind::Name,
+        ConfigKeyKind::Name,
         SAME_MODEL,
         "pruning-agent (the gateway's strategy if this is set and no strategy is): the model that prunes: __same__ (the one that is talked to), that of another agent by its name, or another model of the same server by name.",
     ),
     key(
         "hooks.preCompact",
-        Kind::Hook,
+        ConfigKeyKind::Hook,
         "none",
         "Asked before a compaction; may cancel or steer it. Each hook: { command: LINE } (JSON on stdin and stdout) or { url: ADDRESS } (POST), with timeoutMs: 10000; or none.",
     ),
     key(
         "hooks.preToolUse",
-        Kind::Hook,
+        ConfigKeyKind::Hook,
         "none",
         "Asked before a tool runs; may deny it or change its arguments.",
     ),
-    key("hooks.postToolUse", Kind::Hook, "none", "Asked after a tool ran; may add text to its result."),
+    key(
+        "hooks.postToolUse",
+        ConfigKeyKind::Hook,
+        "none",
+        "Asked after a tool ran; may add text to its result.",
+    ),
     key(
         "hooks.userPromptSubmit",
-        Kind::Hook,
+        ConfigKeyKind::Hook,
         "none",
         "Asked when a message comes in; may refuse it or add text to it.",
     ),
     unset(
         "tools.enabled",
-        Kind::BuiltinTools,
+        ConfigKeyKind::BuiltinTools,
         "The built-in tools that the model has, of read, bash, edit, write, grep, glob, ls; all if absent. recall stays in any case. In windows below 16,000 tokens glob and ls are offered only if this list names them.",
     ),
     key(
         "tools.disabled",
-        Kind::BuiltinTools,
+        ConfigKeyKind::BuiltinTools,
         "[]",
         "Built-in tools that the model does not have; recall, too, can be named: what leaves the view is then out of its reach.",
     ),
     key(
         "tools.deferAbove",
-        Kind::Share,
+        ConfigKeyKind::Share,
         "0.1",
         "Above which share of the window the tools of MCP servers are deferred: where all tools together take more, the model finds them with tool_search and calls them with tool_call. Decided once for a session.",
     ),
@@ -418,37 +428,37 @@ pub(super) const KEYS: &[Key] = &[
     unset("tools.recall.maxOutputChars", up_to(LENGTH), OWN_OUTPUT),
     key(
         "sandbox.network",
-        Kind::Choice { now: Network::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: NetworkAccess::NAMES, later: &[] },
         "allow",
         "Whether the agent's commands, command hooks and MCP programs reach the network: allow, or deny: they can make no socket, UNIX sockets included. An MCP program may have a `network` of its own.",
     ),
     key(
         "sandbox.limits.cpuSeconds",
-        Kind::CountOrNone { min: 1, max: LENGTH },
+        ConfigKeyKind::CountOrNone { min: 1, max: LENGTH },
         "14400",
         "Processor time that one process of a command may use, in seconds, or none. MCP programs have no such limit. All limits hold on Linux.",
     ),
     key(
         "sandbox.limits.memoryBytes",
-        Kind::CountOrNone { min: 64 << 20, max: BYTES },
+        ConfigKeyKind::CountOrNone { min: 64 << 20, max: BYTES },
         "17179869184",
         "Memory that one process may fill, in bytes, or none.",
     ),
     key(
         "sandbox.limits.fileBytes",
-        Kind::CountOrNone { min: 1, max: BYTES },
+        ConfigKeyKind::CountOrNone { min: 1, max: BYTES },
         "17179869184",
         "The largest file that a process may write, in bytes, or none.",
     ),
     key(
         "sandbox.limits.processes",
-        Kind::CountOrNone { min: 1, max: LENGTH },
+        ConfigKeyKind::CountOrNone { min: 1, max: LENGTH },
         "4096",
         "Processes and threads that may be added to those of the machine, or none. The kernel does not hold root to it.",
     ),
     key(
         "sandbox.limits.openFiles",
-        Kind::CountOrNone { min: 64, max: LENGTH },
+        ConfigKeyKind::CountOrNone { min: 64, max: LENGTH },
         "65536",
         "Files that one process may have open, or none.",
     ),
@@ -462,148 +472,148 @@ pub(super) const KEYS: &[Key] = &[
     later("blobs.store", "local", "Where outputs and files are kept."),
     key(
         "approvals.rules",
-        Kind::Rules,
+        ConfigKeyKind::Rules,
         "[]",
         "The first rule that fits decides: { tool: GLOB, match: { ARGUMENT: PATTERN }, decision: allow|ask|deny }. Without `match` it is for every call. In a pattern `*` is any text and `?` one character; all of the argument has to fit. A rule that allows does not fit an argument with signs of the shell (; & | < > ` $ ( ) { } \\ or a line break) or `..` in a path that the pattern does not have: { tool: bash, match: { command: \"git status*\" }, decision: allow }.",
     ),
     key(
         "approvals.timeout",
-        Kind::Time { optional: true },
+        ConfigKeyKind::Time { optional: true },
         "10m",
         "How long a question waits before it counts as no.",
     ),
     key(
         "mcpServers",
-        Kind::McpServers,
+        ConfigKeyKind::McpServers,
         "{}",
         "MCP servers that add tools, by name: { command, args, env, network: allow|deny } or { url, headers }; both take timeoutMs: 120000, optional: false (an optional server is waited for no longer than timeoutMs at the start) and tools: { allow: [], deny: [] } (names as the server writes them, * for any characters; an empty allow is all).",
     ),
     key(
         "retry.patience",
-        Kind::Patience,
+        ConfigKeyKind::Patience,
         "30m",
         "How long an outage of the model's server is waited out (no connection, 429, 5xx), or none for as long as it takes. 0s does not wait.",
     ),
     key(
         "retry.maxDelay",
-        Kind::Time { optional: false },
+        ConfigKeyKind::Time { optional: false },
         "60s",
         "The longest wait between two attempts, unless the server asks for more. The wait doubles from 1 s.",
     ),
     key(
         "retry.streamAttempts",
-        Kind::Count { min: 0, max: 100 },
+        ConfigKeyKind::Count { min: 0, max: 100 },
         "5",
         "How often one step is tried again after its answer broke off.",
     ),
     key(
         "models",
-        Kind::Models,
+        ConfigKeyKind::Models,
         "{}",
         "What is declared of models, by name; it wins over what the server and the catalogue say: { window: TOKENS, maxOutput: TOKENS, prices: { input: USD, cachedInput: USD, cacheWrite: USD, output: USD } per million tokens, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always }. Where `prefill` is true an answer that would run into the end of the window is paused, room is made, and it goes on.",
     ),
     key(
         "gateway.noticesInText",
-        Kind::Flag,
+        ConfigKeyKind::Flag,
         "false",
         "Say in the answer's text, in paragraphs of their own, when a conversation is shortened or an answer stopped for it. Comments of the stream and headers say it in any case; what comes back of it in a later request is left out.",
     ),
     key(
         "gateway.recall",
-        Kind::Choice { now: GatewayRecall::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: GatewayRecall::NAMES, later: &[] },
         "off",
         "What a model can do about what it is no longer shown: off, nothing, the tools are the client's; inject, it gets the tool `recall` once something is left out, and the client is not shown that it asks.",
     ),
     key(
         "gateway.deferTools",
-        Kind::Choice { now: GatewayDeferTools::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: GatewayDeferTools::NAMES, later: &[] },
         "auto",
         "The client's tools where they take more than a quarter of the window: auto, the model gets as many of them as an eighth has room for, finds the others with tool_search (which the client is not shown) and calls them with tool_call (which the client sees as a call of its own tool); off, they go out as they are.",
     ),
     key(
         "gateway.midstream",
-        Kind::Choice { now: GatewayMidstream::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: GatewayMidstream::NAMES, later: &[] },
         "exact",
         "An answer that outgrows its window: exact stops it, makes room and goes on in the same stream, where the model's server can go on exactly; best-effort does so everywhere: other models are asked to go on, what they repeat is left out, and the answer is labelled approximate; off lets it end.",
     ),
     key(
         "gateway.auth",
-        Kind::Choice { now: GatewayAuth::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: GatewayAuth::NAMES, later: &[] },
         "open-on-loopback",
         "Who may use the gateway without the server's token: open-on-loopback, programs on this machine; token, nobody.",
     ),
     key(
         "gateway.credentials",
-        Kind::Choice { now: GatewayCredentials::NAMES, later: &[] },
+        ConfigKeyKind::Choice { now: GatewayCredentials::NAMES, later: &[] },
         "own",
         "Whose key the model's server is shown: own, the one of this file; forward, the caller's.",
     ),
     key(
         "gateway.upstreams",
-        Kind::Upstreams,
+        ConfigKeyKind::Upstreams,
         "[]",
         "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, headers: { NAME: TEXT }, timeout: 10m, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
     ),
     key(
         "server.addr",
-        Kind::Address,
+        ConfigKeyKind::Address,
         "\"127.0.0.1:4400\"",
         "Where the server listens; beyond this machine it needs tokenFile.",
     ),
-    key("server.db", Kind::Database, "sqlite", "The database: sqlite, in the data folder."),
+    key("server.db", ConfigKeyKind::Database, "sqlite", "The database: sqlite, in the data folder."),
     key(
         "server.tokenFile",
-        Kind::PathOrNone,
+        ConfigKeyKind::PathOrNone,
         "none",
         "The file that holds the server's token; none: one in the data folder, made if missing.",
     ),
     key(
         "server.allowedHosts",
-        Kind::Hosts,
+        ConfigKeyKind::Hosts,
         "[]",
         "Host names the server answers to, besides those of this machine: [box.lan].",
     ),
     key(
         "server.allowedOrigins",
-        Kind::Origins,
+        ConfigKeyKind::Origins,
         "[]",
         "Origins of web pages that may ask, besides the server's own: [\"https://example.org\"].",
     ),
     key("server.maxBodyBytes", up_to(BYTES), "33554432", "The largest request, in bytes."),
     key(
         "server.rateLimit",
-        Kind::RateOrNone,
+        ConfigKeyKind::RateOrNone,
         "none",
         "Requests that one client may send: so many at once, and as many again in each span of time: 120/min (s, min or h), or none.",
     ),
     key(
         "server.keepSessions",
-        Kind::Time { optional: true },
+        ConfigKeyKind::Time { optional: true },
         "none",
         "Sessions whose last event is older are deleted, for good: 90d. Never one that runs, waits or is open. none: all are kept.",
     ),
     key(
         "telemetry.otlp",
-        Kind::UrlOrNone,
+        ConfigKeyKind::UrlOrNone,
         "none",
         "The OpenTelemetry collector that spans and metrics are sent to, by OTLP over HTTP: http://localhost:4318.",
     ),
     key(
         "telemetry.content",
-        Kind::Flag,
+        ConfigKeyKind::Flag,
         "false",
         "Whether spans hold what was said: prompts, answers, arguments and results of tools.",
     ),
     key(
         "agents",
-        Kind::Agents,
+        ConfigKeyKind::Agents,
         "{}",
         "More agents that sessions of the server may have, by name: { NAME: PATH }, or the keys of an agent file instead of its path. They have nothing of this one.",
     ),
 ];
 
 /// The key at a path.
-pub(super) fn at(path: &str) -> Option<&'static Key> {
+pub(super) fn at(path: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.path == path)
 }
 

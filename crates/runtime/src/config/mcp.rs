@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::sandbox::Network;
+use crate::sandbox::NetworkAccess;
 
 /// One MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum McpTransport {
     /// It is a program, started for the agent.
     Command(McpCommand),
     /// It is there already.
-    Http(McpRemote),
+    Http(McpHttpEndpoint),
 }
 
 /// A program to start. What is in `env` does not show when this is printed.
@@ -70,20 +70,20 @@ pub struct McpCommand {
     /// Its environment, besides what every confined child has.
     pub env: BTreeMap<String, String>,
     /// Whether it reaches the network; `None`: as the agent's commands do.
-    pub network: Option<Network>,
+    pub network: Option<NetworkAccess>,
 }
 
 /// A server over streamable HTTP. What is in `headers`, and of the address all but its server, does not show
 /// when this is printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct McpRemote {
+pub struct McpHttpEndpoint {
     /// Its address.
     pub url: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
 }
 
-impl McpRemote {
+impl McpHttpEndpoint {
     /// Scheme, host and port of the address.
     pub fn server(&self) -> String {
         server_of(&self.url)
@@ -107,9 +107,9 @@ impl fmt::Debug for McpCommand {
     }
 }
 
-impl fmt::Debug for McpRemote {
+impl fmt::Debug for McpHttpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpRemote")
+        f.debug_struct("McpHttpEndpoint")
             .field("server", &self.server())
             .field("headers", &self.headers.keys())
             .finish()
@@ -146,8 +146,10 @@ mod tests {
             env: pairs("s3cret"),
             network: None,
         };
-        let remote =
-            McpRemote { url: "https://u:s3cret@host:8/p?key=s3cret".into(), headers: pairs("Bearer s3cret") };
+        let remote = McpHttpEndpoint {
+            url: "https://u:s3cret@host:8/p?key=s3cret".into(),
+            headers: pairs("Bearer s3cret"),
+        };
         assert_eq!(format!("{command:?}"), r#"McpCommand { program: "run", args: 1, env: ["NAME"] }"#);
         assert_eq!(format!("{remote:?}"), r#"McpRemote { server: "https://host:8", headers: ["NAME"] }"#);
     }

@@ -269,7 +269,7 @@ pub struct ContextConfig {
     /// How tokens are counted.
     pub token_counter: TokenCounter,
     /// How old messages make room.
-    pub compression: Compression,
+    pub compression: CompressionConfig,
     /// Whether the file names a pruning agent and no strategy: then the gateway's strategy is `pruning-agent`.
     pub pruning_agent_alone: bool,
     /// The share of the free room that quotes of the user may take in a view that was shortened, above 0 and at most 1.
@@ -282,7 +282,7 @@ pub struct ContextConfig {
 
 /// How and when old messages make room.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compression {
+pub struct CompressionConfig {
     /// How.
     pub strategy: StrategyKind,
     /// When; `None` is the strategy's own trigger.

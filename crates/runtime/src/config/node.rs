@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::error::{Problem, ProblemKind};
+use super::error::{ConfigProblem, ConfigProblemKind};
 
 /// How deep a file may be nested. Reading calls itself for each level, on the stack of whoever reads.
 const DEEPEST: usize = 32;
@@ -15,124 +15,126 @@ const MOST_REPEATED: usize = 20_000;
 
 /// A place in the file: line and column, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ConfigPosition {
     pub(super) line: u64,
     pub(super) column: u64,
 }
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) at: Place,
-    pub(super) value: Value,
+pub(super) struct ConfigNode {
+    pub(super) at: ConfigPosition,
+    pub(super) value: ConfigValue,
 }
 
 /// A value.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum ConfigValue {
     Null,
     Flag(bool),
     Whole(i128),
     Decimal(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<ConfigNode>),
+    Map(Vec<ConfigEntry>),
 }
 
 /// A key with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct ConfigEntry {
     pub(super) key: String,
-    pub(super) at: Place,
-    pub(super) node: Node,
+    pub(super) at: ConfigPosition,
+    pub(super) node: ConfigNode,
 }
 
 /// Reads one YAML document.
-pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
+pub(super) fn parse(text: &str) -> Result<ConfigNode, Box<ConfigProblem>> {
     let budget = serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST };
     let alias_limits = serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED };
     let options =
         serde_saphyr::options! { strict_booleans: true, budget: budget, alias_limits: alias_limits };
-    serde_saphyr::from_str_with_options::<Spanned<Value>>(text, options).map(Node::from).map_err(syntax)
+    serde_saphyr::from_str_with_options::<Spanned<ConfigValue>>(text, options)
+        .map(ConfigNode::from)
+        .map_err(syntax)
 }
 
-fn syntax(error: serde_saphyr::Error) -> Box<Problem> {
-    let at = error.location().map(place).unwrap_or(Place { line: 1, column: 1 });
+fn syntax(error: serde_saphyr::Error) -> Box<ConfigProblem> {
+    let at = error.location().map(place).unwrap_or(ConfigPosition { line: 1, column: 1 });
     let message = error.without_snippet().to_string();
     let place_in_words = format!(" at line {}, column {}", at.line, at.column);
     let message = message.strip_suffix(&place_in_words).unwrap_or(&message);
     // The parser's hint names an option of its own API.
     let message = message.split_once(", set DuplicateKeyPolicy").map_or(message, |(plain, _)| plain);
-    let kind = ProblemKind::Syntax(message.to_owned());
-    Box::new(Problem { line: at.line, column: at.column, path: String::new(), kind })
+    let kind = ConfigProblemKind::Syntax(message.to_owned());
+    Box::new(ConfigProblem { line: at.line, column: at.column, path: String::new(), kind })
 }
 
-fn place(location: serde_saphyr::Location) -> Place {
-    Place { line: location.line(), column: location.column() }
+fn place(location: serde_saphyr::Location) -> ConfigPosition {
+    ConfigPosition { line: location.line(), column: location.column() }
 }
 
-impl From<Spanned<Value>> for Node {
-    fn from(spanned: Spanned<Value>) -> Self {
+impl From<Spanned<ConfigValue>> for ConfigNode {
+    fn from(spanned: Spanned<ConfigValue>) -> Self {
         Self { at: place(spanned.referenced), value: spanned.value }
     }
 }
 
-impl Node {
+impl ConfigNode {
     /// A file without keys.
     pub(super) fn empty() -> Self {
-        Self { at: Place { line: 1, column: 1 }, value: Value::Null }
+        Self { at: ConfigPosition { line: 1, column: 1 }, value: ConfigValue::Null }
     }
 
     /// Its entries; none for a value that is no map.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[ConfigEntry] {
         match &self.value {
-            Value::Map(entries) => entries,
+            ConfigValue::Map(entries) => entries,
             _ => &[],
         }
     }
 
     /// The value under a key.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&ConfigNode> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
     /// The value as a word, for choices: `auto`, `true`, `12`.
     pub(super) fn word(&self) -> Option<String> {
         match &self.value {
-            Value::Flag(flag) => Some(flag.to_string()),
-            Value::Whole(number) => Some(number.to_string()),
-            Value::Decimal(number) => Some(number.to_string()),
-            Value::Text(text) => Some(text.clone()),
-            Value::Null => Some("none".to_owned()),
-            Value::List(items) if items.is_empty() => Some("[]".to_owned()),
-            Value::Map(entries) if entries.is_empty() => Some("{}".to_owned()),
-            Value::List(_) | Value::Map(_) => None,
+            ConfigValue::Flag(flag) => Some(flag.to_string()),
+            ConfigValue::Whole(number) => Some(number.to_string()),
+            ConfigValue::Decimal(number) => Some(number.to_string()),
+            ConfigValue::Text(text) => Some(text.clone()),
+            ConfigValue::Null => Some("none".to_owned()),
+            ConfigValue::List(items) if items.is_empty() => Some("[]".to_owned()),
+            ConfigValue::Map(entries) if entries.is_empty() => Some("{}".to_owned()),
+            ConfigValue::List(_) | ConfigValue::Map(_) => None,
         }
     }
 
     /// What is there, for a message: short, and with the kind where the kind is the point.
     pub(super) fn describe(&self) -> String {
         match &self.value {
-            Value::Null => "nothing".to_owned(),
-            Value::Flag(flag) => flag.to_string(),
-            Value::Whole(number) => number.to_string(),
-            Value::Decimal(number) => number.to_string(),
-            Value::Text(text) => format!("`{}`", clip(text)),
-            Value::List(_) => "a list".to_owned(),
-            Value::Map(_) => "a group of keys".to_owned(),
+            ConfigValue::Null => "nothing".to_owned(),
+            ConfigValue::Flag(flag) => flag.to_string(),
+            ConfigValue::Whole(number) => number.to_string(),
+            ConfigValue::Decimal(number) => number.to_string(),
+            ConfigValue::Text(text) => format!("`{}`", clip(text)),
+            ConfigValue::List(_) => "a list".to_owned(),
+            ConfigValue::Map(_) => "a group of keys".to_owned(),
         }
     }
 
     /// The same value in JSON; a number JSON has no form for becomes null.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Flag(flag) => (*flag).into(),
-            Value::Whole(number) => whole(*number),
-            Value::Decimal(number) => (*number).into(),
-            Value::Text(text) => text.as_str().into(),
-            Value::List(items) => items.iter().map(Node::to_json).collect(),
-            Value::Map(entries) => {
+            ConfigValue::Null => serde_json::Value::Null,
+            ConfigValue::Flag(flag) => (*flag).into(),
+            ConfigValue::Whole(number) => whole(*number),
+            ConfigValue::Decimal(number) => (*number).into(),
+            ConfigValue::Text(text) => text.as_str().into(),
+            ConfigValue::List(items) => items.iter().map(ConfigNode::to_json).collect(),
+            ConfigValue::Map(entries) => {
                 entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect()
             }
         }
@@ -154,71 +156,71 @@ pub(super) fn clip(text: &str) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for ConfigValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyValue)
+        deserializer.deserialize_any(ConfigValueVisitor)
     }
 }
 
-struct AnyValue;
+struct ConfigValueVisitor;
 
-impl<'de> Visitor<'de> for AnyValue {
-    type Value = Value;
+impl<'de> Visitor<'de> for ConfigValueVisitor {
+    type Value = ConfigValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E>(self) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(AnyValue)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<ConfigValue, D::Error> {
+        deserializer.deserialize_any(ConfigValueVisitor)
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
-        Ok(Value::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Whole(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Whole(number.into()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Whole(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Whole(number.into()))
     }
 
-    fn visit_i128<E>(self, number: i128) -> Result<Value, E> {
-        Ok(Value::Whole(number))
+    fn visit_i128<E>(self, number: i128) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Whole(number))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Decimal(number))
+    fn visit_f64<E>(self, number: f64) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Decimal(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<ConfigValue, E> {
+        Ok(ConfigValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ConfigValue, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element::<Spanned<Value>>()? {
+        while let Some(item) = items.next_element::<Spanned<ConfigValue>>()? {
             list.push(item.into());
         }
-        Ok(Value::List(list))
+        Ok(ConfigValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<ConfigValue, A::Error> {
         let mut map = Vec::new();
         while let Some(key) = items.next_key::<Spanned<String>>()? {
-            let node = items.next_value::<Spanned<Value>>()?.into();
-            map.push(Entry { at: place(key.referenced), key: key.value, node });
+            let node = items.next_value::<Spanned<ConfigValue>>()?.into();
+            map.push(ConfigEntry { at: place(key.referenced), key: key.value, node });
         }
-        Ok(Value::Map(map))
+        Ok(ConfigValue::Map(map))
     }
 }

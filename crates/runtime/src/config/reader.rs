@@ -13,31 +13,31 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::duration;
-use super::error::{Problem, ProblemKind};
-use super::keys::{self, Kind};
+use super::error::{ConfigProblem, ConfigProblemKind};
+use super::keys::{self, ConfigKeyKind};
 use super::model::{ApprovalRule, Decision, FirstByteTimeout, SystemPrompt, TokenCounter};
 use super::nearest::nearest;
-use super::node::{Entry, Node, Place, Value, clip};
+use super::node::{ConfigEntry, ConfigNode, ConfigPosition, ConfigValue, clip};
 
 const DURATION: &str = "a duration such as 500ms, 60s, 10m, 2h or 90d";
 
-/// Reads one file. A value that is wrong is reported and stands as its default until [`Reader::finish`].
-pub(super) struct Reader<'a> {
-    root: &'a Node,
-    problems: Vec<Problem>,
+/// Reads one file. A value that is wrong is reported and stands as its default until [`ConfigReader::finish`].
+pub(super) struct ConfigReader<'a> {
+    root: &'a ConfigNode,
+    problems: Vec<ConfigProblem>,
     /// Whether it is an agent of another file.
     is_inner: bool,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(root: &'a Node) -> Self {
+impl<'a> ConfigReader<'a> {
+    pub(super) fn new(root: &'a ConfigNode) -> Self {
         Self { root, problems: Vec::new(), is_inner: false }
     }
 
     /// Everything that was wrong, in the order of the file.
-    pub(super) fn finish(mut self) -> Vec<Problem> {
+    pub(super) fn finish(mut self) -> Vec<ConfigProblem> {
         self.section("", self.root);
-        for key in keys::KEYS.iter().filter(|key| matches!(key.kind, Kind::Later)) {
+        for key in keys::KEYS.iter().filter(|key| matches!(key.kind, ConfigKeyKind::Later)) {
             self.later(key.path, key.default);
         }
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
     pub(super) fn flag(&mut self, path: &str) -> bool {
         let default = default(path) == "true";
         self.read(path, "true or false", |node| match node.value {
-            Value::Flag(flag) => Some(flag),
+            ConfigValue::Flag(flag) => Some(flag),
             _ => None,
         })
         .unwrap_or(default)
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self, path: &str) -> Option<u64> {
         let (min, max) = match keys::at(path).map(|key| &key.kind) {
-            Some(Kind::Count { min, max }) => (*min, *max),
+            Some(ConfigKeyKind::Count { min, max }) => (*min, *max),
             _ => (1, u64::MAX),
         };
         self.read(path, &format!("a whole number from {min} to {max}"), |node| whole(node, min, max))
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
     pub(super) fn count_or_auto(&mut self, path: &str) -> Option<u64> {
         let expected = "auto or a whole number of tokens above 0";
         self.read(path, expected, |node| match &node.value {
-            Value::Text(text) if text == "auto" => Some(None),
+            ConfigValue::Text(text) if text == "auto" => Some(None),
             _ => whole(node, 1, u64::MAX).map(Some),
         })
         .flatten()
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
     /// `None` is `none`.
     pub(super) fn count_or_none(&mut self, path: &str) -> Option<u64> {
         let (min, max) = match keys::at(path).map(|key| &key.kind) {
-            Some(Kind::CountOrNone { min, max }) => (*min, *max),
+            Some(ConfigKeyKind::CountOrNone { min, max }) => (*min, *max),
             _ => (1, u64::MAX),
         };
         let expected = format!("a whole number from {min} to {max}, or none");
@@ -108,8 +108,8 @@ impl<'a> Reader<'a> {
     pub(super) fn optional_url(&mut self, path: &str) -> Option<String> {
         let expected = "an address that begins with http:// or https://, or none";
         self.read(path, expected, |node| match &node.value {
-            Value::Null => Some(None),
-            Value::Text(word) if word == "none" => Some(None),
+            ConfigValue::Null => Some(None),
+            ConfigValue::Text(word) if word == "none" => Some(None),
             _ => text(node).filter(|text| is_url(text)).map(Some),
         })
         .flatten()
@@ -120,24 +120,24 @@ impl<'a> Reader<'a> {
         let node = self.find(path)?;
         match text(node) {
             Some(name) if name == "none" => None,
-            None if matches!(node.value, Value::Null) => None,
+            None if matches!(node.value, ConfigValue::Null) => None,
             Some(name) if is_env_name(&name) => Some(name),
             _ => {
                 let expected = "the name of an environment variable (letters, digits and _)".to_owned();
                 let found = "this value (a key itself never stands in the file)".to_owned();
-                self.problem(node.at, path, ProblemKind::BadValue { expected, found });
+                self.problem(node.at, path, ConfigProblemKind::BadValue { expected, found });
                 None
             }
         }
     }
 
     pub(super) fn prompt(&mut self, path: &str) -> SystemPrompt {
-        let file = |node: &Node| match node.entries() {
-            [Entry { key, node, .. }] if key == "file" => text(node).filter(|path| !path.is_empty()),
+        let file = |node: &ConfigNode| match node.entries() {
+            [ConfigEntry { key, node, .. }] if key == "file" => text(node).filter(|path| !path.is_empty()),
             _ => None,
         };
         self.read(path, "a text or { file: PATH }", |node| match &node.value {
-            Value::Map(_) => file(node).map(SystemPrompt::File),
+            ConfigValue::Map(_) => file(node).map(SystemPrompt::File),
             _ => text(node).map(SystemPrompt::Text),
         })
         .unwrap_or_else(|| SystemPrompt::Text(String::new()))
@@ -155,9 +155,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn time(&mut self, path: &str) -> Option<Duration> {
-        let optional = matches!(keys::at(path).map(|key| &key.kind), Some(Kind::Time { optional: true }));
+        let optional =
+            matches!(keys::at(path).map(|key| &key.kind), Some(ConfigKeyKind::Time { optional: true }));
         let expected = format!("{DURATION}{}", if optional { ", or none" } else { "" });
-        let none = |node: &Node| optional && node.word().as_deref() == Some("none");
+        let none = |node: &ConfigNode| optional && node.word().as_deref() == Some("none");
         let given = self.read(path, &expected, |node| match none(node) {
             true => Some(None),
             false => time(node).map(Some),
@@ -181,15 +182,15 @@ impl<'a> Reader<'a> {
 
     pub(super) fn names(&mut self, path: &str) -> Vec<String> {
         self.read(path, "a list of texts", |node| match &node.value {
-            Value::Null => Some(Vec::new()),
-            Value::List(items) => items.iter().map(text).collect(),
+            ConfigValue::Null => Some(Vec::new()),
+            ConfigValue::List(items) => items.iter().map(text).collect(),
             _ => None,
         })
         .unwrap_or_default()
     }
 
     pub(super) fn texts(&mut self, path: &str) -> BTreeMap<String, String> {
-        let pairs = |node: &Node| {
+        let pairs = |node: &ConfigNode| {
             node.entries().iter().map(|entry| Some((entry.key.clone(), text(&entry.node)?))).collect()
         };
         self.read(path, "texts by name, NAME: TEXT", |node| is_map(node).then(|| pairs(node)).flatten())
@@ -208,8 +209,8 @@ impl<'a> Reader<'a> {
     pub(super) fn rules(&mut self, path: &str) -> Vec<ApprovalRule> {
         let Some(node) = self.find(path) else { return Vec::new() };
         match &node.value {
-            Value::Null => Vec::new(),
-            Value::List(items) => items
+            ConfigValue::Null => Vec::new(),
+            ConfigValue::List(items) => items
                 .iter()
                 .enumerate()
                 .filter_map(|(i, item)| self.rule(item, &format!("{path}[{i}]")))
@@ -221,16 +222,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn rule(&mut self, node: &Node, path: &str) -> Option<ApprovalRule> {
-        if !matches!(node.value, Value::Map(_)) {
+    fn rule(&mut self, node: &ConfigNode, path: &str) -> Option<ApprovalRule> {
+        if !matches!(node.value, ConfigValue::Map(_)) {
             self.bad(node, path, "{ tool: GLOB, decision: allow|ask|deny }");
             return None;
         }
         self.only(node, path, &["tool", "match", "decision"], &[]);
         for key in ["tool", "decision"].iter().filter(|key| node.get(key).is_none()) {
-            self.problem(node.at, path, ProblemKind::Conflict(format!("needs `{key}`")));
+            self.problem(node.at, path, ConfigProblemKind::Conflict(format!("needs `{key}`")));
         }
-        let glob = |node: &Node| text(node).filter(|glob| globset::Glob::new(glob).is_ok());
+        let glob = |node: &ConfigNode| text(node).filter(|glob| globset::Glob::new(glob).is_ok());
         let tool = self.inner(node, path, "tool", "a tool's name or a glob over names", glob);
         let expected = "patterns by argument, { ARGUMENT: PATTERN }";
         let matching = self.inner(node, path, "match", expected, |node| {
@@ -252,15 +253,15 @@ impl<'a> Reader<'a> {
     /// A key of a later capability: absent, its default, or refused.
     fn later(&mut self, path: &str, default: Option<&str>) {
         let Some(node) = self.find(path) else { return };
-        let empty = matches!(node.value, Value::Null);
+        let empty = matches!(node.value, ConfigValue::Null);
         if empty || node.word().as_deref() == default {
             return;
         }
-        self.problem(node.at, path, ProblemKind::NotYet { what: format!("`{path}`") });
+        self.problem(node.at, path, ConfigProblemKind::NotYet { what: format!("`{path}`") });
     }
 
     /// Reports keys that no section has.
-    fn section(&mut self, path: &str, node: &Node) {
+    fn section(&mut self, path: &str, node: &ConfigNode) {
         if !is_map(node) {
             return self.bad(node, path, "a group of keys");
         }
@@ -276,14 +277,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn unknown(&mut self, entry: &Entry, section: &str, valid: &[&str]) {
+    fn unknown(&mut self, entry: &ConfigEntry, section: &str, valid: &[&str]) {
         let inner = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
         let elsewhere = || {
             let last = |path: &'static str| path.rsplit('.').next() == Some(entry.key.as_str());
             keys::KEYS.iter().map(|key| key.path).find(|path| last(path))
         };
         let nearest = nearest(&entry.key, valid.iter().copied()).or_else(elsewhere).map(str::to_owned);
-        let kind = ProblemKind::UnknownKey {
+        let kind = ConfigProblemKind::UnknownKey {
             key: clip(&entry.key),
             section: section.to_owned(),
             nearest,
@@ -293,11 +294,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports keys of an inner group that are neither valid nor of a later version.
-    fn only(&mut self, node: &Node, path: &str, valid: &[&str], later: &[&str]) {
+    fn only(&mut self, node: &ConfigNode, path: &str, valid: &[&str], later: &[&str]) {
         for entry in node.entries() {
             if later.contains(&entry.key.as_str()) {
                 let what = format!("`{path}.{}`", entry.key);
-                self.problem(entry.at, &format!("{path}.{}", entry.key), ProblemKind::NotYet { what });
+                self.problem(entry.at, &format!("{path}.{}", entry.key), ConfigProblemKind::NotYet { what });
             } else if !valid.contains(&entry.key.as_str()) {
                 self.unknown(entry, path, valid);
             }
@@ -305,11 +306,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The group at a path; an absent or empty one is `None`.
-    fn group(&mut self, path: &str) -> Option<&'a Node> {
+    fn group(&mut self, path: &str) -> Option<&'a ConfigNode> {
         let node = self.find(path)?;
         match &node.value {
-            Value::Map(_) => Some(node),
-            Value::Null => None,
+            ConfigValue::Map(_) => Some(node),
+            ConfigValue::Null => None,
             _ => {
                 self.bad(node, path, "a group of keys");
                 None
@@ -319,11 +320,11 @@ impl<'a> Reader<'a> {
 
     fn inner<T>(
         &mut self,
-        node: &Node,
+        node: &ConfigNode,
         path: &str,
         key: &str,
         expected: &str,
-        take: impl Fn(&Node) -> Option<T>,
+        take: impl Fn(&ConfigNode) -> Option<T>,
     ) -> Option<T> {
         let found = node.get(key)?;
         let value = take(found);
@@ -333,7 +334,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    fn read<T>(&mut self, path: &str, expected: &str, take: impl Fn(&Node) -> Option<T>) -> Option<T> {
+    fn read<T>(&mut self, path: &str, expected: &str, take: impl Fn(&ConfigNode) -> Option<T>) -> Option<T> {
         let node = self.find(path)?;
         let value = take(node);
         if value.is_none() {
@@ -347,42 +348,42 @@ impl<'a> Reader<'a> {
         self.find(path).is_some()
     }
 
-    fn find(&self, path: &str) -> Option<&'a Node> {
+    fn find(&self, path: &str) -> Option<&'a ConfigNode> {
         path.split('.').try_fold(self.root, |node, key| node.get(key))
     }
 
-    fn conflict<T>(&mut self, node: &Node, path: &str, message: &str) -> Option<T> {
-        self.problem(node.at, path, ProblemKind::Conflict(message.to_owned()));
+    fn conflict<T>(&mut self, node: &ConfigNode, path: &str, message: &str) -> Option<T> {
+        self.problem(node.at, path, ConfigProblemKind::Conflict(message.to_owned()));
         None
     }
 
-    fn bad(&mut self, node: &Node, path: &str, expected: &str) {
+    fn bad(&mut self, node: &ConfigNode, path: &str, expected: &str) {
         let secret = path == "model.headers" || path.ends_with(".base_url");
         let found = match (&node.value, expected.contains("text")) {
-            (Value::Text(_), _) if secret => "this text".to_owned(),
-            (Value::Map(_), _) if secret => "a group with other values".to_owned(),
-            (Value::Whole(_) | Value::Decimal(_) | Value::Flag(_), true)
+            (ConfigValue::Text(_), _) if secret => "this text".to_owned(),
+            (ConfigValue::Map(_), _) if secret => "a group with other values".to_owned(),
+            (ConfigValue::Whole(_) | ConfigValue::Decimal(_) | ConfigValue::Flag(_), true)
                 if !expected.starts_with("a list") =>
             {
                 format!("{} (put it in quotes)", node.describe())
             }
-            (Value::Map(_) | Value::List(_) | Value::Null, _) => node.describe(),
+            (ConfigValue::Map(_) | ConfigValue::List(_) | ConfigValue::Null, _) => node.describe(),
             _ if expected.starts_with("a list") => format!("{}, which is not a list", node.describe()),
             _ => node.describe(),
         };
         let path = if path.is_empty() { "the file" } else { path };
-        self.problem(node.at, path, ProblemKind::BadValue { expected: expected.to_owned(), found });
+        self.problem(node.at, path, ConfigProblemKind::BadValue { expected: expected.to_owned(), found });
     }
 
-    fn problem(&mut self, at: Place, path: &str, kind: ProblemKind) {
-        self.problems.push(Problem { line: at.line, column: at.column, path: path.to_owned(), kind });
+    fn problem(&mut self, at: ConfigPosition, path: &str, kind: ConfigProblemKind) {
+        self.problems.push(ConfigProblem { line: at.line, column: at.column, path: path.to_owned(), kind });
     }
 }
 
 /// What may be said of the wait for the first byte.
 const FIRST_BYTE: &str = "auto, none, or a length of time such as 90s or 10m";
 
-fn first_byte(node: &Node) -> Option<FirstByteTimeout> {
+fn first_byte(node: &ConfigNode) -> Option<FirstByteTimeout> {
     match node.word().as_deref() {
         Some("auto") => Some(FirstByteTimeout::Auto),
         Some("none") => Some(FirstByteTimeout::Unlimited),
@@ -390,7 +391,7 @@ fn first_byte(node: &Node) -> Option<FirstByteTimeout> {
     }
 }
 
-fn time(node: &Node) -> Option<Duration> {
+fn time(node: &ConfigNode) -> Option<Duration> {
     text(node).and_then(|text| duration::parse(&text))
 }
 
@@ -398,52 +399,54 @@ fn default(path: &str) -> &'static str {
     keys::at(path).and_then(|key| key.default).unwrap_or_default()
 }
 
-fn wrong_word(path: &str, word: &str) -> ProblemKind {
+fn wrong_word(path: &str, word: &str) -> ConfigProblemKind {
     let (now, later) = match keys::at(path).map(|key| &key.kind) {
-        Some(Kind::Choice { now, later }) => (*now, *later),
-        Some(Kind::Counter) => (TokenCounter::NAMES, &[][..]),
+        Some(ConfigKeyKind::Choice { now, later }) => (*now, *later),
+        Some(ConfigKeyKind::Counter) => (TokenCounter::NAMES, &[][..]),
         _ => (&[][..], &[][..]),
     };
     choose(path, word, now, later)
 }
 
-fn choose(path: &str, word: &str, now: &[&str], later: &[&str]) -> ProblemKind {
+fn choose(path: &str, word: &str, now: &[&str], later: &[&str]) -> ConfigProblemKind {
     if later.contains(&word) {
-        return ProblemKind::NotYet { what: format!("`{path}: {word}`") };
+        return ConfigProblemKind::NotYet { what: format!("`{path}: {word}`") };
     }
-    ProblemKind::NotAChoice {
+    ConfigProblemKind::NotAChoice {
         value: clip(word),
         nearest: nearest(word, now.iter().copied()).map(str::to_owned),
         valid: now.iter().map(|name| (*name).to_owned()).collect(),
     }
 }
 
-fn whole(node: &Node, min: u64, max: u64) -> Option<u64> {
+fn whole(node: &ConfigNode, min: u64, max: u64) -> Option<u64> {
     match node.value {
-        Value::Whole(number) => u64::try_from(number).ok().filter(|number| (min..=max).contains(number)),
+        ConfigValue::Whole(number) => {
+            u64::try_from(number).ok().filter(|number| (min..=max).contains(number))
+        }
         _ => None,
     }
 }
 
 /// A number, 0 or more.
-fn amount(node: &Node) -> Option<f64> {
+fn amount(node: &ConfigNode) -> Option<f64> {
     let amount = match node.value {
-        Value::Whole(number) => number as f64,
-        Value::Decimal(number) => number,
+        ConfigValue::Whole(number) => number as f64,
+        ConfigValue::Decimal(number) => number,
         _ => return None,
     };
     (amount.is_finite() && amount >= 0.0).then_some(amount)
 }
 
-fn text(node: &Node) -> Option<String> {
+fn text(node: &ConfigNode) -> Option<String> {
     match &node.value {
-        Value::Text(text) => Some(text.clone()),
+        ConfigValue::Text(text) => Some(text.clone()),
         _ => None,
     }
 }
 
-fn is_map(node: &Node) -> bool {
-    matches!(node.value, Value::Map(_) | Value::Null)
+fn is_map(node: &ConfigNode) -> bool {
+    matches!(node.value, ConfigValue::Map(_) | ConfigValue::Null)
 }
 
 fn is_url(text: &str) -> bool {

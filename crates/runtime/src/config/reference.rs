@@ -1,6 +1,6 @@
 //! The commented file with every key and its default.
 
-use super::keys::{self, Key};
+use super::keys::{self, ConfigKey};
 
 const HEAD: &str = "# longhaul.yml: one agent. Every key with its default; unknown keys are errors.\n";
 
@@ -24,9 +24,9 @@ fn section(out: &mut String, path: &str, depth: usize) {
     }
 }
 
-fn leaf(out: &mut String, key: &Key, name: &str, indent: &str) {
+fn leaf(out: &mut String, key: &ConfigKey, name: &str, indent: &str) {
     let blank = if indent.is_empty() { "\n" } else { "" };
-    let later = if matches!(key.kind, keys::Kind::Later) { " (Not available yet.)" } else { "" };
+    let later = if matches!(key.kind, keys::ConfigKeyKind::Later) { " (Not available yet.)" } else { "" };
     out.push_str(&format!("{blank}{indent}# {}{later}\n", key.doc));
     match key.default {
         Some(default) => out.push_str(&format!("{indent}{name}: {default}\n")),

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::gateway::GatewayDialect;
-use super::keys::{self, Key, Kind};
+use super::keys::{self, ConfigKey, ConfigKeyKind};
 use super::model::{Decision, ProviderKind, ReasoningRetention, TokenCounter, TriggerConfig};
 use super::node;
-use crate::sandbox::Network;
+use crate::sandbox::NetworkAccess;
 
 pub(super) fn render() -> Value {
     let mut schema = object("");
@@ -42,10 +42,10 @@ fn mcp_tool() -> Value {
     closed(json!({ "maxOutputChars": limit }))
 }
 
-fn property(key: &Key) -> Value {
+fn property(key: &ConfigKey) -> Value {
     let mut schema = shape(key);
     if let Value::Object(fields) = &mut schema {
-        let later = if matches!(key.kind, Kind::Later) {
+        let later = if matches!(key.kind, ConfigKeyKind::Later) {
             " Not available yet: only the default is accepted."
         } else {
             ""
@@ -58,69 +58,71 @@ fn property(key: &Key) -> Value {
     schema
 }
 
-fn shape(key: &Key) -> Value {
+fn shape(key: &ConfigKey) -> Value {
     match &key.kind {
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::CountOrNone { min, max } => {
+        ConfigKeyKind::Flag => json!({ "type": "boolean" }),
+        ConfigKeyKind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ConfigKeyKind::CountOrNone { min, max } => {
             json!({ "oneOf": [{ "const": "none" }, { "type": "integer", "minimum": min, "maximum": max }] })
         }
-        Kind::Share => share(),
-        Kind::Score => json!({ "type": "number", "minimum": 0 }),
-        Kind::CountOrAuto => json!({ "oneOf": [{ "const": "auto" }, tokens()] }),
-        Kind::Name => json!({ "type": "string", "minLength": 1 }),
-        Kind::Url => json!({ "type": "string", "pattern": "^https?://." }),
-        Kind::UrlOrNone => json!({ "type": ["string", "null"], "pattern": "^(https?://.|none$)" }),
-        Kind::EnvName => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
-        Kind::Prompt => {
+        ConfigKeyKind::Share => share(),
+        ConfigKeyKind::Score => json!({ "type": "number", "minimum": 0 }),
+        ConfigKeyKind::CountOrAuto => json!({ "oneOf": [{ "const": "auto" }, tokens()] }),
+        ConfigKeyKind::Name => json!({ "type": "string", "minLength": 1 }),
+        ConfigKeyKind::Url => json!({ "type": "string", "pattern": "^https?://." }),
+        ConfigKeyKind::UrlOrNone => json!({ "type": ["string", "null"], "pattern": "^(https?://.|none$)" }),
+        ConfigKeyKind::EnvName => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
+        ConfigKeyKind::Prompt => {
             let file = required(json!({ "file": { "type": "string" } }), &["file"]);
             json!({ "oneOf": [{ "type": "string" }, file] })
         }
-        Kind::Choice { now, .. } => {
+        ConfigKeyKind::Choice { now, .. } => {
             json!({ "enum": now.iter().map(|name| value_of(name)).collect::<Vec<_>>() })
         }
-        Kind::Counter => {
+        ConfigKeyKind::Counter => {
             let file = json!({ "type": "string", "pattern": "\\.json$" });
             json!({ "anyOf": [{ "enum": TokenCounter::NAMES }, file] })
         }
-        Kind::Time { optional: true } => {
+        ConfigKeyKind::Time { optional: true } => {
             json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" })
         }
-        Kind::Time { optional: false } => duration(),
-        Kind::TimeOrAuto => json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none|auto)$" }),
-        Kind::Patience => json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" }),
-        Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::BuiltinTools => json!({ "type": "array", "items": { "enum": crate::tools::BUILTIN } }),
-        Kind::Texts => by_name(),
-        Kind::Json => json!({ "type": "object" }),
-        Kind::Trigger => trigger(),
-        Kind::Rules => json!({ "type": "array", "items": rule() }),
-        Kind::McpServers => {
+        ConfigKeyKind::Time { optional: false } => duration(),
+        ConfigKeyKind::TimeOrAuto => {
+            json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none|auto)$" })
+        }
+        ConfigKeyKind::Patience => json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none)$" }),
+        ConfigKeyKind::Names => json!({ "type": "array", "items": { "type": "string" } }),
+        ConfigKeyKind::BuiltinTools => json!({ "type": "array", "items": { "enum": crate::tools::BUILTIN } }),
+        ConfigKeyKind::Texts => by_name(),
+        ConfigKeyKind::Json => json!({ "type": "object" }),
+        ConfigKeyKind::Trigger => trigger(),
+        ConfigKeyKind::Rules => json!({ "type": "array", "items": rule() }),
+        ConfigKeyKind::McpServers => {
             let server = json!({ "oneOf": [mcp_command(), mcp_remote()] });
             json!({ "type": "object", "additionalProperties": server })
         }
-        Kind::Hook => hook(),
-        Kind::Upstreams => json!({ "type": "array", "items": upstream() }),
-        Kind::Models => {
+        ConfigKeyKind::Hook => hook(),
+        ConfigKeyKind::Upstreams => json!({ "type": "array", "items": upstream() }),
+        ConfigKeyKind::Models => {
             json!({ "type": "object", "additionalProperties": declared_of_a_model() })
         }
-        Kind::Address => json!({ "type": "string", "pattern": "^[^ ]+:[0-9]+$" }),
-        Kind::PathOrNone => json!({ "type": ["string", "null"], "minLength": 1 }),
-        Kind::RateOrNone => {
+        ConfigKeyKind::Address => json!({ "type": "string", "pattern": "^[^ ]+:[0-9]+$" }),
+        ConfigKeyKind::PathOrNone => json!({ "type": ["string", "null"], "minLength": 1 }),
+        ConfigKeyKind::RateOrNone => {
             json!({ "type": ["string", "null"], "pattern": "^([0-9]*[1-9][0-9]* */ *(s|min|h)|none)$" })
         }
-        Kind::Hosts => {
+        ConfigKeyKind::Hosts => {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z0-9._:\\[\\]-]+$" } })
         }
-        Kind::Origins => {
+        ConfigKeyKind::Origins => {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^https?://[^/]+$" } })
         }
-        Kind::Agents => {
+        ConfigKeyKind::Agents => {
             let agent = json!({ "oneOf": [{ "type": "string", "minLength": 1 }, { "$ref": "#" }] });
             json!({ "type": "object", "additionalProperties": agent })
         }
-        Kind::Database => json!({ "const": "sqlite" }),
-        Kind::Later => json!({ "const": value_of(key.default.unwrap_or_default()) }),
+        ConfigKeyKind::Database => json!({ "const": "sqlite" }),
+        ConfigKeyKind::Later => json!({ "const": value_of(key.default.unwrap_or_default()) }),
     }
 }
 
@@ -182,7 +184,7 @@ fn upstream() -> Value {
 
 fn mcp_command() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let network = json!({ "enum": Network::NAMES });
+    let network = json!({ "enum": NetworkAccess::NAMES });
     mcp_server(
         json!({ "command": { "type": "string", "minLength": 1 }, "args": texts, "env": by_name(), "network": network }),
         "command",

@@ -1,23 +1,23 @@
 //! The file's sections, read one after another.
 
-use super::Config;
+use super::AgentConfig;
 use super::gateway::{
     GatewayAuth, GatewayConfig, GatewayCredentials, GatewayDeferTools, GatewayMidstream, GatewayRecall,
 };
 use super::hooks::HooksConfig;
 use super::model::{
-    ApprovalsConfig, BlobsConfig, Compression, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
+    ApprovalsConfig, BlobsConfig, CompressionConfig, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
     Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, TelemetryConfig,
     TokenCounter, ToolsConfig,
 };
-use super::reader::Reader;
+use super::reader::ConfigReader;
 use super::sandbox::SandboxConfig;
 use super::server::ServerConfig;
-use crate::sandbox::{ChildLimits, Network};
+use crate::sandbox::{ChildLimits, NetworkAccess};
 
-pub(super) fn config(reader: &mut Reader<'_>) -> Config {
+pub(super) fn config(reader: &mut ConfigReader<'_>) -> AgentConfig {
     let name = reader.text("name");
-    Config {
+    AgentConfig {
         agents: reader.agents("agents", &name),
         name,
         system_prompt: reader.prompt("systemPrompt"),
@@ -57,7 +57,7 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Config {
     }
 }
 
-fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
+fn gateway(reader: &mut ConfigReader<'_>) -> GatewayConfig {
     let (exact, open, own) = (GatewayMidstream::Exact, GatewayAuth::OpenOnLoopback, GatewayCredentials::Own);
     GatewayConfig {
         upstreams: reader.upstreams("gateway.upstreams"),
@@ -74,7 +74,7 @@ fn gateway(reader: &mut Reader<'_>) -> GatewayConfig {
     }
 }
 
-fn server(reader: &mut Reader<'_>) -> ServerConfig {
+fn server(reader: &mut ConfigReader<'_>) -> ServerConfig {
     reader.database("server.db");
     ServerConfig {
         addr: reader.address("server.addr"),
@@ -87,7 +87,7 @@ fn server(reader: &mut Reader<'_>) -> ServerConfig {
     }
 }
 
-fn model(reader: &mut Reader<'_>) -> ModelConfig {
+fn model(reader: &mut ConfigReader<'_>) -> ModelConfig {
     let provider = reader.choice("model.provider", ProviderKind::from_name, ProviderKind::OpenaiCompatible);
     ModelConfig {
         provider,
@@ -102,7 +102,7 @@ fn model(reader: &mut Reader<'_>) -> ModelConfig {
     }
 }
 
-fn run(reader: &mut Reader<'_>) -> RunConfig {
+fn run(reader: &mut ConfigReader<'_>) -> RunConfig {
     RunConfig {
         max_steps: reader.count("run.maxSteps"),
         timeout: reader.time("run.timeout"),
@@ -112,7 +112,7 @@ fn run(reader: &mut Reader<'_>) -> RunConfig {
     }
 }
 
-fn context(reader: &mut Reader<'_>) -> ContextConfig {
+fn context(reader: &mut ConfigReader<'_>) -> ContextConfig {
     let counter = reader.choice("context.tokenCounter", TokenCounter::from_name, TokenCounter::Auto);
     // What belongs to one strategy is not checked against a word that is none.
     let named = |word: &str| StrategyKind::from_name(word).map(Some);
@@ -132,19 +132,19 @@ fn context(reader: &mut Reader<'_>) -> ContextConfig {
     }
 }
 
-fn compression(reader: &mut Reader<'_>, named: Option<StrategyKind>) -> Compression {
+fn compression(reader: &mut ConfigReader<'_>, named: Option<StrategyKind>) -> CompressionConfig {
     if let Some(strategy) = named {
         reader.check_options(strategy);
     }
     let strategy = named.unwrap_or(StrategyKind::Adaptive);
-    Compression {
+    CompressionConfig {
         strategy,
         trigger: reader.trigger("context.compression.trigger", named),
         options: options(reader, strategy),
     }
 }
 
-fn options(reader: &mut Reader<'_>, strategy: StrategyKind) -> StrategyOptions {
+fn options(reader: &mut ConfigReader<'_>, strategy: StrategyKind) -> StrategyOptions {
     let longest_summary = match strategy {
         StrategyKind::Summarization => 500,
         StrategyKind::Adaptive => 1_500,
@@ -174,7 +174,7 @@ fn options(reader: &mut Reader<'_>, strategy: StrategyKind) -> StrategyOptions {
     }
 }
 
-fn tools(reader: &mut Reader<'_>) -> ToolsConfig {
+fn tools(reader: &mut ConfigReader<'_>) -> ToolsConfig {
     ToolsConfig {
         enabled: reader.builtin_tools("tools.enabled"),
         disabled: reader.builtin_tools("tools.disabled").unwrap_or_default(),
@@ -188,9 +188,9 @@ fn tools(reader: &mut Reader<'_>) -> ToolsConfig {
     }
 }
 
-fn sandbox(reader: &mut Reader<'_>) -> SandboxConfig {
+fn sandbox(reader: &mut ConfigReader<'_>) -> SandboxConfig {
     SandboxConfig {
-        network: reader.choice("sandbox.network", Network::from_name, Network::Open),
+        network: reader.choice("sandbox.network", NetworkAccess::from_name, NetworkAccess::Open),
         limits: ChildLimits {
             cpu_seconds: reader.count_or_none("sandbox.limits.cpuSeconds"),
             memory_bytes: reader.count_or_none("sandbox.limits.memoryBytes"),

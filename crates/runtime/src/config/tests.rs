@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::keys::{KEYS, Kind};
+use super::keys::{ConfigKeyKind, KEYS};
 use super::*;
 
 /// The file as the specification prints it.
@@ -32,17 +32,17 @@ telemetry: { otlp: none, content: false }
 agents: {}
 "#;
 
-fn parse(text: &str) -> Config {
-    Config::parse(text, "longhaul.yml").unwrap_or_else(|error| panic!("{error}"))
+fn parse(text: &str) -> AgentConfig {
+    AgentConfig::parse(text, "longhaul.yml").unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn errors(text: &str) -> String {
-    Config::parse(text, "longhaul.yml").expect_err("the file should be refused").to_string()
+    AgentConfig::parse(text, "longhaul.yml").expect_err("the file should be refused").to_string()
 }
 
 #[test]
 fn defaults_are_those_of_the_specification() {
-    let config = Config::default();
+    let config = AgentConfig::default();
     assert_eq!(config, parse(AS_SPECIFIED));
     assert_eq!(config, parse(""));
     assert_eq!(config.name, "default");
@@ -79,8 +79,8 @@ fn defaults_are_those_of_the_specification() {
 
 #[test]
 fn the_reference_names_every_key_and_parses_to_the_default() {
-    let reference = Config::reference();
-    assert_eq!(parse(&reference), Config::default());
+    let reference = AgentConfig::reference();
+    assert_eq!(parse(&reference), AgentConfig::default());
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap_or_default();
         assert!(reference.contains(&format!("{name}:")), "{} is missing", key.path);
@@ -93,37 +93,37 @@ fn only(path: &str, value: &str) -> String {
     format!("{}: {value}{}", path.replace('.', ": { "), " }".repeat(depth))
 }
 
-fn another_value(key: &keys::Key) -> String {
+fn another_value(key: &keys::ConfigKey) -> String {
     match &key.kind {
-        Kind::Flag => (key.default != Some("true")).to_string(),
-        Kind::Count { .. } | Kind::CountOrAuto => "77".into(),
-        Kind::CountOrNone { .. } => "99999999".into(),
-        Kind::Share | Kind::Score => "0.77".into(),
-        Kind::Name | Kind::Prompt => "other".into(),
-        Kind::Url | Kind::UrlOrNone => "https://example.org/v1".into(),
-        Kind::EnvName => "OTHER_KEY".into(),
-        Kind::Counter => "./tokenizer.json".into(),
-        Kind::Choice { now, .. } => {
+        ConfigKeyKind::Flag => (key.default != Some("true")).to_string(),
+        ConfigKeyKind::Count { .. } | ConfigKeyKind::CountOrAuto => "77".into(),
+        ConfigKeyKind::CountOrNone { .. } => "99999999".into(),
+        ConfigKeyKind::Share | ConfigKeyKind::Score => "0.77".into(),
+        ConfigKeyKind::Name | ConfigKeyKind::Prompt => "other".into(),
+        ConfigKeyKind::Url | ConfigKeyKind::UrlOrNone => "https://example.org/v1".into(),
+        ConfigKeyKind::EnvName => "OTHER_KEY".into(),
+        ConfigKeyKind::Counter => "./tokenizer.json".into(),
+        ConfigKeyKind::Choice { now, .. } => {
             let other = now.iter().rev().find(|name| Some(**name) != key.default);
             other.copied().unwrap_or_default().into()
         }
-        Kind::Time { .. } | Kind::TimeOrAuto | Kind::Patience => "90s".into(),
-        Kind::Names | Kind::BuiltinTools => "[read]".into(),
-        Kind::Texts | Kind::Json => "{ a: b }".into(),
-        Kind::Trigger => "{ percentage: 0.5 }".into(),
-        Kind::Rules => "[{ tool: bash, decision: deny }]".into(),
-        Kind::McpServers => "{ files: { command: mcp-files } }".into(),
-        Kind::Hook => "{ command: ./hook }".into(),
-        Kind::Models => "{ m: { window: 8192 } }".into(),
-        Kind::Upstreams => "[{ name: box, base_url: 'http://box:8000/v1' }]".into(),
-        Kind::Address => "127.0.0.1:9".into(),
-        Kind::PathOrNone => "token.txt".into(),
-        Kind::RateOrNone => "5/s".into(),
-        Kind::Hosts => "[box.lan]".into(),
-        Kind::Origins => "['https://example.org']".into(),
-        Kind::Agents => "{ helper: ./helper.yml }".into(),
-        Kind::Database => "'postgres://user:secret@host/db'".into(),
-        Kind::Later => "{ something: else }".into(),
+        ConfigKeyKind::Time { .. } | ConfigKeyKind::TimeOrAuto | ConfigKeyKind::Patience => "90s".into(),
+        ConfigKeyKind::Names | ConfigKeyKind::BuiltinTools => "[read]".into(),
+        ConfigKeyKind::Texts | ConfigKeyKind::Json => "{ a: b }".into(),
+        ConfigKeyKind::Trigger => "{ percentage: 0.5 }".into(),
+        ConfigKeyKind::Rules => "[{ tool: bash, decision: deny }]".into(),
+        ConfigKeyKind::McpServers => "{ files: { command: mcp-files } }".into(),
+        ConfigKeyKind::Hook => "{ command: ./hook }".into(),
+        ConfigKeyKind::Models => "{ m: { window: 8192 } }".into(),
+        ConfigKeyKind::Upstreams => "[{ name: box, base_url: 'http://box:8000/v1' }]".into(),
+        ConfigKeyKind::Address => "127.0.0.1:9".into(),
+        ConfigKeyKind::PathOrNone => "token.txt".into(),
+        ConfigKeyKind::RateOrNone => "5/s".into(),
+        ConfigKeyKind::Hosts => "[box.lan]".into(),
+        ConfigKeyKind::Origins => "['https://example.org']".into(),
+        ConfigKeyKind::Agents => "{ helper: ./helper.yml }".into(),
+        ConfigKeyKind::Database => "'postgres://user:secret@host/db'".into(),
+        ConfigKeyKind::Later => "{ something: else }".into(),
     }
 }
 
@@ -141,14 +141,17 @@ fn every_key_is_heard_or_refused_by_name() {
             continue;
         }
         let text = only(key.path, &another_value(key));
-        if matches!(key.kind, Kind::Later | Kind::Database) {
+        if matches!(key.kind, ConfigKeyKind::Later | ConfigKeyKind::Database) {
             let error = errors(&text);
             assert!(!error.contains("secret"), "{error}");
-            let why =
-                if matches!(key.kind, Kind::Database) { "`longhaul serve --db" } else { "not available yet" };
+            let why = if matches!(key.kind, ConfigKeyKind::Database) {
+                "`longhaul serve --db"
+            } else {
+                "not available yet"
+            };
             assert!(error.contains(key.path) && error.contains(why), "{}: {error}", key.path);
         } else {
-            assert_ne!(parse(&text), Config::default(), "{} changes nothing", key.path);
+            assert_ne!(parse(&text), AgentConfig::default(), "{} changes nothing", key.path);
         }
     }
 }
@@ -550,17 +553,17 @@ agents:
     longhaul.yml:10:5: unknown key `zzz` in `agents.wrong`: the keys here are name, systemPrompt, model, run, context, hooks, tools, sandbox, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents
     longhaul.yml:11:23: `agents.nested.agents` stands in the main file only: an agent of it has none of its own
     ");
-    let nested = Config::parse_agent("agents: { a: b.yml }", "helper.yml").unwrap_err();
+    let nested = AgentConfig::parse_agent("agents: { a: b.yml }", "helper.yml").unwrap_err();
     insta::assert_snapshot!(nested, @"helper.yml:1:11: `agents` stands in the main file only: an agent of it has none of its own");
-    assert_eq!(Config::parse_agent("agents: {}", "helper.yml"), Ok(Config::default()));
+    assert_eq!(AgentConfig::parse_agent("agents: {}", "helper.yml"), Ok(AgentConfig::default()));
 }
 
 #[test]
 fn what_is_written_is_known() {
-    let written = Config::written("run: { maxSteps: 100 }\ncontext:\n  autoRecall: false\n");
+    let written = AgentConfig::written("run: { maxSteps: 100 }\ncontext:\n  autoRecall: false\n");
     let expected = ["context", "context.autoRecall", "run", "run.maxSteps"];
     assert_eq!(written.iter().map(String::as_str).collect::<Vec<_>>(), expected);
-    assert!(Config::written("run: [").is_empty());
+    assert!(AgentConfig::written("run: [").is_empty());
 }
 
 #[test]
@@ -754,7 +757,7 @@ fn a_key_in_the_file_is_never_quoted_back() {
 fn the_committed_schema_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/longhaul.schema.json");
     let committed = std::fs::read_to_string(path).unwrap_or_default();
-    let current = format!("{:#}\n", Config::json_schema());
+    let current = format!("{:#}\n", AgentConfig::json_schema());
     assert!(
         committed == current,
         "run: cargo run -p longhaul --example config-schema > docs/longhaul.schema.json"
@@ -766,7 +769,7 @@ fn the_guide_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/configuration.md");
     let guide = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
-        guide.contains(&Config::reference()),
+        guide.contains(&AgentConfig::reference()),
         "run: cargo run -p longhaul --example config-reference > docs/guide/configuration.md"
     );
     for strategy in strategies() {
@@ -784,17 +787,17 @@ fn the_guide_is_current() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,200}") {
-        let _ = Config::parse(&text, "f");
+        let _ = AgentConfig::parse(&text, "f");
     }
 
     #[test]
     fn a_damaged_reference_is_read_or_refused(at in 0usize..8000, insert in "[-:{}\\[\\]#&*!|>'\"%@`a0 \n]{0,4}", cut in 0usize..40) {
-        let mut text: Vec<char> = Config::reference().chars().collect();
+        let mut text: Vec<char> = AgentConfig::reference().chars().collect();
         let at = at.min(text.len());
         let end = (at + cut).min(text.len());
         text.splice(at..end, insert.chars());
         let text: String = text.into_iter().collect();
-        if let Err(error) = Config::parse(&text, "f") {
+        if let Err(error) = AgentConfig::parse(&text, "f") {
             prop_assert!(!error.problems.is_empty());
         }
     }
@@ -897,8 +900,8 @@ fn files_that_are_nested_or_repeated_without_end_are_refused() {
     }
     for text in [lists, maps, indented, laughs] {
         let begun = std::time::Instant::now();
-        assert!(Config::parse(&text, "longhaul.yml").is_err(), "{text:.40}");
-        assert!(Config::written(&text).is_empty(), "{text:.40}");
+        assert!(AgentConfig::parse(&text, "longhaul.yml").is_err(), "{text:.40}");
+        assert!(AgentConfig::written(&text).is_empty(), "{text:.40}");
         assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{text:.40}");
     }
 }
@@ -911,26 +914,28 @@ fn approval_rules_may_look_at_arguments() {
     assert_eq!(rule.matching, [("command".to_owned(), "git *".to_owned())].into());
     for wrong in ["match: 'git *'", "match: {}", "match: { command: 7 }", "match: [git]", "match: null"] {
         let file = format!("approvals: {{ rules: [{{ tool: bash, {wrong}, decision: allow }}] }}");
-        let error = Config::parse(&file, "longhaul.yml").unwrap_err().to_string();
+        let error = AgentConfig::parse(&file, "longhaul.yml").unwrap_err().to_string();
         assert!(error.contains("patterns by argument"), "{wrong}: {error}");
     }
 }
 
 #[test]
 fn the_sandbox_is_as_the_file_says() {
-    use crate::sandbox::{ChildLimits, Network};
+    use crate::sandbox::{ChildLimits, NetworkAccess};
     let config = parse("sandbox: { network: deny, limits: { cpuSeconds: none, memoryBytes: 1073741824 } }");
-    assert_eq!(config.sandbox.network, Network::Denied);
+    assert_eq!(config.sandbox.network, NetworkAccess::Denied);
     let limits = ChildLimits { cpu_seconds: None, memory_bytes: Some(1 << 30), ..ChildLimits::default() };
     assert_eq!(config.sandbox.limits, limits);
-    assert_eq!(Config::default().sandbox, super::SandboxConfig::default());
-    let error = Config::parse("sandbox: { limits: { memoryBytes: 5 } }", "longhaul.yml").unwrap_err();
+    assert_eq!(AgentConfig::default().sandbox, super::SandboxConfig::default());
+    let error = AgentConfig::parse("sandbox: { limits: { memoryBytes: 5 } }", "longhaul.yml").unwrap_err();
     assert!(error.to_string().contains("or none"), "{error}");
     let servers = parse("mcpServers: { a: { command: x, network: allow }, b: { command: x } }").mcp_servers;
     let network = |name: &str| match &servers[name].transport {
         super::McpTransport::Command(command) => command.network,
         super::McpTransport::Http(_) => unreachable!(),
     };
-    assert_eq!((network("a"), network("b")), (Some(Network::Open), None));
-    assert!(Config::parse("mcpServers: { a: { url: 'http://x', network: allow } }", "longhaul.yml").is_err());
+    assert_eq!((network("a"), network("b")), (Some(NetworkAccess::Open), None));
+    assert!(
+        AgentConfig::parse("mcpServers: { a: { url: 'http://x', network: allow } }", "longhaul.yml").is_err()
+    );
 }

@@ -2,44 +2,49 @@
 
 use std::sync::Arc;
 
-use longhaul_core::budget::Trigger;
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::event::{Event, EventBody, ModelChoice, ViewEdit};
-use longhaul_core::history::{EntryKind, History, UndoError};
+use longhaul_core::history::{History, LogEntryKind, UndoError};
 use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::meter;
-use longhaul_core::plan::{Plan, Policy, Scene};
-use longhaul_core::queue::Queued;
-use longhaul_core::run::{CompactionOutcome, Input, Recovery, Run, Settings, Status};
-use longhaul_core::strategy::{Choice, Line, Outlook, Protection, Strategy};
+use longhaul_core::plan::{CompactionPolicy, Plan, PlanContext};
+use longhaul_core::queue::QueuedMessage;
+use longhaul_core::run::{CompactionOutcome, Run, RunLoopInput, RunRecovery, RunSettings, RunStatus};
+use longhaul_core::strategy::{
+    CompactionSelection, CompactionStrategy, ProtectionLevel, ThresholdInput, TriggerThreshold,
+};
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
-use super::{Driver, OrderChange, compute_in_place};
-use crate::agent::{Agent, Summariser};
-use crate::announce::Announcement;
+use super::{OrderChange, SessionDriver, compute_in_place};
+use crate::agent::{Agent, SummaryModel};
+use crate::api_events::ApiEvent;
 use crate::context::{self, ContextReport};
-use crate::session::{Before, CancelledAt, PinnedOrder, Resumed, SessionError, Settled, Switched, Told};
+use crate::session::{
+    CancelCutoff, CancelPoint, OwnerMessage, PinOutcome, ResumeOutcome, RunOutcome, SessionError,
+    SwitchOutcome,
+};
 
 /// Events that are looked through for what was taken since a cancel was left.
 const EVENTS_SINCE: usize = 1_000;
 
 /// What somebody asks of a session.
-pub(crate) enum Command {
+pub(crate) enum SessionCommand {
     /// Answered when what went on has ended, whatever goes on then.
     Cancel {
-        reply: oneshot::Sender<CancelledAt>,
+        reply: oneshot::Sender<CancelPoint>,
     },
     Resume {
-        reply: oneshot::Sender<Resumed>,
+        reply: oneshot::Sender<ResumeOutcome>,
     },
     /// The next attempt at once, while the model's server is waited for; whether it was.
     RetryNow {
         reply: oneshot::Sender<bool>,
     },
     WhenIdle {
-        reply: oneshot::Sender<Settled>,
+        reply: oneshot::Sender<RunOutcome>,
     },
     Compact {
         strategy: Option<SharedStrategy>,
@@ -57,18 +62,18 @@ pub(crate) enum Command {
     /// Pin, edit or remove a standing order, whatever goes on.
     ChangeOrders {
         change: OrderChange,
-        reply: oneshot::Sender<Result<PinnedOrder, SessionError>>,
+        reply: oneshot::Sender<Result<PinOutcome, SessionError>>,
     },
     /// Another agent or model, from the next step on.
     Switch {
         choice: ModelChoice,
         agent: Arc<Agent>,
-        reply: oneshot::Sender<Switched>,
+        reply: oneshot::Sender<SwitchOutcome>,
     },
     /// Other settings, from the next decision on.
     Govern {
-        policy: Box<Policy>,
-        summariser: Option<Summariser>,
+        policy: Box<CompactionPolicy>,
+        summariser: Option<SummaryModel>,
         reply: oneshot::Sender<()>,
     },
     Look {
@@ -101,7 +106,7 @@ pub(crate) enum Command {
 }
 
 /// A strategy that any session may use.
-pub(crate) type SharedStrategy = Arc<dyn Strategy>;
+pub(crate) type SharedStrategy = Arc<dyn CompactionStrategy>;
 
 /// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
 pub(crate) enum QueueChange {
@@ -119,73 +124,73 @@ pub(crate) enum QueueChange {
 
 /// A cancel whose sender waits until what goes on has ended.
 pub(super) struct PendingCancel {
-    met: CancelledAt,
+    met: CancelPoint,
     /// The newest position of the log when it came.
     since: Seq,
-    pub(super) reply: oneshot::Sender<CancelledAt>,
+    pub(super) reply: oneshot::Sender<CancelPoint>,
 }
 
 /// Makes the events of a change that is allowed only in rest, or says why it is not.
 pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
 
-impl Driver {
-    pub(super) async fn command(&mut self, command: Command) -> Result<(), StoreError> {
+impl SessionDriver {
+    pub(super) async fn command(&mut self, command: SessionCommand) -> Result<(), StoreError> {
         match command {
-            Command::Cancel { reply } => self.cancel(reply).await?,
-            Command::Resume { reply } => self.resume(reply).await?,
-            Command::RetryNow { reply } => {
+            SessionCommand::Cancel { reply } => self.cancel(reply).await?,
+            SessionCommand::Resume { reply } => self.resume(reply).await?,
+            SessionCommand::RetryNow { reply } => {
                 let was_waiting = self.run.waiting().is_some();
-                self.feed(Input::RetryNow).await?;
+                self.feed(RunLoopInput::RetryNow).await?;
                 let _ = reply.send(was_waiting);
             }
-            Command::WhenIdle { reply } => self.waiting.push(reply),
-            Command::Compact { strategy, instructions, reply } => {
+            SessionCommand::WhenIdle { reply } => self.waiting.push(reply),
+            SessionCommand::Compact { strategy, instructions, reply } => {
                 self.compact(strategy, instructions, reply).await?;
             }
-            Command::Queue { change, reply } => {
+            SessionCommand::Queue { change, reply } => {
                 let _ = reply.send(self.change_queue(change).await);
             }
-            Command::Record { make, reply } => self.record(make, reply).await?,
-            Command::ChangeOrders { change, reply } => self.change_orders(change, reply).await?,
-            Command::Switch { choice, agent, reply } => {
+            SessionCommand::Record { make, reply } => self.record(make, reply).await?,
+            SessionCommand::ChangeOrders { change, reply } => self.change_orders(change, reply).await?,
+            SessionCommand::Switch { choice, agent, reply } => {
                 let switched = self.switch(choice, agent).await?;
                 let _ = reply.send(switched);
             }
-            Command::Govern { policy, summariser, reply } => {
+            SessionCommand::Govern { policy, summariser, reply } => {
                 self.govern(*policy, summariser);
                 let _ = reply.send(());
             }
-            Command::Look { look } => compute_in_place(&self.run, look),
-            Command::Context { reply } => {
+            SessionCommand::Look { look } => compute_in_place(&self.run, look),
+            SessionCommand::Context { reply } => {
                 let _ = reply.send(context::of(&self.run, &self.agent));
             }
-            Command::Decide { approval_id, allowed, reason, reply } => {
+            SessionCommand::Decide { approval_id, allowed, reason, reply } => {
                 let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
                 if known {
-                    self.feed(Input::Decided { approval_id, allowed, reason }).await?;
+                    self.feed(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
                 }
                 let _ = reply.send(known);
             }
-            Command::HearNodes { nodes, since } => self.hear_nodes(&nodes, since).await?,
-            Command::TakeUp => {
-                let continues = self.agent.rules.recovery == Recovery::Continue;
+            SessionCommand::HearNodes { nodes, since } => self.hear_nodes(&nodes, since).await?,
+            SessionCommand::TakeUp => {
+                let continues = self.agent.rules.recovery == RunRecovery::Continue;
                 if continues && self.run.history().parked().is_none() {
-                    self.feed(Input::Wake).await?;
+                    self.feed(RunLoopInput::Wake).await?;
                 }
             }
-            Command::CloseAtRest { reply } => {
+            SessionCommand::CloseAtRest { reply } => {
                 if self.run.is_idle() {
                     self.closing = Some(reply);
                 }
             }
-            Command::Close { reply } => {
+            SessionCommand::Close { reply } => {
                 self.shared.stop_flag.answer();
                 self.closing = Some(reply);
                 // A run that only waits for its model's server goes on with the next process, if the rules say so.
-                let goes_on = self.run.settings().recovery == Recovery::Continue;
+                let goes_on = self.run.settings().recovery == RunRecovery::Continue;
                 self.leaves_open = goes_on && self.run.waiting().is_some();
                 if !self.run.is_idle() && !self.leaves_open {
-                    self.feed(Input::Cancel).await?;
+                    self.feed(RunLoopInput::Cancel).await?;
                 }
             }
         }
@@ -197,8 +202,10 @@ impl Driver {
     async fn hear_nodes(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         self.heard.get_or_insert_default();
         for signal in nodes.take_signals(&self.lease).await? {
-            match Told::read(&signal.body) {
-                Some(Told::Cancel { clear_queue, before }) => self.heed_cancel(clear_queue, before).await?,
+            match OwnerMessage::read(&signal.body) {
+                Some(OwnerMessage::Cancel { clear_queue, before }) => {
+                    self.heed_cancel(clear_queue, before).await?
+                }
                 None => {
                     tracing::warn!(session = %self.shared.session_id, "another node says what is not understood")
                 }
@@ -206,16 +213,20 @@ impl Driver {
         }
         let queue = self.queue().await?;
         let heard = self.heard.get_or_insert_default();
-        let is_new = |message: &Queued| message.queued_at >= since && !heard.contains(&message.id);
+        let is_new = |message: &QueuedMessage| message.queued_at >= since && !heard.contains(&message.id);
         let wakes = queue.iter().any(is_new);
         *heard = ids(&queue).collect();
         match wakes {
-            true => self.feed(Input::Wake).await,
+            true => self.feed(RunLoopInput::Wake).await,
             false => Ok(()),
         }
     }
 
-    async fn heed_cancel(&mut self, clear_queue: bool, before: Option<Before>) -> Result<(), StoreError> {
+    async fn heed_cancel(
+        &mut self,
+        clear_queue: bool,
+        before: Option<CancelCutoff>,
+    ) -> Result<(), StoreError> {
         let is_meant = |id: &QueueId| before.as_ref().is_none_or(|before| before.waiting.contains(id));
         let meant: Vec<QueueId> = ids(&self.queue().await?).filter(is_meant).collect();
         if clear_queue {
@@ -231,12 +242,12 @@ impl Driver {
         match before {
             // What goes on is for a message that was sent after it.
             Some(before) if self.took_since(&before).await? => Ok(()),
-            _ => self.feed(Input::Cancel).await,
+            _ => self.feed(RunLoopInput::Cancel).await,
         }
     }
 
     /// Returns whether a message was taken that was not there then.
-    async fn took_since(&self, before: &Before) -> Result<bool, StoreError> {
+    async fn took_since(&self, before: &CancelCutoff) -> Result<bool, StoreError> {
         let (store, id) = (&self.shared.store, &self.shared.session_id);
         let since = store.read(id, before.seq, EVENTS_SINCE).await?;
         Ok(since.iter().any(|event| match &event.body {
@@ -245,17 +256,19 @@ impl Driver {
         }))
     }
 
-    async fn queue(&self) -> Result<Vec<Queued>, StoreError> {
+    async fn queue(&self) -> Result<Vec<QueuedMessage>, StoreError> {
         self.shared.store.queue(&self.shared.session_id).await
     }
 
-    async fn cancel(&mut self, reply: oneshot::Sender<CancelledAt>) -> Result<(), StoreError> {
+    async fn cancel(&mut self, reply: oneshot::Sender<CancelPoint>) -> Result<(), StoreError> {
         let has_ended_computation = self.shared.stop_flag.answer();
         let case = match self.run.status() {
-            Status::Idle | Status::Parked => CancelledAt::Idle,
-            Status::ExecutingTools | Status::WaitingApproval => CancelledAt::ToolsInProgress,
-            Status::Streaming if self.run.is_answering() => CancelledAt::PartialAssistant,
-            Status::Streaming | Status::Compacting | Status::WaitingForServer => CancelledAt::BetweenCalls,
+            RunStatus::Idle | RunStatus::Parked => CancelPoint::Idle,
+            RunStatus::ExecutingTools | RunStatus::WaitingApproval => CancelPoint::ToolsInProgress,
+            RunStatus::Streaming if self.run.is_answering() => CancelPoint::PartialAssistant,
+            RunStatus::Streaming | RunStatus::Compacting | RunStatus::WaitingForServer => {
+                CancelPoint::BetweenCalls
+            }
         };
         if self.heard.is_some() {
             // News of what waits from here on may still be on its way.
@@ -264,38 +277,38 @@ impl Driver {
         }
         if has_ended_computation {
             // What the cancel was meant for ended before the command could be read.
-            let _ = reply.send(CancelledAt::BetweenCalls);
+            let _ = reply.send(CancelPoint::BetweenCalls);
             return Ok(());
         }
         match case {
-            CancelledAt::Idle => drop(reply.send(case)),
+            CancelPoint::Idle => drop(reply.send(case)),
             met => self.cancelled.push(PendingCancel { met, since: self.run.history().last_seq(), reply }),
         }
-        self.feed(Input::Cancel).await
+        self.feed(RunLoopInput::Cancel).await
     }
 
     /// Returns what a cancel has met, now that what went on has ended. The model may have been asked and not have said
     /// anything yet.
-    pub(super) fn cancel_met(&self, cancel: &PendingCancel) -> CancelledAt {
+    pub(super) fn cancel_met(&self, cancel: &PendingCancel) -> CancelPoint {
         let entries = self.run.history().entries().iter().rev();
         let mut since = entries.take_while(|entry| entry.seq > cancel.since);
-        let is_answer = |kind: &EntryKind| matches!(kind, EntryKind::Assistant(_));
+        let is_answer = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Assistant(_));
         match cancel.met {
-            CancelledAt::PartialAssistant if !since.any(|entry| is_answer(&entry.kind)) => {
-                CancelledAt::BetweenCalls
+            CancelPoint::PartialAssistant if !since.any(|entry| is_answer(&entry.kind)) => {
+                CancelPoint::BetweenCalls
             }
             met => met,
         }
     }
 
-    async fn resume(&mut self, reply: oneshot::Sender<Resumed>) -> Result<(), StoreError> {
+    async fn resume(&mut self, reply: oneshot::Sender<ResumeOutcome>) -> Result<(), StoreError> {
         let was_busy = !self.run.is_idle();
         let before = self.run.history().last_seq();
-        self.feed(Input::Resume).await?;
+        self.feed(RunLoopInput::Resume).await?;
         let met = match (was_busy, self.run.history().last_seq() > before) {
-            (true, _) => Resumed::Busy,
-            (false, true) => Resumed::Begun,
-            (false, false) => Resumed::NothingToDo,
+            (true, _) => ResumeOutcome::Busy,
+            (false, true) => ResumeOutcome::Begun,
+            (false, false) => ResumeOutcome::NothingToDo,
         };
         let _ = reply.send(met);
         Ok(())
@@ -317,7 +330,7 @@ impl Driver {
             self.run.configure(settings);
         }
         self.compacting = Some(reply);
-        self.feed(Input::Compact { instructions }).await
+        self.feed(RunLoopInput::Compact { instructions }).await
     }
 
     async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
@@ -340,7 +353,7 @@ impl Driver {
             QueueChange::Clear => ("message:removed", store.clear_queue(session_id).await?),
         };
         for id in &changed {
-            self.tell(Announcement::passing(name, session_id, serde_json::json!({ "id": id })));
+            self.tell(ApiEvent::passing(name, session_id, serde_json::json!({ "id": id })));
         }
         Ok(changed)
     }
@@ -359,7 +372,7 @@ impl Driver {
             }
         };
         let before = self.run.history().last_seq();
-        self.feed(Input::Record(bodies)).await?;
+        self.feed(RunLoopInput::Record(bodies)).await?;
         let count = (self.run.history().last_seq() - before) as usize;
         let events = self.shared.store.tail(&self.shared.session_id, count).await?;
         let _ = reply.send(Ok(events));
@@ -367,7 +380,7 @@ impl Driver {
     }
 }
 
-fn ids(queue: &[Queued]) -> impl Iterator<Item = QueueId> {
+fn ids(queue: &[QueuedMessage]) -> impl Iterator<Item = QueueId> {
     queue.iter().map(|message| message.id.clone())
 }
 
@@ -377,30 +390,30 @@ fn asked_settings(
     run: &Run,
     strategy: Option<SharedStrategy>,
     instructions: Option<&str>,
-) -> Option<Arc<Settings>> {
+) -> Option<Arc<RunSettings>> {
     let has_wish = strategy.is_some() || instructions.is_some_and(|text| !text.trim().is_empty());
     let strategy = strategy.unwrap_or_else(|| Arc::clone(&run.settings().policy.strategy));
     has_wish.then(|| {
-        let mut settings = Settings::clone(run.settings());
-        settings.policy.strategy = Arc::new(Asked(strategy));
+        let mut settings = RunSettings::clone(run.settings());
+        settings.policy.strategy = Arc::new(RequestedStrategy(strategy));
         Arc::new(settings)
     })
 }
 
 /// A strategy that somebody named, or gave instructions. Old tool results are not cleared in its place: that would
 /// neither be the strategy nor mind the instructions.
-struct Asked(SharedStrategy);
+struct RequestedStrategy(SharedStrategy);
 
-impl Strategy for Asked {
+impl CompactionStrategy for RequestedStrategy {
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    fn trigger(&self) -> Trigger {
+    fn trigger(&self) -> StrategyTrigger {
         self.0.trigger()
     }
 
-    fn choose(&self, scene: &Scene<'_>, protection: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         self.0.choose(scene, protection)
     }
 
@@ -408,11 +421,11 @@ impl Strategy for Asked {
         false
     }
 
-    fn line(&self, outlook: &Outlook<'_>) -> Line {
+    fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         self.0.line(outlook)
     }
 
-    fn ahead(&self, scene: &Scene<'_>) -> Option<Choice> {
+    fn ahead(&self, scene: &PlanContext<'_>) -> Option<CompactionSelection> {
         self.0.ahead(scene)
     }
 

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use longhaul_core::run::Input;
-use longhaul_providers::Request;
+use longhaul_core::run::RunLoopInput;
+use longhaul_providers::ModelRequest;
 use tokio::time::Instant;
 
-use super::Driver;
-use super::model::Call;
+use super::SessionDriver;
+use super::model::ModelCallTask;
 
 /// How long the server may take to count before the call goes out on an estimate.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,9 +18,9 @@ const REST: Duration = Duration::from_secs(120);
 
 /// Since when a server that gave no count is not asked for one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resting(Arc<Mutex<Option<Instant>>>);
+pub(super) struct CountBackoff(Arc<Mutex<Option<Instant>>>);
 
-impl Resting {
+impl CountBackoff {
     fn is_over(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none_or(|since| since.elapsed() >= REST)
     }
@@ -30,22 +30,22 @@ impl Resting {
     }
 }
 
-impl Driver {
+impl SessionDriver {
     pub(super) fn count(&mut self, tools: bool) {
         let resting = self.counting_rests.clone();
         let request = self.next_request(tools, 1);
         self.spawn_call(|call| async move {
             if !resting.is_over() {
-                return Input::Counted(None);
+                return RunLoopInput::Counted(None);
             }
-            Input::Counted(call.count(request, &resting).await)
+            RunLoopInput::Counted(call.count(request, &resting).await)
         });
     }
 }
 
-impl Call {
+impl ModelCallTask {
     /// Without a count in time the estimate has to do.
-    async fn count(&self, mut request: Request, resting: &Resting) -> Option<u64> {
+    async fn count(&self, mut request: ModelRequest, resting: &CountBackoff) -> Option<u64> {
         let counted = async {
             self.fill(&mut request).await?;
             self.provider.count(&request).await

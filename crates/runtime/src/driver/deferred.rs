@@ -6,39 +6,39 @@
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Seq;
-use longhaul_core::run::{AppendId, Effect, Input};
-use longhaul_store::{Append, StoreError};
+use longhaul_core::run::{AppendId, RunEffect, RunLoopInput};
+use longhaul_store::{LogAppend, StoreError};
 
-use super::{Driver, is_choice};
-use crate::announce::Announcement;
+use super::{SessionDriver, is_choice};
+use crate::api_events::ApiEvent;
 
 /// An event that the loop knows, with what watchers will hear of it.
 pub(super) struct FoldedEvent {
     pub(super) event: Event,
-    pub(super) announcements: Vec<Announcement>,
+    pub(super) announcements: Vec<ApiEvent>,
 }
 
 /// An append that the loop knows and the store does not.
 pub(super) struct DeferredAppend {
-    append: Append,
+    append: LogAppend,
     folded: Vec<FoldedEvent>,
 }
 
 /// Returns whether an effect may come before a deferred append is written: it changes nothing outside the session.
-pub(super) fn may_precede(effect: &Effect) -> bool {
-    matches!(effect, Effect::Append { .. } | Effect::ReadQueue | Effect::StopTimer { .. })
+pub(super) fn may_precede(effect: &RunEffect) -> bool {
+    matches!(effect, RunEffect::Append { .. } | RunEffect::ReadQueue | RunEffect::StopTimer { .. })
 }
 
 /// Returns whether an append is an answer, and nothing else.
-fn is_answer(append: &Append) -> bool {
+fn is_answer(append: &LogAppend) -> bool {
     let is_answer = |event: &EventBody| {
         matches!(event, EventBody::AssistantAdded { .. } | EventBody::StepFinished { .. })
     };
     append.takes.is_empty() && !append.events.is_empty() && append.events.iter().all(is_answer)
 }
 
-impl Driver {
-    pub(super) async fn append(&mut self, id: AppendId, append: Append) -> Result<(), StoreError> {
+impl SessionDriver {
+    pub(super) async fn append(&mut self, id: AppendId, append: LogAppend) -> Result<(), StoreError> {
         // Whether queued messages can be taken only the store knows, and the answer must not fail with them.
         if !append.takes.is_empty() {
             self.write_deferred().await?;
@@ -63,7 +63,7 @@ impl Driver {
     }
 
     /// Folds an answer as the store will number it.
-    fn defer(&mut self, id: AppendId, append: Append) {
+    fn defer(&mut self, id: AppendId, append: LogAppend) {
         let first: Seq = self.run.history().last_seq() + 1;
         let events = (first..).zip(&append.events);
         let events =
@@ -72,14 +72,14 @@ impl Driver {
         self.deferred = Some(DeferredAppend { append, folded });
     }
 
-    async fn write(&mut self, id: AppendId, append: Append) -> Result<(), StoreError> {
+    async fn write(&mut self, id: AppendId, append: LogAppend) -> Result<(), StoreError> {
         match self.shared.store.append(&self.lease, append).await {
             Ok(events) => {
                 let choices = events.iter().filter(|event| is_choice(&event.body)).count();
                 self.committed(id, events);
                 self.take_seats(choices).await?;
             }
-            Err(StoreError::Conflict(_)) => self.tell_run(Input::QueueChanged { id }),
+            Err(StoreError::Conflict(_)) => self.tell_run(RunLoopInput::QueueChanged { id }),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Driver {
         &mut self,
         deferred: DeferredAppend,
         id: AppendId,
-        next: Append,
+        next: LogAppend,
     ) -> Result<(), StoreError> {
         let DeferredAppend { append: mut both, folded } = deferred;
         let answer_events = both.events.len();

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::refusal::RefusedKind;
-use longhaul_core::run::Input;
-use longhaul_providers::{Ability, Limits};
+use longhaul_core::refusal::RefusedPartKind;
+use longhaul_core::run::RunLoopInput;
+use longhaul_providers::{FeatureSupport, Limits};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Driver, Message};
+use super::{DriverMessage, SessionDriver};
 use crate::agent::Agent;
-use crate::announce::Announcement;
+use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 
 /// How long an answer is good for.
@@ -21,10 +21,10 @@ const FRESH: Duration = Duration::from_secs(5);
 /// How long the server may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-impl Driver {
+impl SessionDriver {
     /// Asks, as a run begins and beside it: no call waits for the answer, the one after it knows.
-    pub(super) fn look_at_server(&mut self, input: &Input) {
-        let begins = matches!(input, Input::Wake | Input::Resume) && self.run.is_idle();
+    pub(super) fn look_at_server(&mut self, input: &RunLoopInput) {
+        let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && self.run.is_idle();
         if begins {
             self.take_learned();
         }
@@ -35,7 +35,7 @@ impl Driver {
         let (provider, inbox) = (Arc::clone(&self.agent.provider), self.shared.inbox.clone());
         self.tasks.spawn(async move {
             if let Ok(limits) = tokio::time::timeout(PATIENCE, provider.limits()).await {
-                let _ = inbox.send(Message::Limits(limits));
+                let _ = inbox.send(DriverMessage::Limits(limits));
             }
         });
     }
@@ -49,8 +49,8 @@ impl Driver {
     }
 
     /// Learns from an error that the model takes no tools: the step is made again without, and so is every later one.
-    pub(super) fn learn_tool_support(&mut self, input: &Input) {
-        let Input::ModelFailed { failure, .. } = input else { return };
+    pub(super) fn learn_tool_support(&mut self, input: &RunLoopInput) {
+        let RunLoopInput::ModelFailed { failure, .. } = input else { return };
         if !failure.refuses_tools || !self.agent.takes_tools() {
             return;
         }
@@ -58,7 +58,7 @@ impl Driver {
         self.agent.calibrations.learn_no_tools(&model, now_ms());
         let mut agent = Agent::clone(&self.agent);
         // Also where it was declared to take them: its server knows better.
-        agent.limits.tools = Ability::No;
+        agent.limits.tools = FeatureSupport::No;
         self.seat(Arc::new(agent));
         let said = format!(
             "the model `{}` takes no tools and goes on without them ({}). Where that is wrong, start its server with tools \
@@ -67,14 +67,14 @@ impl Driver {
         );
         tracing::warn!("{said}");
         let payload = json!({ "error": said, "code": failure.code, "recoverable": true });
-        self.tell(Announcement::passing("llm:error", &self.shared.session_id, payload));
+        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
     }
 
     /// Learns from an error how many pictures the model takes: the next request has no more of them.
-    pub(super) fn learn_media_limits(&mut self, mut input: Input) -> Input {
-        let Input::ModelFailed { failure, .. } = &mut input else { return input };
+    pub(super) fn learn_media_limits(&mut self, mut input: RunLoopInput) -> RunLoopInput {
+        let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
         let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
-        if refusal.kind != Some(RefusedKind::Image) {
+        if refusal.kind != Some(RefusedPartKind::Image) {
             return input;
         }
         let most = if refusal.takes_none { Some(0) } else { refusal.most };
@@ -96,7 +96,7 @@ impl Driver {
             "errors": [format!("{said} ({})", failure.message)],
             "provider": model.provider, "model": model.model, "fileType": "image", "details": {},
         });
-        self.tell(Announcement::passing("llm:unsupported-input", &self.shared.session_id, payload));
+        self.tell(ApiEvent::passing("llm:unsupported-input", &self.shared.session_id, payload));
         input
     }
 

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{Media, Message, Origin, Part, ToolResult};
-use longhaul_providers::{Limits, ProviderError, Request};
-use longhaul_store::Blobs;
+use longhaul_core::message::{MediaPart, Message, ModelOrigin, Part, ToolResult};
+use longhaul_providers::{Limits, ModelRequest, ProviderError};
+use longhaul_store::BlobStore;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::Driver;
+use super::SessionDriver;
 use crate::agent::Agent;
-use crate::announce::Announcement;
+use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
-use crate::picture::{Fitted, PictureLimits, Unfit, fit};
+use crate::picture::{FittedPicture, PictureFitError, PictureLimits, fit};
 
 /// Types of pictures whose content is checked.
 const KNOWN_PICTURES: [&str; 6] =
@@ -28,7 +28,7 @@ const NAME_CHARS: usize = 255;
 
 /// What a model takes beside text.
 #[derive(Clone, Debug)]
-pub(super) struct Takes {
+pub(super) struct MediaCapabilities {
     images: bool,
     files: bool,
     /// The most pictures of one request, where an error has said so.
@@ -48,14 +48,19 @@ static DECODING: Semaphore = Semaphore::const_new(2);
 
 /// The pictures that a session has checked, by content and limits: each is decoded once.
 #[derive(Debug, Default)]
-pub(crate) struct Pictures {
-    checked: Mutex<HashMap<(String, PictureLimits), Result<Fitted, Unfit>>>,
+pub(crate) struct CheckedPictureCache {
+    checked: Mutex<HashMap<(String, PictureLimits), Result<FittedPicture, PictureFitError>>>,
 }
 
-impl Pictures {
+impl CheckedPictureCache {
     /// Checks a picture on a thread of its own, because decoding a large one takes a second. Returns also whether that
     /// is news.
-    async fn fit(&self, hash: &str, content: Bytes, limits: PictureLimits) -> (Result<Fitted, Unfit>, bool) {
+    async fn fit(
+        &self,
+        hash: &str,
+        content: Bytes,
+        limits: PictureLimits,
+    ) -> (Result<FittedPicture, PictureFitError>, bool) {
         let key = (hash.to_owned(), limits);
         if let Some(known) = self.checked().get(&key) {
             return (known.clone(), false);
@@ -63,11 +68,12 @@ impl Pictures {
         // Never closed: without a permit it is decoded all the same.
         let _permit = DECODING.acquire().await.ok();
         let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
-        let fitted =
-            checking.await.unwrap_or_else(|_| Err(Unfit::Damaged("it cannot be decoded".to_owned())));
+        let fitted = checking
+            .await
+            .unwrap_or_else(|_| Err(PictureFitError::Damaged("it cannot be decoded".to_owned())));
         let mut checked = self.checked();
-        let rewritten = |fitted: &Result<Fitted, Unfit>| match fitted {
-            Ok(Fitted { rewritten: Some(bytes), .. }) => bytes.len(),
+        let rewritten = |fitted: &Result<FittedPicture, PictureFitError>| match fitted {
+            Ok(FittedPicture { rewritten: Some(bytes), .. }) => bytes.len(),
             _ => 0,
         };
         let bytes: usize = checked.values().map(rewritten).sum();
@@ -78,12 +84,14 @@ impl Pictures {
         (fitted, true)
     }
 
-    fn checked(&self) -> MutexGuard<'_, HashMap<(String, PictureLimits), Result<Fitted, Unfit>>> {
+    fn checked(
+        &self,
+    ) -> MutexGuard<'_, HashMap<(String, PictureLimits), Result<FittedPicture, PictureFitError>>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Takes {
+impl MediaCapabilities {
     pub(super) fn of(agent: &Agent) -> Self {
         let Limits { images, files, .. } = &agent.limits;
         let api = agent.provider.origin().api;
@@ -92,7 +100,7 @@ impl Takes {
     }
 
     /// What is said of a picture or a file that the model does not take.
-    fn refusal(&self, part: &Part, media: &Media) -> Option<String> {
+    fn refusal(&self, part: &Part, media: &MediaPart) -> Option<String> {
         let is_image = matches!(part, Part::Image(_)) || media.kind().starts_with("image/");
         match is_image {
             true if !self.images => Some(not_shown(media, "a picture", "this model does not see pictures")),
@@ -102,7 +110,7 @@ impl Takes {
     }
 }
 
-impl Driver {
+impl SessionDriver {
     /// Tells of each picture and file in a new message that the model will not be shown.
     pub(super) fn tell_of_unsupported(&self, event: &EventBody) {
         let (EventBody::MessagesTaken { message: Message { parts, .. }, .. }
@@ -110,12 +118,12 @@ impl Driver {
         else {
             return;
         };
-        let (takes, model) = (Takes::of(&self.agent), self.agent.provider.origin());
+        let (takes, model) = (MediaCapabilities::of(&self.agent), self.agent.provider.origin());
         for part in parts {
             let (Part::Image(media) | Part::File(media)) = part else { continue };
             let text = matches!(part, Part::File(file) if file.is_text());
             let Some(words) = takes.refusal(part, media).filter(|_| !text) else { continue };
-            let told = NotShown { words, kind: media.kind(), name: media.name.clone() };
+            let told = OmittedMediaNotice { words, kind: media.kind(), name: media.name.clone() };
             self.tell(told.announcement(&self.shared.session_id, &model));
         }
     }
@@ -134,12 +142,12 @@ impl Driver {
 /// # Errors
 /// `storage` if content cannot be read.
 pub(super) async fn fill(
-    request: &mut Request,
-    takes: &Takes,
-    blobs: &Blobs,
-    pictures: &Pictures,
-) -> Result<Vec<NotShown>, ProviderError> {
-    let Request { messages, media: carried, .. } = request;
+    request: &mut ModelRequest,
+    takes: &MediaCapabilities,
+    blobs: &BlobStore,
+    pictures: &CheckedPictureCache,
+) -> Result<Vec<OmittedMediaNotice>, ProviderError> {
+    let ModelRequest { messages, media: carried, .. } = request;
     let mut found = Vec::new();
     if let Some(most) = takes.most_images.filter(|_| takes.images) {
         keep_newest(messages, most as usize);
@@ -167,18 +175,18 @@ pub(super) async fn fill(
         }
         let (fitted, is_news) = pictures.fit(&media.blob.hash, content.clone(), limits).await;
         match fitted {
-            Ok(Fitted { media_type, rewritten }) => {
+            Ok(FittedPicture { media_type, rewritten }) => {
                 media_type.clone_into(&mut media.media_type);
                 carried.insert(media.blob.hash.clone(), rewritten.unwrap_or(content));
             }
             // A kind that only some servers know, such as HEIC.
-            Err(Unfit::Unknown) if !KNOWN_PICTURES.contains(&media.kind().as_str()) => {
+            Err(PictureFitError::Unknown) if !KNOWN_PICTURES.contains(&media.kind().as_str()) => {
                 carried.insert(media.blob.hash.clone(), content);
             }
             Err(unfit) => {
                 let words = not_shown(media, "a picture", &unfit.to_string());
                 if is_news {
-                    found.push(NotShown {
+                    found.push(OmittedMediaNotice {
                         words: words.clone(),
                         kind: media.kind(),
                         name: media.name.clone(),
@@ -193,20 +201,20 @@ pub(super) async fn fill(
 
 /// A picture that the model is not shown, as people are told of it.
 #[derive(Clone, Debug)]
-pub(super) struct NotShown {
+pub(super) struct OmittedMediaNotice {
     /// What the model reads in its place.
     words: String,
     kind: String,
     name: Option<String>,
 }
 
-impl NotShown {
-    pub(super) fn announcement(&self, session_id: &SessionId, model: &Origin) -> Announcement {
+impl OmittedMediaNotice {
+    pub(super) fn announcement(&self, session_id: &SessionId, model: &ModelOrigin) -> ApiEvent {
         let payload = json!({
             "errors": [self.words], "provider": model.provider, "model": model.model,
             "fileType": self.kind, "details": { "name": self.name },
         });
-        Announcement::passing("llm:unsupported-input", session_id, payload)
+        ApiEvent::passing("llm:unsupported-input", session_id, payload)
     }
 }
 
@@ -224,7 +232,7 @@ fn is_picture(part: &Part) -> bool {
 
 /// Returns why a file would be refused; `None` where only its reader can tell. A PDF begins with its mark, within its first
 /// 1,024 bytes (ISO 32000-1, annex H).
-fn unreadable(file: &Media, content: &[u8]) -> Option<&'static str> {
+fn unreadable(file: &MediaPart, content: &[u8]) -> Option<&'static str> {
     let head = &content[..content.len().min(1_024)];
     let is_pdf = head.windows(4).any(|window| window == b"%PDF");
     (file.kind() == "application/pdf" && !is_pdf).then_some("its content is no PDF")
@@ -242,7 +250,7 @@ fn keep_newest(messages: &mut [Message], most: usize) {
 }
 
 /// The hashes of the pictures and files of a request whose media were filled in, in the order in which they are sent.
-pub(super) fn sent_hashes(request: &Request) -> Vec<String> {
+pub(super) fn sent_hashes(request: &ModelRequest) -> Vec<String> {
     fn of(part: &Part, hashes: &mut Vec<String>) {
         match part {
             Part::Image(media) | Part::File(media) => hashes.push(media.blob.hash.clone()),
@@ -264,7 +272,11 @@ fn media_parts(part: &mut Part) -> Vec<&mut Part> {
 }
 
 /// What the model reads in place of a picture or a file; nothing if it takes it as it is.
-async fn in_words(part: &Part, takes: &Takes, blobs: &Blobs) -> Result<Option<String>, ProviderError> {
+async fn in_words(
+    part: &Part,
+    takes: &MediaCapabilities,
+    blobs: &BlobStore,
+) -> Result<Option<String>, ProviderError> {
     match part {
         Part::File(file) if file.is_text() => {
             let bytes = read(file, blobs).await?;
@@ -276,7 +288,7 @@ async fn in_words(part: &Part, takes: &Takes, blobs: &Blobs) -> Result<Option<St
     }
 }
 
-async fn read(media: &Media, blobs: &Blobs) -> Result<Bytes, ProviderError> {
+async fn read(media: &MediaPart, blobs: &BlobStore) -> Result<Bytes, ProviderError> {
     let content = blobs.get(&media.blob).await;
     content.map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))
 }
@@ -284,7 +296,7 @@ async fn read(media: &Media, blobs: &Blobs) -> Result<Bytes, ProviderError> {
 /// A text file: a line that names it, and its content in a fence longer than any that is in it.
 ///
 /// It has its lines for itself: many wires join neighbouring texts without anything between them.
-fn shown(file: &Media, content: &str) -> String {
+fn shown(file: &MediaPart, content: &str) -> String {
     let fence = "`".repeat(longest_run(content).max(2) + 1);
     let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
     let kind = plain(&file.kind());
@@ -300,13 +312,13 @@ fn longest_run(content: &str) -> usize {
     content.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-fn not_shown(media: &Media, nameless: &str, reason: &str) -> String {
+fn not_shown(media: &MediaPart, nameless: &str, reason: &str) -> String {
     let name = title(media).unwrap_or_else(|| nameless.to_owned());
     format!("[not shown: {name} ({}), {reason}]", plain(&media.kind()))
 }
 
 /// The name, as far as it has one.
-fn title(media: &Media) -> Option<String> {
+fn title(media: &MediaPart) -> Option<String> {
     media.name.as_deref().map(plain).filter(|name| !name.is_empty())
 }
 

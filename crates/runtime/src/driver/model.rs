@@ -9,29 +9,29 @@ use longhaul_core::deferral::{CALL, wrap_calls};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::request_messages;
 use longhaul_core::ids::{Millis, StepId};
-use longhaul_core::message::{Answer, Message, Part, Reasoning, Text, ToolSpec};
+use longhaul_core::message::{Message, ModelAnswer, Part, ReasoningPart, TextPart, ToolSpec};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
-use longhaul_core::refusal::{Refusal, RefusedPart};
-use longhaul_core::run::{Failure, Input};
+use longhaul_core::refusal::{PartRefusal, RefusedPart};
+use longhaul_core::run::{ModelCallFailure, RunLoopInput};
 use longhaul_core::usage::Usage;
-use longhaul_providers::{ModelEvent, ModelStream, ProviderError, Request, SharedProvider, ToolChoice};
-use longhaul_store::{Chunk, Lease, StoreError};
+use longhaul_providers::{ModelEvent, ModelRequest, ModelStream, ProviderError, SharedProvider, ToolChoice};
+use longhaul_store::{AnswerChunk, Lease, StoreError};
 use longhaul_wire::{AnswerSize, AnswerTooLarge, MAX_TOOL_CALLS};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::media::{self, Takes};
-use super::pause::Pause;
-use super::{Driver, Shared, failure};
-use crate::announce::Announcement;
+use super::media::{self, MediaCapabilities};
+use super::stream_pause::PausePointDetector;
+use super::{SessionDriver, SharedSessionState, failure};
+use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
-use crate::feed::Voice;
+use crate::event_bus::ChunkKind;
 
 /// The longest `prompt_cache_key` that OpenAI takes, in characters.
 const MAX_CACHE_KEY_CHARS: usize = 64;
 
-impl Driver {
+impl SessionDriver {
     pub(super) fn call_model(
         &mut self,
         step: StepId,
@@ -44,8 +44,8 @@ impl Driver {
         let paused = history.view().last().filter(|_| history.is_paused()).map(|item| &*item.message);
         self.shared.feed.begin(&step, paused);
         let ratios = *history.calibration().ratios();
-        let pause = pause_at_tokens.map(|at| Pause::new(at, history.counter().clone(), ratios));
-        let mut stream = Streaming::new(step, self.lease.clone(), self.agent.rules.persist_every, pause);
+        let pause = pause_at_tokens.map(|at| PausePointDetector::new(at, history.counter().clone(), ratios));
+        let mut stream = StreamedAnswer::new(step, self.lease.clone(), self.agent.rules.persist_every, pause);
         stream.defers_tools = self.run.settings().fixed.deferred.is_some();
         self.spawn_call(|call| async move { call.step(request, stream).await });
     }
@@ -57,13 +57,13 @@ impl Driver {
             true => self.with_listed_calls(asked.messages),
             false => (Vec::new(), asked.messages),
         };
-        let request = Request {
+        let request = ModelRequest {
             system: if riding { self.agent.system.clone() } else { String::new() },
             messages,
             tools,
             max_output_tokens: Some(asked.max_output_tokens),
             cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
-            ..Request::default()
+            ..ModelRequest::default()
         };
         let stop = CancellationToken::new();
         if ahead {
@@ -73,24 +73,23 @@ impl Driver {
         }
         let other = self.agent.rules.summariser.as_ref().filter(|_| !riding);
         let provider = Arc::clone(other.map_or(&self.agent.provider, |other| &other.0));
-        let call = Call { provider, stop, ..self.new_call() };
-        self.spawn(
-            call,
-            |call| async move { Input::Summarised { task, answer: call.summary(request).await } },
-        );
+        let call = ModelCallTask { provider, stop, ..self.new_call() };
+        self.spawn(call, |call| async move {
+            RunLoopInput::Summarised { task, answer: call.summary(request).await }
+        });
     }
 
     /// What the session's view makes.
-    pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> Request {
+    pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> ModelRequest {
         let (tools, messages) = self.with_listed_calls(request_messages(self.run.history().view()));
-        Request {
+        ModelRequest {
             system: self.agent.system.clone(),
             messages,
             tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
             tools,
             max_output_tokens: Some(max_output_tokens),
             cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
-            ..Request::default()
+            ..ModelRequest::default()
         }
     }
 
@@ -105,28 +104,28 @@ impl Driver {
     }
 
     /// Makes a call that can be stopped; its outcome is the loop's next input.
-    pub(super) fn spawn_call<F: Future<Output = Input> + Send + 'static>(
+    pub(super) fn spawn_call<F: Future<Output = RunLoopInput> + Send + 'static>(
         &mut self,
-        make: impl FnOnce(Call) -> F,
+        make: impl FnOnce(ModelCallTask) -> F,
     ) {
         self.model_stop = CancellationToken::new();
         let call = self.new_call();
         self.spawn(call, make);
     }
 
-    fn new_call(&self) -> Call {
-        Call {
+    fn new_call(&self) -> ModelCallTask {
+        ModelCallTask {
             provider: Arc::clone(&self.agent.provider),
-            takes: Takes::of(&self.agent),
+            takes: MediaCapabilities::of(&self.agent),
             shared: Arc::clone(&self.shared),
             stop: self.model_stop.clone(),
         }
     }
 
-    fn spawn<F: Future<Output = Input> + Send + 'static>(
+    fn spawn<F: Future<Output = RunLoopInput> + Send + 'static>(
         &mut self,
-        call: Call,
-        make: impl FnOnce(Call) -> F,
+        call: ModelCallTask,
+        make: impl FnOnce(ModelCallTask) -> F,
     ) {
         let inbox = self.shared.inbox.clone();
         let outcome = self.trace.call_scope().around(make(call));
@@ -136,22 +135,22 @@ impl Driver {
     }
 }
 
-pub(super) struct Call {
+pub(super) struct ModelCallTask {
     pub(super) provider: SharedProvider,
-    takes: Takes,
-    shared: Arc<Shared>,
+    takes: MediaCapabilities,
+    shared: Arc<SharedSessionState>,
     pub(super) stop: CancellationToken,
 }
 
-impl Call {
-    async fn step(&self, request: Request, mut streaming: Streaming) -> Input {
+impl ModelCallTask {
+    async fn step(&self, request: ModelRequest, mut streaming: StreamedAnswer) -> RunLoopInput {
         let opened = tokio::select! {
             () = self.stop.cancelled() => return streaming.stopped(),
             opened = self.open(request) => opened,
         };
         let mut stream = match opened {
             Ok(stream) => stream,
-            Err(error) => return Input::ModelFailed { failure: failure(error), partial: Vec::new() },
+            Err(error) => return RunLoopInput::ModelFailed { failure: failure(error), partial: Vec::new() },
         };
         loop {
             let flush = streaming.flush_at.unwrap_or_else(Instant::now);
@@ -171,7 +170,7 @@ impl Call {
                         break streaming.failed(exceeded.into());
                     }
                     streaming.complete(&self.shared);
-                    break Input::ModelAnswered(answer);
+                    break RunLoopInput::ModelAnswered(answer);
                 }
                 Some(Ok(event)) => match streaming.take(event, &self.shared) {
                     Ok(false) => {}
@@ -184,8 +183,8 @@ impl Call {
         }
     }
 
-    async fn summary(&self, request: Request) -> Result<Answer, Failure> {
-        let stopped = || Failure::new(ErrorCode::Interrupted, "the summary was stopped", false);
+    async fn summary(&self, request: ModelRequest) -> Result<ModelAnswer, ModelCallFailure> {
+        let stopped = || ModelCallFailure::new(ErrorCode::Interrupted, "the summary was stopped", false);
         let opened = tokio::select! {
             () = self.stop.cancelled() => return Err(stopped()),
             opened = self.open(request) => opened,
@@ -205,12 +204,12 @@ impl Call {
         }
     }
 
-    async fn open(&self, mut request: Request) -> Result<ModelStream, ProviderError> {
+    async fn open(&self, mut request: ModelRequest) -> Result<ModelStream, ProviderError> {
         self.fill(&mut request).await?;
         let hashes = media::sent_hashes(&request);
         self.provider.call(request).await.map_err(|mut error| {
             // The adapter knows pictures by their number in the request, the loop by their content.
-            if let Some(Refusal { part: Some(part), .. }) = error.refusal.as_deref_mut()
+            if let Some(PartRefusal { part: Some(part), .. }) = error.refusal.as_deref_mut()
                 && let RefusedPart::Media(number) = *part
                 && let Some(hash) = hashes.get(number)
             {
@@ -221,7 +220,7 @@ impl Call {
     }
 
     /// Puts the media into a request, or words in their place.
-    pub(super) async fn fill(&self, request: &mut Request) -> Result<(), ProviderError> {
+    pub(super) async fn fill(&self, request: &mut ModelRequest) -> Result<(), ProviderError> {
         let found = media::fill(request, &self.takes, &self.shared.blobs, &self.shared.pictures).await?;
         for not_shown in found {
             let model = self.provider.origin();
@@ -245,7 +244,7 @@ fn until_flush(every: Duration, now: Millis) -> Duration {
 }
 
 /// An answer as far as it has come.
-struct Streaming {
+struct StreamedAnswer {
     step: StepId,
     lease: Lease,
     every: Duration,
@@ -263,15 +262,15 @@ struct Streaming {
     flush_at: Option<Instant>,
     chunks: u64,
     /// Where it is to stop, if it may.
-    pause: Option<Pause>,
+    pause: Option<PausePointDetector>,
     /// Whether calls of `tool_call` are calls of deferred tools.
     defers_tools: bool,
     /// The calls of `tool_call`.
     wrapped: BTreeSet<usize>,
 }
 
-impl Streaming {
-    fn new(step: StepId, lease: Lease, every: Duration, pause: Option<Pause>) -> Self {
+impl StreamedAnswer {
+    fn new(step: StepId, lease: Lease, every: Duration, pause: Option<PausePointDetector>) -> Self {
         Self {
             step,
             lease,
@@ -295,21 +294,21 @@ impl Streaming {
     ///
     /// # Errors
     /// [`AnswerTooLarge`], before more of it is kept or shown.
-    fn take(&mut self, event: ModelEvent, shared: &Shared) -> Result<bool, AnswerTooLarge> {
+    fn take(&mut self, event: ModelEvent, shared: &SharedSessionState) -> Result<bool, AnswerTooLarge> {
         if !std::mem::replace(&mut self.began, true) {
-            let _ = shared.inbox.send(Input::ModelBegan.into());
+            let _ = shared.inbox.send(RunLoopInput::ModelBegan.into());
         }
         let end = self.pause.as_mut().and_then(|pause| pause.take(&self.text, &event));
         match event {
             ModelEvent::Text(mut delta) => {
                 delta.truncate(end.unwrap_or(delta.len()));
-                shared.feed.chunk(&self.step, Voice::Text, &delta, false);
+                shared.feed.chunk(&self.step, ChunkKind::Text, &delta, false);
                 self.text.push_str(&delta);
                 self.unsaved.push_str(&delta);
                 self.flush_at.get_or_insert_with(|| Instant::now() + until_flush(self.every, now_ms()));
             }
             ModelEvent::Reasoning(delta) => {
-                shared.feed.chunk(&self.step, Voice::Reasoning, &delta, false);
+                shared.feed.chunk(&self.step, ChunkKind::Reasoning, &delta, false);
                 self.reasoning.push_str(&delta);
             }
             ModelEvent::ToolInput { index, .. } if index >= MAX_TOOL_CALLS => {
@@ -325,7 +324,7 @@ impl Streaming {
                 }
                 let payload =
                     json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
-                shared.feed.tell(Announcement::passing("llm:tool-input", &shared.session_id, payload));
+                shared.feed.tell(ApiEvent::passing("llm:tool-input", &shared.session_id, payload));
             }
             ModelEvent::PartDone(part) => {
                 match part {
@@ -345,18 +344,19 @@ impl Streaming {
         Ok(end.is_some())
     }
 
-    fn complete(&self, shared: &Shared) {
+    fn complete(&self, shared: &SharedSessionState) {
         if self.began {
-            shared.feed.chunk(&self.step, Voice::Text, "", true);
+            shared.feed.chunk(&self.step, ChunkKind::Text, "", true);
         }
     }
 
     /// A piece that cannot be stored goes with the next one; what a crash would cost until then is this text. A store
     /// that knows better than we which piece is the next gets none any more: the step's own append tells all.
-    async fn persist(&mut self, shared: &Shared) {
+    async fn persist(&mut self, shared: &SharedSessionState) {
         let body = std::mem::take(&mut self.unsaved);
         self.flush_at = None;
-        let chunk = Chunk { step: self.step.as_str().to_owned(), index: self.chunks, body: body.clone() };
+        let chunk =
+            AnswerChunk { step: self.step.as_str().to_owned(), index: self.chunks, body: body.clone() };
         let Err(error) = shared.store.put_chunk(&self.lease, chunk).await else {
             self.chunks += 1;
             return;
@@ -373,7 +373,7 @@ impl Streaming {
         let mut parts = std::mem::take(&mut self.parts);
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
-            parts.push(Part::Text(Text { text, native: None }));
+            parts.push(Part::Text(TextPart { text, native: None }));
         }
         parts
     }
@@ -383,26 +383,26 @@ impl Streaming {
     fn seen_with_reasoning(&mut self) -> Vec<Part> {
         let text = std::mem::take(&mut self.reasoning);
         if !text.trim().is_empty() {
-            self.parts.push(Part::Reasoning(Reasoning { text, native: None }));
+            self.parts.push(Part::Reasoning(ReasoningPart { text, native: None }));
         }
         self.seen()
     }
 
-    fn stopped(&mut self) -> Input {
-        Input::ModelStopped { partial: self.seen_with_reasoning(), usage: self.usage.take() }
+    fn stopped(&mut self) -> RunLoopInput {
+        RunLoopInput::ModelStopped { partial: self.seen_with_reasoning(), usage: self.usage.take() }
     }
 
-    fn paused(&mut self) -> Input {
-        Input::ModelPaused { partial: self.seen(), usage: self.usage.take() }
+    fn paused(&mut self) -> RunLoopInput {
+        RunLoopInput::ModelPaused { partial: self.seen(), usage: self.usage.take() }
     }
 
-    fn failed(&mut self, error: ProviderError) -> Input {
+    fn failed(&mut self, error: ProviderError) -> RunLoopInput {
         let mut failure = failure(error);
         failure.usage = failure.usage.or(self.usage.take());
         // An answer with text may go on behind it.
         let has_text = !self.text.is_empty() || self.parts.iter().any(|part| matches!(part, Part::Text(_)));
         let partial = if has_text { self.seen() } else { self.seen_with_reasoning() };
-        Input::ModelFailed { failure, partial }
+        RunLoopInput::ModelFailed { failure, partial }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::OrderId;
-use longhaul_core::orders::{OrderError, StandingOrder};
-use longhaul_core::run::{Input, Run};
+use longhaul_core::orders::{StandingOrder, StandingOrderError};
+use longhaul_core::run::{Run, RunLoopInput};
 use longhaul_store::StoreError;
 use tokio::sync::oneshot;
 
-use super::Driver;
-use crate::session::{PinnedOrder, SessionError};
+use super::SessionDriver;
+use crate::session::{PinOutcome, SessionError};
 
 /// A change of a session's standing orders.
 pub(crate) enum OrderChange {
@@ -19,7 +19,7 @@ pub(crate) enum OrderChange {
 
 impl OrderChange {
     /// The events that it comes to: none if everything is so already.
-    fn events(&self, run: &Run) -> Result<Vec<EventBody>, OrderError> {
+    fn events(&self, run: &Run) -> Result<Vec<EventBody>, StandingOrderError> {
         match self {
             Self::Pin { text, replaces } => run.pin_order(text, replaces.clone()),
             Self::Edit { id, text } => run.edit_order(id, text),
@@ -37,12 +37,12 @@ impl OrderChange {
     }
 }
 
-impl Driver {
+impl SessionDriver {
     /// Stores a change of the orders, whatever goes on: they leave the view as it is.
     pub(super) async fn change_orders(
         &mut self,
         change: OrderChange,
-        reply: oneshot::Sender<Result<PinnedOrder, SessionError>>,
+        reply: oneshot::Sender<Result<PinOutcome, SessionError>>,
     ) -> Result<(), StoreError> {
         let is_new = change.order(&self.run).is_none();
         let events = match change.events(&self.run) {
@@ -53,11 +53,11 @@ impl Driver {
             }
         };
         if !events.is_empty() {
-            self.feed(Input::RecordOrders(events)).await?;
+            self.feed(RunLoopInput::RecordOrders(events)).await?;
         }
         let order = change.order(&self.run);
         let stored = order.ok_or_else(|| SessionError::Conflict("the order was not stored".to_owned()));
-        let _ = reply.send(stored.map(|order| PinnedOrder { order, is_new }));
+        let _ = reply.send(stored.map(|order| PinOutcome { order, is_new }));
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use longhaul_core::usage::Usage;
 
 /// The figures of an open run that its later lines need.
 #[derive(Debug, Default)]
-pub(super) struct SessionLog {
+pub(super) struct OperatorLog {
     run_started_at: Millis,
     step_started_at: Millis,
     steps: u32,
@@ -23,7 +23,7 @@ pub(super) struct SessionLog {
     calls: HashMap<CallId, (String, Millis)>,
 }
 
-impl SessionLog {
+impl OperatorLog {
     /// Logs a stored event.
     pub(super) fn log_event(&mut self, event: &Event) {
         match &event.body {

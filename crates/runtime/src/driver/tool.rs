@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::deferral::{self, DeferredTools};
-use longhaul_core::legible;
-use longhaul_core::message::{Media, Part, RawJson, ToolCall, ToolResult, ToolStatus, Truncation};
-use longhaul_core::orders::tool::{self as pin, PinRequest};
-use longhaul_core::run::Input;
-use longhaul_core::truncate::{self, Cut, Limit};
-use longhaul_store::{BlobError, Blobs};
+use longhaul_core::message::{MediaPart, OutputTruncation, Part, RawJson, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::orders::tool::{self as pin, PinArguments};
+use longhaul_core::readability;
+use longhaul_core::run::RunLoopInput;
+use longhaul_core::truncate::{self, TextLimit, TruncatedText};
+use longhaul_store::{BlobError, BlobStore};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::hooks::Added;
-use super::{Driver, Shared};
+use self::hooks::HookAddition;
+use super::{SessionDriver, SharedSessionState};
 use crate::agent::Agent;
-use crate::announce::Announcement;
+use crate::api_events::ApiEvent;
 use crate::picture;
-use crate::recall::{self, Source};
-use crate::tools::{Keep, Output, Progress, ToolContext, ToolInput, ToolOutput};
+use crate::recall::{self, RecallSource};
+use crate::tools::{PreservedEnd, ToolContext, ToolInput, ToolOutput, ToolOutputPart, ToolProgress};
 
 /// Beyond its own grace a tool gets this long before its future is dropped.
 const LAST_GRACE: Duration = Duration::from_secs(3);
@@ -31,15 +31,15 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 const MARKER_CHARS: u64 = 200;
 const MARKER_TOKENS: u64 = 60;
 
-impl Driver {
-    pub(super) fn run_tool(&mut self, call: ToolCall, limit: Limit) {
+impl SessionDriver {
+    pub(super) fn run_tool(&mut self, call: ToolCall, limit: TextLimit) {
         // Also before it is offered: a model may know it from elsewhere.
         let is_recall = call.name == recall::NAME && self.agent.tools.has_recall();
-        let source = is_recall.then(|| Source::with(self.run.history(), self.searched.clone()));
+        let source = is_recall.then(|| RecallSource::with(self.run.history(), self.searched.clone()));
         let is_pin = call.name == pin::NAME && self.agent.offers_pin();
         let is_stand_in = [deferral::SEARCH, deferral::CALL].contains(&call.name.as_str());
         let deferred = self.run.settings().fixed.deferred.clone().filter(|_| is_stand_in);
-        let job = Job {
+        let job = ToolTask {
             agent: Arc::clone(&self.agent),
             shared: Arc::clone(&self.shared),
             stop: self.tools_stop.child_token(),
@@ -68,13 +68,13 @@ impl Driver {
     }
 }
 
-struct Job {
+struct ToolTask {
     agent: Arc<Agent>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSessionState>,
     stop: CancellationToken,
-    limit: Limit,
+    limit: TextLimit,
     /// For `recall` only.
-    source: Option<Source>,
+    source: Option<RecallSource>,
     /// Whether it is a call of our own `pin`, which the loop decides.
     is_pin: bool,
     /// For `tool_search` and `tool_call` only.
@@ -82,15 +82,15 @@ struct Job {
     stored_bytes: u64,
 }
 
-impl Job {
-    async fn run(&self, mut call: ToolCall) -> Input {
+impl ToolTask {
+    async fn run(&self, mut call: ToolCall) -> RunLoopInput {
         // Logs of earlier releases, and hosts' own providers, may have empty arguments.
         call.settle_arguments();
         if let Err(refusal) = self.before(&mut call).await {
-            let nothing = Added { text: None, limit: self.limit };
-            return Input::ToolEnded(self.result(&call, refusal, nothing).await);
+            let nothing = HookAddition { text: None, limit: self.limit };
+            return RunLoopInput::ToolEnded(self.result(&call, refusal, nothing).await);
         }
-        let request = self.is_pin.then(|| PinRequest::read(&call.arguments));
+        let request = self.is_pin.then(|| PinArguments::read(&call.arguments));
         let output = match &request {
             Some(Ok(request)) => ToolOutput::text(request.text.clone()),
             Some(Err(text)) => ToolOutput::error(text.clone()),
@@ -99,8 +99,8 @@ impl Job {
         let added = self.after(&call, &output).await;
         let result = self.result(&call, output, added).await;
         match request {
-            Some(Ok(request)) => Input::PinEnded { result, request },
-            Some(Err(_)) | None => Input::ToolEnded(result),
+            Some(Ok(request)) => RunLoopInput::PinEnded { result, request },
+            Some(Err(_)) | None => RunLoopInput::ToolEnded(result),
         }
     }
 
@@ -164,36 +164,36 @@ impl Job {
         }
     }
 
-    async fn relay(&self, call: &ToolCall, mut received: mpsc::Receiver<Progress>) {
-        while let Some(Progress { offset, text }) = received.recv().await {
+    async fn relay(&self, call: &ToolCall, mut received: mpsc::Receiver<ToolProgress>) {
+        while let Some(ToolProgress { offset, text }) = received.recv().await {
             let payload = json!({ "callId": call.call_id, "text": text, "offset": offset });
-            let announcement = Announcement::passing("tool:output", &self.shared.session_id, payload);
+            let announcement = ApiEvent::passing("tool:output", &self.shared.session_id, payload);
             self.shared.feed.tell(announcement);
         }
     }
 
-    async fn result(&self, call: &ToolCall, output: ToolOutput, added: Added) -> ToolResult {
+    async fn result(&self, call: &ToolCall, output: ToolOutput, added: HookAddition) -> ToolResult {
         let status = match (output.cancelled, output.is_error) {
             (true, _) => ToolStatus::Cancelled,
             (_, true) => ToolStatus::Error,
             _ => ToolStatus::Completed,
         };
         let keep = match output.keep {
-            Keep::Head => truncate::Keep::Head,
-            Keep::Tail => truncate::Keep::Tail,
-            Keep::Both => truncate::Keep::Both,
+            PreservedEnd::Head => truncate::TruncationMode::Head,
+            PreservedEnd::Tail => truncate::TruncationMode::Tail,
+            PreservedEnd::Both => truncate::TruncationMode::Both,
         };
         let mut result =
             ToolResult { call_id: call.call_id.clone(), status, content: Vec::new(), truncated: None };
         let (mut stored, mut unstored) = (0_usize, 0_usize);
         for piece in output.content {
             match piece {
-                Output::Text(text) => {
+                ToolOutputPart::Text(text) => {
                     self.add_text(text, &added.limit, keep, output.lost_bytes, &mut result).await;
                 }
                 // Each is flushed to disk, and there may be many.
-                Output::Media { .. } if stored > 0 && self.stop.is_cancelled() => unstored += 1,
-                Output::Media { bytes, media_type, name } => {
+                ToolOutputPart::Media { .. } if stored > 0 && self.stop.is_cancelled() => unstored += 1,
+                ToolOutputPart::Media { bytes, media_type, name } => {
                     result.content.push(media(&self.shared.blobs, bytes, media_type, name).await);
                     stored += 1;
                 }
@@ -213,8 +213,8 @@ impl Job {
     async fn add_text(
         &self,
         text: String,
-        limit: &Limit,
-        keep: truncate::Keep,
+        limit: &TextLimit,
+        keep: truncate::TruncationMode,
         lost_bytes: u64,
         result: &mut ToolResult,
     ) {
@@ -228,7 +228,7 @@ impl Job {
         };
         match self.store_whole(text, &cut.kept).await {
             Ok((blob, lost)) => {
-                result.truncated = Some(Truncation {
+                result.truncated = Some(OutputTruncation {
                     head_bytes: cut.head_bytes,
                     omitted_chars: cut.omitted_chars,
                     total_chars: cut.total_chars,
@@ -245,23 +245,25 @@ impl Job {
     }
 
     /// Returns what stays of a text that nobody can read as a whole, or that is too long; `None` if all of it stays.
-    fn cut(&self, text: &str, limit: &Limit, keep: truncate::Keep) -> Option<Cut> {
+    fn cut(&self, text: &str, limit: &TextLimit, keep: truncate::TruncationMode) -> Option<TruncatedText> {
         // What is recalled was asked for as it is.
         let legible = match self.source {
-            None => legible::shorten(text, self.agent.tool_limits.read_max_line_chars),
+            None => readability::shorten(text, self.agent.tool_limits.read_max_line_chars),
             Some(_) => None,
         };
         let Some(legible) = legible else {
             return truncate::truncate(text, limit, keep, &self.agent.counter);
         };
         // The marker comes on top.
-        let limit = Limit {
+        let limit = TextLimit {
             max_chars: limit.max_chars.saturating_sub(MARKER_CHARS),
             max_tokens: limit.max_tokens.saturating_sub(MARKER_TOKENS),
         };
         let mut cut = match truncate::truncate(&legible, &limit, keep, &self.agent.counter) {
             Some(cut) => cut,
-            None => Cut { head_bytes: legible.len(), kept: legible, omitted_chars: 0, total_chars: 0 },
+            None => {
+                TruncatedText { head_bytes: legible.len(), kept: legible, omitted_chars: 0, total_chars: 0 }
+            }
         };
         cut.total_chars = text.chars().count() as u64;
         cut.omitted_chars = cut.total_chars.saturating_sub(cut.kept.chars().count() as u64);
@@ -289,7 +291,7 @@ impl Job {
 
 /// A picture or a file as a part, its content stored.
 pub(crate) async fn media(
-    blobs: &Blobs,
+    blobs: &BlobStore,
     bytes: bytes::Bytes,
     media_type: String,
     name: Option<String>,
@@ -301,7 +303,7 @@ pub(crate) async fn media(
     match blobs.put(bytes).await {
         Ok(blob) => {
             let is_image = media_type.starts_with("image/");
-            let media = Media {
+            let media = MediaPart {
                 blob,
                 media_type,
                 name,

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use longhaul_core::event::{Cut, Event, EventBody, ViewEdit, ViewOp};
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason, ViewEdit, ViewOperation};
 use longhaul_core::history::join;
 use longhaul_core::ids::{CallId, Seq};
-use longhaul_core::message::{Media, Message, Part, ToolResult, ToolStatus};
+use longhaul_core::message::{MediaPart, Message, Part, ToolResult, ToolStatus};
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::truncate::shown_content;
 
@@ -16,7 +16,7 @@ use super::SessionMeta;
 /// the view was compacted. Text of the conversation stands as it is; tool output and arguments in fences
 /// that they cannot close.
 pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
-    let mut transcript = Transcript { out: String::new(), tools: HashMap::new(), paused: None };
+    let mut transcript = MarkdownTranscript { out: String::new(), tools: HashMap::new(), paused: None };
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
     transcript.block(&format!("# {title}"));
     for event in events {
@@ -26,14 +26,14 @@ pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
     transcript.out
 }
 
-struct Transcript<'a> {
+struct MarkdownTranscript<'a> {
     out: String,
     tools: HashMap<&'a CallId, &'a str>,
     /// The beginning of an answer that goes on: written where it ends.
     paused: Option<Message>,
 }
 
-impl<'a> Transcript<'a> {
+impl<'a> MarkdownTranscript<'a> {
     fn event(&mut self, event: &'a Event) {
         match &event.body {
             EventBody::MessagesTaken { message, metadata, coalesced, .. } => {
@@ -83,13 +83,13 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    fn assistant(&mut self, message: &'a Message, cut: Option<Cut>) {
+    fn assistant(&mut self, message: &'a Message, cut: Option<PartialAnswerReason>) {
         self.tools.extend(message.tool_calls().map(|call| (&call.call_id, call.name.as_str())));
         match (self.paused.take(), cut) {
-            (before, Some(Cut::Paused)) => {
+            (before, Some(PartialAnswerReason::Paused)) => {
                 self.paused = Some(before.map_or_else(|| message.clone(), |before| join(&before, message)));
             }
-            (Some(before), Some(Cut::Lost)) => {
+            (Some(before), Some(PartialAnswerReason::Lost)) => {
                 self.answer(message, cut);
                 self.paused = Some(before);
             }
@@ -105,13 +105,13 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    fn answer(&mut self, message: &Message, cut: Option<Cut>) {
+    fn answer(&mut self, message: &Message, cut: Option<PartialAnswerReason>) {
         let model = message.origin.as_ref().map(|origin| format!(" ({})", origin.model)).unwrap_or_default();
         self.message(&format!("Assistant{model}"), message);
         match cut {
-            Some(Cut::Cancelled) => self.block("*Cancelled here.*"),
-            Some(Cut::Lost) => self.block("*Lost here; the model never saw this.*"),
-            Some(Cut::Paused) | None => {}
+            Some(PartialAnswerReason::Cancelled) => self.block("*Cancelled here.*"),
+            Some(PartialAnswerReason::Lost) => self.block("*Lost here; the model never saw this.*"),
+            Some(PartialAnswerReason::Paused) | None => {}
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Transcript<'a> {
             write!(head, "---\n\n*{} ({}): {before} → {after} tokens. {}*", edit.id, edit.strategy, edit.why);
         self.block(&head);
         for op in &edit.ops {
-            if let ViewOp::Replace { parts, .. } = op {
+            if let ViewOperation::Replace { parts, .. } = op {
                 for text in parts.iter().filter_map(Part::as_text) {
                     self.block(&format!("> {}", quoted(text.trim_end())));
                 }
@@ -175,7 +175,7 @@ fn quoted(text: &str) -> String {
     text.replace('\n', "\n> ")
 }
 
-fn stored(what: &str, media: &Media) -> String {
+fn stored(what: &str, media: &MediaPart) -> String {
     let name = media.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
     format!("*[{what}{name}: {}, {} bytes, {}]*", media.media_type, media.blob.bytes, media.blob)
 }

@@ -1,13 +1,15 @@
-use longhaul_core::event::{Coalesced, EditKind, EditReason, FORMAT, Lineage, ModelChoice, ViewEdit};
+use longhaul_core::event::{
+    CoalescedMessages, EditKind, EditReason, FORMAT, ForkOrigin, ModelChoice, ViewEdit,
+};
 use longhaul_core::history::History;
 use longhaul_core::ids::LogRange;
-use longhaul_core::message::{Message, Origin};
+use longhaul_core::message::{Message, ModelOrigin};
 use longhaul_core::metadata::MessageMetadata;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::import::{Format, ImportError, Imported, import};
+use crate::import::{ImportError, ImportFormat, ImportedSession, import};
 
 const AGENT: &str = r#"[
   {"role":"system","content":"Be brief."},
@@ -17,11 +19,11 @@ const AGENT: &str = r#"[
   {"role":"assistant","content":"A square."}
 ]"#;
 
-fn recorded() -> Imported {
+fn recorded() -> ImportedSession {
     import(AGENT.as_bytes(), 1_000).expect("a list of messages").sessions.remove(0)
 }
 
-fn events(imported: &Imported) -> Vec<Event> {
+fn events(imported: &ImportedSession) -> Vec<Event> {
     let numbered = (1..).zip(imported.events.iter().cloned());
     numbered.map(|(seq, (at, body))| Event { seq, at, format: FORMAT, body }).collect()
 }
@@ -30,7 +32,7 @@ fn meta(title: Option<String>) -> SessionMeta {
     SessionMeta { id: "0192-a".into(), title, created_at: 1_000 }
 }
 
-fn write(imported: &Imported) -> Vec<u8> {
+fn write(imported: &ImportedSession) -> Vec<u8> {
     let mut out = Vec::new();
     let blobs = imported.blobs.iter().map(|(blob, content)| (blob, content));
     jsonl(&mut out, &meta(imported.title.clone()), &events(imported), blobs).expect("memory does not fail");
@@ -43,7 +45,7 @@ fn what_is_exported_is_imported_again_and_the_same() {
     assert_eq!(original.blobs.len(), 1);
     let file = write(&original);
     let again = import(&file, 5).expect("our own export");
-    assert_eq!(again.format, Format::Longhaul);
+    assert_eq!(again.format, ImportFormat::Longhaul);
     let again = &again.sessions[0];
     assert_eq!(again.events, original.events);
     assert_eq!((&again.blobs, &again.title), (&original.blobs, &original.title));
@@ -55,7 +57,7 @@ fn what_is_exported_is_imported_again_and_the_same() {
 #[test]
 fn metadata_is_exported_and_imported_again() {
     let metadata = |of: &str| MessageMetadata::try_from(json!({ "z": of, "a": ["`", 1.5] })).unwrap();
-    let coalesced = Coalesced {
+    let coalesced = CoalescedMessages {
         message_count: 2,
         original_messages: vec!["q2".into(), "q3".into()],
         first_queued_at: 1,
@@ -100,7 +102,7 @@ fn without_blobs_the_log_is_whole_and_the_gap_is_told() {
 #[test]
 fn the_agent_is_not_the_files_to_choose() {
     let mut log = events(&recorded());
-    let to = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+    let to = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
     let choice = Some(ModelChoice { agent: Some("root".to_owned()), model: None });
     let switched = EventBody::ModelSwitched { to, choice };
     let newest = log.last().expect("a session").clone();
@@ -116,7 +118,7 @@ fn the_agent_is_not_the_files_to_choose() {
 fn the_link_to_a_parent_is_cut() {
     let mut log = events(&recorded());
     if let EventBody::SessionStarted { forked_from, .. } = &mut log[0].body {
-        *forked_from = Some(Lineage { session_id: "somebody-else".into(), at_seq: 7 });
+        *forked_from = Some(ForkOrigin { session_id: "somebody-else".into(), at_seq: 7 });
     }
     let mut file = Vec::new();
     jsonl(&mut file, &meta(None), &log, std::iter::empty()).expect("memory does not fail");
@@ -144,7 +146,7 @@ fn a_session_exported_while_it_ran_comes_back_idle() {
 fn an_edit_reaches_only_back() {
     let refuse = |range: LogRange| {
         let mut log = events(&recorded());
-        let op = ViewOp::Drop { range };
+        let op = ViewOperation::Drop { range };
         let edit = ViewEdit {
             id: "e1".into(),
             base_view_hash: String::new(),

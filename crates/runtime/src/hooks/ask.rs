@@ -1,7 +1,7 @@
 //! What hooks are asked, and what they answer.
 
 use longhaul_core::ids::{CallId, SessionId};
-use longhaul_core::run::PreCompact;
+use longhaul_core::run::PreCompactInput;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,22 +9,22 @@ use serde_json::{Map, Value};
 use super::HookEvent;
 
 /// A question of one event.
-pub(super) trait Ask: Serialize + Send + Sync {
+pub(super) trait HookRequest: Serialize + Send + Sync {
     const EVENT: HookEvent;
-    type Answer: Answer;
+    type Answer: HookResponse;
 
     fn session_id(&self) -> &SessionId;
 }
 
 /// An answer of one event; the default says nothing.
-pub(super) trait Answer: DeserializeOwned + Default {
+pub(super) trait HookResponse: DeserializeOwned + Default {
     /// The names of its fields in JSON.
     const FIELDS: &'static [&'static str];
 }
 
 macro_rules! asks {
     ($($ask:ty => $event:ident, $answer:ty, $fields:expr;)*) => {$(
-        impl Ask for $ask {
+        impl HookRequest for $ask {
             const EVENT: HookEvent = HookEvent::$event;
             type Answer = $answer;
 
@@ -33,17 +33,17 @@ macro_rules! asks {
             }
         }
 
-        impl Answer for $answer {
+        impl HookResponse for $answer {
             const FIELDS: &'static [&'static str] = $fields;
         }
     )*};
 }
 
 asks! {
-    PreCompactRequest => PreCompact, PreCompactAnswer, &["cancel", "reason", "customInstructions", "customSummary"];
-    PreToolUseAsk => PreToolUse, PreToolUseAnswer, &["decision", "reason", "args"];
-    PostToolUseAsk => PostToolUse, PostToolUseAnswer, &["addedContext"];
-    UserPromptSubmitAsk => UserPromptSubmit, UserPromptSubmitAnswer, &["block", "reason", "addedContext"];
+    PreCompactRequest => PreCompact, PreCompactResponse, &["cancel", "reason", "customInstructions", "customSummary"];
+    PreToolUseRequest => PreToolUse, PreToolUseResponse, &["decision", "reason", "args"];
+    PostToolUseRequest => PostToolUse, PostToolUseResponse, &["addedContext"];
+    UserPromptSubmitRequest => UserPromptSubmit, UserPromptSubmitResponse, &["block", "reason", "addedContext"];
 }
 
 /// A compaction is about to begin. As JSON it also has `hook` and `deadlineMs`, the time for an answer.
@@ -64,7 +64,7 @@ pub struct PreCompactRequest {
     /// Messages that the model is shown now.
     pub message_count: u64,
     /// What goes away.
-    pub what_goes: WhatGoes,
+    pub what_goes: CompactionScope,
     /// What a person said about the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
@@ -72,7 +72,7 @@ pub struct PreCompactRequest {
 
 impl PreCompactRequest {
     /// Describes a compaction of the session, or of a conversation of the gateway, that `session_id` names.
-    pub fn new(session_id: SessionId, ask: PreCompact) -> Self {
+    pub fn new(session_id: SessionId, ask: PreCompactInput) -> Self {
         let reason = serde_json::to_value(ask.reason).ok();
         Self {
             session_id,
@@ -81,7 +81,7 @@ impl PreCompactRequest {
             current_tokens: ask.current_tokens,
             target_tokens: ask.target_tokens,
             message_count: ask.message_count,
-            what_goes: WhatGoes {
+            what_goes: CompactionScope {
                 messages: ask.messages_gone,
                 handles: ask.what_goes.iter().map(ToString::to_string).collect(),
             },
@@ -90,9 +90,9 @@ impl PreCompactRequest {
     }
 }
 
-impl From<PreCompactAnswer> for longhaul_core::run::PreCompactAnswer {
-    fn from(answer: PreCompactAnswer) -> Self {
-        let PreCompactAnswer { cancel, reason, custom_instructions, custom_summary } = answer;
+impl From<PreCompactResponse> for longhaul_core::run::PreCompactOutput {
+    fn from(answer: PreCompactResponse) -> Self {
+        let PreCompactResponse { cancel, reason, custom_instructions, custom_summary } = answer;
         Self { cancel, reason, custom_instructions, custom_summary }
     }
 }
@@ -112,7 +112,7 @@ pub enum PreCompactTrigger {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct WhatGoes {
+pub struct CompactionScope {
     /// How many messages.
     pub messages: u64,
     /// The handles of their spans of the log, as `recall` takes them.
@@ -122,7 +122,7 @@ pub struct WhatGoes {
 /// What is to become of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PreCompactAnswer {
+pub struct PreCompactResponse {
     /// It should not be.
     pub cancel: bool,
     /// Why not, for people.
@@ -137,7 +137,7 @@ pub struct PreCompactAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct PreToolUseAsk {
+pub struct PreToolUseRequest {
     /// The session.
     pub session_id: SessionId,
     /// The tool.
@@ -151,9 +151,9 @@ pub struct PreToolUseAsk {
 /// Whether a tool may run, and with which arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PreToolUseAnswer {
-    /// `None` is the same as [`ToolDecision::Allow`].
-    pub decision: Option<ToolDecision>,
+pub struct PreToolUseResponse {
+    /// `None` is the same as [`PreToolUseDecision::Allow`].
+    pub decision: Option<PreToolUseDecision>,
     /// Why not, in words for the model.
     pub reason: Option<String>,
     /// What the tool is run with, in the place of what the model wrote.
@@ -163,7 +163,7 @@ pub struct PreToolUseAnswer {
 /// Whether a tool may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ToolDecision {
+pub enum PreToolUseDecision {
     /// The hook does not mind. Rules and people have decided before it was asked.
     Allow,
     /// It does not run, and the model is told why.
@@ -174,7 +174,7 @@ pub enum ToolDecision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct PostToolUseAsk {
+pub struct PostToolUseRequest {
     /// The session.
     pub session_id: SessionId,
     /// The tool.
@@ -192,7 +192,7 @@ pub struct PostToolUseAsk {
 /// What the model is told besides a tool's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PostToolUseAnswer {
+pub struct PostToolUseResponse {
     /// Text for the model.
     pub added_context: Option<String>,
 }
@@ -200,7 +200,7 @@ pub struct PostToolUseAnswer {
 /// A message has come in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct UserPromptSubmitAsk {
+pub struct UserPromptSubmitRequest {
     /// The session.
     pub session_id: SessionId,
     /// Its texts, one below the other.
@@ -210,7 +210,7 @@ pub struct UserPromptSubmitAsk {
 /// What is to become of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct UserPromptSubmitAnswer {
+pub struct UserPromptSubmitResponse {
     /// It is refused.
     pub block: bool,
     /// Why, in words for the person.

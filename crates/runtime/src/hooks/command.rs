@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
 use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
-use crate::sandbox::{ConfinedChild, OwnFolder, Sandbox, SpawnRequest};
+use crate::sandbox::{ConfinedChild, IsolatedHome, Sandbox, SpawnRequest};
 
 const SHELL: &str = "/bin/sh";
 
@@ -41,21 +41,21 @@ pub struct CommandHook {
     line: String,
     directory: PathBuf,
     sandbox: Arc<Sandbox>,
-    home: OwnFolder,
+    home: IsolatedHome,
 }
 
 impl CommandHook {
     /// A command line for `/bin/sh`, run in `directory` within what `sandbox` allows.
     pub fn new(line: impl Into<String>, directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
-        Self { line: line.into(), directory: directory.into(), sandbox, home: OwnFolder::default() }
+        Self { line: line.into(), directory: directory.into(), sandbox, home: IsolatedHome::default() }
     }
 
-    async fn start(&self) -> Result<(ConfinedChild, Pipes), HookError> {
+    async fn start(&self) -> Result<(ConfinedChild, HookPipes), HookError> {
         let failed = |error: io::Error| HookError::NotStarted(error.to_string());
         let (stdin, to_child) = io::pipe().map_err(failed)?;
         let (from_child, stdout) = io::pipe().map_err(failed)?;
         let (errors, stderr) = io::pipe().map_err(failed)?;
-        let pipes = Pipes {
+        let pipes = HookPipes {
             to_child: pipe::Sender::from_owned_fd(OwnedFd::from(to_child)).map_err(failed)?,
             from_child: pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?,
             errors: pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?,
@@ -83,7 +83,7 @@ impl Hook for CommandHook {
     async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError> {
         let ask = to_bytes(&ask)?;
         let (mut child, pipes) = self.start().await?;
-        let mut said = Said::default();
+        let mut said = HookCommandOutput::default();
         let status = exchange(&mut child, pipes, &ask, &mut said).await?;
         match status.code() {
             Some(0) => written(&said.answer),
@@ -102,14 +102,14 @@ impl fmt::Debug for CommandHook {
     }
 }
 
-struct Pipes {
+struct HookPipes {
     to_child: pipe::Sender,
     from_child: pipe::Receiver,
     errors: pipe::Receiver,
 }
 
 #[derive(Default)]
-struct Said {
+struct HookCommandOutput {
     answer: Vec<u8>,
     words: Vec<u8>,
 }
@@ -117,12 +117,12 @@ struct Said {
 /// Writes the ask and reads what is said until the command has ended.
 async fn exchange(
     child: &mut ConfinedChild,
-    pipes: Pipes,
+    pipes: HookPipes,
     ask: &[u8],
-    said: &mut Said,
+    said: &mut HookCommandOutput,
 ) -> Result<ExitStatus, HookError> {
-    let Pipes { mut to_child, from_child, errors } = pipes;
-    let Said { answer, words } = said;
+    let HookPipes { mut to_child, from_child, errors } = pipes;
+    let HookCommandOutput { answer, words } = said;
     let talking = async {
         let writing = async {
             // Who does not read has decided without it.

@@ -9,7 +9,7 @@ use reqwest::{Client, Url, redirect};
 use serde_json::Value;
 
 use super::{Hook, HookError, HookEvent, MAX_ANSWER_BYTES, to_bytes, written};
-use crate::reach;
+use crate::ssrf_guard;
 
 const JSON: &str = "application/json";
 
@@ -30,7 +30,7 @@ impl HttpHook {
         let unusable = |what: &str| HookError::NotStarted(what.to_owned());
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or_else(|| unusable("its address is not one of http or https"))?;
-        let builder = reach::client(&url)
+        let builder = ssrf_guard::client(&url)
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));

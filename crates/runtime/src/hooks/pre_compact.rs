@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{PreCompactAnswer, PreCompactRequest};
+use super::{PreCompactRequest, PreCompactResponse};
 
 /// The decision of a program about a compaction that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl PreCompactDecision {
     }
 }
 
-impl From<PreCompactDecision> for PreCompactAnswer {
+impl From<PreCompactDecision> for PreCompactResponse {
     fn from(decision: PreCompactDecision) -> Self {
         match decision {
             PreCompactDecision::Proceed => Self::default(),

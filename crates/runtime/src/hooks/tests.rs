@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const EVENTS: [HookEvent; 4] =
     [HookEvent::PreCompact, HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::UserPromptSubmit];
 
-fn everywhere(hook: Arc<dyn Hook>, deadline: Duration) -> Hooks {
-    EVENTS.into_iter().fold(Hooks::new(), |hooks, event| hooks.with(event, Arc::clone(&hook), deadline))
+fn everywhere(hook: Arc<dyn Hook>, deadline: Duration) -> HookSet {
+    EVENTS.into_iter().fold(HookSet::new(), |hooks, event| hooks.with(event, Arc::clone(&hook), deadline))
 }
 
 fn before_compaction() -> PreCompactRequest {
@@ -36,23 +36,23 @@ fn before_compaction() -> PreCompactRequest {
         current_tokens: 9_000,
         target_tokens: 4_000,
         message_count: 12,
-        what_goes: WhatGoes { messages: 8, handles: vec!["e1-e8".to_owned()] },
+        what_goes: CompactionScope { messages: 8, handles: vec!["e1-e8".to_owned()] },
         custom_instructions: None,
     }
 }
 
-fn before_tool() -> PreToolUseAsk {
+fn before_tool() -> PreToolUseRequest {
     let args = json!({ "command": "ls" });
-    PreToolUseAsk { session_id: "s-1".into(), tool_name: "bash".into(), call_id: "c-1".into(), args }
+    PreToolUseRequest { session_id: "s-1".into(), tool_name: "bash".into(), call_id: "c-1".into(), args }
 }
 
-fn after_tool() -> PostToolUseAsk {
-    let PreToolUseAsk { session_id, tool_name, call_id, args } = before_tool();
-    PostToolUseAsk { session_id, tool_name, call_id, args, success: true, result: "a.txt".to_owned() }
+fn after_tool() -> PostToolUseRequest {
+    let PreToolUseRequest { session_id, tool_name, call_id, args } = before_tool();
+    PostToolUseRequest { session_id, tool_name, call_id, args, success: true, result: "a.txt".to_owned() }
 }
 
-fn prompt() -> UserPromptSubmitAsk {
-    UserPromptSubmitAsk { session_id: "s-1".into(), prompt: "a s3cret prompt".to_owned() }
+fn prompt() -> UserPromptSubmitRequest {
+    UserPromptSubmitRequest { session_id: "s-1".into(), prompt: "a s3cret prompt".to_owned() }
 }
 
 /// What the four events ask, in the order of [`EVENTS`].
@@ -82,10 +82,10 @@ fn everything() -> Value {
 }
 
 /// Asks at each event and compares what arrives with [`everything`].
-async fn hears_everything(hooks: &Hooks) {
+async fn hears_everything(hooks: &HookSet) {
     let why = Some("because".to_owned());
     let more = Some("mind the gap".to_owned());
-    let compact = PreCompactAnswer {
+    let compact = PreCompactResponse {
         cancel: true,
         reason: why.clone(),
         custom_instructions: Some("keep names".to_owned()),
@@ -93,16 +93,16 @@ async fn hears_everything(hooks: &Hooks) {
     };
     assert_eq!(hooks.pre_compact(before_compaction()).await, Some(compact));
     let args = json!({ "command": "pwd" }).as_object().cloned();
-    let before = PreToolUseAnswer { decision: Some(ToolDecision::Deny), reason: why.clone(), args };
+    let before = PreToolUseResponse { decision: Some(PreToolUseDecision::Deny), reason: why.clone(), args };
     assert_eq!(hooks.pre_tool_use(before_tool()).await, Some(before));
-    let after = PostToolUseAnswer { added_context: more.clone() };
+    let after = PostToolUseResponse { added_context: more.clone() };
     assert_eq!(hooks.post_tool_use(after_tool()).await, Some(after));
-    let message = UserPromptSubmitAnswer { block: true, reason: why, added_context: more };
+    let message = UserPromptSubmitResponse { block: true, reason: why, added_context: more };
     assert_eq!(hooks.user_prompt_submit(prompt()).await, Some(message));
 }
 
 /// Returns whether every event goes on without an answer.
-async fn is_ignored(hooks: &Hooks) -> bool {
+async fn is_ignored(hooks: &HookSet) -> bool {
     hooks.pre_compact(before_compaction()).await.is_none()
         && hooks.pre_tool_use(before_tool()).await.is_none()
         && hooks.post_tool_use(after_tool()).await.is_none()
@@ -139,7 +139,7 @@ impl Place {
         Arc::new(CommandHook::new(line, &self.policy.workspace, sandbox))
     }
 
-    fn hooks(&self, line: &str) -> Hooks {
+    fn hooks(&self, line: &str) -> HookSet {
         everywhere(self.command(line), PATIENCE)
     }
 }
@@ -205,7 +205,7 @@ async fn exit_code_2_means_no_for_the_reason_on_standard_error() {
     let why = Some("not today".to_owned());
     assert!(hooks.pre_compact(before_compaction()).await.unwrap().cancel);
     let before = hooks.pre_tool_use(before_tool()).await.unwrap();
-    assert_eq!((before.decision, &before.reason), (Some(ToolDecision::Deny), &why));
+    assert_eq!((before.decision, &before.reason), (Some(PreToolUseDecision::Deny), &why));
     assert_eq!(hooks.post_tool_use(after_tool()).await.unwrap().added_context, why);
     let message = hooks.user_prompt_submit(prompt()).await.unwrap();
     assert!(message.block && message.reason == why, "{message:?}");
@@ -218,13 +218,17 @@ async fn nothing_said_is_no_objection() {
     let place = Place::new();
     for line in ["true", "echo", "echo null", "echo '{}'"] {
         let hooks = place.hooks(line);
-        assert_eq!(hooks.pre_compact(before_compaction()).await, Some(PreCompactAnswer::default()), "{line}");
-        assert_eq!(hooks.pre_tool_use(before_tool()).await, Some(PreToolUseAnswer::default()), "{line}");
+        assert_eq!(
+            hooks.pre_compact(before_compaction()).await,
+            Some(PreCompactResponse::default()),
+            "{line}"
+        );
+        assert_eq!(hooks.pre_tool_use(before_tool()).await, Some(PreToolUseResponse::default()), "{line}");
     }
     let url = serve(|_, _| (StatusCode::NO_CONTENT, String::new())).await;
     let hooks = everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE);
-    assert_eq!(hooks.post_tool_use(after_tool()).await, Some(PostToolUseAnswer::default()));
-    assert_eq!(Hooks::new().pre_tool_use(before_tool()).await, None);
+    assert_eq!(hooks.post_tool_use(after_tool()).await, Some(PostToolUseResponse::default()));
+    assert_eq!(HookSet::new().pre_tool_use(before_tool()).await, None);
 }
 
 #[tokio::test]
@@ -278,7 +282,7 @@ async fn an_answer_without_end_is_cut_off() {
 #[tokio::test]
 async fn much_is_asked_and_much_is_complained_without_a_jam() {
     let place = Place::new();
-    let long = UserPromptSubmitAsk { session_id: "s-1".into(), prompt: "x".repeat(4 << 20) };
+    let long = UserPromptSubmitRequest { session_id: "s-1".into(), prompt: "x".repeat(4 << 20) };
     let deaf = place.hooks("head -c 3000000 /dev/zero >&2; echo '{\"addedContext\":\"heard\"}'");
     let answer = deaf.user_prompt_submit(long.clone()).await.unwrap();
     assert_eq!(answer.added_context.as_deref(), Some("heard"));
@@ -292,7 +296,7 @@ async fn much_is_asked_and_much_is_complained_without_a_jam() {
 async fn a_hung_command_is_killed_with_its_group() {
     let place = Place::new();
     let hook = place.command("trap '' TERM; sleep 600 & echo $$ > pid; sleep 600");
-    let hooks = Hooks::new().with(HookEvent::PreToolUse, hook, Duration::from_secs(3));
+    let hooks = HookSet::new().with(HookEvent::PreToolUse, hook, Duration::from_secs(3));
     assert_eq!(hooks.pre_tool_use(before_tool()).await, None);
     let pid = rustix::process::Pid::from_raw(place.read("pid").trim().parse().unwrap()).unwrap();
     let gone = async {
@@ -437,7 +441,7 @@ async fn a_typed_closure_takes_the_place_of_another_hook_and_gives_it_up() {
     let json = || Arc::new(ClosureHook::new(|_| ready(Ok(json!({ "reason": "JSON" })))));
     let typed = |_: PreCompactRequest| ready(PreCompactDecision::cancel("typed"));
     let reason =
-        async |hooks: &Hooks| hooks.pre_compact(before_compaction()).await.and_then(|answer| answer.reason);
+        async |hooks: &HookSet| hooks.pre_compact(before_compaction()).await.and_then(|answer| answer.reason);
 
     let hooks = everywhere(json(), PATIENCE).with_pre_compact(typed, Duration::from_secs(3));
     assert_eq!(reason(&hooks).await.as_deref(), Some("typed"));
@@ -451,7 +455,7 @@ async fn a_typed_closure_takes_the_place_of_another_hook_and_gives_it_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_typed_closure_that_is_late_is_ignored() {
-    let hooks = Hooks::new().with_pre_compact(|_| std::future::pending(), DEADLINE);
+    let hooks = HookSet::new().with_pre_compact(|_| std::future::pending(), DEADLINE);
     assert!(hooks.has(HookEvent::PreCompact));
     assert_eq!(hooks.pre_compact(before_compaction()).await, None);
 }

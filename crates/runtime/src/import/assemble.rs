@@ -2,28 +2,35 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use longhaul_core::event::{Cut, EditKind, EditReason, EventBody, NoteReason, ViewEdit, ViewOp};
+use longhaul_core::event::{
+    EditKind, EditReason, EventBody, NoteReason, PartialAnswerReason, ViewEdit, ViewOperation,
+};
 use longhaul_core::ids::{CallId, LogRange, Millis, Seq, StepId};
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 
-use super::item::{Answered, Compaction, Item, ItemKind, Said};
-use super::sink::Sink;
-use super::{Format, Imported, Place};
+use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedCompaction, ImportedToolResult};
+use super::sink::ImportSink;
+use super::{ImportFormat, ImportPosition, ImportedSession};
 
 const NO_RESULT: &str = "[No result of this call was recorded.]";
 
 /// Makes a log of the entries of one conversation.
-pub(super) fn assemble(items: Vec<Item>, head: Head, mut sink: Sink) -> Imported {
+pub(super) fn assemble(
+    items: Vec<ImportItem>,
+    head: ImportMetadata,
+    mut sink: ImportSink,
+) -> ImportedSession {
     let matched = match_results(&items);
-    let mut log = Log { at: first_time(&items).unwrap_or(head.at), ..Log::default() };
+    let mut log =
+        ImportLogBuilder { at: first_time(&items).unwrap_or(head.at), ..ImportLogBuilder::default() };
     let title = head.title.or_else(|| title_of(&items));
     let imported_from = Some(head.format.as_str().to_owned());
     log.push(None, EventBody::SessionStarted { title: title.clone(), forked_from: None, imported_from });
-    let mut answers: Vec<Option<(Place, Option<Millis>, Answered)>> = Vec::new();
+    let mut answers: Vec<Option<(ImportPosition, Option<Millis>, ImportedToolResult)>> = Vec::new();
     let mut rest = Vec::new();
     for item in items {
         match item.kind {
-            ItemKind::Result(answered) => {
+            ImportItemKind::Result(answered) => {
                 answers.push(Some((item.place, item.at, answered)));
                 rest.push(None);
             }
@@ -33,8 +40,16 @@ pub(super) fn assemble(items: Vec<Item>, head: Head, mut sink: Sink) -> Imported
             }
         }
     }
-    let mut maker =
-        Maker { log, sink: &mut sink, matched, answers, starts: Vec::new(), steps: 0, calls: 0, edits: 0 };
+    let mut maker = ImportAssembler {
+        log,
+        sink: &mut sink,
+        matched,
+        answers,
+        starts: Vec::new(),
+        steps: 0,
+        calls: 0,
+        edits: 0,
+    };
     for (index, entry) in rest.into_iter().enumerate() {
         maker.starts.push(maker.log.next_seq());
         match entry {
@@ -44,7 +59,7 @@ pub(super) fn assemble(items: Vec<Item>, head: Head, mut sink: Sink) -> Imported
     }
     let events = maker.log.finish();
     sink.warnings.sort_by_key(|warning| warning.place);
-    Imported {
+    ImportedSession {
         title,
         system_prompt: head.system_prompt,
         tools: head.tools,
@@ -56,8 +71,8 @@ pub(super) fn assemble(items: Vec<Item>, head: Head, mut sink: Sink) -> Imported
 }
 
 /// What is known of a conversation beside its entries.
-pub(super) struct Head {
-    pub(super) format: Format,
+pub(super) struct ImportMetadata {
+    pub(super) format: ImportFormat,
     pub(super) at: Millis,
     pub(super) title: Option<String>,
     pub(super) system_prompt: Option<String>,
@@ -65,14 +80,14 @@ pub(super) struct Head {
     pub(super) tools: Option<String>,
 }
 
-fn first_time(items: &[Item]) -> Option<Millis> {
+fn first_time(items: &[ImportItem]) -> Option<Millis> {
     items.iter().find_map(|item| item.at)
 }
 
 /// The first line of the first typed message, at most 80 characters of it.
-pub(super) fn title_of(items: &[Item]) -> Option<String> {
+pub(super) fn title_of(items: &[ImportItem]) -> Option<String> {
     let typed = items.iter().find_map(|item| match &item.kind {
-        ItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),
+        ImportItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),
         _ => None,
     })?;
     let line = typed.lines().find(|line| !line.trim().is_empty())?.trim();
@@ -81,7 +96,7 @@ pub(super) fn title_of(items: &[Item]) -> Option<String> {
 
 /// Which result answers which call: by (entry, number of the call in it).
 #[derive(Default)]
-struct Matched {
+struct ResultMatches {
     answers: HashMap<CallPlace, usize>,
     /// Results that answer no call.
     orphans: Vec<usize>,
@@ -89,17 +104,17 @@ struct Matched {
 
 /// A result answers the newest open call of its id; one that names no call, the oldest open call of its
 /// tool, or of any tool if it names none.
-fn match_results(items: &[Item]) -> Matched {
-    let mut open = OpenCalls::default();
-    let mut matched = Matched::default();
+fn match_results(items: &[ImportItem]) -> ResultMatches {
+    let mut open = UnmatchedCalls::default();
+    let mut matched = ResultMatches::default();
     for (index, item) in items.iter().enumerate() {
         match &item.kind {
-            ItemKind::Assistant(said) => {
+            ImportItemKind::Assistant(said) => {
                 for (n, call) in said.parts.iter().filter_map(as_call).enumerate() {
                     open.add((index, n), call);
                 }
             }
-            ItemKind::Result(answered) => match open.take(answered) {
+            ImportItemKind::Result(answered) => match open.take(answered) {
                 Some(call) => drop(matched.answers.insert(call, index)),
                 None => matched.orphans.push(index),
             },
@@ -114,14 +129,14 @@ type CallPlace = (usize, usize);
 
 /// Calls without a result so far, found in three ways. What is taken in one way is skipped in the others.
 #[derive(Default)]
-struct OpenCalls<'a> {
+struct UnmatchedCalls<'a> {
     by_id: HashMap<&'a str, Vec<CallPlace>>,
     by_tool: HashMap<&'a str, VecDeque<CallPlace>>,
     all: VecDeque<CallPlace>,
     taken: HashSet<CallPlace>,
 }
 
-impl<'a> OpenCalls<'a> {
+impl<'a> UnmatchedCalls<'a> {
     fn add(&mut self, place: CallPlace, call: &'a ToolCall) {
         self.all.push_back(place);
         self.by_tool.entry(&call.name).or_default().push_back(place);
@@ -130,7 +145,7 @@ impl<'a> OpenCalls<'a> {
         }
     }
 
-    fn take(&mut self, answered: &Answered) -> Option<CallPlace> {
+    fn take(&mut self, answered: &ImportedToolResult) -> Option<CallPlace> {
         let taken = &self.taken;
         let call = match (answered.call.as_deref(), answered.tool.as_deref()) {
             (Some(id), _) => {
@@ -157,7 +172,7 @@ fn as_call(part: &Part) -> Option<&ToolCall> {
 
 /// The log as it grows.
 #[derive(Default)]
-struct Log {
+struct ImportLogBuilder {
     events: Vec<(Millis, EventBody)>,
     at: Millis,
     /// Messages up to and with each event.
@@ -166,7 +181,7 @@ struct Log {
     hidden: u64,
 }
 
-impl Log {
+impl ImportLogBuilder {
     fn next_seq(&self) -> Seq {
         self.events.len() as Seq + 1
     }
@@ -209,16 +224,16 @@ impl Log {
 }
 
 /// A call that has got its name.
-struct Called {
+struct ImportedCall {
     id: CallId,
     tool: String,
 }
 
-struct Maker<'a> {
-    log: Log,
-    sink: &'a mut Sink,
-    matched: Matched,
-    answers: Vec<Option<(Place, Option<Millis>, Answered)>>,
+struct ImportAssembler<'a> {
+    log: ImportLogBuilder,
+    sink: &'a mut ImportSink,
+    matched: ResultMatches,
+    answers: Vec<Option<(ImportPosition, Option<Millis>, ImportedToolResult)>>,
     /// The position in the log at which each entry so far begins.
     starts: Vec<Seq>,
     steps: u64,
@@ -226,21 +241,21 @@ struct Maker<'a> {
     edits: u64,
 }
 
-impl Maker<'_> {
-    fn entry(&mut self, index: usize, place: Place, at: Option<Millis>, kind: ItemKind) {
+impl ImportAssembler<'_> {
+    fn entry(&mut self, index: usize, place: ImportPosition, at: Option<Millis>, kind: ImportItemKind) {
         match kind {
-            ItemKind::Typed(parts) if parts.is_empty() => {
+            ImportItemKind::Typed(parts) if parts.is_empty() => {
                 self.sink.warn(place, "an empty user message was left out")
             }
-            ItemKind::Typed(parts) => {
+            ImportItemKind::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 self.log.push(at, EventBody::message_taken(message));
             }
-            ItemKind::Note(parts) => self.note(at, parts),
-            ItemKind::Assistant(said) => self.step(index, place, at, *said),
-            ItemKind::Compaction(compaction) => self.compaction(place, at, compaction),
+            ImportItemKind::Note(parts) => self.note(at, parts),
+            ImportItemKind::Assistant(said) => self.step(index, place, at, *said),
+            ImportItemKind::Compaction(compaction) => self.compaction(place, at, compaction),
             // Results were taken out before.
-            ItemKind::Result(_) => {}
+            ImportItemKind::Result(_) => {}
         }
     }
 
@@ -253,13 +268,15 @@ impl Maker<'_> {
         self.log.push(at, EventBody::NoteAdded { message, why: NoteReason::Imported });
     }
 
-    fn step(&mut self, index: usize, place: Place, at: Option<Millis>, mut said: Said) {
+    fn step(&mut self, index: usize, place: ImportPosition, at: Option<Millis>, mut said: ImportedAnswer) {
         self.steps += 1;
         let step_id = StepId::new(format!("s{}", self.steps));
         let calls = self.name_calls(&mut said.parts);
         let answered = (0..calls.len()).any(|n| self.matched.answers.contains_key(&(index, n)));
         let cut = match (said.cut, &said.error) {
-            (None, Some(_)) => Some(if answered { Cut::Cancelled } else { Cut::Lost }),
+            (None, Some(_)) => {
+                Some(if answered { PartialAnswerReason::Cancelled } else { PartialAnswerReason::Lost })
+            }
             (cut, _) => cut,
         };
         let failed = said.error.is_some() && said.parts.is_empty();
@@ -270,29 +287,35 @@ impl Maker<'_> {
             self.log.push(at, added);
         }
         self.log.push(at, outcome(step_id, said.usage, said.error));
-        if cut != Some(Cut::Lost) {
+        if cut != Some(PartialAnswerReason::Lost) {
             self.results(index, place, &calls, cut);
         }
     }
 
-    fn name_calls(&mut self, parts: &mut [Part]) -> Vec<Called> {
+    fn name_calls(&mut self, parts: &mut [Part]) -> Vec<ImportedCall> {
         let mut named = Vec::new();
         for part in parts {
             if let Part::ToolCall(call) = part {
                 self.calls += 1;
                 call.call_id = CallId::new(format!("c{}", self.calls));
-                named.push(Called { id: call.call_id.clone(), tool: call.name.clone() });
+                named.push(ImportedCall { id: call.call_id.clone(), tool: call.name.clone() });
             }
         }
         named
     }
 
     /// The results of a step, in the order of the file; then those that had to be made up.
-    fn results(&mut self, index: usize, place: Place, calls: &[Called], cut: Option<Cut>) {
+    fn results(
+        &mut self,
+        index: usize,
+        place: ImportPosition,
+        calls: &[ImportedCall],
+        cut: Option<PartialAnswerReason>,
+    ) {
         let found = |n: usize| self.matched.answers.get(&(index, n)).copied();
-        let mut recorded: Vec<(usize, &Called)> =
+        let mut recorded: Vec<(usize, &ImportedCall)> =
             calls.iter().enumerate().filter_map(|(n, call)| Some((found(n)?, call))).collect();
-        let missing: Vec<&Called> =
+        let missing: Vec<&ImportedCall> =
             calls.iter().enumerate().filter(|(n, _)| found(*n).is_none()).map(|(_, call)| call).collect();
         recorded.sort_by_key(|(result, _)| *result);
         for (result, call) in recorded {
@@ -333,7 +356,7 @@ impl Maker<'_> {
         self.note(at, parts);
     }
 
-    fn compaction(&mut self, place: Place, at: Option<Millis>, compaction: Compaction) {
+    fn compaction(&mut self, place: ImportPosition, at: Option<Millis>, compaction: ImportedCompaction) {
         let summary = vec![Part::text(format!("[SUMMARY]\n{}", compaction.summary))];
         let kept = compaction.first_kept.and_then(|index| self.starts.get(index)).copied();
         let Some(last) = kept.map(|seq| seq - 1).filter(|last| *last >= 2) else {
@@ -347,7 +370,7 @@ impl Maker<'_> {
         let edit = ViewEdit {
             id: format!("e{}", self.edits).into(),
             base_view_hash: "imported".to_owned(),
-            ops: vec![ViewOp::Replace { range, parts: summary, summary: true }],
+            ops: vec![ViewOperation::Replace { range, parts: summary, summary: true }],
             kind: EditKind::Compaction,
             strategy: "imported".to_owned(),
             reason: EditReason::TokenLimit,

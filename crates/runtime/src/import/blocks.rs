@@ -1,16 +1,16 @@
 //! Content blocks of the formats that descend from the Anthropic and OpenAI wire formats.
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall, ToolStatus};
+use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, ToolStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Place;
-use super::item::Answered;
-use super::sink::Sink;
+use super::ImportPosition;
+use super::item::ImportedToolResult;
+use super::sink::ImportSink;
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ForeignContentBlock<'a> {
     r#type: String,
     text: Option<String>,
     refusal: Option<String>,
@@ -35,19 +35,19 @@ struct Block<'a> {
     data: Option<String>,
     #[serde(rename = "mimeType")]
     mime_type: Option<String>,
-    image_url: Option<ImageUrl>,
+    image_url: Option<ForeignImageUrl>,
     #[serde(borrow)]
     image: Option<&'a RawValue>,
     #[serde(borrow)]
     source: Option<&'a RawValue>,
     #[serde(borrow)]
     title: Option<&'a RawValue>,
-    file: Option<FileData>,
+    file: Option<ForeignFileData>,
 }
 
 /// Where the content of an Anthropic block is.
 #[derive(Deserialize)]
-struct Source {
+struct ForeignBlockSource {
     r#type: String,
     media_type: Option<String>,
     data: Option<String>,
@@ -56,7 +56,7 @@ struct Source {
 
 /// A tool's answer in a user message.
 #[derive(Deserialize)]
-struct ResultBlock<'a> {
+struct ForeignToolResultBlock<'a> {
     r#type: String,
     tool_use_id: Option<String>,
     #[serde(borrow)]
@@ -66,13 +66,13 @@ struct ResultBlock<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum ImageUrl {
+enum ForeignImageUrl {
     Bare(String),
     Object { url: String },
 }
 
 #[derive(Deserialize)]
-struct FileData {
+struct ForeignFileData {
     filename: Option<String>,
     file_data: Option<String>,
 }
@@ -80,7 +80,7 @@ struct FileData {
 /// Whether unknown blocks are kept as they are or told of in words: only an assistant's own provider can
 /// understand them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(super) enum BlockAuthor {
     Assistant,
     Other,
 }
@@ -88,9 +88,9 @@ pub(super) enum Speaker {
 /// The parts of a `content` field: a text, a list of blocks, or nothing.
 pub(super) fn parts(
     content: Option<&RawValue>,
-    speaker: Speaker,
-    place: Place,
-    sink: &mut Sink,
+    speaker: BlockAuthor,
+    place: ImportPosition,
+    sink: &mut ImportSink,
 ) -> Vec<Part> {
     let Some(content) = content.map(RawValue::get) else { return Vec::new() };
     if content == "null" {
@@ -108,21 +108,21 @@ pub(super) fn parts(
 /// A user's content: what tools answered in it, and the rest.
 pub(super) fn user_parts(
     content: Option<&RawValue>,
-    place: Place,
-    sink: &mut Sink,
-) -> (Vec<Answered>, Vec<Part>) {
+    place: ImportPosition,
+    sink: &mut ImportSink,
+) -> (Vec<ImportedToolResult>, Vec<Part>) {
     let blocks = content.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
-    let Some(blocks) = blocks else { return (Vec::new(), parts(content, Speaker::Other, place, sink)) };
+    let Some(blocks) = blocks else { return (Vec::new(), parts(content, BlockAuthor::Other, place, sink)) };
     let (mut answers, mut rest) = (Vec::new(), Vec::new());
     for block in blocks {
-        match serde_json::from_str::<ResultBlock<'_>>(block.get()) {
-            Ok(result) if result.r#type == "tool_result" => answers.push(Answered {
-                content: parts(result.content, Speaker::Other, place, sink),
+        match serde_json::from_str::<ForeignToolResultBlock<'_>>(block.get()) {
+            Ok(result) if result.r#type == "tool_result" => answers.push(ImportedToolResult {
+                content: parts(result.content, BlockAuthor::Other, place, sink),
                 call: result.tool_use_id,
                 tool: None,
                 status: if result.is_error == Some(true) { ToolStatus::Error } else { ToolStatus::Completed },
             }),
-            _ => rest.extend(part(block, Speaker::Other, place, sink)),
+            _ => rest.extend(part(block, BlockAuthor::Other, place, sink)),
         }
     }
     (answers, rest)
@@ -134,36 +134,39 @@ pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned())
 }
 
-fn part(raw: &RawValue, speaker: Speaker, place: Place, sink: &mut Sink) -> Option<Part> {
-    let Ok(block) = serde_json::from_str::<Block<'_>>(raw.get()) else {
+fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut ImportSink) -> Option<Part> {
+    let Ok(block) = serde_json::from_str::<ForeignContentBlock<'_>>(raw.get()) else {
         return unknown(raw.get(), "block", speaker, place, sink);
     };
     let native = |wanted: bool| wanted.then(|| RawJson(raw.get().to_owned()));
     match (block.r#type.as_str(), speaker) {
         ("text" | "input_text" | "output_text", _) => {
-            let proven = speaker == Speaker::Assistant && has(&block.text_signature);
+            let proven = speaker == BlockAuthor::Assistant && has(&block.text_signature);
             let text = block.text.unwrap_or_default();
-            (proven || !text.is_empty()).then(|| Part::Text(Text { text, native: native(proven) }))
+            (proven || !text.is_empty()).then(|| Part::Text(TextPart { text, native: native(proven) }))
         }
-        ("refusal", Speaker::Assistant) => block.refusal.map(Part::text),
-        ("thinking", Speaker::Assistant) => {
+        ("refusal", BlockAuthor::Assistant) => block.refusal.map(Part::text),
+        ("thinking", BlockAuthor::Assistant) => {
             let proven = has(&block.signature);
             let text = block.thinking.unwrap_or_default();
-            (proven || !text.is_empty()).then(|| Part::Reasoning(Reasoning { text, native: native(proven) }))
+            (proven || !text.is_empty())
+                .then(|| Part::Reasoning(ReasoningPart { text, native: native(proven) }))
         }
-        ("redacted_thinking", Speaker::Assistant) => {
-            Some(Part::Reasoning(Reasoning { text: String::new(), native: native(true) }))
+        ("redacted_thinking", BlockAuthor::Assistant) => {
+            Some(Part::Reasoning(ReasoningPart { text: String::new(), native: native(true) }))
         }
-        ("reasoning", Speaker::Assistant) if block.reasoning.is_some() => {
+        ("reasoning", BlockAuthor::Assistant) if block.reasoning.is_some() => {
             let redacted = block.redacted == Some(true);
             let proven = redacted || has(&block.signature);
             // What is redacted is a cipher, not a text.
             let text = block.reasoning.filter(|_| !redacted).and_then(string).unwrap_or_default();
-            (proven || !text.is_empty()).then(|| Part::Reasoning(Reasoning { text, native: native(proven) }))
+            (proven || !text.is_empty())
+                .then(|| Part::Reasoning(ReasoningPart { text, native: native(proven) }))
         }
-        ("toolCall" | "tool_use", Speaker::Assistant) => call(block, raw, place, sink),
+        ("toolCall" | "tool_use", BlockAuthor::Assistant) => call(block, raw, place, sink),
         ("image" | "document", _) if block.source.is_some() => {
-            let source = block.source.and_then(|raw| serde_json::from_str::<Source>(raw.get()).ok());
+            let source =
+                block.source.and_then(|raw| serde_json::from_str::<ForeignBlockSource>(raw.get()).ok());
             match source {
                 Some(source) => Some(sourced(source, block.title.and_then(string), place, sink)),
                 None => unknown(raw.get(), &block.r#type, speaker, place, sink),
@@ -177,10 +180,10 @@ fn part(raw: &RawValue, speaker: Speaker, place: Place, sink: &mut Sink) -> Opti
             Some(linked(&block.image.and_then(string).unwrap_or_default(), None, place, sink))
         }
         ("image_url", _) => block.image_url.map(|image| match image {
-            ImageUrl::Bare(url) | ImageUrl::Object { url } => linked(&url, None, place, sink),
+            ForeignImageUrl::Bare(url) | ForeignImageUrl::Object { url } => linked(&url, None, place, sink),
         }),
         ("file", _) => {
-            let file = block.file.unwrap_or(FileData { filename: None, file_data: None });
+            let file = block.file.unwrap_or(ForeignFileData { filename: None, file_data: None });
             Some(linked(&file.file_data.unwrap_or_default(), file.filename, place, sink))
         }
         _ => unknown(raw.get(), &block.r#type, speaker, place, sink),
@@ -197,7 +200,12 @@ fn has(text: &Option<String>) -> bool {
 }
 
 /// A call that was cut off while it was written never was a call.
-fn call(block: Block<'_>, raw: &RawValue, place: Place, sink: &mut Sink) -> Option<Part> {
+fn call(
+    block: ForeignContentBlock<'_>,
+    raw: &RawValue,
+    place: ImportPosition,
+    sink: &mut ImportSink,
+) -> Option<Part> {
     let name = block.name.unwrap_or_default();
     if block.partial_json.is_some_and(|partial| partial.get() != "null") {
         sink.warn(place, format!("a call of `{name}` that was cut off while it was written was left out"));
@@ -213,7 +221,12 @@ fn call(block: Block<'_>, raw: &RawValue, place: Place, sink: &mut Sink) -> Opti
     }))
 }
 
-fn sourced(source: Source, title: Option<String>, place: Place, sink: &mut Sink) -> Part {
+fn sourced(
+    source: ForeignBlockSource,
+    title: Option<String>,
+    place: ImportPosition,
+    sink: &mut ImportSink,
+) -> Part {
     match source.r#type.as_str() {
         "base64" => {
             let media_type = source.media_type.as_deref().unwrap_or("application/octet-stream");
@@ -225,7 +238,7 @@ fn sourced(source: Source, title: Option<String>, place: Place, sink: &mut Sink)
 }
 
 /// Content behind an address: a data URL is content, any other address stays an address.
-fn linked(url: &str, name: Option<String>, place: Place, sink: &mut Sink) -> Part {
+fn linked(url: &str, name: Option<String>, place: ImportPosition, sink: &mut ImportSink) -> Part {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     if let Some((media_type, base64)) = data {
         let media_type = media_type.split(';').next().unwrap_or_default();
@@ -236,10 +249,16 @@ fn linked(url: &str, name: Option<String>, place: Place, sink: &mut Sink) -> Par
     Part::text(format!("[content: {}]", name.as_deref().unwrap_or(&shown)))
 }
 
-fn unknown(raw: &str, kind: &str, speaker: Speaker, place: Place, sink: &mut Sink) -> Option<Part> {
+fn unknown(
+    raw: &str,
+    kind: &str,
+    speaker: BlockAuthor,
+    place: ImportPosition,
+    sink: &mut ImportSink,
+) -> Option<Part> {
     let kind: String = kind.chars().take(60).collect();
-    if speaker == Speaker::Assistant {
-        return Some(Part::Opaque(Opaque { kind, native: RawJson(raw.to_owned()) }));
+    if speaker == BlockAuthor::Assistant {
+        return Some(Part::Opaque(OpaquePart { kind, native: RawJson(raw.to_owned()) }));
     }
     sink.warn(place, format!("content of unknown kind `{kind}` was left out"));
     Some(Part::text(format!("[unsupported content: {kind}]")))

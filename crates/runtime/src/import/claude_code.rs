@@ -6,18 +6,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use longhaul_core::ids::Millis;
-use longhaul_core::message::{Finish, Origin, Part};
+use longhaul_core::message::{ModelOrigin, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use longhaul_wire::raw_json::RawObject;
 use longhaul_wire::usage::MessagesUsage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::assemble::{Head, assemble};
-use super::blocks::{Speaker, parts, user_parts};
-use super::item::{Compaction, Item, ItemKind, Said};
-use super::sink::Sink;
-use super::{Format, ImportError, Imported, Place, json_lines, lines, pi, time, unreadable};
+use super::assemble::{ImportMetadata, assemble};
+use super::blocks::{BlockAuthor, parts, user_parts};
+use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedCompaction};
+use super::sink::ImportSink;
+use super::{
+    ImportError, ImportFormat, ImportPosition, ImportedSession, json_lines, lines, pi, time, unreadable,
+};
 
 /// How many lines may come before the first message of a session.
 const LINES_BEFORE: usize = 100;
@@ -25,7 +27,7 @@ const LINES_BEFORE: usize = 100;
 /// One line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an entry of a session")]
-struct Line<'a> {
+struct ClaudeCodeLine<'a> {
     r#type: String,
     uuid: Option<String>,
     parent_uuid: Option<String>,
@@ -47,7 +49,7 @@ struct Line<'a> {
 /// The message in a line.
 #[derive(Deserialize)]
 #[serde(expecting = "a message")]
-struct Recorded<'a> {
+struct ClaudeCodeMessage<'a> {
     id: Option<String>,
     model: Option<String>,
     #[serde(borrow)]
@@ -76,25 +78,25 @@ pub(super) fn fits(bytes: &[u8]) -> bool {
     each.map_while(Result::ok).any(marked)
 }
 
-pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
-    let mut reader = Reader::default();
-    let all: Vec<(usize, Line<'_>)> = json_lines(bytes, &mut reader.sink)?;
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportError> {
+    let mut reader = ClaudeCodeImporter::default();
+    let all: Vec<(usize, ClaudeCodeLine<'_>)> = json_lines(bytes, &mut reader.sink)?;
     let title = title(&all);
     let rewound = rewound(&all);
     for (index, (number, line)) in all.iter().enumerate() {
         match () {
             () if line.is_sidechain == Some(true) => reader.side += 1,
             () if rewound.contains(&index) => reader.rewound += 1,
-            () => reader.line(Place::Line(*number), line)?,
+            () => reader.line(ImportPosition::Line(*number), line)?,
         }
     }
     reader.finish(at, title)
 }
 
 /// The newest summary line that speaks of this file: others are kept of earlier sessions.
-fn title(all: &[(usize, Line<'_>)]) -> Option<String> {
+fn title(all: &[(usize, ClaudeCodeLine<'_>)]) -> Option<String> {
     let here: HashSet<&str> = all.iter().filter_map(|(_, line)| line.uuid.as_deref()).collect();
-    let ours = |line: &&Line<'_>| line.leaf_uuid.as_deref().is_some_and(|leaf| here.contains(leaf));
+    let ours = |line: &&ClaudeCodeLine<'_>| line.leaf_uuid.as_deref().is_some_and(|leaf| here.contains(leaf));
     let summaries = all.iter().rev().map(|(_, line)| line).filter(|line| line.r#type == "summary");
     let summary: String = summaries.filter(ours).find_map(|l| serde_json::from_str(l.summary?.get()).ok())?;
     summary.lines().next().map(|line| line.chars().take(80).collect())
@@ -102,7 +104,7 @@ fn title(all: &[(usize, Line<'_>)]) -> Option<String> {
 
 /// The lines on branches that were left: of the prompts typed after one line only the last was answered
 /// for good.
-fn rewound(all: &[(usize, Line<'_>)]) -> HashSet<usize> {
+fn rewound(all: &[(usize, ClaudeCodeLine<'_>)]) -> HashSet<usize> {
     let prompts: Vec<bool> = all.iter().map(|(_, line)| is_prompt(line)).collect();
     let mut newest: HashMap<&str, usize> = HashMap::new();
     for (index, (_, line)) in all.iter().enumerate() {
@@ -123,7 +125,7 @@ fn rewound(all: &[(usize, Line<'_>)]) -> HashSet<usize> {
 }
 
 /// Returns whether a person typed it.
-fn is_prompt(line: &Line<'_>) -> bool {
+fn is_prompt(line: &ClaudeCodeLine<'_>) -> bool {
     #[derive(Deserialize)]
     struct Content<'a> {
         #[serde(borrow)]
@@ -143,9 +145,9 @@ fn is_prompt(line: &Line<'_>) -> bool {
 }
 
 #[derive(Default)]
-struct Reader {
-    sink: Sink,
-    items: Vec<Item>,
+struct ClaudeCodeImporter {
+    sink: ImportSink,
+    items: Vec<ImportItem>,
     /// The item of each answer, by the id of its message.
     answers: HashMap<String, usize>,
     /// What the compaction that was announced last had before it, in tokens.
@@ -155,8 +157,8 @@ struct Reader {
     skipped: BTreeMap<String, usize>,
 }
 
-impl Reader {
-    fn line(&mut self, place: Place, line: &Line<'_>) -> Result<(), ImportError> {
+impl ClaudeCodeImporter {
+    fn line(&mut self, place: ImportPosition, line: &ClaudeCodeLine<'_>) -> Result<(), ImportError> {
         let at = line.timestamp.as_deref().and_then(time::rfc3339);
         match line.r#type.as_str() {
             "user" => self.user(place, at, line, recorded(place, line)?),
@@ -173,35 +175,41 @@ impl Reader {
         Ok(())
     }
 
-    fn push(&mut self, place: Place, at: Option<Millis>, kind: ItemKind) {
-        self.items.push(Item { place, at, kind });
+    fn push(&mut self, place: ImportPosition, at: Option<Millis>, kind: ImportItemKind) {
+        self.items.push(ImportItem { place, at, kind });
     }
 
-    fn user(&mut self, place: Place, at: Option<Millis>, line: &Line<'_>, recorded: Recorded<'_>) {
+    fn user(
+        &mut self,
+        place: ImportPosition,
+        at: Option<Millis>,
+        line: &ClaudeCodeLine<'_>,
+        recorded: ClaudeCodeMessage<'_>,
+    ) {
         let (answers, rest) = user_parts(recorded.content, place, &mut self.sink);
         if line.is_compact_summary == Some(true) {
-            let compaction = Compaction {
+            let compaction = ImportedCompaction {
                 summary: rest.iter().filter_map(Part::as_text).collect(),
                 first_kept: Some(self.items.len()),
                 tokens_before: std::mem::take(&mut self.tokens_before),
             };
-            return self.push(place, at, ItemKind::Compaction(compaction));
+            return self.push(place, at, ImportItemKind::Compaction(compaction));
         }
         let only_answers = !answers.is_empty() && rest.is_empty();
         for answered in answers {
-            self.push(place, at, ItemKind::Result(answered));
+            self.push(place, at, ImportItemKind::Result(answered));
         }
         match line.is_meta {
             _ if only_answers => {}
-            Some(true) => self.push(place, at, ItemKind::Note(rest)),
-            _ => self.push(place, at, ItemKind::Typed(rest)),
+            Some(true) => self.push(place, at, ImportItemKind::Note(rest)),
+            _ => self.push(place, at, ImportItemKind::Typed(rest)),
         }
     }
 
-    fn assistant(&mut self, place: Place, at: Option<Millis>, recorded: Recorded<'_>) {
-        let said = parts(recorded.content, Speaker::Assistant, place, &mut self.sink);
+    fn assistant(&mut self, place: ImportPosition, at: Option<Millis>, recorded: ClaudeCodeMessage<'_>) {
+        let said = parts(recorded.content, BlockAuthor::Assistant, place, &mut self.sink);
         let known = recorded.id.as_ref().and_then(|id| self.answers.get(id)).copied();
-        if let Some(Item { kind: ItemKind::Assistant(earlier), .. }) =
+        if let Some(ImportItem { kind: ImportItemKind::Assistant(earlier), .. }) =
             known.and_then(|index| self.items.get_mut(index))
         {
             earlier.parts.extend(said);
@@ -212,7 +220,7 @@ impl Reader {
         if let Some(id) = recorded.id {
             self.answers.insert(id, self.items.len());
         }
-        let said = Said {
+        let said = ImportedAnswer {
             finish: finish(recorded.stop_reason.as_deref(), &said),
             parts: said,
             origin: recorded.model.and_then(origin),
@@ -220,26 +228,26 @@ impl Reader {
             usage: recorded.usage.and_then(usage),
             error: None,
         };
-        self.push(place, at, ItemKind::Assistant(Box::new(said)));
+        self.push(place, at, ImportItemKind::Assistant(Box::new(said)));
     }
 
     /// A failed call stands in the file as an answer whose text is the error.
-    fn failure(&mut self, place: Place, at: Option<Millis>, recorded: Recorded<'_>) {
-        let said = parts(recorded.content, Speaker::Other, place, &mut self.sink);
+    fn failure(&mut self, place: ImportPosition, at: Option<Millis>, recorded: ClaudeCodeMessage<'_>) {
+        let said = parts(recorded.content, BlockAuthor::Other, place, &mut self.sink);
         let text: String = said.iter().filter_map(Part::as_text).collect();
         let code = pi::code(text.strip_prefix("API Error: ").unwrap_or(&text));
-        let said = Said {
+        let said = ImportedAnswer {
             parts: Vec::new(),
             origin: None,
-            finish: Finish::Other,
+            finish: ModelStopReason::Other,
             cut: None,
             usage: None,
             error: Some((code, text)),
         };
-        self.push(place, at, ItemKind::Assistant(Box::new(said)));
+        self.push(place, at, ImportItemKind::Assistant(Box::new(said)));
     }
 
-    fn finish(self, at: Millis, title: Option<String>) -> Result<Imported, ImportError> {
+    fn finish(self, at: Millis, title: Option<String>) -> Result<ImportedSession, ImportError> {
         let Self { mut sink, items, side, rewound, skipped, .. } = self;
         if items.is_empty() {
             return Err(ImportError::Empty);
@@ -253,12 +261,16 @@ impl Reader {
         for (kind, count) in skipped {
             sink.warn(None, format!("entries of kind `{kind}` have no counterpart here: {count} left out"));
         }
-        let head = Head { format: Format::ClaudeCode, at, title, system_prompt: None, tools: None };
+        let head =
+            ImportMetadata { format: ImportFormat::ClaudeCode, at, title, system_prompt: None, tools: None };
         Ok(assemble(items, head, sink))
     }
 }
 
-fn recorded<'a>(place: Place, line: &Line<'a>) -> Result<Recorded<'a>, ImportError> {
+fn recorded<'a>(
+    place: ImportPosition,
+    line: &ClaudeCodeLine<'a>,
+) -> Result<ClaudeCodeMessage<'a>, ImportError> {
     let raw = line.message.map_or("null", RawValue::get);
     serde_json::from_str(raw).map_err(unreadable(place))
 }
@@ -273,17 +285,17 @@ fn tokens_before(raw: &RawValue) -> Option<u64> {
 }
 
 /// What the program wrote itself has no model.
-fn origin(model: String) -> Option<Origin> {
+fn origin(model: String) -> Option<ModelOrigin> {
     let api = "imported:anthropic-messages".to_owned();
-    (model != "<synthetic>").then(|| Origin { provider: "imported".to_owned(), api, model })
+    (model != "<synthetic>").then(|| ModelOrigin { provider: "imported".to_owned(), api, model })
 }
 
-fn finish(stop: Option<&str>, said: &[Part]) -> Finish {
+fn finish(stop: Option<&str>, said: &[Part]) -> ModelStopReason {
     match stop {
-        Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-        Some("refusal") => Finish::ContentFilter,
-        _ if said.iter().any(|part| matches!(part, Part::ToolCall(_))) => Finish::ToolCalls,
-        _ => Finish::Stop,
+        Some("max_tokens" | "model_context_window_exceeded") => ModelStopReason::Length,
+        Some("refusal") => ModelStopReason::ContentFilter,
+        _ if said.iter().any(|part| matches!(part, Part::ToolCall(_))) => ModelStopReason::ToolCalls,
+        _ => ModelStopReason::Stop,
     }
 }
 

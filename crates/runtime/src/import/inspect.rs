@@ -7,34 +7,34 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use longhaul_core::ids::{CallId, Millis};
-use longhaul_core::message::{Finish, Origin, Part, RawJson, ToolCall, ToolStatus};
+use longhaul_core::message::{ModelOrigin, ModelStopReason, Part, RawJson, ToolCall, ToolStatus};
 use longhaul_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::blocks::{Speaker, arguments, parts};
-use super::item::{Answered, Item, ItemKind, Said};
-use super::openai::{List, list_text};
-use super::{Format, ImportError, Imported, Place, time, unreadable};
+use super::blocks::{BlockAuthor, arguments, parts};
+use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult};
+use super::openai::{ChatMessagesImporter, list_text};
+use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, unreadable};
 
 /// How often the texts of a sample may be put in, all together: a small file must not fill the memory.
 const MAX_REPEATS: usize = 16;
 
 #[derive(Deserialize)]
-struct Log<'a> {
-    eval: Eval,
+struct InspectLog<'a> {
+    eval: InspectEval,
     #[serde(borrow)]
     samples: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
-struct Eval {
+struct InspectEval {
     task: String,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "a sample")]
-struct Sample<'a> {
+struct InspectSample<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -50,29 +50,29 @@ struct Sample<'a> {
 
 #[derive(Deserialize)]
 #[serde(expecting = "a message")]
-struct Recorded<'a> {
+struct InspectMessage<'a> {
     id: Option<String>,
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<Call<'a>>>,
+    tool_calls: Option<Vec<InspectToolCall<'a>>>,
     #[serde(borrow)]
     tool_call_id: Option<&'a RawValue>,
     function: Option<String>,
-    error: Option<Failure>,
+    error: Option<InspectToolError>,
     model: Option<String>,
 }
 
 /// The fields that a Chat Completions message has too.
 #[derive(Serialize)]
-struct Message<'a> {
+struct InspectChatFields<'a> {
     role: &'a str,
     content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct InspectToolCall<'a> {
     id: Option<String>,
     function: String,
     #[serde(borrow)]
@@ -80,12 +80,12 @@ struct Call<'a> {
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct InspectToolError {
     message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct InspectEvent<'a> {
     event: String,
     timestamp: Option<String>,
     completed: Option<String>,
@@ -94,29 +94,29 @@ struct Event<'a> {
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
-    output: Option<Output<'a>>,
+    output: Option<InspectModelOutput<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Output<'a> {
-    choices: Vec<Choice>,
+struct InspectModelOutput<'a> {
+    choices: Vec<InspectChoice>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    message: Named,
+struct InspectChoice {
+    message: InspectMessageId,
     stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct InspectMessageId {
     id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Spent {
+struct InspectUsage {
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
@@ -128,16 +128,16 @@ struct Spent {
 }
 
 pub(super) fn fits(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<Log<'_>>(bytes).is_ok()
+    serde_json::from_slice::<InspectLog<'_>>(bytes).is_ok()
 }
 
-pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<Imported>, ImportError> {
-    let log: Log<'_> = serde_json::from_slice(bytes).map_err(unreadable(Place::Run(0, 0)))?;
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<ImportedSession>, ImportError> {
+    let log: InspectLog<'_> = serde_json::from_slice(bytes).map_err(unreadable(ImportPosition::Run(0, 0)))?;
     let mut sessions = Vec::new();
     let mut empty = 0;
     for (number, raw) in (1..).zip(log.samples.unwrap_or_default()) {
-        let sample: Sample<'_> =
-            serde_json::from_str(raw.get()).map_err(unreadable(Place::Run(number, 0)))?;
+        let sample: InspectSample<'_> =
+            serde_json::from_str(raw.get()).map_err(unreadable(ImportPosition::Run(number, 0)))?;
         match conversation(number, &sample, &log.eval.task, empty, at) {
             Err(ImportError::Empty) => empty += 1,
             read => {
@@ -152,21 +152,21 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<Imported>, ImportErro
 /// `empty` samples stood before this one.
 fn conversation(
     number: usize,
-    sample: &Sample<'_>,
+    sample: &InspectSample<'_>,
     task: &str,
     empty: usize,
     at: Millis,
-) -> Result<Imported, ImportError> {
-    let mut reader = Reader {
-        list: List::new(None),
-        course: Course::of(sample.events.as_deref().unwrap_or_default()),
-        attachments: Attachments::of(sample.attachments.as_ref()),
+) -> Result<ImportedSession, ImportError> {
+    let mut reader = InspectImporter {
+        list: ChatMessagesImporter::new(None),
+        course: InspectTimeline::of(sample.events.as_deref().unwrap_or_default()),
+        attachments: InspectAttachments::of(sample.attachments.as_ref()),
     };
     if empty > 0 {
         reader.list.sink.warn(None, format!("samples without messages: {empty} left out before this one"));
     }
     for (index, message) in sample.messages.iter().enumerate() {
-        reader.message(Place::Run(number, index + 1), message)?;
+        reader.message(ImportPosition::Run(number, index + 1), message)?;
     }
     let name = |raw: Option<&RawValue>| raw.map_or("?", RawValue::get).trim_matches('"').to_owned();
     let title = format!("{task}, sample {}, epoch {}", name(sample.id), name(sample.epoch));
@@ -175,26 +175,27 @@ fn conversation(
 
 /// What the events say of a sample.
 #[derive(Default)]
-struct Course<'a> {
+struct InspectTimeline<'a> {
     began: Option<Millis>,
     /// By the id of the answer.
-    answers: HashMap<String, Answer>,
+    answers: HashMap<String, InspectModelAnswer>,
     /// When calls had ended, by their ids.
     calls: HashMap<String, Millis>,
     tools: Option<&'a RawValue>,
 }
 
-struct Answer {
+struct InspectModelAnswer {
     at: Option<Millis>,
     usage: Option<Usage>,
     stop: Option<String>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> InspectTimeline<'a> {
     /// Events of unknown form say nothing.
     fn of(events: &[&'a RawValue]) -> Self {
         let mut course = Self::default();
-        for event in events.iter().filter_map(|raw| serde_json::from_str::<Event<'a>>(raw.get()).ok()) {
+        for event in events.iter().filter_map(|raw| serde_json::from_str::<InspectEvent<'a>>(raw.get()).ok())
+        {
             let began = event.timestamp.as_deref().and_then(time::rfc3339);
             let at = event.completed.as_deref().and_then(time::rfc3339).or(began);
             match event.event.as_str() {
@@ -210,20 +211,20 @@ impl<'a> Course<'a> {
         course
     }
 
-    fn answer(&mut self, output: Option<Output<'_>>, at: Option<Millis>) {
+    fn answer(&mut self, output: Option<InspectModelOutput<'_>>, at: Option<Millis>) {
         let Some(output) = output else { return };
         let usage = output.usage.and_then(usage);
-        if let Some(Choice { message: Named { id: Some(id) }, stop_reason: stop }) =
+        if let Some(InspectChoice { message: InspectMessageId { id: Some(id) }, stop_reason: stop }) =
             output.choices.into_iter().next()
         {
-            self.answers.insert(id, Answer { at, usage, stop });
+            self.answers.insert(id, InspectModelAnswer { at, usage, stop });
         }
     }
 }
 
 /// Some programs count cached input beside the rest, some in it; the total tells which.
 fn usage(raw: &RawValue) -> Option<Usage> {
-    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
+    let spent: InspectUsage = serde_json::from_str(raw.get()).ok()?;
     let read = spent.input_tokens_cache_read.unwrap_or_default();
     let written = spent.input_tokens_cache_write.unwrap_or_default();
     let beside = spent.input_tokens.saturating_add(read).saturating_add(written);
@@ -242,13 +243,13 @@ fn usage(raw: &RawValue) -> Option<Usage> {
 }
 
 /// Texts that stand elsewhere in the sample.
-struct Attachments<'a> {
+struct InspectAttachments<'a> {
     texts: Option<&'a HashMap<String, &'a RawValue>>,
     /// Bytes that may still be put in.
     left: usize,
 }
 
-impl<'a> Attachments<'a> {
+impl<'a> InspectAttachments<'a> {
     fn of(texts: Option<&'a HashMap<String, &'a RawValue>>) -> Self {
         let bytes: usize = texts.into_iter().flat_map(HashMap::values).map(|raw| raw.get().len()).sum();
         Self { texts, left: bytes.saturating_mul(MAX_REPEATS) }
@@ -285,25 +286,25 @@ impl<'a> Attachments<'a> {
     }
 }
 
-struct Reader<'a> {
-    list: List,
-    course: Course<'a>,
-    attachments: Attachments<'a>,
+struct InspectImporter<'a> {
+    list: ChatMessagesImporter,
+    course: InspectTimeline<'a>,
+    attachments: InspectAttachments<'a>,
 }
 
-impl Reader<'_> {
-    fn message(&mut self, place: Place, raw: &RawValue) -> Result<(), ImportError> {
+impl InspectImporter<'_> {
+    fn message(&mut self, place: ImportPosition, raw: &RawValue) -> Result<(), ImportError> {
         let (json, missing) = self.attachments.fill(raw.get());
         if missing > 0 {
             self.list.sink.warn(place, "an attachment is not in the file; its name stands for it");
         }
-        let recorded: Recorded<'_> = serde_json::from_str(&json).map_err(unreadable(place))?;
+        let recorded: InspectMessage<'_> = serde_json::from_str(&json).map_err(unreadable(place))?;
         let (at, kind) = match recorded.role.as_str() {
             "assistant" => self.said(place, recorded),
             "tool" => self.answered(place, recorded),
             _ => {
                 let before = self.list.items.len();
-                let message = Message { role: &recorded.role, content: recorded.content };
+                let message = InspectChatFields { role: &recorded.role, content: recorded.content };
                 let message = serde_json::value::to_raw_value(&message).map_err(unreadable(place))?;
                 self.list.add(place, &message)?;
                 if before == 0
@@ -314,12 +315,16 @@ impl Reader<'_> {
                 return Ok(());
             }
         };
-        self.list.items.push(Item { place, at, kind });
+        self.list.items.push(ImportItem { place, at, kind });
         Ok(())
     }
 
-    fn said(&mut self, place: Place, recorded: Recorded<'_>) -> (Option<Millis>, ItemKind) {
-        let mut said = parts(recorded.content, Speaker::Assistant, place, &mut self.list.sink);
+    fn said(
+        &mut self,
+        place: ImportPosition,
+        recorded: InspectMessage<'_>,
+    ) -> (Option<Millis>, ImportItemKind) {
+        let mut said = parts(recorded.content, BlockAuthor::Assistant, place, &mut self.list.sink);
         let calls = recorded.tool_calls.unwrap_or_default();
         let called = !calls.is_empty();
         said.extend(calls.into_iter().map(call));
@@ -329,32 +334,36 @@ impl Reader<'_> {
             None => (None, None, None),
         };
         let finish = match stop.as_deref() {
-            Some("max_tokens" | "model_length") => Finish::Length,
-            Some("content_filter") => Finish::ContentFilter,
-            _ if called => Finish::ToolCalls,
-            _ => Finish::Stop,
+            Some("max_tokens" | "model_length") => ModelStopReason::Length,
+            Some("content_filter") => ModelStopReason::ContentFilter,
+            _ if called => ModelStopReason::ToolCalls,
+            _ => ModelStopReason::Stop,
         };
         let api = "imported:inspect".to_owned();
-        let origin = |model| Origin { provider: "imported".to_owned(), api, model };
+        let origin = |model| ModelOrigin { provider: "imported".to_owned(), api, model };
         let origin = recorded.model.map(origin);
-        let said = Said { parts: said, origin, finish, cut: None, usage, error: None };
-        (at, ItemKind::Assistant(Box::new(said)))
+        let said = ImportedAnswer { parts: said, origin, finish, cut: None, usage, error: None };
+        (at, ImportItemKind::Assistant(Box::new(said)))
     }
 
     /// Of a call that failed the model was shown the error in place of the content.
-    fn answered(&mut self, place: Place, recorded: Recorded<'_>) -> (Option<Millis>, ItemKind) {
+    fn answered(
+        &mut self,
+        place: ImportPosition,
+        recorded: InspectMessage<'_>,
+    ) -> (Option<Millis>, ImportItemKind) {
         let failed = recorded.error.is_some();
         let content = match recorded.error.and_then(|error| error.message).filter(|text| !text.is_empty()) {
             Some(text) => vec![Part::text(text)],
-            None => parts(recorded.content, Speaker::Other, place, &mut self.list.sink),
+            None => parts(recorded.content, BlockAuthor::Other, place, &mut self.list.sink),
         };
         let call = recorded.tool_call_id.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let at = call.as_ref().and_then(|call| self.course.calls.get(call)).copied();
         let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
-        (at, ItemKind::Result(Answered { call, tool: recorded.function, status, content }))
+        (at, ImportItemKind::Result(ImportedToolResult { call, tool: recorded.function, status, content }))
     }
 
-    fn finish(mut self, at: Millis, title: String) -> Result<Imported, ImportError> {
+    fn finish(mut self, at: Millis, title: String) -> Result<ImportedSession, ImportError> {
         self.list.tools = self.course.tools.map(|tools| self.attachments.fill(tools.get()).0.into_owned());
         let elsewhere = self.course.answers.len();
         if elsewhere > 0 {
@@ -363,11 +372,11 @@ impl Reader<'_> {
                 format!("answers of models that are not among the messages: {elsewhere} left out"),
             );
         }
-        self.list.finish(Format::Inspect, at, Some(title))
+        self.list.finish(ImportFormat::Inspect, at, Some(title))
     }
 }
 
-fn call(call: Call<'_>) -> Part {
+fn call(call: InspectToolCall<'_>) -> Part {
     Part::ToolCall(ToolCall {
         call_id: CallId::new(""),
         name: call.function,

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd, ViewOp};
-use longhaul_core::history::{FoldError, History, closing_result};
+use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd, ViewOperation};
+use longhaul_core::history::{History, HistoryFoldError, closing_result};
 use longhaul_core::message::{BlobRef, ToolStatus};
 use serde::Deserialize;
 
-use super::sink::{Sink, blob_ref, decode};
-use super::{ImportError, Imported, Place, lines, unreadable};
-use crate::export::{BlobLine, Header, KIND, VERSION, blob_refs};
+use super::sink::{ImportSink, blob_ref, decode};
+use super::{ImportError, ImportPosition, ImportedSession, lines, unreadable};
+use crate::export::{ExportBlobLine, ExportHeader, KIND, VERSION, blob_refs};
 
 pub(super) fn fits(line: &[u8]) -> bool {
     #[derive(Deserialize)]
@@ -20,18 +20,20 @@ pub(super) fn fits(line: &[u8]) -> bool {
     serde_json::from_slice::<Kind>(line).is_ok_and(|kind| kind.longhaul == KIND)
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Imported, ImportError> {
+pub(super) fn read(bytes: &[u8]) -> Result<ImportedSession, ImportError> {
     let mut numbered = lines(bytes);
     let (number, first) = numbered.next().ok_or(ImportError::Empty)?;
-    let header: Header = serde_json::from_slice(first).map_err(unreadable(Place::Line(number)))?;
+    let header: ExportHeader =
+        serde_json::from_slice(first).map_err(unreadable(ImportPosition::Line(number)))?;
     check(u64::from(header.version), u64::from(VERSION))?;
     let mut events = Vec::new();
     for (number, line) in numbered.by_ref().take(header.events) {
-        events.push(event(line, Place::Line(number), events.len() as u64 + 1)?);
+        events.push(event(line, ImportPosition::Line(number), events.len() as u64 + 1)?);
     }
     complete("events", events.len(), header.events)?;
-    let blobs =
-        numbered.map(|(number, line)| blob(line, Place::Line(number))).collect::<Result<Vec<_>, _>>()?;
+    let blobs = numbered
+        .map(|(number, line)| blob(line, ImportPosition::Line(number)))
+        .collect::<Result<Vec<_>, _>>()?;
     complete("blobs", blobs.len(), header.blobs)?;
     finish(header, events, blobs)
 }
@@ -44,7 +46,7 @@ fn complete(what: &'static str, found: usize, expected: usize) -> Result<(), Imp
     if found == expected { Ok(()) } else { Err(ImportError::Incomplete { what, found, expected }) }
 }
 
-fn event(line: &[u8], place: Place, seq: u64) -> Result<Event, ImportError> {
+fn event(line: &[u8], place: ImportPosition, seq: u64) -> Result<Event, ImportError> {
     #[derive(Deserialize)]
     struct Version {
         format: u64,
@@ -64,7 +66,7 @@ fn event(line: &[u8], place: Place, seq: u64) -> Result<Event, ImportError> {
         && edit
             .ops
             .iter()
-            .map(ViewOp::range)
+            .map(ViewOperation::range)
             .any(|range| range.from == 0 || range.from > range.to || range.to >= seq)
     {
         return wrong("an edit of the view covers what is not before it".to_owned());
@@ -72,9 +74,9 @@ fn event(line: &[u8], place: Place, seq: u64) -> Result<Event, ImportError> {
     Ok(event)
 }
 
-fn blob(line: &[u8], place: Place) -> Result<(BlobRef, Bytes), ImportError> {
+fn blob(line: &[u8], place: ImportPosition) -> Result<(BlobRef, Bytes), ImportError> {
     let wrong = |reason: &str| ImportError::Entry { place, reason: reason.to_owned() };
-    let line: BlobLine = serde_json::from_slice(line).map_err(unreadable(place))?;
+    let line: ExportBlobLine = serde_json::from_slice(line).map_err(unreadable(place))?;
     let content = decode(&line.data).map_err(|_| wrong("the content is not base64"))?;
     let blob = blob_ref(&content);
     if blob.hash != line.blob {
@@ -84,8 +86,11 @@ fn blob(line: &[u8], place: Place) -> Result<(BlobRef, Bytes), ImportError> {
 }
 
 /// An import never continues by itself: what was open when the session was exported is closed.
-fn close(events: &mut Vec<Event>, sink: &mut Sink) -> Result<(), ImportError> {
-    let wrong = |error: FoldError| ImportError::Entry { place: Place::Line(1), reason: error.to_string() };
+fn close(events: &mut Vec<Event>, sink: &mut ImportSink) -> Result<(), ImportError> {
+    let wrong = |error: HistoryFoldError| ImportError::Entry {
+        place: ImportPosition::Line(1),
+        reason: error.to_string(),
+    };
     let history = History::fold(events.iter()).map_err(wrong)?;
     let calls = history.open_calls().iter().map(|open| EventBody::ToolFinished {
         result: closing_result(
@@ -112,17 +117,17 @@ fn close(events: &mut Vec<Event>, sink: &mut Sink) -> Result<(), ImportError> {
 
 /// An imported session is the root of its own lineage: it reaches nothing that stands outside the file.
 fn finish(
-    header: Header,
+    header: ExportHeader,
     mut events: Vec<Event>,
     blobs: Vec<(BlobRef, Bytes)>,
-) -> Result<Imported, ImportError> {
-    let mut sink = Sink::default();
+) -> Result<ImportedSession, ImportError> {
+    let mut sink = ImportSink::default();
     match events.first_mut().map(|event| &mut event.body) {
         None => return Err(ImportError::Empty),
         Some(EventBody::SessionStarted { forked_from, .. }) => {
             if let Some(lineage) = forked_from.take() {
                 sink.warn(
-                    Place::Line(2),
+                    ImportPosition::Line(2),
                     format!("the session was forked from {}; that link was cut", lineage.session_id),
                 );
             }
@@ -145,7 +150,7 @@ fn finish(
             format!("{} stored contents are not in the file and cannot be shown", missing_blobs.len()),
         );
     }
-    Ok(Imported {
+    Ok(ImportedSession {
         title: header.title,
         system_prompt: None,
         tools: None,

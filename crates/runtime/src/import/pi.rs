@@ -5,23 +5,23 @@
 use std::collections::{BTreeMap, HashMap};
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::event::Cut;
+use longhaul_core::event::PartialAnswerReason;
 use longhaul_core::ids::Millis;
-use longhaul_core::message::{Finish, Origin, Part, RawJson, ToolStatus};
+use longhaul_core::message::{ModelOrigin, ModelStopReason, Part, RawJson, ToolStatus};
 use longhaul_core::usage::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::assemble::{Head, assemble};
-use super::blocks::{Speaker, parts};
-use super::item::{Answered, Compaction, Item, ItemKind, Said};
-use super::sink::Sink;
-use super::{Format, ImportError, Imported, Place, json_lines, time, unreadable};
+use super::assemble::{ImportMetadata, assemble};
+use super::blocks::{BlockAuthor, parts};
+use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedCompaction, ImportedToolResult};
+use super::sink::ImportSink;
+use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, json_lines, time, unreadable};
 
 /// One line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an entry of a session")]
-struct Line<'a> {
+struct PiLine<'a> {
     r#type: String,
     id: Option<String>,
     parent_id: Option<String>,
@@ -40,7 +40,7 @@ struct Line<'a> {
 /// The message in a line of type `message`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a message")]
-struct Recorded<'a> {
+struct PiMessage<'a> {
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
@@ -65,7 +65,7 @@ struct Recorded<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Spent {
+struct PiUsage {
     #[serde(default)]
     input: u64,
     #[serde(default)]
@@ -90,16 +90,16 @@ const KINDS: [&str; 10] = [
 ];
 
 pub(super) fn fits(line: &[u8]) -> bool {
-    serde_json::from_slice::<Line<'_>>(line).is_ok_and(|line| KINDS.contains(&line.r#type.as_str()))
+    serde_json::from_slice::<PiLine<'_>>(line).is_ok_and(|line| KINDS.contains(&line.r#type.as_str()))
 }
 
-pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
-    let mut sink = Sink::default();
-    let all: Vec<(usize, Line<'_>)> = json_lines(bytes, &mut sink)?;
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportError> {
+    let mut sink = ImportSink::default();
+    let all: Vec<(usize, PiLine<'_>)> = json_lines(bytes, &mut sink)?;
     let title =
         all.iter().rev().find_map(|(_, line)| line.name.clone().filter(|_| line.r#type == "session_info"));
     let path = newest_path(&all, &mut sink);
-    let mut reader = Reader {
+    let mut reader = PiImporter {
         sink,
         items: Vec::new(),
         by_entry: HashMap::new(),
@@ -108,21 +108,25 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
     };
     for index in path {
         if let Some((number, line)) = all.get(index) {
-            reader.line(index, Place::Line(*number), line)?;
+            reader.line(index, ImportPosition::Line(*number), line)?;
         }
     }
-    let Reader { mut sink, items, skipped, .. } = reader;
+    let PiImporter { mut sink, items, skipped, .. } = reader;
     if items.is_empty() {
         return Err(ImportError::Empty);
     }
     for (kind, count) in skipped {
         sink.warn(None, format!("entries of kind `{kind}` have no counterpart here: {count} left out"));
     }
-    Ok(assemble(items, Head { format: Format::Pi, at, title, system_prompt: None, tools: None }, sink))
+    Ok(assemble(
+        items,
+        ImportMetadata { format: ImportFormat::Pi, at, title, system_prompt: None, tools: None },
+        sink,
+    ))
 }
 
 /// The entries from the root to the newest leaf, by index; in a file without a tree, all.
-fn newest_path(all: &[(usize, Line<'_>)], sink: &mut Sink) -> Vec<usize> {
+fn newest_path(all: &[(usize, PiLine<'_>)], sink: &mut ImportSink) -> Vec<usize> {
     if !all.iter().any(|(_, line)| line.parent_id.is_some()) {
         return (0..all.len()).collect();
     }
@@ -147,17 +151,17 @@ fn newest_path(all: &[(usize, Line<'_>)], sink: &mut Sink) -> Vec<usize> {
     path
 }
 
-struct Reader {
-    sink: Sink,
-    items: Vec<Item>,
+struct PiImporter {
+    sink: ImportSink,
+    items: Vec<ImportItem>,
     /// The item that begins at or after an entry, by the entry's index in the file.
     by_entry: HashMap<usize, usize>,
     by_id: HashMap<String, usize>,
     skipped: BTreeMap<String, usize>,
 }
 
-impl Reader {
-    fn line(&mut self, index: usize, place: Place, line: &Line<'_>) -> Result<(), ImportError> {
+impl PiImporter {
+    fn line(&mut self, index: usize, place: ImportPosition, line: &PiLine<'_>) -> Result<(), ImportError> {
         self.by_entry.insert(index, self.items.len());
         if let Some(id) = &line.id {
             self.by_id.insert(id.clone(), self.items.len());
@@ -166,32 +170,35 @@ impl Reader {
         let kind = match line.r#type.as_str() {
             "message" => {
                 let raw = line.message.map_or("null", RawValue::get);
-                let recorded = serde_json::from_str::<Recorded<'_>>(raw).map_err(unreadable(place))?;
+                let recorded = serde_json::from_str::<PiMessage<'_>>(raw).map_err(unreadable(place))?;
                 return self.message(place, recorded.timestamp.or(at), recorded);
             }
-            "compaction" => ItemKind::Compaction(self.compaction(line)),
+            "compaction" => ImportItemKind::Compaction(self.compaction(line)),
             "branch_summary" => {
                 let text = line.summary.clone().unwrap_or_default();
-                ItemKind::Note(vec![Part::text(format!("[Summary of another branch]\n{text}"))])
+                ImportItemKind::Note(vec![Part::text(format!("[Summary of another branch]\n{text}"))])
             }
-            "custom_message" => ItemKind::Note(parts(line.content, Speaker::Other, place, &mut self.sink)),
+            "custom_message" => {
+                ImportItemKind::Note(parts(line.content, BlockAuthor::Other, place, &mut self.sink))
+            }
             "session" | "session_info" | "label" => return Ok(()),
             other => {
                 *self.skipped.entry(other.chars().take(60).collect()).or_default() += 1;
                 return Ok(());
             }
         };
-        self.items.push(Item { place, at, kind });
+        self.items.push(ImportItem { place, at, kind });
         Ok(())
     }
 
-    fn compaction(&self, line: &Line<'_>) -> Compaction {
+    fn compaction(&self, line: &PiLine<'_>) -> ImportedCompaction {
         let by_id = line.first_kept_entry_id.as_ref().and_then(|id| self.by_id.get(id));
         let by_index = line.first_kept_entry_index.as_ref().and_then(|index| self.by_entry.get(index));
         // A cut between a call and its result would show half of a step.
-        let whole =
-            |item: &&usize| !matches!(self.items.get(**item).map(|i| &i.kind), Some(ItemKind::Result(_)));
-        Compaction {
+        let whole = |item: &&usize| {
+            !matches!(self.items.get(**item).map(|i| &i.kind), Some(ImportItemKind::Result(_)))
+        };
+        ImportedCompaction {
             summary: line.summary.clone().unwrap_or_default(),
             first_kept: by_id.or(by_index).filter(whole).copied(),
             tokens_before: line.tokens_before.unwrap_or_default(),
@@ -200,54 +207,61 @@ impl Reader {
 
     fn message(
         &mut self,
-        place: Place,
+        place: ImportPosition,
         at: Option<Millis>,
-        recorded: Recorded<'_>,
+        recorded: PiMessage<'_>,
     ) -> Result<(), ImportError> {
-        let content = |speaker, sink: &mut Sink| parts(recorded.content, speaker, place, sink);
+        let content = |speaker, sink: &mut ImportSink| parts(recorded.content, speaker, place, sink);
         let kind = match recorded.role.as_str() {
-            "user" => ItemKind::Typed(content(Speaker::Other, &mut self.sink)),
+            "user" => ImportItemKind::Typed(content(BlockAuthor::Other, &mut self.sink)),
             "assistant" => {
-                let parts = content(Speaker::Assistant, &mut self.sink);
-                ItemKind::Assistant(Box::new(said(&recorded, parts)))
+                let parts = content(BlockAuthor::Assistant, &mut self.sink);
+                ImportItemKind::Assistant(Box::new(said(&recorded, parts)))
             }
-            "toolResult" => ItemKind::Result(Answered {
-                content: content(Speaker::Other, &mut self.sink),
+            "toolResult" => ImportItemKind::Result(ImportedToolResult {
+                content: content(BlockAuthor::Other, &mut self.sink),
                 call: recorded.tool_call_id,
                 tool: recorded.tool_name,
                 status: if recorded.is_error { ToolStatus::Error } else { ToolStatus::Completed },
             }),
-            "bashExecution" => ItemKind::Note(vec![Part::text(executed(&recorded))]),
+            "bashExecution" => ImportItemKind::Note(vec![Part::text(executed(&recorded))]),
             other => {
                 let role: String = other.chars().take(60).collect();
                 self.sink.warn(place, format!("a message of unknown role `{role}` was kept as a note"));
-                ItemKind::Note(content(Speaker::Other, &mut self.sink))
+                ImportItemKind::Note(content(BlockAuthor::Other, &mut self.sink))
             }
         };
-        self.items.push(Item { place, at, kind });
+        self.items.push(ImportItem { place, at, kind });
         Ok(())
     }
 }
 
-fn said(recorded: &Recorded<'_>, parts: Vec<Part>) -> Said {
+fn said(recorded: &PiMessage<'_>, parts: Vec<Part>) -> ImportedAnswer {
     let (finish, cut) = match recorded.stop_reason.as_deref() {
-        Some("stop") => (Finish::Stop, None),
-        Some("toolUse") => (Finish::ToolCalls, None),
-        Some("length") => (Finish::Length, None),
-        Some("aborted") => (Finish::Other, Some(Cut::Cancelled)),
-        _ => (Finish::Other, None),
+        Some("stop") => (ModelStopReason::Stop, None),
+        Some("toolUse") => (ModelStopReason::ToolCalls, None),
+        Some("length") => (ModelStopReason::Length, None),
+        Some("aborted") => (ModelStopReason::Other, Some(PartialAnswerReason::Cancelled)),
+        _ => (ModelStopReason::Other, None),
     };
     let error = (recorded.stop_reason.as_deref() == Some("error")).then(|| {
         let message =
             recorded.error_message.clone().unwrap_or_else(|| "the recording gives no reason".to_owned());
         (code(&message), message)
     });
-    Said { parts, origin: origin(recorded), finish, cut, usage: recorded.usage.and_then(usage), error }
+    ImportedAnswer {
+        parts,
+        origin: origin(recorded),
+        finish,
+        cut,
+        usage: recorded.usage.and_then(usage),
+        error,
+    }
 }
 
 /// The blocks are pi's rendering of the provider's: their bytes are not fit to be sent to it as they are.
-fn origin(recorded: &Recorded<'_>) -> Option<Origin> {
-    Some(Origin {
+fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
+    Some(ModelOrigin {
         provider: recorded.provider.clone()?,
         api: format!("pi:{}", recorded.api.as_deref().unwrap_or_default()),
         model: recorded.model.clone()?,
@@ -256,7 +270,7 @@ fn origin(recorded: &Recorded<'_>) -> Option<Origin> {
 
 /// pi counts cached input beside `input`. A call that was cut off before its first event reports zeros.
 fn usage(raw: &RawValue) -> Option<Usage> {
-    let spent: Spent = serde_json::from_str(raw.get()).ok()?;
+    let spent: PiUsage = serde_json::from_str(raw.get()).ok()?;
     let input = spent.input.saturating_add(spent.cache_read).saturating_add(spent.cache_write);
     (input > 0 || spent.output > 0).then(|| Usage {
         input_tokens: input,
@@ -279,7 +293,7 @@ pub(super) fn code(message: &str) -> ErrorCode {
 }
 
 /// A command that the user ran beside the conversation; the model was shown it with the next message.
-fn executed(recorded: &Recorded<'_>) -> String {
+fn executed(recorded: &PiMessage<'_>) -> String {
     let command = recorded.command.as_deref().unwrap_or_default();
     let output = recorded.output.as_deref().unwrap_or_default().trim_end();
     let end = match (recorded.cancelled, recorded.exit_code) {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
-use longhaul_core::message::{BlobRef, Media, Part};
+use longhaul_core::message::{BlobRef, MediaPart, Part};
 
-use super::{Place, Warning};
+use super::{ImportPosition, ImportWarning};
 
 /// Standard alphabet, padding or not: exporters differ.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -16,21 +16,21 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 #[derive(Debug, Default)]
-pub(super) struct Sink {
-    pub(super) warnings: Vec<Warning>,
+pub(super) struct ImportSink {
+    pub(super) warnings: Vec<ImportWarning>,
     pub(super) blobs: Vec<(BlobRef, Bytes)>,
     seen: HashSet<String>,
 }
 
-impl Sink {
-    pub(super) fn warn(&mut self, place: impl Into<Option<Place>>, message: impl Into<String>) {
-        self.warnings.push(Warning { place: place.into(), message: message.into() });
+impl ImportSink {
+    pub(super) fn warn(&mut self, place: impl Into<Option<ImportPosition>>, message: impl Into<String>) {
+        self.warnings.push(ImportWarning { place: place.into(), message: message.into() });
     }
 
     /// Media from base64 text; a text part that says so if it is none.
     pub(super) fn media(
         &mut self,
-        place: Place,
+        place: ImportPosition,
         media_type: &str,
         name: Option<String>,
         base64: &str,
@@ -41,7 +41,7 @@ impl Sink {
         };
         let size = imagesize::blob_size(&content).ok();
         let side = |length: usize| u32::try_from(length).ok();
-        let media = Media {
+        let media = MediaPart {
             blob: self.keep(content.into()),
             media_type: media_type.to_owned(),
             name,

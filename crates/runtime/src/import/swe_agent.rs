@@ -6,21 +6,21 @@
 use std::collections::{HashMap, VecDeque};
 
 use longhaul_core::ids::{CallId, Millis};
-use longhaul_core::message::{Finish, Part, ToolCall, ToolStatus};
+use longhaul_core::message::{ModelStopReason, Part, ToolCall, ToolStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::assemble::title_of;
-use super::blocks::{Speaker, parts};
-use super::item::{Answered, Item, ItemKind, Said};
-use super::openai::List;
-use super::{Format, ImportError, Imported, Place, unreadable};
+use super::blocks::{BlockAuthor, parts};
+use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult};
+use super::openai::ChatMessagesImporter;
+use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, unreadable};
 
 /// The tool that runs actions: they are command lines of one shell session.
 const SHELL: &str = "bash";
 
 #[derive(Deserialize)]
-struct File<'a> {
+struct SweAgentFile<'a> {
     #[serde(borrow)]
     history: Vec<&'a RawValue>,
     #[serde(borrow)]
@@ -29,7 +29,7 @@ struct File<'a> {
 
 #[derive(Deserialize)]
 #[serde(expecting = "a message")]
-struct Entry<'a> {
+struct SweAgentEntry<'a> {
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
@@ -45,13 +45,13 @@ struct Entry<'a> {
 }
 
 #[derive(Deserialize)]
-struct Step {
+struct SweAgentStep {
     action: Option<String>,
     observation: Option<String>,
 }
 
 /// What was observed after an action.
-enum Observed {
+enum ObservationSource {
     /// The next entry says it.
     Next,
     /// Only `trajectory` says it.
@@ -59,19 +59,20 @@ enum Observed {
 }
 
 pub(super) fn fits(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<File<'_>>(bytes).is_ok()
+    serde_json::from_slice::<SweAgentFile<'_>>(bytes).is_ok()
 }
 
-pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
-    let file: File<'_> = serde_json::from_slice(bytes).map_err(unreadable(Place::Message(0)))?;
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportError> {
+    let file: SweAgentFile<'_> =
+        serde_json::from_slice(bytes).map_err(unreadable(ImportPosition::Message(0)))?;
     let mut entries = Vec::new();
     for (index, raw) in file.history.iter().enumerate() {
-        let place = Place::Message(index + 1);
-        let entry: Entry<'_> = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
+        let place = ImportPosition::Message(index + 1);
+        let entry: SweAgentEntry<'_> = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
         entries.push((place, *raw, entry));
     }
-    let mut reader = Reader {
-        list: List::new(None),
+    let mut reader = SweAgentImporter {
+        list: ChatMessagesImporter::new(None),
         observations: observations(&file.trajectory),
         made: 0,
         unobserved: 0,
@@ -86,7 +87,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Imported, ImportError> {
 }
 
 /// Drops what other agents than the first said, and counts it.
-fn keep_one_agent(entries: &mut Vec<(Place, &RawValue, Entry<'_>)>) -> usize {
+fn keep_one_agent(entries: &mut Vec<(ImportPosition, &RawValue, SweAgentEntry<'_>)>) -> usize {
     let before = entries.len();
     let first = entries.iter().find_map(|(_, _, entry)| entry.agent.clone());
     entries.retain(|(_, _, entry)| entry.agent.is_none() || entry.agent == first);
@@ -97,7 +98,7 @@ fn keep_one_agent(entries: &mut Vec<(Place, &RawValue, Entry<'_>)>) -> usize {
 fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
     let mut by_action: HashMap<String, VecDeque<String>> = HashMap::new();
     for raw in steps {
-        if let Ok(Step { action: Some(action), observation: Some(observation) }) =
+        if let Ok(SweAgentStep { action: Some(action), observation: Some(observation) }) =
             serde_json::from_str(raw.get())
         {
             by_action.entry(action).or_default().push_back(observation);
@@ -106,8 +107,8 @@ fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
     by_action
 }
 
-struct Reader {
-    list: List,
+struct SweAgentImporter {
+    list: ChatMessagesImporter,
     observations: HashMap<String, VecDeque<String>>,
     /// Actions that became calls.
     made: usize,
@@ -117,8 +118,8 @@ struct Reader {
     task: Option<usize>,
 }
 
-impl Reader {
-    fn all(&mut self, entries: &[(Place, &RawValue, Entry<'_>)]) -> Result<(), ImportError> {
+impl SweAgentImporter {
+    fn all(&mut self, entries: &[(ImportPosition, &RawValue, SweAgentEntry<'_>)]) -> Result<(), ImportError> {
         let mut numbered = entries.iter().peekable();
         while let Some((place, raw, entry)) = numbered.next() {
             if entry.is_demo != Some(true) && entry.role != "system" {
@@ -126,13 +127,13 @@ impl Reader {
             }
             let next = numbered.peek().map(|(_, _, next)| next);
             match acted(entry).and_then(|action| Some((action, self.observed(action, next)?))) {
-                Some((action, Observed::Next)) => {
+                Some((action, ObservationSource::Next)) => {
                     self.call(*place, entry, action);
                     if let Some((place, _, next)) = numbered.next() {
                         self.result(*place, next.content, None);
                     }
                 }
-                Some((action, Observed::Text(text))) => {
+                Some((action, ObservationSource::Text(text))) => {
                     self.call(*place, entry, action);
                     let content = if text.is_empty() { Vec::new() } else { vec![Part::text(text)] };
                     self.answered(*place, None, content);
@@ -151,23 +152,23 @@ impl Reader {
     }
 
     /// What the file says was observed after an action; `None` if it does not say.
-    fn observed(&mut self, action: &str, next: Option<&Entry<'_>>) -> Option<Observed> {
+    fn observed(&mut self, action: &str, next: Option<&SweAgentEntry<'_>>) -> Option<ObservationSource> {
         let step = self.observations.get_mut(action).and_then(VecDeque::pop_front);
         let Some(next) = next.filter(|next| next.role == "user" && next.is_demo != Some(true)) else {
-            return step.map(Observed::Text);
+            return step.map(ObservationSource::Text);
         };
         let says_so = next.message_type.as_deref() == Some("observation");
         // The message is the observation in a frame, or a sentence in place of an empty one.
         let repeats = |step: String| next.content.is_some_and(|content| text(content).contains(step.trim()));
-        (says_so || step.is_some_and(repeats)).then_some(Observed::Next)
+        (says_so || step.is_some_and(repeats)).then_some(ObservationSource::Next)
     }
 
-    fn call(&mut self, place: Place, entry: &Entry<'_>, action: &str) {
+    fn call(&mut self, place: ImportPosition, entry: &SweAgentEntry<'_>, action: &str) {
         self.made += 1;
         let mut said = match &entry.thought {
             Some(thought) if thought.is_empty() => Vec::new(),
             Some(thought) => vec![Part::text(thought)],
-            None => parts(entry.content, Speaker::Assistant, place, &mut self.list.sink),
+            None => parts(entry.content, BlockAuthor::Assistant, place, &mut self.list.sink),
         };
         said.push(Part::ToolCall(ToolCall {
             call_id: CallId::new(""),
@@ -176,28 +177,28 @@ impl Reader {
             provider_id: None,
             native: None,
         }));
-        let said = Said {
+        let said = ImportedAnswer {
             parts: said,
             origin: None,
-            finish: Finish::ToolCalls,
+            finish: ModelStopReason::ToolCalls,
             cut: None,
             usage: None,
             error: None,
         };
-        self.list.items.push(Item { place, at: None, kind: ItemKind::Assistant(Box::new(said)) });
+        self.list.items.push(ImportItem { place, at: None, kind: ImportItemKind::Assistant(Box::new(said)) });
     }
 
-    fn result(&mut self, place: Place, content: Option<&RawValue>, call: Option<String>) {
-        let content = parts(content, Speaker::Other, place, &mut self.list.sink);
+    fn result(&mut self, place: ImportPosition, content: Option<&RawValue>, call: Option<String>) {
+        let content = parts(content, BlockAuthor::Other, place, &mut self.list.sink);
         self.answered(place, call, content);
     }
 
-    fn answered(&mut self, place: Place, call: Option<String>, content: Vec<Part>) {
-        let answered = Answered { call, tool: None, status: ToolStatus::Completed, content };
-        self.list.items.push(Item { place, at: None, kind: ItemKind::Result(answered) });
+    fn answered(&mut self, place: ImportPosition, call: Option<String>, content: Vec<Part>) {
+        let answered = ImportedToolResult { call, tool: None, status: ToolStatus::Completed, content };
+        self.list.items.push(ImportItem { place, at: None, kind: ImportItemKind::Result(answered) });
     }
 
-    fn finish(self, at: Millis) -> Result<Imported, ImportError> {
+    fn finish(self, at: Millis) -> Result<ImportedSession, ImportError> {
         let Self { mut list, made, unobserved, task, .. } = self;
         if made > 0 {
             list.sink.warn(
@@ -212,12 +213,12 @@ impl Reader {
         }
         // A demonstration would name the session after another one.
         let title = task.and_then(|task| title_of(list.items.get(task..)?));
-        list.finish(Format::SweAgent, at, title)
+        list.finish(ImportFormat::SweAgent, at, title)
     }
 }
 
 /// The action that an entry wrote as text.
-fn acted<'a>(entry: &'a Entry<'_>) -> Option<&'a str> {
+fn acted<'a>(entry: &'a SweAgentEntry<'_>) -> Option<&'a str> {
     let called = entry.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
     let textual = entry.role == "assistant" && !called && entry.is_demo != Some(true);
     entry.action.as_deref().filter(|action| textual && !action.trim().is_empty())

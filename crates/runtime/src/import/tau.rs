@@ -4,12 +4,12 @@ use longhaul_core::ids::Millis;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::openai::List;
-use super::{Format, ImportError, Imported, Place, unreadable};
+use super::openai::ChatMessagesImporter;
+use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, unreadable};
 
 #[derive(Deserialize)]
 #[serde(expecting = "a run")]
-struct Run<'a> {
+struct TauBenchRun<'a> {
     #[serde(borrow)]
     task_id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -21,21 +21,23 @@ struct Run<'a> {
 pub(super) fn fits(bytes: &[u8]) -> bool {
     let list: Result<Vec<&RawValue>, _> = serde_json::from_slice(bytes);
     let first = list.ok().and_then(|list| list.first().copied());
-    first.is_some_and(|run| serde_json::from_str::<Run<'_>>(run.get()).is_ok())
+    first.is_some_and(|run| serde_json::from_str::<TauBenchRun<'_>>(run.get()).is_ok())
 }
 
-pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<Imported>, ImportError> {
-    let list: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(unreadable(Place::Run(0, 0)))?;
+pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<ImportedSession>, ImportError> {
+    let list: Vec<&RawValue> =
+        serde_json::from_slice(bytes).map_err(unreadable(ImportPosition::Run(0, 0)))?;
     (1..).zip(list).map(|(number, raw)| run(number, raw, at)).collect()
 }
 
-fn run(number: usize, raw: &RawValue, at: Millis) -> Result<Imported, ImportError> {
-    let run: Run<'_> = serde_json::from_str(raw.get()).map_err(unreadable(Place::Run(number, 0)))?;
-    let mut list = List::new(None);
+fn run(number: usize, raw: &RawValue, at: Millis) -> Result<ImportedSession, ImportError> {
+    let run: TauBenchRun<'_> =
+        serde_json::from_str(raw.get()).map_err(unreadable(ImportPosition::Run(number, 0)))?;
+    let mut list = ChatMessagesImporter::new(None);
     for (index, message) in run.traj.iter().enumerate() {
-        list.add(Place::Run(number, index + 1), message)?;
+        list.add(ImportPosition::Run(number, index + 1), message)?;
     }
     let name = |raw: Option<&RawValue>| raw.map_or("?", RawValue::get).trim_matches('"').to_owned();
     let title = format!("tau-bench task {}, trial {}", name(run.task_id), name(run.trial));
-    list.finish(Format::TauBench, at, Some(title))
+    list.finish(ImportFormat::TauBench, at, Some(title))
 }

@@ -4,15 +4,15 @@ mod recorded;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use longhaul_core::event::{Cut, EditKind, Event, FORMAT, ViewOp};
-use longhaul_core::history::{History, ItemKind, request_messages};
+use longhaul_core::event::{EditKind, Event, FORMAT, PartialAnswerReason, ViewOperation};
+use longhaul_core::history::{History, ViewItemKind, request_messages};
 use longhaul_core::message::{Message, Part, RawJson, Role, ToolResult};
 use proptest::prelude::*;
 
 use super::*;
 use crate::export::{SessionMeta, jsonl};
 
-fn one(text: &str) -> Imported {
+fn one(text: &str) -> ImportedSession {
     let mut import = import(text.as_bytes(), 42).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(import.sessions.len(), 1);
     let session = import.sessions.remove(0);
@@ -21,7 +21,7 @@ fn one(text: &str) -> Imported {
 }
 
 /// What holds for every imported log.
-fn assert_valid(session: &Imported) {
+fn assert_valid(session: &ImportedSession) {
     let mut open: Vec<&str> = Vec::new();
     let mut ids = HashSet::new();
     let mut last_at = 0;
@@ -40,7 +40,7 @@ fn assert_valid(session: &Imported) {
         }
         if let Some(message) = message(body) {
             assert!(ids.insert(message.id.clone()), "{} is used twice", message.id);
-            if !matches!(body, EventBody::AssistantAdded { cut: Some(Cut::Lost), .. }) {
+            if !matches!(body, EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Lost), .. }) {
                 for call in message.tool_calls() {
                     assert!(!call.call_id.as_str().is_empty());
                     open.push(call.call_id.as_str());
@@ -60,7 +60,7 @@ fn message(body: &EventBody) -> Option<&Message> {
     }
 }
 
-fn results(session: &Imported) -> Vec<&ToolResult> {
+fn results(session: &ImportedSession) -> Vec<&ToolResult> {
     let finished = session.events.iter().filter_map(|(_, body)| match body {
         EventBody::ToolFinished { result } => Some(result),
         _ => None,
@@ -69,7 +69,7 @@ fn results(session: &Imported) -> Vec<&ToolResult> {
 }
 
 /// One line for each event.
-fn outline(session: &Imported) -> String {
+fn outline(session: &ImportedSession) -> String {
     let line = |body: &EventBody| match body {
         EventBody::MessagesTaken { message, .. } => format!("user {}: {}", message.id, message.text()),
         EventBody::NoteAdded { message, .. } => format!("note {}: {}", message.id, message.text()),
@@ -351,7 +351,7 @@ fn fixture(name: &str) -> Option<Vec<u8>> {
 fn the_recorded_pi_session_is_imported_whole() {
     let Some(bytes) = fixture("badlogic__pi-mono/before-compaction.jsonl") else { return };
     let import = import(&bytes, 0).expect("a pi session");
-    assert_eq!(import.format, Format::Pi);
+    assert_eq!(import.format, ImportFormat::Pi);
     let session = &import.sessions[0];
     assert_valid(session);
     let count = |fits: fn(&EventBody) -> bool| session.events.iter().filter(|(_, body)| fits(body)).count();
@@ -413,7 +413,7 @@ fn both_recorded_compactions_are_found() {
         assert_eq!(edit.kind, EditKind::Compaction);
         assert!(edit.compressed_tokens > 0 && edit.compressed_tokens < edit.original_tokens / 2);
         assert!(edit.compressed_messages < edit.original_messages);
-        let [ViewOp::Replace { range, parts, summary: true }] = edit.ops.as_slice() else {
+        let [ViewOperation::Replace { range, parts, summary: true }] = edit.ops.as_slice() else {
             panic!("one summary")
         };
         assert!(parts[0].as_text().is_some_and(|text| text.starts_with("[SUMMARY]\n# Context Checkpoint")));
@@ -431,8 +431,8 @@ fn the_imported_log_folds_to_the_view_of_the_recording() {
     let history = History::fold(&stored(&session)).expect("positions follow each other");
     assert_eq!((history.compactions(), history.open_calls().len()), (2, 0));
     let first = history.view().first().expect("a view");
-    assert!(matches!(first.kind, ItemKind::Summary(_)), "{:?}", first.kind);
-    assert_eq!(history.view().iter().filter(|item| matches!(item.kind, ItemKind::Summary(_))).count(), 1);
+    assert!(matches!(first.kind, ViewItemKind::Summary(_)), "{:?}", first.kind);
+    assert_eq!(history.view().iter().filter(|item| matches!(item.kind, ViewItemKind::Summary(_))).count(), 1);
     let request = request_messages(history.view());
     let called: HashSet<&str> =
         request.iter().flat_map(Message::tool_calls).map(|call| call.call_id.as_str()).collect();
@@ -448,7 +448,7 @@ fn the_recorded_pi_session_survives_our_own_format() {
     let Some(bytes) = fixture("badlogic__pi-mono/before-compaction.jsonl") else { return };
     let session = import(&bytes, 0).expect("a pi session").sessions.remove(0);
     let meta = SessionMeta { id: "s".into(), title: session.title.clone(), created_at: 1 };
-    let write = |session: &Imported| {
+    let write = |session: &ImportedSession| {
         let mut out = Vec::new();
         let blobs = session.blobs.iter().map(|(blob, content)| (blob, content));
         jsonl(&mut out, &meta, &stored(session), blobs).expect("memory does not fail");
@@ -461,7 +461,7 @@ fn the_recorded_pi_session_survives_our_own_format() {
     assert!(write(&again) == file, "the second export differs");
 }
 
-fn stored(session: &Imported) -> Vec<Event> {
+fn stored(session: &ImportedSession) -> Vec<Event> {
     let numbered = (1..).zip(session.events.iter().cloned());
     numbered.map(|(seq, (at, body))| Event { seq, at, format: FORMAT, body }).collect()
 }
@@ -470,7 +470,7 @@ fn stored(session: &Imported) -> Vec<Event> {
 fn every_recorded_tau_bench_run_is_imported() {
     let Some(bytes) = fixture("sierra-research__tau-bench/gpt-4o-airline.json") else { return };
     let import = import(&bytes, 9).expect("a list of runs");
-    assert_eq!((import.format, import.sessions.len()), (Format::TauBench, 200));
+    assert_eq!((import.format, import.sessions.len()), (ImportFormat::TauBench, 200));
     let mut messages = 0;
     for session in &import.sessions {
         assert_valid(session);
@@ -618,5 +618,8 @@ fn one_damaged_line_costs_that_line() {
         assert!(warnings[0].starts_with("line 2: the line is damaged and was left out"), "{warnings:?}");
     }
     let mostly = "{\"type\":\"session\"}\n{\"type\":?}\n{?}\n{\"x\" 1}\n{\"type\":\"label\"}";
-    assert!(matches!(import(mostly.as_bytes(), 7), Err(ImportError::Entry { place: Place::Line(2), .. })));
+    assert!(matches!(
+        import(mostly.as_bytes(), 7),
+        Err(ImportError::Entry { place: ImportPosition::Line(2), .. })
+    ));
 }

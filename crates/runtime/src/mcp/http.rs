@@ -25,10 +25,10 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream_of_rmcp::{Sse, SseStream};
 
-use super::link::Fault;
-use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire, words};
-use crate::config::McpRemote;
-use crate::reach;
+use super::link::McpConnectionError;
+use super::wire::{MAX_MESSAGE_BYTES, McpExchangeRegistry, UnreadableMcpMessage, words};
+use crate::config::McpHttpEndpoint;
+use crate::ssrf_guard;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -44,7 +44,7 @@ const MIN_HIDDEN_BYTES: usize = 8;
 
 /// Why a request has no answer. Without address, path and query, which may hold a secret.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HttpError {
+pub(super) enum McpHttpError {
     #[error("{place} cannot be reached: {why}")]
     Unreachable { place: String, why: String },
     #[error("the connection to {place} broke: {why}")]
@@ -57,20 +57,20 @@ pub(super) enum HttpError {
     NoMessage { place: String, why: String },
 }
 
-type Failed = StreamableHttpError<HttpError>;
+type Failed = StreamableHttpError<McpHttpError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The requests to one server.
 #[derive(Clone)]
-pub(super) struct HttpClient(Arc<Inner>);
+pub(super) struct McpHttpClient(Arc<McpHttpState>);
 
-struct Inner {
+struct McpHttpState {
     client: Client,
     url: Url,
     place: String,
     headers: HeaderMap,
     secrets: Vec<String>,
-    wire: Arc<Wire>,
+    wire: Arc<McpExchangeRegistry>,
     was_initialized: AtomicBool,
     /// The last request for which a new session was begun: it is made once more, and no third time.
     renewed_for: Mutex<Option<RequestId>>,
@@ -82,30 +82,33 @@ pub(super) fn transport_config() -> StreamableHttpClientTransportConfig {
 }
 
 /// What an error of a transport means for a call.
-pub(super) fn fault(error: &(dyn StdError + Send + Sync + 'static)) -> Fault {
+pub(super) fn fault(error: &(dyn StdError + Send + Sync + 'static)) -> McpConnectionError {
     match error.downcast_ref::<Failed>() {
         Some(Failed::Client(error)) => {
             let words = error.to_string();
             match error {
-                HttpError::Unreachable { .. } => Fault::NotSent(words),
+                McpHttpError::Unreachable { .. } => McpConnectionError::NotSent(words),
                 // It has not looked at what was asked.
-                HttpError::Status { status: 401 | 403 | 429, .. } => Fault::NotSent(words),
-                HttpError::Status { status: 400..500, .. } => Fault::Refused(words),
-                _ => Fault::Lost(words),
+                McpHttpError::Status { status: 401 | 403 | 429, .. } => McpConnectionError::NotSent(words),
+                McpHttpError::Status { status: 400..500, .. } => McpConnectionError::Refused(words),
+                _ => McpConnectionError::Lost(words),
             }
         }
-        Some(Failed::TransportChannelClosed) => Fault::Closed,
-        _ => Fault::Lost(error.to_string()),
+        Some(Failed::TransportChannelClosed) => McpConnectionError::Closed,
+        _ => McpConnectionError::Lost(error.to_string()),
     }
 }
 
-impl HttpClient {
+impl McpHttpClient {
     /// Connects nothing yet.
     ///
     /// # Errors
-    /// [`Fault::NotSent`] for an address or a header that cannot be used. Their values are not repeated.
-    pub(super) fn new(remote: &McpRemote, wire: Arc<Wire>) -> Result<Self, Fault> {
-        let unusable = |what: &str| Fault::NotSent(what.to_owned());
+    /// [`McpConnectionError::NotSent`] for an address or a header that cannot be used. Their values are not repeated.
+    pub(super) fn new(
+        remote: &McpHttpEndpoint,
+        wire: Arc<McpExchangeRegistry>,
+    ) -> Result<Self, McpConnectionError> {
+        let unusable = |what: &str| McpConnectionError::NotSent(what.to_owned());
         let url = Url::parse(&remote.url).map_err(|error| unusable(&format!("its url: {error}")))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &remote.headers {
@@ -115,12 +118,12 @@ impl HttpClient {
             value.set_sensitive(true);
             headers.insert(key, value);
         }
-        let builder = reach::client(&url)
+        let builder = ssrf_guard::client(&url)
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(within_one_origin())
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
         let client = builder.build().map_err(|error| unusable(&causes(&error)))?;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(McpHttpState {
             client,
             place: place(&url),
             url,
@@ -155,13 +158,13 @@ impl HttpClient {
     fn unsent(&self, error: &reqwest::Error) -> Failed {
         let (place, why) = (self.0.place.clone(), self.hidden(causes(error)));
         Failed::Client(match error.is_connect() {
-            true => HttpError::Unreachable { place, why },
-            false => HttpError::Broken { place, why },
+            true => McpHttpError::Unreachable { place, why },
+            false => McpHttpError::Broken { place, why },
         })
     }
 
     fn no_message(&self, why: String) -> Failed {
-        Failed::Client(HttpError::NoMessage { place: self.0.place.clone(), why })
+        Failed::Client(McpHttpError::NoMessage { place: self.0.place.clone(), why })
     }
 
     /// The text with every secret taken out of it: servers repeat what they were sent.
@@ -175,7 +178,7 @@ impl HttpClient {
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| self.unsent(&error))?;
             if body.len() + chunk.len() > most {
-                return Err(Failed::Client(HttpError::TooLong { place: self.0.place.clone() }));
+                return Err(Failed::Client(McpHttpError::TooLong { place: self.0.place.clone() }));
             }
             body.extend_from_slice(&chunk);
         }
@@ -225,7 +228,7 @@ impl HttpClient {
     fn status_error(&self, status: StatusCode, body: &str) -> Failed {
         let shown: String = self.hidden(body.trim().to_owned()).chars().take(SHOWN_CHARS).collect();
         let said = if shown.is_empty() { String::new() } else { format!(": {shown}") };
-        Failed::Client(HttpError::Status { place: self.0.place.clone(), status: status.as_u16(), said })
+        Failed::Client(McpHttpError::Status { place: self.0.place.clone(), status: status.as_u16(), said })
     }
 
     /// The events of a body, each seen on its way. `asked` is the request that the body answers.
@@ -252,7 +255,7 @@ impl HttpClient {
             }
             // Nothing was asked; whatever came instead of 202 is no matter.
             (Err(_), None) => Ok(StreamableHttpPostResponse::Accepted),
-            (Err(Unreadable { stand_in: Some(message), .. }), Some(asked)) => {
+            (Err(UnreadableMcpMessage { stand_in: Some(message), .. }), Some(asked)) => {
                 let message = answer_to(asked, *message).unwrap_or_else(|| no_answer_to(asked));
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
@@ -270,8 +273,8 @@ impl HttpClient {
     }
 }
 
-impl StreamableHttpClient for HttpClient {
-    type Error = HttpError;
+impl StreamableHttpClient for McpHttpClient {
+    type Error = McpHttpError;
 
     async fn post_message(
         &self,
@@ -341,7 +344,7 @@ impl StreamableHttpClient for HttpClient {
 }
 
 /// An event that rmcp can read: in its place the failure of the request that it answers, if need be.
-fn readable(wire: &Wire, mut event: Sse, asked: Option<&RequestId>) -> Sse {
+fn readable(wire: &McpExchangeRegistry, mut event: Sse, asked: Option<&RequestId>) -> Sse {
     let Some(data) = &event.data else { return event };
     let instead = match (wire.read(data), asked) {
         // rmcp takes any answer for the last event of this body, and nobody would hear what it says.
@@ -353,7 +356,7 @@ fn readable(wire: &Wire, mut event: Sse, asked: Option<&RequestId>) -> Sse {
             Some(answer.unwrap_or_else(|| no_answer_to(asked)))
         }
         (Ok(_), _) => None,
-        (Err(Unreadable { stand_in, .. }), _) => stand_in.map(|message| *message),
+        (Err(UnreadableMcpMessage { stand_in, .. }), _) => stand_in.map(|message| *message),
     };
     if let Some(text) = instead.and_then(|message| serde_json::to_string(&message).ok()) {
         event.data = Some(text);
@@ -417,7 +420,7 @@ fn place(url: &Url) -> String {
 }
 
 /// Header values, also without their scheme (`Bearer …`).
-fn secrets(remote: &McpRemote) -> Vec<String> {
+fn secrets(remote: &McpHttpEndpoint) -> Vec<String> {
     let bare = |value: &String| value.rsplit(' ').next().unwrap_or_default().to_owned();
     let forms = remote.headers.values().flat_map(|value| [value.clone(), bare(value)]);
     forms.filter(|form| form.len() >= MIN_HIDDEN_BYTES).collect()

@@ -22,14 +22,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{self, HttpClient};
-use super::named_files::Noted;
-use super::roster::{Listed, Page, Roster};
-use super::secrets::Secrets;
-use super::stdio::{self, Process};
-use super::wire::{Exchange, Wire, words};
+use super::http::{self, McpHttpClient};
+use super::named_files::CommandFileDigests;
+use super::secrets::McpSecrets;
+use super::stdio::{self, McpProcess};
+use super::tool_list::{McpToolDefinition, McpToolList, McpToolPage};
+use super::wire::{McpExchange, McpExchangeRegistry, words};
 use crate::config::McpTransport;
-use crate::sandbox::{OwnFolder, Sandbox};
+use crate::sandbox::{IsolatedHome, Sandbox};
 
 /// The most pages a list of tools may have: a server whose list never ends is broken.
 const MAX_PAGES: usize = 100;
@@ -46,22 +46,22 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Where a server is, or how it is started.
 #[derive(Clone, Debug)]
-pub(super) struct Endpoint {
+pub(super) struct McpEndpoint {
     pub(super) server: String,
     pub(super) transport: McpTransport,
     pub(super) directory: PathBuf,
     pub(super) sandbox: Arc<Sandbox>,
     /// What it was given and may not give back.
-    pub(super) secrets: Arc<Secrets>,
+    pub(super) secrets: Arc<McpSecrets>,
     /// The files that have to be what they were at its first start.
-    pub(super) noted: Option<Arc<Noted>>,
+    pub(super) noted: Option<Arc<CommandFileDigests>>,
     /// Where it has its home, if it is a program.
-    pub(super) home: OwnFolder,
+    pub(super) home: IsolatedHome,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum McpConnectionError {
     /// The server said no.
     #[error("it answered with an error: {0}")]
     Refused(String),
@@ -90,44 +90,44 @@ pub(super) enum Fault {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct McpConnection {
     peer: Peer<RoleClient>,
-    service: Mutex<Option<RunningService<RoleClient, Listener>>>,
-    process: Option<Process>,
-    wire: Arc<Wire>,
+    service: Mutex<Option<RunningService<RoleClient, McpNotificationHandler>>>,
+    process: Option<McpProcess>,
+    wire: Arc<McpExchangeRegistry>,
     server: String,
     watching: JoinSet<()>,
 }
 
 /// A call as it is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct McpOutgoingCall {
     /// The tool, as the server calls it.
     pub(super) tool: String,
     /// The arguments as rmcp reads them, for the headers that it makes of them.
     pub(super) arguments: Option<JsonObject>,
     /// The bytes.
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) exchange: Arc<McpExchange>,
 }
 
-impl Link {
+impl McpConnection {
     /// Connects. Almost every server knows the handshake of the older protocols; one that refuses it is asked
     /// again in the newer way, which has none.
     ///
     /// # Errors
     /// Why not.
-    pub(super) async fn open(endpoint: &Endpoint) -> Result<Self, Fault> {
+    pub(super) async fn open(endpoint: &McpEndpoint) -> Result<Self, McpConnectionError> {
         let refused = match Self::open_as(endpoint, ClientLifecycleMode::Initialize).await {
-            Err(refused @ Fault::Refused(_)) => refused,
+            Err(refused @ McpConnectionError::Refused(_)) => refused,
             other => return other,
         };
         let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
         Self::open_as(endpoint, newer).await.map_err(|_| refused)
     }
 
-    async fn open_as(endpoint: &Endpoint, mode: ClientLifecycleMode) -> Result<Self, Fault> {
-        let wire = Arc::new(Wire::new(Arc::clone(&endpoint.secrets)));
-        let listener = Listener { server: endpoint.server.clone(), wire: Arc::clone(&wire) };
+    async fn open_as(endpoint: &McpEndpoint, mode: ClientLifecycleMode) -> Result<Self, McpConnectionError> {
+        let wire = Arc::new(McpExchangeRegistry::new(Arc::clone(&endpoint.secrets)));
+        let listener = McpNotificationHandler { server: endpoint.server.clone(), wire: Arc::clone(&wire) };
         let (service, process) = match &endpoint.transport {
             McpTransport::Command(command) => {
                 let (process, pipes) = stdio::start(endpoint, command, Arc::clone(&wire)).await?;
@@ -137,7 +137,7 @@ impl Link {
                 }
             }
             McpTransport::Http(remote) => {
-                let client = HttpClient::new(remote, Arc::clone(&wire))?;
+                let client = McpHttpClient::new(remote, Arc::clone(&wire))?;
                 let transport = StreamableHttpClientTransport::with_client(client, http::transport_config());
                 (shake_hands(listener, transport, mode).await?, None)
             }
@@ -158,8 +158,9 @@ impl Link {
     }
 
     /// Returns whether a connection on which a call met that fault is of no more use.
-    pub(super) fn is_broken_by(&self, fault: &Fault) -> bool {
-        let ended = matches!(fault, Fault::Closed | Fault::NotSent(_)) && self.process.is_some();
+    pub(super) fn is_broken_by(&self, fault: &McpConnectionError) -> bool {
+        let ended = matches!(fault, McpConnectionError::Closed | McpConnectionError::NotSent(_))
+            && self.process.is_some();
         ended || !self.is_open()
     }
 
@@ -167,12 +168,12 @@ impl Link {
     ///
     /// # Errors
     /// Why not.
-    pub(super) async fn list(&self) -> Result<Vec<Listed>, Fault> {
+    pub(super) async fn list(&self) -> Result<Vec<McpToolDefinition>, McpConnectionError> {
         list(&self.peer, &self.wire, &self.server).await
     }
 
     /// From now on the roster hears of other tools.
-    pub(super) fn watch(&mut self, roster: Arc<Roster>) {
+    pub(super) fn watch(&mut self, roster: Arc<McpToolList>) {
         let (peer, wire) = (self.peer.clone(), Arc::clone(&self.wire));
         self.watching.spawn(async move {
             let subscribed = subscribe(&peer, &wire);
@@ -199,26 +200,26 @@ impl Link {
     /// nevertheless counts.
     pub(super) async fn call(
         &self,
-        call: Call,
+        call: McpOutgoingCall,
         cancel: &CancellationToken,
         deadline: Instant,
-    ) -> Result<String, Fault> {
+    ) -> Result<String, McpConnectionError> {
         let exchange = Arc::clone(&call.exchange);
-        let _forget = Forget { wire: &self.wire, exchange: &exchange };
+        let _forget = McpExchangeGuard { wire: &self.wire, exchange: &exchange };
         let sent = self.peer.send_request_with_option(request(call), PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(fault)?;
         let (id, mut outcome) = (handle.id, handle.rx);
         let why = tokio::select! {
             biased;
             outcome = &mut outcome => return settle(outcome, &exchange),
-            () = cancel.cancelled() => Fault::Cancelled,
-            () = tokio::time::sleep_until(deadline) => Fault::TimedOut,
+            () = cancel.cancelled() => McpConnectionError::Cancelled,
+            () = tokio::time::sleep_until(deadline) => McpConnectionError::TimedOut,
         };
         self.call_off(id, &why, &exchange).await;
         exchange.answer.get().cloned().ok_or(why)
     }
 
-    async fn call_off(&self, id: RequestId, why: &Fault, exchange: &Exchange) {
+    async fn call_off(&self, id: RequestId, why: &McpConnectionError, exchange: &McpExchange) {
         let params = CancelledNotificationParam::new(Some(id), Some(why.to_string()));
         let notification = ClientNotification::CancelledNotification(CancelledNotification::new(params));
         let told = async {
@@ -242,7 +243,7 @@ impl Link {
                 tracing::warn!("the MCP server `{}`: {how}{}", self.server, process.last_words().await);
                 how
             }
-            None => Fault::Closed.to_string(),
+            None => McpConnectionError::Closed.to_string(),
         }
     }
 
@@ -260,47 +261,47 @@ impl Link {
 }
 
 /// Takes an exchange off the wire when nobody waits for it any more.
-struct Forget<'a> {
-    wire: &'a Wire,
-    exchange: &'a Arc<Exchange>,
+struct McpExchangeGuard<'a> {
+    wire: &'a McpExchangeRegistry,
+    exchange: &'a Arc<McpExchange>,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for McpExchangeGuard<'_> {
     fn drop(&mut self) {
         self.wire.forget(self.exchange);
     }
 }
 
 async fn shake_hands<T, E, A>(
-    listener: Listener,
+    listener: McpNotificationHandler,
     transport: T,
     mode: ClientLifecycleMode,
-) -> Result<RunningService<RoleClient, Listener>, Fault>
+) -> Result<RunningService<RoleClient, McpNotificationHandler>, McpConnectionError>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
     // Its state is large and lives only here.
     Box::pin(serve_client_with_lifecycle(listener, transport, mode)).await.map_err(|error| match error {
-        ClientInitializeError::JsonRpcError(error) => Fault::Refused(words(&error)),
+        ClientInitializeError::JsonRpcError(error) => McpConnectionError::Refused(words(&error)),
         ClientInitializeError::TransportError { error, .. } => unsent(error.error.as_ref()),
-        ClientInitializeError::ConnectionClosed(_) => Fault::Closed,
-        other => Fault::Lost(other.to_string().chars().take(400).collect()),
+        ClientInitializeError::ConnectionClosed(_) => McpConnectionError::Closed,
+        other => McpConnectionError::Lost(other.to_string().chars().take(400).collect()),
     })
 }
 
 /// A failed start with how the program ended and what it said.
-async fn explained(fault: Fault, process: &Process) -> Fault {
+async fn explained(fault: McpConnectionError, process: &McpProcess) -> McpConnectionError {
     match fault {
-        Fault::Closed | Fault::NotSent(_) => {
+        McpConnectionError::Closed | McpConnectionError::NotSent(_) => {
             let how = process.bury().await;
-            Fault::Lost(format!("{how}{}", process.last_words().await))
+            McpConnectionError::Lost(format!("{how}{}", process.last_words().await))
         }
         other => other,
     }
 }
 
-fn request(call: Call) -> ClientRequest {
+fn request(call: McpOutgoingCall) -> ClientRequest {
     let mut params = CallToolRequestParams::new(call.tool);
     params.arguments = call.arguments;
     let mut request = CallToolRequest::new(params);
@@ -310,62 +311,67 @@ fn request(call: Call) -> ClientRequest {
 
 type Outcome = Result<Result<ServerResult, ServiceError>, oneshot::error::RecvError>;
 
-fn settle(outcome: Outcome, exchange: &Exchange) -> Result<String, Fault> {
-    let outcome = outcome.map_err(|_| Fault::Closed)?;
+fn settle(outcome: Outcome, exchange: &McpExchange) -> Result<String, McpConnectionError> {
+    let outcome = outcome.map_err(|_| McpConnectionError::Closed)?;
     if let Some(why) = exchange.unreadable.get() {
-        return Err(Fault::Unreadable(why.clone()));
+        return Err(McpConnectionError::Unreadable(why.clone()));
     }
     let result = outcome.map_err(fault)?;
     match exchange.answer.get() {
         Some(answer) => Ok(answer.clone()),
-        None => serde_json::to_string(&result).map_err(|error| Fault::Lost(error.to_string())),
+        None => serde_json::to_string(&result).map_err(|error| McpConnectionError::Lost(error.to_string())),
     }
 }
 
-fn fault(error: ServiceError) -> Fault {
+fn fault(error: ServiceError) -> McpConnectionError {
     match error {
-        ServiceError::McpError(error) => Fault::Refused(words(&error)),
+        ServiceError::McpError(error) => McpConnectionError::Refused(words(&error)),
         ServiceError::TransportSend(error) => unsent(error.error.as_ref()),
-        ServiceError::TransportClosed => Fault::Closed,
-        other => Fault::Lost(other.to_string()),
+        ServiceError::TransportClosed => McpConnectionError::Closed,
+        other => McpConnectionError::Lost(other.to_string()),
     }
 }
 
-fn unsent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Fault {
+fn unsent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> McpConnectionError {
     match error.downcast_ref::<io::Error>() {
         // A program's input: it has not read the line to its end, and acts on whole lines only.
-        Some(error) => Fault::NotSent(format!("its input is closed ({error})")),
+        Some(error) => McpConnectionError::NotSent(format!("its input is closed ({error})")),
         None => http::fault(error),
     }
 }
 
-async fn list(peer: &Peer<RoleClient>, wire: &Wire, server: &str) -> Result<Vec<Listed>, Fault> {
+async fn list(
+    peer: &Peer<RoleClient>,
+    wire: &McpExchangeRegistry,
+    server: &str,
+) -> Result<Vec<McpToolDefinition>, McpConnectionError> {
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(Vec::new());
     }
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
-        let exchange = Arc::new(Exchange::default());
-        let _forget = Forget { wire, exchange: &exchange };
+        let exchange = Arc::new(McpExchange::default());
+        let _forget = McpExchangeGuard { wire, exchange: &exchange };
         let mut request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
         request.extensions.insert(Arc::clone(&exchange));
         let request = ClientRequest::ListToolsRequest(request);
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let text = settle(sent.map_err(fault)?.rx.await, &exchange)?;
-        let page = Page::read(server, &text)
-            .map_err(|error| Fault::Lost(format!("its list of tools cannot be read: {error}")))?;
+        let page = McpToolPage::read(server, &text).map_err(|error| {
+            McpConnectionError::Lost(format!("its list of tools cannot be read: {error}"))
+        })?;
         tools.extend(page.tools.into_iter().map(|tool| tool.without(&wire.secrets)));
         cursor = page.next;
         if cursor.is_none() {
             return Ok(tools);
         }
     }
-    Err(Fault::Lost(format!("its list of tools has more than {MAX_PAGES} pages")))
+    Err(McpConnectionError::Lost(format!("its list of tools has more than {MAX_PAGES} pages")))
 }
 
 /// Servers of the newer protocol say that their tools have changed only to those who ask.
-async fn subscribe(peer: &Peer<RoleClient>, wire: &Wire) {
+async fn subscribe(peer: &Peer<RoleClient>, wire: &McpExchangeRegistry) {
     let Some(info) = peer.peer_info().filter(|info| !info.protocol_version.has_initialize()) else { return };
     let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
     if tells != Some(true) {
@@ -384,12 +390,12 @@ async fn subscribe(peer: &Peer<RoleClient>, wire: &Wire) {
 
 /// Hears what a server says unasked.
 #[derive(Debug)]
-struct Listener {
+struct McpNotificationHandler {
     server: String,
-    wire: Arc<Wire>,
+    wire: Arc<McpExchangeRegistry>,
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for McpNotificationHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("longhaul", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), us)

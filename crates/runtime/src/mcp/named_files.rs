@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 use rustix::fs::{Access, Mode, OFlags};
 
-use super::secrets::Secrets;
+use super::secrets::McpSecrets;
 use crate::config::{McpCommand, McpTransport};
-use crate::sandbox::{Network, Sandbox};
+use crate::sandbox::{NetworkAccess, Sandbox};
 
 /// The files that one command names and that lie in the workspace, or are reached by a link in it.
 #[derive(Clone, Debug)]
-pub(super) struct NamedFiles {
-    program: Option<Named>,
-    args: Vec<Named>,
+pub(super) struct CommandFiles {
+    program: Option<CommandFile>,
+    args: Vec<CommandFile>,
 }
 
 /// A file as its command names it, from the workspace, and with all links followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
+struct CommandFile {
     path: PathBuf,
     real: PathBuf,
     /// Whether that lies in the workspace, too.
@@ -33,17 +33,17 @@ struct Named {
 
 /// The files of one command as they were.
 #[derive(Debug)]
-pub(super) struct Noted {
+pub(super) struct CommandFileDigests {
     command: McpCommand,
     directory: PathBuf,
     sandbox: Arc<Sandbox>,
-    files: NamedFiles,
+    files: CommandFiles,
     digests: Vec<(PathBuf, blake3::Hash)>,
 }
 
 /// Why a program is not started.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum McpStartRefusal {
     #[error(
         "`{0}`, which its command names, has changed since its first start, and it may do more than commands may. It \
          is not started again until a person has looked at the file and started longhaul anew"
@@ -57,11 +57,11 @@ pub(super) enum Refused {
 /// a secret.
 pub(super) fn does_more(transport: &McpTransport, sandbox: &Sandbox) -> bool {
     let McpTransport::Command(command) = transport else { return false };
-    let is_open = command.network == Some(Network::Open) && sandbox.network() == Network::Denied;
-    is_open || !Secrets::of(transport).is_empty()
+    let is_open = command.network == Some(NetworkAccess::Open) && sandbox.network() == NetworkAccess::Denied;
+    is_open || !McpSecrets::of(transport).is_empty()
 }
 
-impl NamedFiles {
+impl CommandFiles {
     /// Finds them.
     pub(super) fn of(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Self {
         let root = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
@@ -69,7 +69,7 @@ impl NamedFiles {
             let real = path.canonicalize().ok().filter(|real| real.is_file())?;
             let is_inside = real.starts_with(&root);
             let is_reached = is_inside || path.starts_with(directory) || path.starts_with(&root);
-            is_reached.then_some(Named { path, real, is_inside })
+            is_reached.then_some(CommandFile { path, real, is_inside })
         };
         let program = match command.program.contains('/') {
             true => Some(directory.join(&command.program)),
@@ -98,20 +98,20 @@ fn looked_up(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Optio
     places.find(|file| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok())
 }
 
-impl Noted {
+impl CommandFileDigests {
     /// Notes the files as they are now. It reads them all.
     ///
     /// # Errors
-    /// [`Refused::Unreadable`].
+    /// [`McpStartRefusal::Unreadable`].
     pub(super) fn now(
         command: McpCommand,
         directory: PathBuf,
         sandbox: Arc<Sandbox>,
-    ) -> Result<Self, Refused> {
-        let files = NamedFiles::of(&command, &directory, &sandbox);
+    ) -> Result<Self, McpStartRefusal> {
+        let files = CommandFiles::of(&command, &directory, &sandbox);
         let read = |file: &Path| match digest(file) {
             Ok(digest) => Ok((file.to_owned(), digest)),
-            Err(source) => Err(Refused::Unreadable { path: shown(file, &directory), source }),
+            Err(source) => Err(McpStartRefusal::Unreadable { path: shown(file, &directory), source }),
         };
         let digests = files.inside().map(read).collect::<Result<_, _>>()?;
         Ok(Self { command, directory, sandbox, files, digests })
@@ -120,9 +120,9 @@ impl Noted {
     /// Looks whether the files are what they were. It reads them all.
     ///
     /// # Errors
-    /// [`Refused::Changed`].
-    pub(super) fn check(&self) -> Result<(), Refused> {
-        let now = NamedFiles::of(&self.command, &self.directory, &self.sandbox);
+    /// [`McpStartRefusal::Changed`].
+    pub(super) fn check(&self) -> Result<(), McpStartRefusal> {
+        let now = CommandFiles::of(&self.command, &self.directory, &self.sandbox);
         // What is named by now and was not there at first is none of them: programs write files, too.
         let mut other = self.files.args.iter().find(|arg| !now.args.contains(arg));
         if self.files.program != now.program {
@@ -131,7 +131,7 @@ impl Noted {
         let is_other = |(file, before): &&(PathBuf, blake3::Hash)| digest(file).ok() != Some(*before);
         let changed = || self.digests.iter().find(is_other).map(|(file, _)| file);
         match other.map(|named| &named.path).or_else(changed) {
-            Some(file) => Err(Refused::Changed(shown(file, &self.directory))),
+            Some(file) => Err(McpStartRefusal::Changed(shown(file, &self.directory))),
             None => Ok(()),
         }
     }
@@ -181,7 +181,7 @@ mod tests {
         let mut policy = SandboxPolicy::new(base.join("ws"), base.join("scratch"));
         let path = format!("bin:{}", base.join("bin").display());
         policy.environment = vec![("PATH".into(), path.into())];
-        policy.network = Network::Denied;
+        policy.network = NetworkAccess::Denied;
         Bench { sandbox: Arc::new(Sandbox::new(policy).unwrap()), base, _dir: dir }
     }
 
@@ -192,14 +192,14 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
 
-        fn noted(&self, program: &str, args: &[&str]) -> Noted {
+        fn noted(&self, program: &str, args: &[&str]) -> CommandFileDigests {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
             let command = McpCommand { program: program.into(), args, env: BTreeMap::new(), network: None };
-            Noted::now(command, self.base.join("ws"), Arc::clone(&self.sandbox)).unwrap()
+            CommandFileDigests::now(command, self.base.join("ws"), Arc::clone(&self.sandbox)).unwrap()
         }
     }
 
-    fn refused(noted: &Noted) -> Option<String> {
+    fn refused(noted: &CommandFileDigests) -> Option<String> {
         let said = noted.check().err()?.to_string();
         Some(said.split('`').nth(1).unwrap().to_owned())
     }
@@ -260,7 +260,7 @@ mod tests {
             let command = McpCommand { program: "x".into(), args: Vec::new(), env, network };
             does_more(&McpTransport::Command(command), &bench.sandbox)
         };
-        assert!(more(Some(Network::Open), &[]) && more(None, &[("API_TOKEN", "a-long-secret")]));
-        assert!(!more(None, &[("LEVEL", "debug")]) && !more(Some(Network::Denied), &[]));
+        assert!(more(Some(NetworkAccess::Open), &[]) && more(None, &[("API_TOKEN", "a-long-secret")]));
+        assert!(!more(None, &[("LEVEL", "debug")]) && !more(Some(NetworkAccess::Denied), &[]));
     }
 }

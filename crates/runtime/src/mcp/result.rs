@@ -11,14 +11,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::structured;
-use crate::tools::{Keep, Output, ToolOutput};
+use crate::tools::{PreservedEnd, ToolOutput, ToolOutputPart};
 
 /// The most pictures and files that are taken from one answer: each is a file of its own, flushed to disk.
 const MAX_ATTACHMENTS: usize = 64;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct McpCallResult<'a> {
     #[serde(borrow, default)]
     content: Vec<&'a RawValue>,
     #[serde(borrow)]
@@ -29,24 +29,24 @@ struct Written<'a> {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum McpContentBlock {
     Text { text: String },
-    Image(Encoded),
-    Audio(Encoded),
-    ResourceLink(Link),
-    Resource { resource: Resource },
+    Image(McpEncodedMedia),
+    Audio(McpEncodedMedia),
+    ResourceLink(McpResourceLink),
+    Resource { resource: McpEmbeddedResource },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Encoded {
+struct McpEncodedMedia {
     data: String,
     mime_type: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Link {
+struct McpResourceLink {
     uri: String,
     name: Option<String>,
     description: Option<String>,
@@ -55,7 +55,7 @@ struct Link {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Resource {
+struct McpEmbeddedResource {
     uri: String,
     mime_type: Option<String>,
     text: Option<String>,
@@ -67,8 +67,8 @@ struct Resource {
 /// # Errors
 /// It is no such result.
 pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
-    let written: Written<'_> = serde_json::from_str(text)?;
-    let mut pieces = Pieces::default();
+    let written: McpCallResult<'_> = serde_json::from_str(text)?;
+    let mut pieces = McpOutputBuilder::default();
     for block in &written.content {
         match serde_json::from_str(block.get()) {
             Ok(block) => pieces.add(block),
@@ -87,27 +87,29 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
 }
 
 #[derive(Default)]
-struct Pieces {
+struct McpOutputBuilder {
     texts: Vec<String>,
-    media: Vec<Output>,
+    media: Vec<ToolOutputPart>,
     /// A hash of the base64 of each of `media`, as the server wrote it.
     encoded: Vec<blake3::Hash>,
     /// Pictures and files that are not taken.
     left_out: usize,
 }
 
-impl Pieces {
-    fn add(&mut self, block: Block) {
+impl McpOutputBuilder {
+    fn add(&mut self, block: McpContentBlock) {
         match block {
-            Block::Text { text } => self.texts.push(text),
-            Block::Image(media) | Block::Audio(media) => self.add_media(&media.data, media.mime_type, None),
-            Block::ResourceLink(link) => self.texts.push(link.render()),
-            Block::Resource { resource } => self.add_resource(resource),
+            McpContentBlock::Text { text } => self.texts.push(text),
+            McpContentBlock::Image(media) | McpContentBlock::Audio(media) => {
+                self.add_media(&media.data, media.mime_type, None)
+            }
+            McpContentBlock::ResourceLink(link) => self.texts.push(link.render()),
+            McpContentBlock::Resource { resource } => self.add_resource(resource),
         }
     }
 
-    fn add_resource(&mut self, resource: Resource) {
-        let Resource { uri, mime_type, text, blob } = resource;
+    fn add_resource(&mut self, resource: McpEmbeddedResource) {
+        let McpEmbeddedResource { uri, mime_type, text, blob } = resource;
         if let Some(text) = text {
             self.texts.push(format!("[Resource {uri}]\n{text}"));
         }
@@ -132,7 +134,7 @@ impl Pieces {
             bytes.len()
         ));
         self.encoded.push(blake3::hash(data.as_bytes()));
-        self.media.push(Output::Media { bytes: Bytes::from(bytes), media_type, name });
+        self.media.push(ToolOutputPart::Media { bytes: Bytes::from(bytes), media_type, name });
     }
 
     /// Servers are asked to give structured content as text too; where one did, it is not given twice. Pictures in it
@@ -158,14 +160,14 @@ impl Pieces {
         }
         let mut content = Vec::with_capacity(self.media.len() + 1);
         if !self.texts.is_empty() {
-            content.push(Output::Text(self.texts.join("\n")));
+            content.push(ToolOutputPart::Text(self.texts.join("\n")));
         }
         content.extend(self.media);
-        ToolOutput { content, is_error, cancelled: false, keep: Keep::Both, lost_bytes: 0 }
+        ToolOutput { content, is_error, cancelled: false, keep: PreservedEnd::Both, lost_bytes: 0 }
     }
 }
 
-impl Link {
+impl McpResourceLink {
     fn render(self) -> String {
         let extras = [self.name, self.mime_type, self.description].into_iter().flatten();
         let extras: Vec<String> = extras.filter(|text| !text.is_empty()).collect();
@@ -182,10 +184,10 @@ mod tests {
 
     fn media(output: &ToolOutput) -> Vec<(&[u8], &str, Option<&str>)> {
         let media = output.content.iter().filter_map(|piece| match piece {
-            Output::Media { bytes, media_type, name } => {
+            ToolOutputPart::Media { bytes, media_type, name } => {
                 Some((&bytes[..], media_type.as_str(), name.as_deref()))
             }
-            Output::Text(_) => None,
+            ToolOutputPart::Text(_) => None,
         });
         media.collect()
     }
@@ -208,7 +210,7 @@ mod tests {
              [Broken image/gif: it is not base64.]"
         );
         assert_eq!(media(&output), [(&b"hello"[..], "image/png", None), (&b"\0\0"[..], "audio/wav", None)]);
-        assert!(matches!(output.content[0], Output::Text(_)) && !output.is_error);
+        assert!(matches!(output.content[0], ToolOutputPart::Text(_)) && !output.is_error);
     }
 
     #[test]

@@ -29,9 +29,9 @@ const ENDINGS: [&str; 6] = ["key", "passphrase", "passwd", "password", "secret",
 /// The secrets that one server was given: the values of headers, variables and query fields that are named like one,
 /// and passwords in addresses. A folder's path or a project's name, which an answer may well hold, is none.
 #[derive(Default)]
-pub(super) struct Secrets(Vec<String>);
+pub(super) struct McpSecrets(Vec<String>);
 
-impl Secrets {
+impl McpSecrets {
     /// The secrets among what is configured.
     pub(super) fn of(transport: &McpTransport) -> Self {
         let mut found = Vec::new();
@@ -69,7 +69,7 @@ impl Secrets {
     }
 }
 
-impl std::fmt::Debug for Secrets {
+impl std::fmt::Debug for McpSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Secrets({})", self.0.len())
     }
@@ -106,7 +106,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::config::{McpCommand, McpRemote};
+    use crate::config::{McpCommand, McpHttpEndpoint};
 
     fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn headers_and_query_fields_that_are_named_like_secrets() {
-        let secrets = Secrets::of(&McpTransport::Http(McpRemote {
+        let secrets = McpSecrets::of(&McpTransport::Http(McpHttpEndpoint {
             url: "https://me:pass-of-me@x.example/mcp?api_key=k%2Fey-12345&project=acme-website".into(),
             headers: pairs(&[("Authorization", "Bearer abcd-1234"), ("X-Project", "acme-website")]),
         }));
@@ -136,7 +136,7 @@ mod tests {
             ("DATABASE_URL", "postgres://ada:pw-of-ada@db/main"),
         ]);
         let command = McpCommand { program: "x".into(), args: Vec::new(), env, network: None };
-        let secrets = Secrets::of(&McpTransport::Command(command));
+        let secrets = McpSecrets::of(&McpTransport::Command(command));
         let told = secrets.hide(
             r#"gh-12345678 {"a":"pg \"word\" 1"} short Ada Lovelace /home/ada/project pw-of-ada"#.into(),
         );

@@ -9,8 +9,8 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::link::{Call, Endpoint, Fault, Link};
-use super::roster::{Fate, Listed, Roster, ToolListChange};
+use super::link::{McpConnection, McpConnectionError, McpEndpoint, McpOutgoingCall};
+use super::tool_list::{McpToolDefinition, McpToolList, McpToolStatus, ToolListChange};
 
 /// The longest pause before a server that keeps ending is started again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -20,25 +20,25 @@ const TRIES: usize = 3;
 
 /// A server.
 #[derive(Debug)]
-pub(super) struct Server {
-    endpoint: Endpoint,
+pub(super) struct McpServerState {
+    endpoint: McpEndpoint,
     call_timeout: Duration,
     start_timeout: Duration,
-    roster: Arc<Roster>,
-    line: Mutex<Arc<Line>>,
+    roster: Arc<McpToolList>,
+    line: Mutex<Arc<McpConnectionSlot>>,
     /// Connections lost since the last answer.
     losses: AtomicU32,
 }
 
 /// A connection that is there or will be, made by the first call that needs it.
 #[derive(Debug)]
-struct Line {
-    link: OnceCell<Link>,
+struct McpConnectionSlot {
+    link: OnceCell<McpConnection>,
     not_before: Instant,
 }
 
-impl Line {
-    fn open(link: Link) -> Arc<Self> {
+impl McpConnectionSlot {
+    fn open(link: McpConnection) -> Arc<Self> {
         Arc::new(Self { link: OnceCell::new_with(Some(link)), not_before: Instant::now() })
     }
 
@@ -47,20 +47,20 @@ impl Line {
     }
 }
 
-impl Server {
+impl McpServerState {
     /// Starts or reaches the server and asks for its tools.
     ///
     /// # Errors
     /// Why not, in words for a person.
     pub(super) async fn start(
-        endpoint: Endpoint,
+        endpoint: McpEndpoint,
         call_timeout: Duration,
         start_timeout: Duration,
     ) -> Result<Self, String> {
         let opening = async {
-            let link = Link::open(&endpoint).await?;
+            let link = McpConnection::open(&endpoint).await?;
             let tools = link.list().await?;
-            Ok::<_, Fault>((link, tools))
+            Ok::<_, McpConnectionError>((link, tools))
         };
         let (mut link, tools) = match timeout(start_timeout, opening).await {
             Ok(opened) => opened.map_err(|fault| endpoint.secrets.hide(fault.to_string()))?,
@@ -69,9 +69,9 @@ impl Server {
         if tools.is_empty() {
             tracing::warn!("the MCP server `{}` offers no tools", endpoint.server);
         }
-        let roster = Arc::new(Roster::new(endpoint.server.clone(), tools));
+        let roster = Arc::new(McpToolList::new(endpoint.server.clone(), tools));
         link.watch(Arc::clone(&roster));
-        let line = Mutex::new(Line::open(link));
+        let line = Mutex::new(McpConnectionSlot::open(link));
         Ok(Self { endpoint, call_timeout, start_timeout, roster, line, losses: AtomicU32::new(0) })
     }
 
@@ -86,12 +86,12 @@ impl Server {
     }
 
     /// Its tools as the model is told of them.
-    pub(super) fn tools(&self) -> &[Listed] {
+    pub(super) fn tools(&self) -> &[McpToolDefinition] {
         &self.roster.tools
     }
 
     /// What has become of a tool.
-    pub(super) fn fate(&self, tool: &Listed) -> Fate {
+    pub(super) fn fate(&self, tool: &McpToolDefinition) -> McpToolStatus {
         self.roster.fate(&tool.name)
     }
 
@@ -110,41 +110,45 @@ impl Server {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) async fn call(&self, call: Call, cancel: &CancellationToken) -> Result<String, Failure> {
+    pub(super) async fn call(
+        &self,
+        call: McpOutgoingCall,
+        cancel: &CancellationToken,
+    ) -> Result<String, McpCallError> {
         let deadline = Instant::now() + self.call_timeout;
         for _ in 1..TRIES {
             let line = self.connected_by(cancel, deadline).await?;
             match self.call_on(&line, call.clone(), cancel, deadline).await {
-                Err(Fault::NotSent(_)) if !Arc::ptr_eq(&line, &self.line()) => {}
-                outcome => return outcome.map_err(Failure::from),
+                Err(McpConnectionError::NotSent(_)) if !Arc::ptr_eq(&line, &self.line()) => {}
+                outcome => return outcome.map_err(McpCallError::from),
             }
         }
-        Err(Failure::NotRun("it ends as soon as it is started".to_owned()))
+        Err(McpCallError::NotRun("it ends as soon as it is started".to_owned()))
     }
 
     async fn connected_by(
         &self,
         cancel: &CancellationToken,
         deadline: Instant,
-    ) -> Result<Arc<Line>, Failure> {
+    ) -> Result<Arc<McpConnectionSlot>, McpCallError> {
         let connecting = timeout_at(deadline, self.connected());
         let connected = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(Failure::Cancelled),
-            connected = connecting => connected.unwrap_or(Err(Fault::TimedOut)),
+            () = cancel.cancelled() => return Err(McpCallError::Cancelled),
+            connected = connecting => connected.unwrap_or(Err(McpConnectionError::TimedOut)),
         };
-        connected.map_err(|fault| Failure::NotRun(fault.to_string()))
+        connected.map_err(|fault| McpCallError::NotRun(fault.to_string()))
     }
 
     /// Makes a call. A connection that turns out to be broken is given up.
     async fn call_on(
         &self,
-        line: &Arc<Line>,
-        call: Call,
+        line: &Arc<McpConnectionSlot>,
+        call: McpOutgoingCall,
         cancel: &CancellationToken,
         deadline: Instant,
-    ) -> Result<String, Fault> {
-        let Some(link) = line.link.get() else { return Err(Fault::Closed) };
+    ) -> Result<String, McpConnectionError> {
+        let Some(link) = line.link.get() else { return Err(McpConnectionError::Closed) };
         let fault = match link.call(call, cancel, deadline).await {
             Ok(answer) => {
                 self.losses.store(0, Ordering::Relaxed);
@@ -157,7 +161,11 @@ impl Server {
         }
         self.replace(line);
         let how = link.bury().await;
-        Err(if matches!(fault, Fault::NotSent(_)) { fault } else { Fault::Lost(how) })
+        Err(if matches!(fault, McpConnectionError::NotSent(_)) {
+            fault
+        } else {
+            McpConnectionError::Lost(how)
+        })
     }
 
     /// Ends it. A later call would start it again.
@@ -169,12 +177,12 @@ impl Server {
         }
     }
 
-    fn line(&self) -> Arc<Line> {
+    fn line(&self) -> Arc<McpConnectionSlot> {
         Arc::clone(&self.line.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// An open connection; whoever finds none makes it, and others wait for that.
-    async fn connected(&self) -> Result<Arc<Line>, Fault> {
+    async fn connected(&self) -> Result<Arc<McpConnectionSlot>, McpConnectionError> {
         for _ in 0..TRIES {
             let line = self.line();
             let link = line.link.get_or_try_init(|| self.reconnect(&line)).await?;
@@ -185,37 +193,37 @@ impl Server {
             self.replace(&line);
             link.bury().await;
         }
-        Err(Fault::NotSent("it ends as soon as it is started".to_owned()))
+        Err(McpConnectionError::NotSent("it ends as soon as it is started".to_owned()))
     }
 
-    async fn reconnect(&self, line: &Arc<Line>) -> Result<Link, Fault> {
+    async fn reconnect(&self, line: &Arc<McpConnectionSlot>) -> Result<McpConnection, McpConnectionError> {
         if !Arc::ptr_eq(line, &self.line()) {
-            return Err(Fault::NotSent("it could not be started again a moment ago".to_owned()));
+            return Err(McpConnectionError::NotSent("it could not be started again a moment ago".to_owned()));
         }
         sleep_until(line.not_before).await;
         let opening = async {
-            let mut link = Link::open(&self.endpoint).await?;
+            let mut link = McpConnection::open(&self.endpoint).await?;
             let tools = link.list().await?;
             self.roster.compare(tools);
             link.watch(Arc::clone(&self.roster));
             Ok(link)
         };
-        let opened = timeout(self.start_timeout, opening).await.unwrap_or(Err(Fault::TimedOut));
+        let opened = timeout(self.start_timeout, opening).await.unwrap_or(Err(McpConnectionError::TimedOut));
         opened.map_err(|fault| {
             self.replace(line);
             tracing::warn!("the MCP server `{}` could not be started again: {fault}", self.name());
             match fault {
-                Fault::Changed(_) => fault,
-                _ => Fault::NotSent("it could not be started again".to_owned()),
+                McpConnectionError::Changed(_) => fault,
+                _ => McpConnectionError::NotSent("it could not be started again".to_owned()),
             }
         })
     }
 
     /// The next call connects anew: at once after the first loss, later after a pause that grows.
-    fn replace(&self, lost: &Arc<Line>) {
+    fn replace(&self, lost: &Arc<McpConnectionSlot>) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&line, lost) {
-            *line = Line::after(pause(self.losses.fetch_add(1, Ordering::Relaxed)));
+            *line = McpConnectionSlot::after(pause(self.losses.fetch_add(1, Ordering::Relaxed)));
         }
     }
 }
@@ -230,7 +238,7 @@ fn pause(losses_before: u32) -> Duration {
 
 /// Why a call has no answer, as far as the model is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum McpCallError {
     /// It was stopped by the caller.
     Cancelled,
     /// Its time was up.
@@ -245,15 +253,15 @@ pub(super) enum Failure {
     Lost(String),
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
+impl From<McpConnectionError> for McpCallError {
+    fn from(fault: McpConnectionError) -> Self {
         match fault {
-            Fault::Cancelled => Self::Cancelled,
-            Fault::TimedOut => Self::TimedOut,
-            Fault::Refused(why) => Self::Refused(why),
-            Fault::NotSent(why) | Fault::Changed(why) => Self::NotRun(why),
-            Fault::Unreadable(why) => Self::Unreadable(why),
-            Fault::Lost(_) | Fault::Closed => Self::Lost(fault.to_string()),
+            McpConnectionError::Cancelled => Self::Cancelled,
+            McpConnectionError::TimedOut => Self::TimedOut,
+            McpConnectionError::Refused(why) => Self::Refused(why),
+            McpConnectionError::NotSent(why) | McpConnectionError::Changed(why) => Self::NotRun(why),
+            McpConnectionError::Unreadable(why) => Self::Unreadable(why),
+            McpConnectionError::Lost(_) | McpConnectionError::Closed => Self::Lost(fault.to_string()),
         }
     }
 }

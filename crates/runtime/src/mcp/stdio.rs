@@ -19,9 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::link::{Endpoint, Fault};
-use super::secrets::Secrets;
-use super::wire::{MAX_MESSAGE_BYTES, Unreadable, Wire};
+use super::link::{McpConnectionError, McpEndpoint};
+use super::secrets::McpSecrets;
+use super::wire::{MAX_MESSAGE_BYTES, McpExchangeRegistry, UnreadableMcpMessage};
 use crate::config::McpCommand;
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
@@ -38,7 +38,7 @@ const LONGEST_WORD: usize = 400;
 
 /// The program behind a connection. It is killed with its group when this is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct McpProcess {
     child: Mutex<Option<ConfinedChild>>,
     last_words: LastWords,
     /// Cancelled when standard error has ended and all of it was read.
@@ -55,13 +55,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Starts the program.
 ///
 /// # Errors
-/// [`Fault::NotSent`]: it could not be started. [`Fault::Changed`]: it is not to be.
+/// [`McpConnectionError::NotSent`]: it could not be started. [`McpConnectionError::Changed`]: it is not to be.
 pub(super) async fn start(
-    endpoint: &Endpoint,
+    endpoint: &McpEndpoint,
     command: &McpCommand,
-    wire: Arc<Wire>,
-) -> Result<(Process, Pipes), Fault> {
-    let failed = |error: io::Error| Fault::NotSent(format!("its pipes could not be made: {error}"));
+    wire: Arc<McpExchangeRegistry>,
+) -> Result<(McpProcess, McpStdioTransport), McpConnectionError> {
+    let failed =
+        |error: io::Error| McpConnectionError::NotSent(format!("its pipes could not be made: {error}"));
     let (stdin, to_child) = io::pipe().map_err(failed)?;
     let (from_child, stdout) = io::pipe().map_err(failed)?;
     let (errors, stderr) = io::pipe().map_err(failed)?;
@@ -79,11 +80,11 @@ pub(super) async fn start(
     };
     if let Some(noted) = endpoint.noted.clone() {
         let checked = tokio::task::spawn_blocking(move || noted.check()).await;
-        let unread = |_| Fault::NotSent("its files could not be read".to_owned());
-        checked.map_err(unread)?.map_err(|refused| Fault::Changed(refused.to_string()))?;
+        let unread = |_| McpConnectionError::NotSent("its files could not be read".to_owned());
+        checked.map_err(unread)?.map_err(|refused| McpConnectionError::Changed(refused.to_string()))?;
     }
     let child = endpoint.sandbox.spawn_server(request, command.network, &endpoint.home);
-    let child = child.await.map_err(|error| Fault::NotSent(with_way_out(error.to_string())))?;
+    let child = child.await.map_err(|error| McpConnectionError::NotSent(with_way_out(error.to_string())))?;
     let last_words = LastWords::default();
     let mut listening = JoinSet::new();
     let heard = CancellationToken::new();
@@ -93,8 +94,8 @@ pub(super) async fn start(
         let _all = all;
         listen(server, secrets, errors, words).await;
     });
-    let process = Process { child: Mutex::new(Some(child)), last_words, heard, _listening: listening };
-    Ok((process, Pipes::new(endpoint.server.clone(), from_child, to_child, wire)))
+    let process = McpProcess { child: Mutex::new(Some(child)), last_words, heard, _listening: listening };
+    Ok((process, McpStdioTransport::new(endpoint.server.clone(), from_child, to_child, wire)))
 }
 
 /// Words of a program that may not open what lies elsewhere, with what opens it.
@@ -112,7 +113,7 @@ fn with_way_out(words: String) -> String {
 }
 
 /// Standard error goes to the log; the end of it is kept.
-async fn listen(server: String, secrets: Arc<Secrets>, errors: pipe::Receiver, last_words: LastWords) {
+async fn listen(server: String, secrets: Arc<McpSecrets>, errors: pipe::Receiver, last_words: LastWords) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
     loop {
@@ -134,7 +135,7 @@ async fn listen(server: String, secrets: Arc<Secrets>, errors: pipe::Receiver, l
     }
 }
 
-impl Process {
+impl McpProcess {
     /// How a program ended whose connection is closed, in words. One that has not ended is killed.
     pub(super) async fn bury(&self) -> String {
         let child = locked(&self.child).take();
@@ -184,14 +185,14 @@ fn how(status: ExitStatus) -> String {
 type Line = (String, oneshot::Sender<io::Result<()>>);
 
 /// Both directions of a connection. Dropping it closes the program's input.
-pub(super) struct Pipes {
+pub(super) struct McpStdioTransport {
     server: String,
     reader: BufReader<pipe::Receiver>,
     /// As much of the next message as is there: reading may be given up in the middle and taken up again.
     line: Vec<u8>,
     lines: Option<mpsc::Sender<Line>>,
     writing: JoinSet<()>,
-    wire: Arc<Wire>,
+    wire: Arc<McpExchangeRegistry>,
     /// What stands in for messages that could not be read.
     stand_ins: VecDeque<ServerJsonRpcMessage>,
     /// Whether the rest of a line is passed over.
@@ -200,7 +201,7 @@ pub(super) struct Pipes {
 
 /// What reading on has come to.
 #[derive(Debug, PartialEq, Eq)]
-enum Read {
+enum LineReadOutcome {
     /// A whole line.
     Line,
     /// More of a line than anybody keeps.
@@ -209,8 +210,8 @@ enum Read {
     End,
 }
 
-impl Pipes {
-    fn new(server: String, from: pipe::Receiver, to: pipe::Sender, wire: Arc<Wire>) -> Self {
+impl McpStdioTransport {
+    fn new(server: String, from: pipe::Receiver, to: pipe::Sender, wire: Arc<McpExchangeRegistry>) -> Self {
         let (lines, to_write) = mpsc::channel(64);
         let mut writing = JoinSet::new();
         writing.spawn(write(to, to_write));
@@ -227,17 +228,17 @@ impl Pipes {
     }
 
     /// Reads on until there is a whole line, or as much of one as is kept.
-    async fn read_line(&mut self) -> Read {
+    async fn read_line(&mut self) -> LineReadOutcome {
         loop {
             let room = MAX_MESSAGE_BYTES.saturating_sub(self.line.len()) as u64;
             let read = (&mut self.reader).take(room).read_until(b'\n', &mut self.line).await;
             let is_whole = self.line.ends_with(b"\n");
             match (read.is_ok() && is_whole, self.line.len() >= MAX_MESSAGE_BYTES) {
                 (true, _) if self.is_skipping => self.is_skipping = false,
-                (true, _) => return Read::Line,
+                (true, _) => return LineReadOutcome::Line,
                 (_, true) if self.is_skipping => {}
-                (_, true) => return Read::TooMuch,
-                _ => return Read::End,
+                (_, true) => return LineReadOutcome::TooMuch,
+                _ => return LineReadOutcome::End,
             }
             self.line.clear();
         }
@@ -264,8 +265,8 @@ impl Pipes {
         self.stand_in(self.wire.unreadable(&String::from_utf8_lossy(&line), why))
     }
 
-    fn stand_in(&mut self, unreadable: Unreadable) -> Option<ServerJsonRpcMessage> {
-        let Unreadable { why, stand_in, is_lost_answer } = unreadable;
+    fn stand_in(&mut self, unreadable: UnreadableMcpMessage) -> Option<ServerJsonRpcMessage> {
+        let UnreadableMcpMessage { why, stand_in, is_lost_answer } = unreadable;
         tracing::debug!(server = %self.server, %why, "a line that is no message");
         if is_lost_answer {
             self.stand_ins.extend(self.wire.fail_all(&why));
@@ -286,7 +287,7 @@ fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the server's input is closed")
 }
 
-impl Transport<RoleClient> for Pipes {
+impl Transport<RoleClient> for McpStdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -309,9 +310,9 @@ impl Transport<RoleClient> for Pipes {
                 return Some(message);
             }
             let message = match self.read_line().await {
-                Read::Line => self.message(),
-                Read::TooMuch => self.too_much(),
-                Read::End => return None,
+                LineReadOutcome::Line => self.message(),
+                LineReadOutcome::TooMuch => self.too_much(),
+                LineReadOutcome::End => return None,
             };
             if message.is_some() {
                 return message;

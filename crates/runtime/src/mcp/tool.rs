@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul_core::message::{RawJson, ToolSpec};
-use longhaul_core::tool_schema::{NormalizedSchema, SchemaError, normalize};
+use longhaul_core::tool_schema::{NormalizedSchema, ToolSchemaError, normalize};
 use serde_json::Value;
 
-use super::link::Call;
+use super::link::McpOutgoingCall;
 use super::result;
-use super::roster::{Fate, Listed};
-use super::server::{Failure, Server};
-use super::wire::{Exchange, Watcher};
-use crate::tools::{Output, Tool, ToolInput, ToolOutput};
+use super::server::{McpCallError, McpServerState};
+use super::tool_list::{McpToolDefinition, McpToolStatus};
+use super::wire::{McpExchange, McpProgressSink};
+use crate::tools::{Tool, ToolInput, ToolOutput, ToolOutputPart};
 
 /// A tool of a server.
 #[derive(Debug)]
 pub(super) struct McpTool {
-    server: Arc<Server>,
-    listed: Listed,
+    server: Arc<McpServerState>,
+    listed: McpToolDefinition,
     /// The schema as every provider takes it, and the property names that were changed for it.
     normalized: NormalizedSchema,
 }
@@ -26,13 +26,16 @@ pub(super) struct McpTool {
 impl McpTool {
     /// # Errors
     /// The tool's schema cannot be brought into a form that every provider takes.
-    pub(super) fn new(server: Arc<Server>, listed: Listed) -> Result<Self, SchemaError> {
+    pub(super) fn new(
+        server: Arc<McpServerState>,
+        listed: McpToolDefinition,
+    ) -> Result<Self, ToolSchemaError> {
         let normalized = normalize(Some(listed.schema.as_str()))?;
         Ok(Self { server, listed, normalized })
     }
 
     /// The call as it is sent.
-    fn call(&self, input: &ToolInput) -> Result<Call, ToolOutput> {
+    fn call(&self, input: &ToolInput) -> Result<McpOutgoingCall, ToolOutput> {
         let names = &self.normalized.names;
         let (arguments, written) = match &input.arguments {
             Value::Object(fields) if names.is_empty() => {
@@ -49,12 +52,12 @@ impl McpTool {
             }
         };
         let written = written.map(RawJson);
-        let exchange = Exchange {
+        let exchange = McpExchange {
             arguments: written,
-            watcher: Some(Watcher::new(input.context.progress.clone())),
-            ..Exchange::default()
+            watcher: Some(McpProgressSink::new(input.context.progress.clone())),
+            ..McpExchange::default()
         };
-        Ok(Call { tool: self.listed.own_name.clone(), arguments, exchange: Arc::new(exchange) })
+        Ok(McpOutgoingCall { tool: self.listed.own_name.clone(), arguments, exchange: Arc::new(exchange) })
     }
 
     fn gone(&self) -> ToolOutput {
@@ -69,39 +72,41 @@ impl McpTool {
         let mut output = result::read(answer).unwrap_or_else(|error| {
             ToolOutput::error(format!("Error: the server's answer is no result of a tool: {error}"))
         });
-        if output.is_error && self.server.fate(&self.listed) == Fate::Changed {
+        if output.is_error && self.server.fate(&self.listed) == McpToolStatus::Changed {
             let note = "[The server has changed this tool since the agent was started; its description here is the \
                         old one.]";
             match output.content.first_mut() {
-                Some(Output::Text(text)) => text.push_str(&format!("\n{note}")),
-                _ => output.content.insert(0, Output::Text(note.to_owned())),
+                Some(ToolOutputPart::Text(text)) => text.push_str(&format!("\n{note}")),
+                _ => output.content.insert(0, ToolOutputPart::Text(note.to_owned())),
             }
         }
         for piece in &mut output.content {
-            if let Output::Text(text) = piece {
+            if let ToolOutputPart::Text(text) = piece {
                 *text = self.server.without_secrets(std::mem::take(text));
             }
         }
         output
     }
 
-    fn failed(&self, failure: Failure) -> ToolOutput {
+    fn failed(&self, failure: McpCallError) -> ToolOutput {
         let server = self.server.name();
         let unknown = "Whether the call had an effect is unknown: look before you repeat it.";
         let words = match failure {
-            Failure::Cancelled => return ToolOutput::cancelled(),
-            Failure::TimedOut => format!(
+            McpCallError::Cancelled => return ToolOutput::cancelled(),
+            McpCallError::TimedOut => format!(
                 "Error: the MCP server `{server}` did not answer within {} ms, and the call was called off. {unknown}",
                 self.server.call_timeout().as_millis()
             ),
-            Failure::Refused(why) => format!("Error: the MCP server `{server}` refused the call: {why}"),
-            Failure::Unreadable(why) => {
+            McpCallError::Refused(why) => format!("Error: the MCP server `{server}` refused the call: {why}"),
+            McpCallError::Unreadable(why) => {
                 format!(
                     "Error: the MCP server `{server}` answered, but the answer cannot be read: {why}. {unknown}"
                 )
             }
-            Failure::NotRun(why) => format!("Error: the call was not made. The MCP server `{server}`: {why}"),
-            Failure::Lost(how) => format!(
+            McpCallError::NotRun(why) => {
+                format!("Error: the call was not made. The MCP server `{server}`: {why}")
+            }
+            McpCallError::Lost(how) => format!(
                 "Error: the connection to the MCP server `{server}` was lost in the middle of the call: {how}. \
                  {unknown} The next call connects anew."
             ),
@@ -124,7 +129,7 @@ impl Tool for McpTool {
     }
 
     async fn run(&self, input: ToolInput) -> ToolOutput {
-        if self.server.fate(&self.listed) == Fate::Gone {
+        if self.server.fate(&self.listed) == McpToolStatus::Gone {
             return self.gone();
         }
         let call = match self.call(&input) {

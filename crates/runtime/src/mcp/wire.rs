@@ -1,7 +1,7 @@
 //! What goes over a connection, byte for byte.
 //!
 //! rmcp reads JSON into values and writes values as JSON, which loses numbers, escapes and duplicate keys. Its
-//! requests carry an [`Exchange`] with them: the transports take the arguments to send from it, and put the
+//! requests carry an [`McpExchange`] with them: the transports take the arguments to send from it, and put the
 //! answer into it as it came. rmcp still sees every message; it decides, the bytes pass by.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,20 +17,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, SetOnce, mpsc};
 
-use super::salvage::outline;
-use super::secrets::Secrets;
-use crate::tools::Progress;
+use super::lenient_parse::outline;
+use super::secrets::McpSecrets;
+use crate::tools::ToolProgress;
 
 /// The most that one message may have, in bytes; what a tool's output may have is checked later.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// One request whose bytes matter.
 #[derive(Debug, Default)]
-pub(super) struct Exchange {
+pub(super) struct McpExchange {
     /// The arguments to send instead of those that rmcp knows.
     pub(super) arguments: Option<RawJson>,
     /// Who watches.
-    pub(super) watcher: Option<Watcher>,
+    pub(super) watcher: Option<McpProgressSink>,
     /// The result, as the server wrote it.
     pub(super) answer: SetOnce<String>,
     /// Why its answer cannot be read, if one came that cannot.
@@ -39,13 +39,13 @@ pub(super) struct Exchange {
 
 /// Takes what a server says of a call while it runs.
 #[derive(Debug)]
-pub(super) struct Watcher {
-    output: mpsc::Sender<Progress>,
+pub(super) struct McpProgressSink {
+    output: mpsc::Sender<ToolProgress>,
     offset: Mutex<u64>,
 }
 
-impl Watcher {
-    pub(super) fn new(output: mpsc::Sender<Progress>) -> Self {
+impl McpProgressSink {
+    pub(super) fn new(output: mpsc::Sender<ToolProgress>) -> Self {
         Self { output, offset: Mutex::new(0) }
     }
 
@@ -53,24 +53,24 @@ impl Watcher {
         let mut offset = locked(&self.offset);
         let chars = text.chars().count() as u64;
         // A watcher who does not keep up misses pieces; the offsets show it.
-        let _ = self.output.try_send(Progress { offset: *offset, text });
+        let _ = self.output.try_send(ToolProgress { offset: *offset, text });
         *offset += chars;
     }
 }
 
 /// The open exchanges of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Wire {
-    open: Mutex<Vec<Open>>,
+pub(super) struct McpExchangeRegistry {
+    open: Mutex<Vec<PendingMcpExchange>>,
     /// Told when the server may offer other tools than before.
     pub(super) list_changed: Notify,
     /// What is not repeated of what the server says.
-    pub(super) secrets: Arc<Secrets>,
+    pub(super) secrets: Arc<McpSecrets>,
 }
 
 /// A message that cannot be read.
 #[derive(Debug)]
-pub(super) struct Unreadable {
+pub(super) struct UnreadableMcpMessage {
     /// What is wrong with it.
     pub(super) why: String,
     /// What rmcp is to be given in its place, so that nobody waits on.
@@ -80,15 +80,15 @@ pub(super) struct Unreadable {
 }
 
 #[derive(Debug)]
-struct Open {
+struct PendingMcpExchange {
     id: RequestId,
     token: Option<ProgressToken>,
-    exchange: Arc<Exchange>,
+    exchange: Arc<McpExchange>,
 }
 
-impl Wire {
+impl McpExchangeRegistry {
     /// No exchange yet.
-    pub(super) fn new(secrets: Arc<Secrets>) -> Self {
+    pub(super) fn new(secrets: Arc<McpSecrets>) -> Self {
         Self { secrets, ..Self::default() }
     }
 
@@ -112,34 +112,38 @@ impl Wire {
     /// Takes a message as it came: an answer's bytes for who waits for them, the message for rmcp.
     ///
     /// # Errors
-    /// [`Unreadable`]. rmcp reads less than can be passed on (half of a surrogate pair, deep nesting): what could
+    /// [`UnreadableMcpMessage`]. rmcp reads less than can be passed on (half of a surrogate pair, deep nesting): what could
     /// be passed on has been.
-    pub(super) fn read(&self, text: &str) -> Result<ServerJsonRpcMessage, Unreadable> {
+    pub(super) fn read(&self, text: &str) -> Result<ServerJsonRpcMessage, UnreadableMcpMessage> {
         let taken = self.incoming(text);
         serde_json::from_str(text).map_err(|error| match taken {
             Some(id) => {
                 let stand_in = Box::new(ServerJsonRpcMessage::response(ServerResult::empty(()), id));
-                Unreadable { why: error.to_string(), stand_in: Some(stand_in), is_lost_answer: false }
+                UnreadableMcpMessage {
+                    why: error.to_string(),
+                    stand_in: Some(stand_in),
+                    is_lost_answer: false,
+                }
             }
             None => self.unreadable(text, format!("it is no JSON that can be used ({error})")),
         })
     }
 
     /// What is to be made of a message, or the beginning of one, that cannot be read.
-    pub(super) fn unreadable(&self, text: &str, why: String) -> Unreadable {
+    pub(super) fn unreadable(&self, text: &str, why: String) -> UnreadableMcpMessage {
         let outline = outline(text);
         let is_lost_answer = outline.answers.is_none() && outline.is_answer;
         let stand_in = outline.answers.map(|id| {
             self.spoil(&id.to_string(), &why);
             Box::new(failed(id, &why))
         });
-        Unreadable { why, stand_in, is_lost_answer }
+        UnreadableMcpMessage { why, stand_in, is_lost_answer }
     }
 
     /// All open requests have failed, as any of them may have been answered by what cannot be read.
     pub(super) fn fail_all(&self, why: &str) -> Vec<ServerJsonRpcMessage> {
         let all = std::mem::take(&mut *locked(&self.open));
-        let fail = |open: Open| {
+        let fail = |open: PendingMcpExchange| {
             let _ = open.exchange.unreadable.set(why.to_owned());
             failed(open.id, why)
         };
@@ -154,7 +158,7 @@ impl Wire {
 
     /// Gives the result of an open request to who waits for it, and says of which request.
     fn incoming(&self, text: &str) -> Option<RequestId> {
-        let answer = serde_json::from_str::<Answer<'_>>(text).ok()?;
+        let answer = serde_json::from_str::<McpResponseJson<'_>>(text).ok()?;
         let (id, result) = (answer.id?, answer.result?);
         let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
         let open = self.take(&id)?;
@@ -163,7 +167,7 @@ impl Wire {
         Some(open.id)
     }
 
-    fn take(&self, id: &str) -> Option<Open> {
+    fn take(&self, id: &str) -> Option<PendingMcpExchange> {
         let mut all = locked(&self.open);
         let at = all.iter().position(|open| open.id.to_string() == id)?;
         Some(all.swap_remove(at))
@@ -179,7 +183,7 @@ impl Wire {
     }
 
     /// Nobody waits for that answer any more.
-    pub(super) fn forget(&self, exchange: &Arc<Exchange>) {
+    pub(super) fn forget(&self, exchange: &Arc<McpExchange>) {
         locked(&self.open).retain(|open| !Arc::ptr_eq(&open.exchange, exchange));
     }
 }
@@ -188,14 +192,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open(message: &ClientJsonRpcMessage) -> Option<Open> {
+fn open(message: &ClientJsonRpcMessage) -> Option<PendingMcpExchange> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
-    let exchange = request.request.extensions().get::<Arc<Exchange>>()?;
+    let exchange = request.request.extensions().get::<Arc<McpExchange>>()?;
     let token = match &request.request {
         ClientRequest::CallToolRequest(call) => progress_token(message, &call.params),
         _ => None,
     };
-    Some(Open { id: request.id.clone(), token, exchange: Arc::clone(exchange) })
+    Some(PendingMcpExchange { id: request.id.clone(), token, exchange: Arc::clone(exchange) })
 }
 
 /// rmcp keeps it beside the parameters until the message is written.
@@ -217,7 +221,7 @@ fn progress_line(said: &ProgressNotificationParam) -> String {
 }
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct McpResponseJson<'a> {
     id: Option<Value>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
@@ -229,21 +233,21 @@ fn with_arguments(message: &ClientJsonRpcMessage, arguments: &RawJson) -> serde_
     let arguments = RawValue::from_string(arguments.as_str().replace(['\n', '\r'], " "))?;
     let fields = serde_json::to_value(message)?;
     let Value::Object(fields) = &fields else { return serde_json::to_string(message) };
-    serde_json::to_string(&Call { fields, arguments: &arguments })
+    serde_json::to_string(&McpCallJson { fields, arguments: &arguments })
 }
 
-struct Call<'a> {
+struct McpCallJson<'a> {
     fields: &'a Map<String, Value>,
     arguments: &'a RawValue,
 }
 
-impl Serialize for Call<'_> {
+impl Serialize for McpCallJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in self.fields {
             match value {
                 Value::Object(fields) if key == "params" => {
-                    map.serialize_entry(key, &Params { fields, arguments: self.arguments })?;
+                    map.serialize_entry(key, &McpParamsJson { fields, arguments: self.arguments })?;
                 }
                 _ => map.serialize_entry(key, value)?,
             }
@@ -252,12 +256,12 @@ impl Serialize for Call<'_> {
     }
 }
 
-struct Params<'a> {
+struct McpParamsJson<'a> {
     fields: &'a Map<String, Value>,
     arguments: &'a RawValue,
 }
 
-impl Serialize for Params<'_> {
+impl Serialize for McpParamsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in self.fields.iter().filter(|(key, _)| *key != "arguments") {
@@ -288,7 +292,7 @@ mod tests {
 
     use super::*;
 
-    fn call(exchange: &Arc<Exchange>, id: i64) -> ClientJsonRpcMessage {
+    fn call(exchange: &Arc<McpExchange>, id: i64) -> ClientJsonRpcMessage {
         let mut request = CallToolRequest::new(CallToolRequestParams::new("t"));
         request.params.arguments = Some(Map::new());
         request.extensions.insert(Arc::clone(exchange));
@@ -299,8 +303,8 @@ mod tests {
     fn arguments_keep_their_bytes_and_stay_on_one_line() {
         let written = "{\"b\": 1.10,\n \"a\":12345678901234567890123, \"e\":\"\\u00e9\", \"a\":1e2}";
         let exchange =
-            Arc::new(Exchange { arguments: Some(RawJson(written.to_owned())), ..Exchange::default() });
-        let sent = Wire::default().outgoing(&call(&exchange, 1)).unwrap();
+            Arc::new(McpExchange { arguments: Some(RawJson(written.to_owned())), ..McpExchange::default() });
+        let sent = McpExchangeRegistry::default().outgoing(&call(&exchange, 1)).unwrap();
         assert!(sent.contains(&written.replace('\n', " ")) && !sent.contains('\n'), "{sent}");
         let value: Value = serde_json::from_str(&sent).unwrap();
         assert_eq!((&value["jsonrpc"], &value["method"]), (&"2.0".into(), &"tools/call".into()));
@@ -309,8 +313,8 @@ mod tests {
 
     #[test]
     fn an_answer_finds_its_request_and_keeps_its_bytes() {
-        let wire = Wire::default();
-        let [one, two] = [Arc::new(Exchange::default()), Arc::new(Exchange::default())];
+        let wire = McpExchangeRegistry::default();
+        let [one, two] = [Arc::new(McpExchange::default()), Arc::new(McpExchange::default())];
         wire.outgoing(&call(&one, 1)).unwrap();
         wire.outgoing(&call(&two, 2)).unwrap();
         wire.read(r#"{"jsonrpc":"2.0","id":"2","result":{ "n": 1.10 }}"#).unwrap();
@@ -329,7 +333,7 @@ mod tests {
     fn what_rmcp_cannot_read_is_passed_on_all_the_same() {
         let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
         for result in [r#"{"content":"\ud800"}"#, &deep, r#""no object""#] {
-            let (wire, one) = (Wire::default(), Arc::new(Exchange::default()));
+            let (wire, one) = (McpExchangeRegistry::default(), Arc::new(McpExchange::default()));
             wire.outgoing(&call(&one, 1)).unwrap();
             let told = wire.read(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
             let stand_in = match told {
@@ -343,8 +347,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_nobody_can_read_fails_its_request_or_all() {
-        let wire = Wire::default();
-        let [one, two] = [Arc::new(Exchange::default()), Arc::new(Exchange::default())];
+        let wire = McpExchangeRegistry::default();
+        let [one, two] = [Arc::new(McpExchange::default()), Arc::new(McpExchange::default())];
         wire.outgoing(&call(&one, 1)).unwrap();
         wire.outgoing(&call(&two, 2)).unwrap();
         let unreadable = wire.read("{\"jsonrpc\":\"2.0\",\"result\":NaN,\"id\":2}").unwrap_err();

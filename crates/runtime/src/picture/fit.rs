@@ -7,7 +7,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Rgba};
 
-use super::TooLarge;
+use super::PictureTooLarge;
 
 /// The quality of a picture that is written anew as JPEG, of 100.
 const JPEG_QUALITY: u8 = 85;
@@ -44,7 +44,7 @@ impl PictureLimits {
 
 /// A picture that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedPicture {
     /// Its MIME type, as its content says.
     pub media_type: &'static str,
     /// The picture written anew; `None` if it can be sent as it is.
@@ -54,7 +54,7 @@ pub struct Fitted {
 /// Why a picture cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum PictureFitError {
     /// The content is of no kind that servers take.
     #[error("its content is no PNG, JPEG, GIF, WebP or BMP picture")]
     Unknown,
@@ -63,7 +63,7 @@ pub enum Unfit {
     Damaged(String),
     /// Nobody should decode it.
     #[error("{0}")]
-    TooLarge(#[from] TooLarge),
+    TooLarge(#[from] PictureTooLarge),
     /// It stays too large, however small it is made.
     #[error("it cannot be made small enough for this server")]
     Incompressible,
@@ -78,30 +78,30 @@ pub enum Unfit {
 /// ```
 ///
 /// # Errors
-/// [`Unfit`]: words can stand in its place, the picture cannot be sent.
-pub fn fit(content: &[u8], limits: PictureLimits) -> Result<Fitted, Unfit> {
-    let format = image::guess_format(content).map_err(|_| Unfit::Unknown)?;
+/// [`PictureFitError`]: words can stand in its place, the picture cannot be sent.
+pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, PictureFitError> {
+    let format = image::guess_format(content).map_err(|_| PictureFitError::Unknown)?;
     let media_type = match format {
         ImageFormat::Png => "image/png",
         ImageFormat::Jpeg => "image/jpeg",
         ImageFormat::Gif => "image/gif",
         ImageFormat::WebP => "image/webp",
         ImageFormat::Bmp => "image/bmp",
-        _ => return Err(Unfit::Unknown),
+        _ => return Err(PictureFitError::Unknown),
     };
     let size = super::size(content)?;
     let picture = match decode(content, format) {
         Ok(picture) => picture,
         // What we cannot decode although it is whole, the server may.
         Err(ImageError::Unsupported(_)) if format != ImageFormat::Bmp => {
-            return Ok(Fitted { media_type, rewritten: None });
+            return Ok(FittedPicture { media_type, rewritten: None });
         }
-        Err(error) => return Err(Unfit::Damaged(error.to_string())),
+        Err(error) => return Err(PictureFitError::Damaged(error.to_string())),
     };
     let (width, height) = size.unwrap_or((picture.width(), picture.height()));
     let is_small = width.max(height) <= limits.max_side && content.len() as u64 <= limits.max_bytes;
     if is_small && format != ImageFormat::Bmp {
-        return Ok(Fitted { media_type, rewritten: None });
+        return Ok(FittedPicture { media_type, rewritten: None });
     }
     shrink(picture, format, limits)
 }
@@ -115,7 +115,11 @@ fn decode(content: &[u8], format: ImageFormat) -> Result<DynamicImage, ImageErro
 }
 
 /// Writes a picture anew: as PNG where it was lossless and that is small enough, else as JPEG, smaller each time.
-fn shrink(picture: DynamicImage, format: ImageFormat, limits: PictureLimits) -> Result<Fitted, Unfit> {
+fn shrink(
+    picture: DynamicImage,
+    format: ImageFormat,
+    limits: PictureLimits,
+) -> Result<FittedPicture, PictureFitError> {
     let longest = picture.width().max(picture.height());
     let mut side = longest.min(limits.max_side);
     for _ in 0..MAX_ATTEMPTS {
@@ -126,14 +130,14 @@ fn shrink(picture: DynamicImage, format: ImageFormat, limits: PictureLimits) -> 
         let lossless = !matches!(format, ImageFormat::Jpeg);
         if lossless && let Some(written) = as_png(&smaller).filter(|png| png.len() as u64 <= limits.max_bytes)
         {
-            return Ok(Fitted { media_type: "image/png", rewritten: Some(written) });
+            return Ok(FittedPicture { media_type: "image/png", rewritten: Some(written) });
         }
         if let Some(written) = as_jpeg(&smaller).filter(|jpeg| jpeg.len() as u64 <= limits.max_bytes) {
-            return Ok(Fitted { media_type: "image/jpeg", rewritten: Some(written) });
+            return Ok(FittedPicture { media_type: "image/jpeg", rewritten: Some(written) });
         }
         side = (side * 7 / 10).max(1);
     }
-    Err(Unfit::Incompressible)
+    Err(PictureFitError::Incompressible)
 }
 
 fn as_png(picture: &DynamicImage) -> Option<Bytes> {
@@ -191,7 +195,7 @@ mod tests {
             (ImageFormat::WebP, "image/webp"),
         ] {
             let content = written(&picture, format);
-            assert_eq!(fit(&content, ROOMY), Ok(Fitted { media_type, rewritten: None }));
+            assert_eq!(fit(&content, ROOMY), Ok(FittedPicture { media_type, rewritten: None }));
         }
         let fitted = fit(&written(&picture, ImageFormat::Bmp), ROOMY).unwrap();
         assert_eq!(fitted.media_type, "image/png", "few servers take BMP");
@@ -202,9 +206,9 @@ mod tests {
     fn a_picture_that_is_cut_off_is_damaged() {
         let content = written(&noise(40, 30), ImageFormat::Png);
         let half = &content[..content.len() / 2];
-        assert!(matches!(fit(half, ROOMY), Err(Unfit::Damaged(_))));
-        assert_eq!(fit(b"<svg xmlns='http://www.w3.org/2000/svg'/>", ROOMY), Err(Unfit::Unknown));
-        assert_eq!(fit(b"", ROOMY), Err(Unfit::Unknown));
+        assert!(matches!(fit(half, ROOMY), Err(PictureFitError::Damaged(_))));
+        assert_eq!(fit(b"<svg xmlns='http://www.w3.org/2000/svg'/>", ROOMY), Err(PictureFitError::Unknown));
+        assert_eq!(fit(b"", ROOMY), Err(PictureFitError::Unknown));
     }
 
     #[test]
@@ -217,7 +221,10 @@ mod tests {
         let light = PictureLimits { max_bytes: 10_000, ..ROOMY };
         let fitted = fit(&content, light).unwrap();
         assert!(fitted.rewritten.is_some_and(|bytes| bytes.len() <= 10_000));
-        assert_eq!(fit(&content, PictureLimits { max_bytes: 10, ..ROOMY }), Err(Unfit::Incompressible));
+        assert_eq!(
+            fit(&content, PictureLimits { max_bytes: 10, ..ROOMY }),
+            Err(PictureFitError::Incompressible)
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
-use super::Network;
+use super::NetworkAccess;
 
 const PERMISSION_DENIED: u32 = libc::EPERM as u32;
 const NO_SUCH_CALL: u32 = libc::ENOSYS as u32;
@@ -108,13 +108,13 @@ const MARK: u64 = libc::RLIMIT_LOCKS as u64;
 /// Refuses the calling thread, and what it starts, the calls above; sockets, too, where `network` is denied.
 ///
 /// `no_new_privs` is set, so that a program with more rights cannot be started to get around it.
-pub(super) fn refuse(network: Network) -> Result<(), String> {
+pub(super) fn refuse(network: NetworkAccess) -> Result<(), String> {
     let programs = programs(network).map_err(|error| error.to_string())?;
     programs.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())
 }
 
 /// One program for each answer that the kernel gives.
-fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     #[cfg(target_arch = "x86_64")]
@@ -123,7 +123,7 @@ fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendErr
         (libc::SYS_iopl, Vec::new()),
         (libc::SYS_ioperm, Vec::new()),
     ]);
-    if network == Network::Denied {
+    if network == NetworkAccess::Denied {
         // Every kind, UNIX sockets included: behind one of them may be a container's or a session's service that
         // reaches further.
         refused.insert(libc::SYS_socket, Vec::new());

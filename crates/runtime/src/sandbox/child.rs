@@ -15,37 +15,37 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
+use super::folder_permissions::ProtectedFolderSet;
+use super::grants::PathGrant;
+use super::process_tag::{ProcessTag, ProcessTagFamily, RemainingProcesses};
 #[cfg(target_os = "linux")]
-use super::gate::Gate;
-use super::grants::Grant;
-use super::mark::{Family, Left, Mark};
-use super::seal::Seal;
-use super::{ChildLimits, Network, SandboxError};
+use super::spawn_gate::SpawnGate;
+use super::{ChildLimits, NetworkAccess, SandboxError};
 #[cfg(target_os = "linux")]
-use super::{calls, gate, limits};
+use super::{calls, limits, spawn_gate};
 
 /// Children are held on Linux only.
 #[cfg(not(target_os = "linux"))]
-enum Gate {}
+enum SpawnGate {}
 
 /// Says what a child is granted, at the moment it is started.
-pub(super) type Grants = Box<dyn FnOnce() -> Vec<Grant> + Send>;
+pub(super) type Grants = Box<dyn FnOnce() -> Vec<PathGrant> + Send>;
 
 /// What is done to a child, as far as the system can do it.
-pub(super) struct Guards {
+pub(super) struct ChildGuards {
     /// Landlock.
     pub(super) grants: Option<Grants>,
     /// Seccomp.
-    pub(super) network: Option<Network>,
+    pub(super) network: Option<NetworkAccess>,
     /// What its mark begins with.
-    pub(super) family: Family,
+    pub(super) family: ProcessTagFamily,
     pub(super) limits: ChildLimits,
     /// What is put back once the child has ended.
-    pub(super) seal: Arc<Seal>,
+    pub(super) seal: Arc<ProtectedFolderSet>,
 }
 
 /// A child with everything that is known about it.
-pub(super) struct Prepared {
+pub(super) struct ChildCommand {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) environment: BTreeMap<OsString, OsString>,
@@ -53,9 +53,9 @@ pub(super) struct Prepared {
     pub(super) stdio: [Stdio; 3],
 }
 
-impl Prepared {
+impl ChildCommand {
     /// The command that starts it, held by a gate or not.
-    fn command(self, held: bool) -> io::Result<(Command, Option<Gate>)> {
+    fn command(self, held: bool) -> io::Result<(Command, Option<SpawnGate>)> {
         let (mut command, gate) = match held {
             true => held_command(&self.program)?,
             false => (Command::new(&self.program), None),
@@ -71,7 +71,7 @@ impl Prepared {
 /// A running child, leader of a session and a process group. Dropping it kills the group.
 #[derive(Debug)]
 pub struct ConfinedChild {
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
     exit: oneshot::Receiver<io::Result<ExitStatus>>,
     status: Option<ExitStatus>,
 }
@@ -128,12 +128,12 @@ impl Drop for ConfinedChild {
 
 /// A process group that must not be signalled once its number may belong to somebody else.
 #[derive(Debug)]
-struct Group {
+struct ProcessGroup {
     leader: Pid,
     reaped: Mutex<bool>,
 }
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
         if !*reaped {
@@ -143,11 +143,15 @@ impl Group {
     }
 
     /// Waits for the leader, ends the rest, and gives the number back.
-    fn finish(&self, child: &mut Child, mark: Option<Mark>) -> io::Result<(ExitStatus, Left)> {
+    fn finish(
+        &self,
+        child: &mut Child,
+        mark: Option<ProcessTag>,
+    ) -> io::Result<(ExitStatus, RemainingProcesses)> {
         // Should this fail, so will the wait below, and its error is returned.
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
-        let left = mark.map_or(Left::None, |mark| mark.end(self.leader));
+        let left = mark.map_or(RemainingProcesses::None, |mark| mark.end(self.leader));
         let status = self.reap(child);
         self.wait_until_gone();
         Ok((status?, left))
@@ -170,7 +174,10 @@ impl Group {
     }
 }
 
-pub(super) async fn start(prepared: Prepared, guards: Guards) -> Result<ConfinedChild, SandboxError> {
+pub(super) async fn start(
+    prepared: ChildCommand,
+    guards: ChildGuards,
+) -> Result<ConfinedChild, SandboxError> {
     let (started, starting) = oneshot::channel();
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program, source };
@@ -182,21 +189,25 @@ pub(super) async fn start(prepared: Prepared, guards: Guards) -> Result<Confined
 }
 
 /// The life of a child's thread. It stays outside the sandbox: what is inside can signal whatever else is.
-fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<ConfinedChild, SandboxError>>) {
-    let (bounds, seal) = (Bounds::new(&guards), Arc::clone(&guards.seal));
+fn live(
+    prepared: ChildCommand,
+    guards: ChildGuards,
+    started: oneshot::Sender<Result<ConfinedChild, SandboxError>>,
+) {
+    let (bounds, seal) = (ChildSetup::new(&guards), Arc::clone(&guards.seal));
     let started_child =
         start_confined(prepared, guards, bounds.held).and_then(|(child, gate)| bounds.set(child, gate));
     let mut child = match started_child {
         Ok(child) => child,
         Err(error) => return drop(started.send(Err(error))),
     };
-    let group = Arc::new(Group { leader: Pid::from_child(&child), reaped: Mutex::new(false) });
+    let group = Arc::new(ProcessGroup { leader: Pid::from_child(&child), reaped: Mutex::new(false) });
     let (ended, exit) = oneshot::channel();
     // If nobody takes the handle, dropping it kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
     let finished = group.finish(&mut child, bounds.mark);
     seal.restore();
-    let is_over = !matches!(finished, Ok((_, Left::Some)));
+    let is_over = !matches!(finished, Ok((_, RemainingProcesses::Some)));
     let _ = ended.send(finished.map(|(status, _)| status));
     if let Some(mark) = bounds.mark.filter(|_| !is_over) {
         mark.end_at_leisure();
@@ -204,22 +215,22 @@ fn live(prepared: Prepared, guards: Guards, started: oneshot::Sender<Result<Conf
 }
 
 /// What is set for a child from outside, because inside no process may change another's.
-struct Bounds {
+struct ChildSetup {
     limits: ChildLimits,
-    mark: Option<Mark>,
+    mark: Option<ProcessTag>,
     /// Whether it does nothing until they are set.
     held: bool,
 }
 
-impl Bounds {
-    fn new(guards: &Guards) -> Self {
+impl ChildSetup {
+    fn new(guards: &ChildGuards) -> Self {
         let is_guarded = guards.grants.is_some() || guards.network.is_some();
         let mark = is_guarded.then(|| guards.family.mark()).flatten();
         Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
     /// Sets them; the child goes on if it was held.
-    fn set(&self, mut child: Child, gate: Option<Gate>) -> Result<Child, SandboxError> {
+    fn set(&self, mut child: Child, gate: Option<SpawnGate>) -> Result<Child, SandboxError> {
         let Err(error) = bound(Pid::from_child(&child), self, gate) else { return Ok(child) };
         let _ = child.kill();
         let _ = child.wait();
@@ -229,10 +240,10 @@ impl Bounds {
 
 /// Starts it from a thread that confines itself and is gone when this returns.
 fn start_confined(
-    prepared: Prepared,
-    guards: Guards,
+    prepared: ChildCommand,
+    guards: ChildGuards,
     held: bool,
-) -> Result<(Child, Option<Gate>), SandboxError> {
+) -> Result<(Child, Option<SpawnGate>), SandboxError> {
     let starter = std::thread::Builder::new().name("sandbox-start".to_owned());
     let confining = move || {
         let child = confine(guards).and_then(|()| spawn(prepared, held));
@@ -249,7 +260,7 @@ fn start_confined(
 const FIRST_TO_CLOSE: i32 = 3;
 
 /// Starts it, and gives up our copies of its pipes' ends: else their readers never see an end.
-fn spawn(prepared: Prepared, held: bool) -> Result<(Child, Option<Gate>), SandboxError> {
+fn spawn(prepared: ChildCommand, held: bool) -> Result<(Child, Option<SpawnGate>), SandboxError> {
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
     if held {
@@ -270,7 +281,7 @@ fn spawn_in_session(command: Command) -> io::Result<Child> {
 }
 
 #[cfg(target_os = "linux")]
-fn confine(guards: Guards) -> Result<(), SandboxError> {
+fn confine(guards: ChildGuards) -> Result<(), SandboxError> {
     if let Some(grants) = guards.grants {
         super::confine::this_thread(&grants()).map_err(SandboxError::Confine)?;
     }
@@ -280,27 +291,27 @@ fn confine(guards: Guards) -> Result<(), SandboxError> {
 
 #[cfg(target_os = "linux")]
 fn is_held() -> bool {
-    gate::is_possible()
+    spawn_gate::is_possible()
 }
 
 #[cfg(target_os = "linux")]
-fn held_command(program: &std::ffi::OsStr) -> io::Result<(Command, Option<Gate>)> {
-    let (command, gate) = gate::command(program)?;
+fn held_command(program: &std::ffi::OsStr) -> io::Result<(Command, Option<SpawnGate>)> {
+    let (command, gate) = spawn_gate::command(program)?;
     Ok((command, Some(gate)))
 }
 
 #[cfg(target_os = "linux")]
-fn find(prepared: &Prepared) -> io::Result<()> {
+fn find(prepared: &ChildCommand) -> io::Result<()> {
     let path = prepared.environment.get(std::ffi::OsStr::new("PATH"));
-    gate::look_for(&prepared.program, path, &prepared.directory)
+    spawn_gate::look_for(&prepared.program, path, &prepared.directory)
 }
 
 /// Without a shell to hold it, it runs for a moment before they are set.
 #[cfg(target_os = "linux")]
-fn bound(child: Pid, bounds: &Bounds, gate: Option<Gate>) -> io::Result<()> {
+fn bound(child: Pid, bounds: &ChildSetup, gate: Option<SpawnGate>) -> io::Result<()> {
     limits::set(child, &bounds.limits)?;
     bounds.mark.map_or(Ok(()), |mark| mark.put(child))?;
-    gate.map_or(Ok(()), Gate::open)
+    gate.map_or(Ok(()), SpawnGate::open)
 }
 
 #[cfg(target_os = "linux")]
@@ -318,7 +329,7 @@ fn wait_for_the_end_of(thread: Pid) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn confine(_: Guards) -> Result<(), SandboxError> {
+fn confine(_: ChildGuards) -> Result<(), SandboxError> {
     Ok(())
 }
 
@@ -328,18 +339,18 @@ fn is_held() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn held_command(program: &std::ffi::OsStr) -> io::Result<(Command, Option<Gate>)> {
+fn held_command(program: &std::ffi::OsStr) -> io::Result<(Command, Option<SpawnGate>)> {
     Ok((Command::new(program), None))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn find(_: &Prepared) -> io::Result<()> {
+fn find(_: &ChildCommand) -> io::Result<()> {
     Ok(())
 }
 
 /// Limits of another process can be set on Linux only.
 #[cfg(not(target_os = "linux"))]
-fn bound(_: Pid, _: &Bounds, _: Option<Gate>) -> io::Result<()> {
+fn bound(_: Pid, _: &ChildSetup, _: Option<SpawnGate>) -> io::Result<()> {
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::Confinement;
-use super::grants::{Grant, Right};
+use super::grants::{PathGrant, PathRight};
 
 /// What is asked for: the newest version whose effects are tested. Older kernels enforce less of it.
 const WANTED: ABI = ABI::V6;
@@ -32,7 +32,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 ///
 /// Each call of this makes a domain of its own: what is started from the thread can neither signal nor trace
 /// processes outside, nor read their `/proc/<pid>/environ`, `mem`, `fd`, `cwd` and `root`.
-pub(super) fn this_thread(grants: &[Grant]) -> Result<Confinement, String> {
+pub(super) fn this_thread(grants: &[PathGrant]) -> Result<Confinement, String> {
     let status = restrict(grants).map_err(|error| error.to_string())?;
     drop_capabilities().map_err(|error| format!("capabilities cannot be given up: {error}"))?;
     let abi = match status.landlock {
@@ -58,7 +58,7 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_capabilities(None, sets)?)
 }
 
-fn restrict(grants: &[Grant]) -> Result<RestrictionStatus, RulesetError> {
+fn restrict(grants: &[PathGrant]) -> Result<RestrictionStatus, RulesetError> {
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
@@ -67,7 +67,7 @@ fn restrict(grants: &[Grant]) -> Result<RestrictionStatus, RulesetError> {
 }
 
 /// Adds a grant; a path that has gone meanwhile is passed over.
-fn add(ruleset: RulesetCreated, grant: &Grant) -> Result<RulesetCreated, RulesetError> {
+fn add(ruleset: RulesetCreated, grant: &PathGrant) -> Result<RulesetCreated, RulesetError> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::open(&grant.path, how, Mode::empty()) else { return Ok(ruleset) };
     let rights = match kind(&opened) {
@@ -86,17 +86,17 @@ fn kind(opened: &OwnedFd) -> Option<FileType> {
     fstat(opened).ok().map(|stat| FileType::from_raw_mode(stat.st_mode))
 }
 
-fn rights(right: Right) -> BitFlags<AccessFs> {
+fn rights(right: PathRight) -> BitFlags<AccessFs> {
     match right {
-        Right::Read => AccessFs::from_read(WANTED),
-        Right::Write => AccessFs::from_all(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
-        Right::Device => {
+        PathRight::Read => AccessFs::from_read(WANTED),
+        PathRight::Write => AccessFs::from_all(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
+        PathRight::Device => {
             AccessFs::ReadFile
                 | AccessFs::WriteFile
                 | AccessFs::Truncate
                 | AccessFs::IoctlDev
                 | AccessFs::ReadDir
         }
-        Right::List => AccessFs::ReadDir.into(),
+        PathRight::List => AccessFs::ReadDir.into(),
     }
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::SandboxPolicy;
 use super::environment::ROOTS;
-use super::private::FOLDERS;
+use super::private_tmp::FOLDERS;
 
 /// What is allowed below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Right {
+pub(super) enum PathRight {
     /// Reading and running.
     Read,
     /// Everything.
@@ -24,15 +24,15 @@ pub(super) enum Right {
 
 /// One path and what is allowed below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Grant {
+pub(super) struct PathGrant {
     pub(super) path: PathBuf,
-    pub(super) right: Right,
+    pub(super) right: PathRight,
 }
 
 /// All grants, and what is worth telling about them.
 #[derive(Debug, Default)]
-pub(super) struct Grants {
-    pub(super) list: Vec<Grant>,
+pub(super) struct PathGrants {
+    pub(super) list: Vec<PathGrant>,
     pub(super) notes: Vec<String>,
 }
 
@@ -131,23 +131,23 @@ const ROOT_MARKS: [&str; 9] = [
     "pkg/tool",
 ];
 
-pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> Grants {
+pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> PathGrants {
     let mut closed: Vec<PathBuf> = policy.protected.clone();
     closed.extend(SECRETS.iter().map(PathBuf::from));
-    let mut grants = Grants::default();
+    let mut grants = PathGrants::default();
     let mut allow = |paths: Vec<PathBuf>, right| {
         paths.iter().for_each(|path| grants.allow(path, right, &closed));
     };
-    allow(SYSTEM.iter().map(PathBuf::from).collect(), Right::Read);
-    allow(DEVICES.iter().map(PathBuf::from).collect(), Right::Device);
-    allow(vec!["/etc/resolv.conf".into(), "/etc/localtime".into()], Right::Read);
-    allow(toolchains(policy), Right::Read);
-    allow(search_path(policy), Right::Read);
-    allow(policy.read.clone(), Right::Read);
-    allow(policy.write.clone(), Right::Write);
+    allow(SYSTEM.iter().map(PathBuf::from).collect(), PathRight::Read);
+    allow(DEVICES.iter().map(PathBuf::from).collect(), PathRight::Device);
+    allow(vec!["/etc/resolv.conf".into(), "/etc/localtime".into()], PathRight::Read);
+    allow(toolchains(policy), PathRight::Read);
+    allow(search_path(policy), PathRight::Read);
+    allow(policy.read.clone(), PathRight::Read);
+    allow(policy.write.clone(), PathRight::Write);
     // Not the folder itself: its lock says that its owner lives.
-    allow(FOLDERS.map(|name| private.join(name)).to_vec(), Right::Write);
-    allow(vec![policy.workspace.clone()], Right::Write);
+    allow(FOLDERS.map(|name| private.join(name)).to_vec(), PathRight::Write);
+    allow(vec![policy.workspace.clone()], PathRight::Write);
     grants
 }
 
@@ -193,9 +193,9 @@ fn root_of(policy: &SandboxPolicy, programs: &Path) -> Option<PathBuf> {
     is_root.then(|| root.to_owned())
 }
 
-impl Grants {
+impl PathGrants {
     /// Grants a path that exists; others are passed over.
-    fn allow(&mut self, path: &Path, right: Right, closed: &[PathBuf]) {
+    fn allow(&mut self, path: &Path, right: PathRight, closed: &[PathBuf]) {
         let Ok(path) = path.canonicalize() else { return };
         if closed.iter().any(|closed| path.starts_with(closed)) {
             return;
@@ -203,20 +203,20 @@ impl Grants {
         if closed.iter().any(|closed| closed.starts_with(&path)) {
             self.around(&path, right, closed);
         } else {
-            self.list.push(Grant { path, right });
+            self.list.push(PathGrant { path, right });
         }
     }
 
     /// Grants the entries of a folder that holds something closed.
-    fn around(&mut self, folder: &Path, right: Right, closed: &[PathBuf]) {
-        if right == Right::Write {
+    fn around(&mut self, folder: &Path, right: PathRight, closed: &[PathBuf]) {
+        if right == PathRight::Write {
             let folder = folder.display();
             self.notes.push(format!(
                 "commands cannot create or remove entries directly in {folder}, because files closed to them lie \
                  inside it (put the data folder elsewhere to lift this)"
             ));
         }
-        self.list.push(Grant { path: folder.to_owned(), right: Right::List });
+        self.list.push(PathGrant { path: folder.to_owned(), right: PathRight::List });
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
             // A link may lead anywhere; what it leads to needs a grant of its own.

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::grants::{Grant, Grants, Right};
-use super::{ChildLimits, Confinement, Network, SandboxPolicy, SandboxStatus, mark};
+use super::grants::{PathGrant, PathGrants, PathRight};
+use super::{ChildLimits, Confinement, NetworkAccess, SandboxPolicy, SandboxStatus, process_tag};
 
 /// What children may do. Where they are not confined the lists of files are empty, and `open` says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct SandboxReport {
     /// The agent files in use that they can change. A change holds from the next start.
     pub agent_files: Vec<PathBuf>,
     /// Whether they reach the network.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// How much of the machine each may use.
     pub limits: ChildLimits,
     /// What nothing guards, one sentence each.
@@ -26,9 +26,9 @@ pub struct SandboxReport {
 }
 
 impl SandboxReport {
-    pub(super) fn new(policy: &SandboxPolicy, grants: &Grants, status: &SandboxStatus) -> Self {
+    pub(super) fn new(policy: &SandboxPolicy, grants: &PathGrants, status: &SandboxStatus) -> Self {
         let is_confined = matches!(status.confinement, Confinement::Landlock { .. });
-        let with = |right: Right| -> Vec<PathBuf> {
+        let with = |right: PathRight| -> Vec<PathBuf> {
             let mut paths: Vec<PathBuf> = Vec::new();
             for grant in grants.list.iter().filter(|grant| is_confined && grant.right == right) {
                 let path = whole(grant, grants);
@@ -38,7 +38,7 @@ impl SandboxReport {
             }
             paths
         };
-        let write = with(Right::Write);
+        let write = with(PathRight::Write);
         let is_closed =
             |path: &Path| is_confined && policy.protected.iter().any(|closed| path.starts_with(closed));
         let is_theirs = |path: &&PathBuf| {
@@ -46,10 +46,10 @@ impl SandboxReport {
         };
         let agent_files: Vec<PathBuf> = policy.agent_files.iter().filter(is_theirs).cloned().collect();
         Self {
-            read: with(Right::Read),
+            read: with(PathRight::Read),
             write,
             closed: if is_confined { policy.protected.clone() } else { Vec::new() },
-            network: if status.calls.is_ok() { policy.network } else { Network::Open },
+            network: if status.calls.is_ok() { policy.network } else { NetworkAccess::Open },
             limits: if cfg!(target_os = "linux") { policy.limits } else { ChildLimits::NONE },
             open: open(policy, status, &agent_files),
             agent_files,
@@ -58,9 +58,9 @@ impl SandboxReport {
 }
 
 /// A path as it is told: for an entry of a folder that is granted entry by entry, the folder.
-fn whole(grant: &Grant, grants: &Grants) -> PathBuf {
+fn whole(grant: &PathGrant, grants: &PathGrants) -> PathBuf {
     let is_listed =
-        |path: &Path| grants.list.iter().any(|other| other.right == Right::List && other.path == path);
+        |path: &Path| grants.list.iter().any(|other| other.right == PathRight::List && other.path == path);
     let mut path = grant.path.as_path();
     while let Some(parent) = path.parent().filter(|parent| is_listed(parent)) {
         path = parent;
@@ -100,15 +100,17 @@ fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf])
     }));
     if let Err(reason) = &status.calls {
         open.push(match policy.network {
-            Network::Denied => format!("the network cannot be denied, so no command is started: {reason}"),
-            Network::Open => format!("system calls are not filtered: {reason}"),
+            NetworkAccess::Denied => {
+                format!("the network cannot be denied, so no command is started: {reason}")
+            }
+            NetworkAccess::Open => format!("system calls are not filtered: {reason}"),
         });
-    } else if policy.network == Network::Open {
+    } else if policy.network == NetworkAccess::Open {
         open.push(
             "services of this machine, by network or UNIX socket: a container's, a desktop's".to_owned(),
         );
     }
-    if status.calls.is_err() || !mark::is_possible() {
+    if status.calls.is_err() || !process_tag::is_possible() {
         open.push(
             "processes that leave the session of their command: they are not found when it ends".to_owned(),
         );

@@ -503,8 +503,8 @@ async fn what_a_program_finds_in_its_home_no_command_has_put_there() {
     }
     let place = place();
     let sandbox = place.sandbox();
-    let (own, other) = (OwnFolder::default(), OwnFolder::default());
-    let serve = async |own: &OwnFolder, script: &str, serves: bool| {
+    let (own, other) = (IsolatedHome::default(), IsolatedHome::default());
+    let serve = async |own: &IsolatedHome, script: &str, serves: bool| {
         let (reader, writer) = io::pipe().unwrap();
         let request = shell(&sandbox, script, writer);
         let child = match serves {
@@ -638,17 +638,17 @@ fn the_report_names_what_is_reachable_and_what_nothing_guards() {
     let mut place = place();
     let status = place.sandbox().status().clone();
     let open = place.open().report().clone();
-    assert!(open.read.is_empty() && open.closed.is_empty() && open.network == Network::Open);
+    assert!(open.read.is_empty() && open.closed.is_empty() && open.network == NetworkAccess::Open);
     assert!(open.open.iter().any(|open| open.contains("every file that you can read")), "{open:?}");
     if !landlock("the_report_names_what_is_reachable_and_what_nothing_guards") || status.calls.is_err() {
         return;
     }
-    place.policy.network = Network::Denied;
+    place.policy.network = NetworkAccess::Denied;
     place.policy.protected.push(place.path("ws/inside").into());
     let report = place.sandbox().report().clone();
     let has = |paths: &[PathBuf], path: &str| paths.contains(&PathBuf::from(path));
     assert!(has(&report.write, &place.path("ws")) && has(&report.read, "/usr") && has(&report.read, "/etc"));
-    assert!(has(&report.closed, &place.path("data")) && report.network == Network::Denied);
+    assert!(has(&report.closed, &place.path("data")) && report.network == NetworkAccess::Denied);
     assert!(!report.open.iter().any(|open| open.contains("UNIX socket")), "{report:?}");
 }
 
@@ -666,7 +666,7 @@ async fn what_was_open_before_is_closed_to_children() {
         );
         let ran = run(&sandbox, &script).await;
         let (reader, writer) = io::pipe().unwrap();
-        let own = OwnFolder::default();
+        let own = IsolatedHome::default();
         let mut server = sandbox.spawn_server(shell(&sandbox, &script, writer), None, &own).await.unwrap();
         server.wait().await.unwrap();
         for output in [ran.output, io::read_to_string(reader).unwrap()] {

@@ -1,9 +1,9 @@
 //! Why a session refuses.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::history::FoldError;
+use longhaul_core::history::HistoryFoldError;
 use longhaul_core::ids::{EditId, SessionId};
-use longhaul_core::orders::OrderError;
+use longhaul_core::orders::StandingOrderError;
 use longhaul_store::StoreError;
 
 /// Why a session refuses.
@@ -14,7 +14,7 @@ pub enum SessionError {
     Store(#[from] StoreError),
     /// The log cannot be folded.
     #[error("session {0} cannot be read: {1}")]
-    Log(SessionId, FoldError),
+    Log(SessionId, HistoryFoldError),
     /// A hook refused a message, for that reason if it gave one.
     #[error("the message was refused by the userPromptSubmit hook{}", because(.0))]
     Refused(String),
@@ -46,7 +46,7 @@ pub enum SessionError {
     },
     /// A standing order cannot be pinned, edited or removed.
     #[error(transparent)]
-    Order(#[from] OrderError),
+    Order(#[from] StandingOrderError),
     /// The session's driver has ended: storage failed, another process took the session, or the runtime ends.
     #[error("the session has stopped")]
     Stopped,
@@ -70,9 +70,13 @@ impl SessionError {
             | Self::AlreadyReleased(_)
             | Self::NotUndone(_) => ErrorCode::Conflict,
             Self::Refused(_) => ErrorCode::Refused,
-            Self::DoesNotFit { .. } | Self::Order(OrderError::TooLarge { .. }) => ErrorCode::ContextOverflow,
-            Self::Order(OrderError::NotFound(_)) => ErrorCode::NotFound,
-            Self::Order(OrderError::Empty | OrderError::TooLong { .. }) => ErrorCode::InvalidRequest,
+            Self::DoesNotFit { .. } | Self::Order(StandingOrderError::TooLarge { .. }) => {
+                ErrorCode::ContextOverflow
+            }
+            Self::Order(StandingOrderError::NotFound(_)) => ErrorCode::NotFound,
+            Self::Order(StandingOrderError::Empty | StandingOrderError::TooLong { .. }) => {
+                ErrorCode::InvalidRequest
+            }
             Self::Order(_) => ErrorCode::Conflict,
             Self::Stopped => ErrorCode::Interrupted,
             Self::Store(_) | Self::Log(..) => ErrorCode::Storage,

@@ -3,14 +3,14 @@
 use std::panic::resume_unwind;
 
 use longhaul_core::event::{Event, EventBody, ModelChoice};
-use longhaul_core::history::{FoldError, History};
+use longhaul_core::history::{History, HistoryFoldError};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_store::{SharedStore, StoreError};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::SessionError;
-use super::runtime::House;
-use crate::driver::Seat;
+use super::runtime::RuntimeInner;
+use crate::driver::AgentBinding;
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,9 @@ mod tests;
 const PAGE: usize = 2_000;
 
 /// A log, who answers in its session, and what it means to them.
-pub(super) struct Opened {
+pub(super) struct LoadedSession {
     pub(super) log: Vec<Event>,
-    pub(super) seat: Seat,
+    pub(super) seat: AgentBinding,
     pub(super) history: History,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Opened {
 /// # Errors
 /// Those of the store.
 pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>, StoreError> {
-    let mut pages = Pages::of(store, id);
+    let mut pages = LogPageReader::of(store, id);
     let mut log = pages.next().await?;
     while !pages.ended {
         log.extend(pages.next().await?);
@@ -47,7 +47,7 @@ pub(crate) async fn folded(
     history: History,
     log: Vec<Event>,
 ) -> Result<(History, Vec<Event>), SessionError> {
-    Folding::begin(history, log).end(id).await
+    HistoryFoldTask::begin(history, log).end(id).await
 }
 
 /// The agent or model that was chosen last.
@@ -58,27 +58,27 @@ pub(super) fn newest_choice(log: &[Event]) -> Option<&ModelChoice> {
     })
 }
 
-impl House {
+impl RuntimeInner {
     /// Reads a session that is to be opened. Each page is folded while the next is read, as the agent counts that the first
     /// page names. If another was chosen later, who counts otherwise, all is folded again in the end.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
-    pub(super) async fn read(&self, id: &SessionId) -> Result<Opened, SessionError> {
-        let mut pages = Pages::of(&self.store, id);
+    pub(super) async fn read(&self, id: &SessionId) -> Result<LoadedSession, SessionError> {
+        let mut pages = LogPageReader::of(&self.store, id);
         let mut page = pages.next().await?;
         let begun = newest_choice(&page).cloned();
         let mut seat = self.seat_of(begun.as_ref()).await;
         let mut history = seat.agent.new_history();
         let mut log = Vec::new();
         while !pages.ended {
-            let folding = Folding::begin(history, page);
+            let folding = HistoryFoldTask::begin(history, page);
             page = pages.next().await?;
             let (further, folded) = folding.end(id).await?;
             history = further;
             log.extend(folded);
         }
-        let (mut history, last) = Folding::begin(history, page).end(id).await?;
+        let (mut history, last) = HistoryFoldTask::begin(history, page).end(id).await?;
         log.extend(last);
         let newest = newest_choice(&log);
         if newest != begun.as_ref() {
@@ -88,19 +88,19 @@ impl House {
             }
         }
         seat.warn(id);
-        Ok(Opened { log, seat, history })
+        Ok(LoadedSession { log, seat, history })
     }
 }
 
 /// The pages of a log.
-struct Pages<'a> {
+struct LogPageReader<'a> {
     store: &'a SharedStore,
     id: &'a SessionId,
     after: Seq,
     ended: bool,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> LogPageReader<'a> {
     fn of(store: &'a SharedStore, id: &'a SessionId) -> Self {
         Self { store, id, after: 0, ended: false }
     }
@@ -115,9 +115,9 @@ impl<'a> Pages<'a> {
 }
 
 /// Events that are being folded on a thread of their own.
-struct Folding(JoinHandle<Result<(History, Vec<Event>), FoldError>>);
+struct HistoryFoldTask(JoinHandle<Result<(History, Vec<Event>), HistoryFoldError>>);
 
-impl Folding {
+impl HistoryFoldTask {
     fn begin(mut history: History, events: Vec<Event>) -> Self {
         Self(spawn_blocking(move || {
             events.iter().try_for_each(|event| history.apply(event))?;

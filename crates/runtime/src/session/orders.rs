@@ -4,11 +4,11 @@ use longhaul_core::ids::OrderId;
 use longhaul_core::orders::StandingOrder;
 
 use super::{Session, SessionError};
-use crate::driver::{Command, OrderChange};
+use crate::driver::{OrderChange, SessionCommand};
 
 /// The answer to a pin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinnedOrder {
+pub struct PinOutcome {
     /// The order.
     pub order: StandingOrder,
     /// Whether it was made now: an order that says the same is not made twice.
@@ -39,7 +39,7 @@ impl Session {
         &self,
         text: impl Into<String>,
         replaces: Option<OrderId>,
-    ) -> Result<PinnedOrder, SessionError> {
+    ) -> Result<PinOutcome, SessionError> {
         self.change_orders(OrderChange::Pin { text: text.into(), replaces }).await
     }
 
@@ -72,7 +72,7 @@ impl Session {
         self.look(|run| run.history().all_orders().all().to_vec()).await
     }
 
-    async fn change_orders(&self, change: OrderChange) -> Result<PinnedOrder, SessionError> {
-        self.request(|reply| Command::ChangeOrders { change, reply }).await?
+    async fn change_orders(&self, change: OrderChange) -> Result<PinOutcome, SessionError> {
+        self.request(|reply| SessionCommand::ChangeOrders { change, reply }).await?
     }
 }

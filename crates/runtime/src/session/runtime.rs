@@ -5,28 +5,28 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use longhaul_core::event::{Event, EventBody, Lineage};
+use longhaul_core::event::{Event, EventBody, ForkOrigin};
 use longhaul_core::history::History;
 use longhaul_core::ids::{Millis, Seq, SessionId};
-use longhaul_core::run::{Input, Recovery, Run, Status};
-use longhaul_store::{Blobs, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError};
+use longhaul_core::run::{Run, RunLoopInput, RunRecovery, RunStatus};
+use longhaul_store::{BlobStore, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::log::{Opened, folded, whole_log};
-use super::slots::{Slot, Slots};
-use super::steering::Steering;
+use super::log::{LoadedSession, folded, whole_log};
+use super::overrides::RuntimeOverrides;
+use super::registry::{SessionEntry, SessionRegistry};
 use super::{Session, SessionError};
 use crate::agent::Agent;
-use crate::agents::Agents;
-use crate::announce::Replay;
+use crate::agents::AgentRegistry;
+use crate::api_events::EventReplay;
 use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
-use crate::driver::{Driver, Pictures, Shared};
-use crate::feed::Feed;
+use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState};
+use crate::event_bus::EventBus;
 
 /// How long a session stays open that nobody has a handle to and in which nothing goes on.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -37,21 +37,21 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// A session at rest that nobody has a handle to is given up after a while ([`IDLE`]) and opened again when
 /// somebody asks for it: what is kept in memory are the sessions in use.
 pub struct Runtime {
-    pub(super) house: Arc<House>,
+    pub(super) house: Arc<RuntimeInner>,
     drivers: Mutex<JoinSet<()>>,
 }
 
 /// What every session of a runtime needs.
-pub(super) struct House {
-    pub(super) agents: Agents,
-    pub(super) steering: Steering,
+pub(super) struct RuntimeInner {
+    pub(super) agents: AgentRegistry,
+    pub(super) steering: RuntimeOverrides,
     /// The usual agent, and the same with what sessions have shown of its model: sessions share it until more is learned.
     calibrated: Mutex<Option<(Arc<Agent>, Arc<Agent>)>>,
     pub(super) store: SharedStore,
-    blobs: Blobs,
+    blobs: BlobStore,
     pub(super) owner: String,
     idle: Duration,
-    pub(super) slots: Slots,
+    pub(super) slots: SessionRegistry,
     /// The other processes on the store.
     pub(super) nodes: OnceLock<SharedNodes>,
     /// Cancelled as the runtime closes: nobody waits any more to be given a session.
@@ -62,30 +62,30 @@ type Reply = oneshot::Sender<Result<Session, SessionError>>;
 
 impl Runtime {
     /// A runtime of that agent over that store.
-    pub fn new(agent: Agent, store: SharedStore, blobs: Blobs) -> Self {
+    pub fn new(agent: Agent, store: SharedStore, blobs: BlobStore) -> Self {
         Self::with_idle(agent, store, blobs, IDLE)
     }
 
     /// The same, with another time after which a session that nobody uses is given up.
-    pub fn with_idle(agent: Agent, store: SharedStore, blobs: Blobs, idle: Duration) -> Self {
-        Self::begin(Agents::only(agent), store, blobs, idle)
+    pub fn with_idle(agent: Agent, store: SharedStore, blobs: BlobStore, idle: Duration) -> Self {
+        Self::begin(AgentRegistry::only(agent), store, blobs, idle)
     }
 
     /// A runtime of several agents over that store.
-    pub fn of(agents: Agents, store: SharedStore, blobs: Blobs) -> Self {
+    pub fn of(agents: AgentRegistry, store: SharedStore, blobs: BlobStore) -> Self {
         Self::begin(agents, store, blobs, IDLE)
     }
 
-    fn begin(agents: Agents, store: SharedStore, blobs: Blobs, idle: Duration) -> Self {
-        let house = House {
+    fn begin(agents: AgentRegistry, store: SharedStore, blobs: BlobStore, idle: Duration) -> Self {
+        let house = RuntimeInner {
             calibrated: Mutex::default(),
-            steering: Steering::of(&agents),
+            steering: RuntimeOverrides::of(&agents),
             agents,
             store,
             blobs,
             owner: Uuid::now_v7().to_string(),
             idle,
-            slots: Slots::default(),
+            slots: SessionRegistry::default(),
             nodes: OnceLock::new(),
             closing: CancellationToken::new(),
         };
@@ -99,7 +99,7 @@ impl Runtime {
 
     /// Returns whether there are agents that take up what waits since a crash or a cancel; see [`Session::take_up`].
     pub fn takes_up(&self) -> bool {
-        self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == Recovery::Continue)
+        self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == RunRecovery::Continue)
     }
 
     /// The store.
@@ -108,7 +108,7 @@ impl Runtime {
     }
 
     /// The blobs.
-    pub fn blobs(&self) -> &Blobs {
+    pub fn blobs(&self) -> &BlobStore {
         &self.house.blobs
     }
 
@@ -190,13 +190,13 @@ impl Runtime {
     }
 
     /// A replay of a session's announcements, to be given its log.
-    pub fn replay(&self, id: &SessionId) -> Replay {
+    pub fn replay(&self, id: &SessionId) -> EventReplay {
         let open = self.house.slots.find(id);
         let (agent, settings) = match open.map(|session| session.seat().agent) {
             Some(agent) => (Arc::clone(&agent), Arc::new(agent.settings())),
             None => self.house.steering.usual(),
         };
-        Replay::new(id.clone(), settings, agent.new_history())
+        EventReplay::new(id.clone(), settings, agent.new_history())
     }
 
     /// The sessions that are open here.
@@ -312,7 +312,7 @@ impl Runtime {
         if let Some(Event { body: EventBody::SessionStarted { forked_from, title: first, .. }, .. }) =
             events.first_mut()
         {
-            *forked_from = Some(Lineage { session_id: id.clone(), at_seq });
+            *forked_from = Some(ForkOrigin { session_id: id.clone(), at_seq });
             first.clone_from(&title);
         }
         // A later title stands over the first one.
@@ -367,7 +367,7 @@ impl Runtime {
     }
 }
 
-impl House {
+impl RuntimeInner {
     /// Returns the usual agent as a session that is opened now gets it.
     pub(super) fn usual_agent(&self) -> Arc<Agent> {
         let usual = self.steering.usual().0;
@@ -385,7 +385,7 @@ impl House {
     }
 
     /// The whole life of an open session, from its opening until it is given up.
-    async fn live(self: Arc<Self>, id: SessionId, slot: Arc<Slot>, reply: Reply) {
+    async fn live(self: Arc<Self>, id: SessionId, slot: Arc<SessionEntry>, reply: Reply) {
         // Opening takes more room than being open.
         if let Some(driver) = Box::pin(self.admit(&id, &slot, reply)).await {
             driver.drive(&slot, self.idle).await;
@@ -394,7 +394,7 @@ impl House {
     }
 
     /// Opens the session, unless somebody else has just done so.
-    async fn admit(&self, id: &SessionId, slot: &Slot, reply: Reply) -> Option<Box<Driver>> {
+    async fn admit(&self, id: &SessionId, slot: &SessionEntry, reply: Reply) -> Option<Box<SessionDriver>> {
         let _gate = slot.gate.lock().await;
         let _settings_stay = self.steering.hold().await;
         let (opened, driver) = match slot.session() {
@@ -415,7 +415,7 @@ impl House {
         driver
     }
 
-    async fn open(&self, id: &SessionId) -> Result<(Session, Box<Driver>), SessionError> {
+    async fn open(&self, id: &SessionId) -> Result<(Session, Box<SessionDriver>), SessionError> {
         self.slots.admits(id)?;
         let lease = tokio::select! {
             lease = self.store.claim(id, &self.owner) => lease?,
@@ -433,32 +433,32 @@ impl House {
         &self,
         id: &SessionId,
         lease: Lease,
-    ) -> Result<(Session, Box<Driver>), SessionError> {
-        let Opened { log, mut seat, history } = self.read(id).await?;
+    ) -> Result<(Session, Box<SessionDriver>), SessionError> {
+        let LoadedSession { log, mut seat, history } = self.read(id).await?;
         seat.agent = seat.agent.with_deferral_of(&history);
         let partial = self.partial(id).await?;
         let since = left_since(&log, &history, &seat.agent);
         let (inbox, messages) = mpsc::unbounded_channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedSessionState {
             session_id: id.clone(),
             store: Arc::clone(&self.store),
             blobs: self.blobs.clone(),
-            feed: Feed::new(id.clone(), history.last_seq()),
-            status: watch::Sender::new(Status::Idle),
+            feed: EventBus::new(id.clone(), history.last_seq()),
+            status: watch::Sender::new(RunStatus::Idle),
             inbox,
             seat: RwLock::new(seat.clone()),
             lost: CancellationToken::new(),
             next_attempt_at: AtomicU64::new(0),
-            pictures: Pictures::default(),
+            pictures: CheckedPictureCache::default(),
             stop_flag: history.stop_flag().clone(),
             survival: Mutex::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
         // Boxed: a future holds every value that moves through it once more.
-        let driver = Box::new(Driver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
+        let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
         // The first thing that the driver does.
-        session.tell(Input::Recover { partial })?;
+        session.tell(RunLoopInput::Recover { partial })?;
         if let Some(nodes) = self.nodes.get() {
             session.hear(nodes, since);
         }
@@ -485,9 +485,9 @@ impl House {
 /// ones wait, since a cancel or a crash.
 fn left_since(log: &[Event], history: &History, agent: &Agent) -> Millis {
     match (agent.rules.recovery, history.open_run()) {
-        (Recovery::Continue, _) => 0,
-        (Recovery::Rest, Some(_)) => now_ms(),
-        (Recovery::Rest, None) => log.last().map_or(0, |event| event.at),
+        (RunRecovery::Continue, _) => 0,
+        (RunRecovery::Rest, Some(_)) => now_ms(),
+        (RunRecovery::Rest, None) => log.last().map_or(0, |event| event.at),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use longhaul_core::ids::{QueueId, SessionId};
 use longhaul_core::message::Part;
-use longhaul_store::{Accepted, NewQueued};
+use longhaul_store::{EnqueueReceipt, NewQueuedMessage};
 use uuid::Uuid;
 
 use super::{NewMessage, Runtime, Session, SessionError};
 use crate::agent::Agent;
 use crate::clock::now_ms;
-use crate::hooks::{HookEvent, UserPromptSubmitAsk, marked};
+use crate::hooks::{HookEvent, UserPromptSubmitRequest, marked};
 
 /// The longest reason that is passed on, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
@@ -29,15 +29,19 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Session::send`].
-    pub async fn leave_message(&self, id: &SessionId, message: NewMessage) -> Result<Accepted, SessionError> {
+    pub async fn leave_message(
+        &self,
+        id: &SessionId,
+        message: NewMessage,
+    ) -> Result<EnqueueReceipt, SessionError> {
         let seat = self.seat_in(id).await?;
         seat.check()?;
         let parts = submitted(&seat.agent, id, message.parts).await?;
         let queue_id = QueueId::new(Uuid::now_v7().to_string());
-        let message = NewQueued {
+        let message = NewQueuedMessage {
             client_key: message.key,
             metadata: message.metadata,
-            ..NewQueued::new(queue_id, now_ms(), parts, seat.agent.rules.queue_limit)
+            ..NewQueuedMessage::new(queue_id, now_ms(), parts, seat.agent.rules.queue_limit)
         };
         Ok(self.store().enqueue(id, message).await?)
     }
@@ -53,7 +57,7 @@ async fn submitted(
     }
     let hooks = agent.hooks.clone();
     let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-    let ask = UserPromptSubmitAsk { session_id: session_id.clone(), prompt: texts.join("\n") };
+    let ask = UserPromptSubmitRequest { session_id: session_id.clone(), prompt: texts.join("\n") };
     let answer = hooks.user_prompt_submit(ask).await.unwrap_or_default();
     if answer.block {
         let reason = answer.reason.unwrap_or_default();

@@ -1,23 +1,23 @@
 use std::time::Duration;
 
 use longhaul_core::event::{EventBody, ModelChoice};
-use longhaul_core::message::{Origin, Part};
-use longhaul_core::run::Recovery;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, Store};
+use longhaul_core::message::{ModelOrigin, Part};
+use longhaul_core::run::RunRecovery;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, Store};
 
 use super::*;
-use crate::agents::Agents;
-use crate::testing::{self, Folder};
+use crate::agents::AgentRegistry;
+use crate::testing::{self, TemporaryFolder};
 
 const IDLE: Duration = Duration::from_secs(5);
 
-async fn runtime() -> (Runtime, Folder) {
-    let folder = Folder::new().unwrap();
-    let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+async fn runtime() -> (Runtime, TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
+    let model = Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Yes."))));
     let agent = testing::agent(model, &folder).await.unwrap();
     let store = Arc::new(MemoryStore::new());
-    (Runtime::with_idle(agent, store, Blobs::in_memory(1 << 20), IDLE), folder)
+    (Runtime::with_idle(agent, store, BlobStore::in_memory(1 << 20), IDLE), folder)
 }
 
 /// Longer than anything may stay that nobody uses.
@@ -74,14 +74,14 @@ async fn messages_that_wait_are_there_when_it_is_opened_again() {
     assert_eq!(runtime.places(), 0);
     let session = runtime.open(&id).await.unwrap();
     assert_eq!(session.queue().await.unwrap().len(), 1);
-    assert_eq!(session.resume().await.unwrap(), Resumed::Begun);
+    assert_eq!(session.resume().await.unwrap(), ResumeOutcome::Begun);
     session.settled().await.unwrap();
-    assert_eq!(session.resume().await.unwrap(), Resumed::NothingToDo);
+    assert_eq!(session.resume().await.unwrap(), ResumeOutcome::NothingToDo);
 }
 
-fn waiting(id: &str) -> NewQueued {
+fn waiting(id: &str) -> NewQueuedMessage {
     let parts = vec![Part::text("hello")];
-    NewQueued::new(id, 0, parts, 9)
+    NewQueuedMessage::new(id, 0, parts, 9)
 }
 
 #[tokio::test]
@@ -112,21 +112,22 @@ async fn a_closed_runtime_opens_nothing() {
 async fn a_question_has_two_names() {
     let session: SessionId = "s-1".into();
     let own: ApprovalId = "a-c7.1".into();
-    let global = announce::global_approval(&session, &own);
+    let global = api_events::global_approval(&session, &own);
     assert_eq!(global, "s-1:a-c7.1");
     for (given, found) in [("s-1:a-c7.1", "a-c7.1"), ("a-c7.1", "a-c7.1"), ("s-2:a-c7.1", "s-2:a-c7.1")] {
-        assert_eq!(announce::own_approval(&session, &given.into()).as_str(), found);
+        assert_eq!(api_events::own_approval(&session, &given.into()).as_str(), found);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_closed_takes_nothing_more() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let slow = ScriptedAnswer::text("slowly").pace(Duration::from_secs(3_600));
-    let mut agent = testing::agent(Arc::new(Scripted::new(Script::always(slow))), &folder).await.unwrap();
-    agent.rules.recovery = Recovery::Continue;
+    let mut agent =
+        testing::agent(Arc::new(ScriptedProvider::new(ModelScript::always(slow))), &folder).await.unwrap();
+    agent.rules.recovery = RunRecovery::Continue;
     let store = Arc::new(MemoryStore::new());
-    let runtime = Runtime::new(agent, store.clone(), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, store.clone(), BlobStore::in_memory(1 << 20));
     let session = runtime.create(None).await.unwrap();
     session.send(vec![Part::text("first")]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -139,17 +140,21 @@ async fn a_session_that_is_closed_takes_nothing_more() {
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_taken_up_where_the_sessions_own_agent_goes_on() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let agent = async |recovery| {
-        let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+        let model = Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Yes."))));
         let mut agent = testing::agent(model, &folder).await.unwrap();
         agent.rules.recovery = recovery;
         agent
     };
-    let rests = Agents::new("rests", agent(Recovery::Rest).await).with("broken", "m", Err("gone".to_owned()));
-    let begin = |agents| Runtime::of(agents, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let rests = AgentRegistry::new("rests", agent(RunRecovery::Rest).await).with(
+        "broken",
+        "m",
+        Err("gone".to_owned()),
+    );
+    let begin = |agents| Runtime::of(agents, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     assert!(!begin(rests.clone()).takes_up());
-    let runtime = begin(rests.with("goes on", "m", Ok(agent(Recovery::Continue).await)));
+    let runtime = begin(rests.with("goes on", "m", Ok(agent(RunRecovery::Continue).await)));
     assert!(runtime.takes_up());
     let parked = EventBody::Parked { reason: "it died again and again".to_owned() };
     for (agent, event, is_taken) in [
@@ -159,7 +164,7 @@ async fn what_waits_is_taken_up_where_the_sessions_own_agent_goes_on() {
         ("goes on", None, true),
     ] {
         let choice = ModelChoice { agent: Some(agent.to_owned()), model: None };
-        let to = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+        let to = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
         let begun = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
         let events = [Some(begun), Some(EventBody::ModelSwitched { to, choice: Some(choice) }), event];
         let events = events.into_iter().flatten().map(|event| (1, event)).collect();

@@ -8,13 +8,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, Stream, StreamExt};
 use longhaul_core::event::{ErrorInfo, RunEnd};
-use longhaul_core::history::{EntryKind, History};
+use longhaul_core::history::{History, LogEntryKind};
 use longhaul_core::ids::QueueId;
 use longhaul_core::message::Part;
 use longhaul_core::usage::Usage;
 
-use super::{Session, SessionError, Settled};
-use crate::feed::{Announcements, RecvError, TryRecvError};
+use super::{RunOutcome, Session, SessionError};
+use crate::event_bus::{EventReceiver, RecvError, TryRecvError};
 use crate::session_event::{MessageSource, SessionEvent};
 
 /// A turn of a session that goes on: a stream of its events, which ends with the turn.
@@ -101,7 +101,7 @@ impl Session {
             announcements,
             queue_id: sent.id,
             settled: Some(settled),
-            last: Settled::default(),
+            last: RunOutcome::default(),
             failure: None,
             is_taken: false,
             is_over: false,
@@ -191,7 +191,7 @@ fn final_answer(history: &History) -> String {
     let mut pieces = Vec::new();
     for entry in history.entries().iter().rev() {
         match entry.kind {
-            EntryKind::Assistant(_) => pieces.push(entry.message.text()),
+            LogEntryKind::Assistant(_) => pieces.push(entry.message.text()),
             _ => break,
         }
         if !entry.goes_on() {
@@ -203,13 +203,13 @@ fn final_answer(history: &History) -> String {
 
 /// The progress of a turn's events.
 struct TurnProgress {
-    announcements: Announcements,
+    announcements: EventReceiver,
     /// The turn's message.
     queue_id: QueueId,
     /// Answers once nothing goes on in the session any more: the end of the turn where announcements are lost, and where
     /// a cancel leaves its message in the queue.
-    settled: Option<BoxFuture<'static, Result<Settled, SessionError>>>,
-    last: Settled,
+    settled: Option<BoxFuture<'static, Result<RunOutcome, SessionError>>>,
+    last: RunOutcome,
     failure: Option<TurnError>,
     /// Set once the message is in the conversation.
     is_taken: bool,
@@ -224,15 +224,15 @@ impl TurnProgress {
             }
             let Some(announcement) = self.hear().await else { continue };
             let event = match announcement {
-                Heard::Event(event) => event,
-                Heard::Lagged(missed) => return Some(Ok(SessionEvent::Lagged { missed })),
+                TurnStreamItem::Event(event) => event,
+                TurnStreamItem::Lagged(missed) => return Some(Ok(SessionEvent::Lagged { missed })),
             };
             match &event {
                 SessionEvent::MessagesTaken { queue_ids } => {
                     self.is_taken |= queue_ids.contains(&self.queue_id);
                 }
                 SessionEvent::RunFinished { end, error, .. } if self.is_taken => {
-                    self.end(Settled { end: Some(*end), error: error.clone() });
+                    self.end(RunOutcome { end: Some(*end), error: error.clone() });
                 }
                 _ => {}
             }
@@ -241,7 +241,7 @@ impl TurnProgress {
     }
 
     /// The next event; `None` if there is something else to look at first.
-    async fn hear(&mut self) -> Option<Heard> {
+    async fn hear(&mut self) -> Option<TurnStreamItem> {
         let received = match &mut self.settled {
             Some(settled) => tokio::select! {
                 // What was announced before the session came to rest comes first.
@@ -267,8 +267,8 @@ impl TurnProgress {
             },
         };
         match received {
-            Ok(told) => SessionEvent::from_announcement(&told).map(Heard::Event),
-            Err(RecvError::Lagged(missed)) => Some(Heard::Lagged(missed)),
+            Ok(told) => SessionEvent::from_announcement(&told).map(TurnStreamItem::Event),
+            Err(RecvError::Lagged(missed)) => Some(TurnStreamItem::Lagged(missed)),
             Err(RecvError::Closed) => {
                 self.fail(SessionError::Stopped.into());
                 None
@@ -276,7 +276,7 @@ impl TurnProgress {
         }
     }
 
-    fn end(&mut self, settled: Settled) {
+    fn end(&mut self, settled: RunOutcome) {
         self.is_over = true;
         let failed = settled.end == Some(RunEnd::Error);
         self.failure = settled.error.filter(|_| failed).map(TurnError::Run);
@@ -288,7 +288,7 @@ impl TurnProgress {
     }
 }
 
-enum Heard {
+enum TurnStreamItem {
     Event(SessionEvent),
     Lagged(u64),
 }

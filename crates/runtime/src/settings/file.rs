@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{Choices, Source};
+use super::{SettingSource, SettingsOverrides};
 
 /// The largest file that is read.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -37,9 +37,9 @@ impl SettingsFile {
     ///
     /// # Errors
     /// The file is damaged, or cannot be read.
-    pub fn read(&self) -> io::Result<Choices> {
+    pub fn read(&self) -> io::Result<SettingsOverrides> {
         match fs::metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Choices::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SettingsOverrides::default()),
             Err(error) => return Err(error),
             Ok(known) if !known.is_file() => return Err(io::Error::other("it is no regular file")),
             Ok(_) => {}
@@ -50,14 +50,14 @@ impl SettingsFile {
             return Err(io::Error::other("it is larger than 64 KiB"));
         }
         let kept: Map<String, Value> = serde_json::from_slice(&bytes)?;
-        Choices::default().changed(&kept).map_err(io::Error::other)
+        SettingsOverrides::default().changed(&kept).map_err(io::Error::other)
     }
 
     /// Keeps the choices. Whoever reads finds the old ones or the new ones; a damaged file is put beside.
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn write(&self, choices: &Choices) -> io::Result<()> {
+    pub fn write(&self, choices: &SettingsOverrides) -> io::Result<()> {
         if self.read().is_err() {
             fs::rename(&self.path, self.path.with_extension("json.damaged"))?;
         }
@@ -72,12 +72,12 @@ impl SettingsFile {
     }
 
     /// Where a setting comes from that is not in this file: `key` is what the agent file calls it.
-    pub(super) fn beneath(&self, key: &str) -> Source {
-        if self.written.contains(key) { Source::AgentFile } else { Source::Default }
+    pub(super) fn beneath(&self, key: &str) -> SettingSource {
+        if self.written.contains(key) { SettingSource::AgentFile } else { SettingSource::Default }
     }
 }
 
-fn write_new(path: &Path, choices: &Choices) -> io::Result<()> {
+fn write_new(path: &Path, choices: &SettingsOverrides) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

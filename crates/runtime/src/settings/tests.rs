@@ -2,9 +2,9 @@ use serde_json::json;
 
 use super::*;
 
-fn changed(change: Value) -> Result<Choices, String> {
+fn changed(change: Value) -> Result<SettingsOverrides, String> {
     let Value::Object(change) = change else { panic!("no object") };
-    Choices::default().changed(&change).map_err(|refused| refused.to_string())
+    SettingsOverrides::default().changed(&change).map_err(|refused| refused.to_string())
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_file_is_private_whole_and_never_deleted() {
 
     let folder = tempfile::tempdir().unwrap();
     let file = SettingsFile::new(folder.path().join("settings.json"), Written::new());
-    assert_eq!(file.read().unwrap(), Choices::default());
+    assert_eq!(file.read().unwrap(), SettingsOverrides::default());
     let choices = changed(json!({ "trigger": { "triggerTokens": 9000 }, "autoRecall": false })).unwrap();
     file.write(&choices).unwrap();
     assert_eq!(file.read().unwrap(), choices);

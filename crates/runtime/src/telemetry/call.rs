@@ -2,24 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_core::message::{Answer, Finish, Origin, RawJson};
+use longhaul_core::message::{ModelAnswer, ModelOrigin, ModelStopReason, RawJson};
 use longhaul_core::usage::Usage;
 
-use super::export::Exporting;
-use super::span::{Kind, Open, Value};
+use super::export::TelemetryExporter;
+use super::span::{AttributeValue, OperationKind, OperationSpan};
 use super::{content, identifier, names};
 
 /// A call that is going on.
 #[derive(Debug)]
-pub(super) struct Call {
-    pub(super) open: Open,
-    kind: Kind,
-    origin: Origin,
+pub(super) struct ModelCallSpan {
+    pub(super) open: OperationSpan,
+    kind: OperationKind,
+    origin: ModelOrigin,
     sent: Instant,
     first_chunk: Option<Duration>,
     retries: u64,
     usage: Option<Usage>,
-    finish: Option<Finish>,
+    finish: Option<ModelStopReason>,
     response_id: Option<String>,
     response_model: Option<String>,
     /// What was answered, as JSON, where content is told.
@@ -29,8 +29,8 @@ pub(super) struct Call {
 /// What metrics are made of.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "telemetry"), expect(dead_code, reason = "without the feature nobody measures"))]
-pub(super) struct Figures<'a> {
-    pub(super) kind: Kind,
+pub(super) struct ModelCallMetrics<'a> {
+    pub(super) kind: OperationKind,
     pub(super) provider: &'a str,
     /// As it was requested: the server's word for it would give it as many time series as it likes.
     pub(super) model: &'a str,
@@ -40,8 +40,8 @@ pub(super) struct Figures<'a> {
     pub(super) usage: Option<&'a Usage>,
 }
 
-impl Call {
-    pub(super) fn new(open: Open, kind: Kind, purpose: &str, origin: &Origin) -> Self {
+impl ModelCallSpan {
+    pub(super) fn new(open: OperationSpan, kind: OperationKind, purpose: &str, origin: &ModelOrigin) -> Self {
         describe_model(&open, origin);
         open.set(names::PURPOSE, purpose);
         Self {
@@ -61,7 +61,7 @@ impl Call {
 
     /// Returns whether it asks for an answer, not for a count.
     pub(super) fn is_chat(&self) -> bool {
-        self.kind == Kind::Chat
+        self.kind == OperationKind::Chat
     }
 
     /// The same request will go out once more, the how-manieth time: nothing has failed yet.
@@ -80,7 +80,7 @@ impl Call {
         self.first_chunk.get_or_insert_with(|| self.sent.elapsed());
     }
 
-    pub(super) fn answered(&mut self, answer: &Answer, wants_content: bool) {
+    pub(super) fn answered(&mut self, answer: &ModelAnswer, wants_content: bool) {
         self.used(answer.usage.as_ref());
         self.finish = Some(answer.finish);
         (self.response_id, self.response_model) = said(answer.envelope.as_ref(), &self.origin.model);
@@ -95,10 +95,10 @@ impl Call {
     }
 
     /// It is over. What may change while it goes on is said only now: a name is said once.
-    pub(super) fn end(mut self, exporting: Option<&Exporting>) {
+    pub(super) fn end(mut self, exporting: Option<&TelemetryExporter>) {
         self.describe_answer();
         if let Some(exporting) = exporting {
-            exporting.count_call(&Figures {
+            exporting.count_call(&ModelCallMetrics {
                 kind: self.kind,
                 provider: names::provider(&self.origin.provider),
                 model: &self.origin.model,
@@ -114,7 +114,7 @@ impl Call {
     fn describe_answer(&mut self) {
         let open = &self.open;
         if let Some(time) = self.first_chunk {
-            open.set(names::TIME_TO_FIRST_CHUNK, Value::Seconds(time.as_secs_f64()));
+            open.set(names::TIME_TO_FIRST_CHUNK, AttributeValue::Seconds(time.as_secs_f64()));
         }
         if self.retries > 0 {
             open.set(names::RETRIES, self.retries);
@@ -124,7 +124,7 @@ impl Call {
         }
         if self.is_chat() {
             let finish = self.finish.filter(|_| open.error().is_none());
-            open.set(names::FINISH_REASONS, Value::Words(vec![finish.map_or("error", reason)]));
+            open.set(names::FINISH_REASONS, AttributeValue::Words(vec![finish.map_or("error", reason)]));
         }
         for (name, said) in
             [(names::RESPONSE_ID, &self.response_id), (names::RESPONSE_MODEL, &self.response_model)]
@@ -140,7 +140,7 @@ impl Call {
 }
 
 /// Which model it is, in the names of now and before.
-pub(super) fn describe_model(open: &Open, origin: &Origin) {
+pub(super) fn describe_model(open: &OperationSpan, origin: &ModelOrigin) {
     let provider = names::provider(&origin.provider);
     open.set(names::PROVIDER, provider);
     open.set(names::SYSTEM, provider);
@@ -150,7 +150,7 @@ pub(super) fn describe_model(open: &Open, origin: &Origin) {
 }
 
 /// The parts of input and output are said only where there are any.
-pub(super) fn describe_usage(open: &Open, usage: &Usage) {
+pub(super) fn describe_usage(open: &OperationSpan, usage: &Usage) {
     open.set(names::INPUT_TOKENS, usage.input_tokens);
     open.set(names::OUTPUT_TOKENS, usage.output_tokens);
     let parts = [
@@ -165,13 +165,13 @@ pub(super) fn describe_usage(open: &Open, usage: &Usage) {
 }
 
 /// The conventions' word for it.
-fn reason(finish: Finish) -> &'static str {
+fn reason(finish: ModelStopReason) -> &'static str {
     match finish {
-        Finish::Stop => "stop",
-        Finish::ToolCalls => "tool_call",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other => "other",
+        ModelStopReason::Stop => "stop",
+        ModelStopReason::ToolCalls => "tool_call",
+        ModelStopReason::Length => "length",
+        ModelStopReason::ContentFilter => "content_filter",
+        ModelStopReason::Other => "other",
     }
 }
 

@@ -1,6 +1,6 @@
 //! What was said, as the conventions write it: messages of parts, as JSON. Only where it is asked for.
 
-use longhaul_core::message::{Answer, Media, Message, Part, Role};
+use longhaul_core::message::{MediaPart, Message, ModelAnswer, Part, Role};
 use serde_json::{Value, json};
 
 /// The most of one text, in bytes.
@@ -31,7 +31,7 @@ pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) ->
 }
 
 /// `gen_ai.output.messages`.
-pub(super) fn answer(answer: &Answer) -> String {
+pub(super) fn answer(answer: &ModelAnswer) -> String {
     json!([{ "role": "assistant", "parts": parts(&answer.parts) }]).to_string()
 }
 
@@ -83,7 +83,7 @@ fn part(part: &Part) -> Value {
 }
 
 /// Named, not sent.
-fn file(media: &Media, modality: &str) -> Value {
+fn file(media: &MediaPart, modality: &str) -> Value {
     json!({
         "type": "file",
         "modality": modality,

@@ -13,15 +13,15 @@ use opentelemetry::{Array, Context, InstrumentationScope, KeyValue, StringValue}
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 
-use super::call::Figures;
-use super::metrics::Instruments;
+use super::call::ModelCallMetrics;
+use super::metrics::MetricInstruments;
 use super::names;
-use super::otlp::Collector;
-use super::span::{Kind, Value};
+use super::otlp::OtlpCollector;
+use super::span::{AttributeValue, OperationKind};
 
 /// Whether spans hold what was said: prompts, answers, arguments and results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Content {
+pub enum ContentCapture {
     /// They do not.
     #[default]
     LeftOut,
@@ -31,31 +31,35 @@ pub enum Content {
 
 /// What exports.
 #[derive(Debug)]
-pub(super) struct Exporting {
+pub(super) struct TelemetryExporter {
     tracer: SdkTracer,
-    instruments: Instruments,
-    content: Content,
+    instruments: MetricInstruments,
+    content: ContentCapture,
     /// Where it goes, if that is ours to shut down.
-    own: Mutex<Option<Collector>>,
+    own: Mutex<Option<OtlpCollector>>,
 }
 
 /// A span that is exported, in its context: baggage and parents included.
 #[derive(Clone, Debug)]
-pub(super) struct Exported(Context);
+pub(super) struct ExportedSpan(Context);
 
-impl Exporting {
-    pub(super) fn new(tracers: &SdkTracerProvider, meters: &SdkMeterProvider, content: Content) -> Self {
+impl TelemetryExporter {
+    pub(super) fn new(
+        tracers: &SdkTracerProvider,
+        meters: &SdkMeterProvider,
+        content: ContentCapture,
+    ) -> Self {
         let scope = InstrumentationScope::builder("longhaul").with_version(env!("CARGO_PKG_VERSION")).build();
         Self {
             tracer: tracers.tracer_with_scope(scope.clone()),
-            instruments: Instruments::new(&meters.meter_with_scope(scope)),
+            instruments: MetricInstruments::new(&meters.meter_with_scope(scope)),
             content,
             own: Mutex::new(None),
         }
     }
 
     /// The same to a collector whose providers end with it.
-    pub(super) fn owning(collector: Collector, content: Content) -> Self {
+    pub(super) fn owning(collector: OtlpCollector, content: ContentCapture) -> Self {
         let exporting = Self::new(&collector.tracers, &collector.meters, content);
         Self { own: Mutex::new(Some(collector)), ..exporting }
     }
@@ -63,26 +67,26 @@ impl Exporting {
     pub(super) fn begin(
         &self,
         name: String,
-        kind: Kind,
+        kind: OperationKind,
         session_id: &str,
-        parent: Option<&Exported>,
-    ) -> Exported {
+        parent: Option<&ExportedSpan>,
+    ) -> ExportedSpan {
         let session = || KeyValue::new(names::SESSION, session_id.to_owned());
         let above = match parent {
-            Some(Exported(context)) => context.clone(),
+            Some(ExportedSpan(context)) => context.clone(),
             None => Context::new().with_baggage([session()]),
         };
         let kind = if kind.is_client() { SpanKind::Client } else { SpanKind::Internal };
         let span = SpanBuilder::from_name(name).with_kind(kind);
         let span = self.tracer.build_with_context(span, &above);
-        Exported(above.with_span(span))
+        ExportedSpan(above.with_span(span))
     }
 
     pub(super) fn wants_content(&self) -> bool {
-        self.content == Content::Included
+        self.content == ContentCapture::Included
     }
 
-    pub(super) fn count_call(&self, figures: &Figures<'_>) {
+    pub(super) fn count_call(&self, figures: &ModelCallMetrics<'_>) {
         self.instruments.call(figures);
     }
 
@@ -110,8 +114,8 @@ impl Exporting {
     }
 }
 
-impl Exported {
-    pub(super) fn set(&self, name: &'static str, value: Value) {
+impl ExportedSpan {
+    pub(super) fn set(&self, name: &'static str, value: AttributeValue) {
         self.0.span().set_attribute(KeyValue::new(name, exported(value)));
     }
 
@@ -125,22 +129,22 @@ impl Exported {
     }
 }
 
-fn exported(value: Value) -> opentelemetry::Value {
+fn exported(value: AttributeValue) -> opentelemetry::Value {
     match value {
-        Value::Text(text) => text.into(),
-        Value::Words(words) => {
+        AttributeValue::Text(text) => text.into(),
+        AttributeValue::Words(words) => {
             opentelemetry::Value::Array(Array::String(words.into_iter().map(StringValue::from).collect()))
         }
-        Value::Count(count) => i64::try_from(count).unwrap_or(i64::MAX).into(),
-        Value::Flag(flag) => flag.into(),
-        Value::Seconds(seconds) => seconds.into(),
+        AttributeValue::Count(count) => i64::try_from(count).unwrap_or(i64::MAX).into(),
+        AttributeValue::Flag(flag) => flag.into(),
+        AttributeValue::Seconds(seconds) => seconds.into(),
     }
 }
 
 /// Does the work in the context of a span.
-pub(super) fn within<F: Future>(exported: Option<Exported>, work: F) -> impl Future<Output = F::Output> {
+pub(super) fn within<F: Future>(exported: Option<ExportedSpan>, work: F) -> impl Future<Output = F::Output> {
     match exported {
-        Some(Exported(context)) => Either::Left(work.with_context(context)),
+        Some(ExportedSpan(context)) => Either::Left(work.with_context(context)),
         None => work.right_future(),
     }
 }

@@ -3,9 +3,9 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 
-use super::call::Figures;
+use super::call::ModelCallMetrics;
 use super::names;
-use super::span::Kind;
+use super::span::OperationKind;
 
 const TOKEN_BUCKETS: [f64; 14] = [
     1.0,
@@ -38,7 +38,7 @@ const FIRST_CHUNK_BUCKETS: [f64; 16] =
 const TIMES_BUCKETS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
 #[derive(Debug)]
-pub(super) struct Instruments {
+pub(super) struct MetricInstruments {
     inference_seconds: Histogram<f64>,
     /// Of calls before [`Self::inference_seconds`], and still of those that ask for no answer.
     operation_seconds: Histogram<f64>,
@@ -55,7 +55,7 @@ pub(super) struct Instruments {
     run_tools: Histogram<u64>,
 }
 
-impl Instruments {
+impl MetricInstruments {
     pub(super) fn new(meter: &Meter) -> Self {
         let seconds = |name, buckets: &[f64]| {
             meter.f64_histogram(name).with_unit("s").with_boundaries(buckets.to_vec()).build()
@@ -94,7 +94,7 @@ impl Instruments {
         }
     }
 
-    pub(super) fn call(&self, figures: &Figures<'_>) {
+    pub(super) fn call(&self, figures: &ModelCallMetrics<'_>) {
         let mut about = vec![
             KeyValue::new(names::OPERATION, figures.kind.as_str()),
             KeyValue::new(names::PROVIDER, figures.provider.to_owned()),
@@ -107,12 +107,12 @@ impl Instruments {
         }
         about.extend(failed(figures.error));
         self.operation_seconds.record(figures.seconds, &about);
-        if figures.kind == Kind::Chat {
+        if figures.kind == OperationKind::Chat {
             self.inference_seconds.record(figures.seconds, &about);
         }
     }
 
-    fn tokens(&self, figures: &Figures<'_>, about: &[KeyValue]) {
+    fn tokens(&self, figures: &ModelCallMetrics<'_>, about: &[KeyValue]) {
         let Some(usage) = figures.usage else { return };
         self.input_tokens.record(usage.input_tokens, about);
         self.output_tokens.record(usage.output_tokens, about);

@@ -1,18 +1,24 @@
 //! Without the feature `telemetry`: nothing is exported, and there is no value to export with.
 
-use super::call::Figures;
-use super::span::{Kind, Value};
+use super::call::ModelCallMetrics;
+use super::span::{AttributeValue, OperationKind};
 
 /// What exports; there is none.
 #[derive(Debug)]
-pub(super) enum Exporting {}
+pub(super) enum TelemetryExporter {}
 
 /// A span that is exported; there is none.
 #[derive(Clone, Debug)]
-pub(super) enum Exported {}
+pub(super) enum ExportedSpan {}
 
-impl Exporting {
-    pub(super) fn begin(&self, _: String, _: Kind, _: &str, _: Option<&Exported>) -> Exported {
+impl TelemetryExporter {
+    pub(super) fn begin(
+        &self,
+        _: String,
+        _: OperationKind,
+        _: &str,
+        _: Option<&ExportedSpan>,
+    ) -> ExportedSpan {
         match *self {}
     }
 
@@ -20,7 +26,7 @@ impl Exporting {
         match *self {}
     }
 
-    pub(super) fn count_call(&self, _: &Figures<'_>) {
+    pub(super) fn count_call(&self, _: &ModelCallMetrics<'_>) {
         match *self {}
     }
 
@@ -37,8 +43,8 @@ impl Exporting {
     }
 }
 
-impl Exported {
-    pub(super) fn set(&self, _: &'static str, _: Value) {
+impl ExportedSpan {
+    pub(super) fn set(&self, _: &'static str, _: AttributeValue) {
         match *self {}
     }
 
@@ -52,6 +58,6 @@ impl Exported {
 }
 
 /// Does the work as it is.
-pub(super) fn within<F: Future>(_: Option<Exported>, work: F) -> F {
+pub(super) fn within<F: Future>(_: Option<ExportedSpan>, work: F) -> F {
     work
 }

@@ -14,9 +14,9 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
 use reqwest::Url;
 
-pub(super) use self::collector::Collector;
-use self::post::{Post, Shared};
-use super::export::{Content, Exporting};
+pub(super) use self::collector::OtlpCollector;
+use self::post::{CollectorClient, SharedCollectorClient};
+use super::export::{ContentCapture, TelemetryExporter};
 
 /// Spans that may wait for their collector. With content one has up to about 300 KiB.
 const WAITING_SPANS: usize = 2_048;
@@ -24,7 +24,7 @@ const WAITING_SPANS_WITH_CONTENT: usize = 128;
 
 /// The program as its collector sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceIdentity {
     /// `service.name`, unless `OTEL_SERVICE_NAME` says otherwise.
     pub name: String,
     /// `service.version`.
@@ -46,7 +46,11 @@ pub enum OtlpError {
     Exporter(String),
 }
 
-pub(super) fn connect(url: &str, service: &Service, content: Content) -> Result<Exporting, OtlpError> {
+pub(super) fn connect(
+    url: &str,
+    service: &ServiceIdentity,
+    content: ContentCapture,
+) -> Result<TelemetryExporter, OtlpError> {
     let is_usable = |url: &Url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -56,7 +60,9 @@ pub(super) fn connect(url: &str, service: &Service, content: Content) -> Result<
     let base = Url::parse(url).ok().filter(is_usable);
     let base = base.ok_or_else(|| OtlpError::Address(url.to_owned()))?;
     let runtime = tokio::runtime::Handle::try_current().map_err(|_| OtlpError::NoRuntime)?;
-    let post = Arc::new(Post::new(&base, runtime).map_err(|error| OtlpError::Exporter(error.to_string()))?);
+    let post = Arc::new(
+        CollectorClient::new(&base, runtime).map_err(|error| OtlpError::Exporter(error.to_string()))?,
+    );
     let resource = resource(service);
     let tracers = SdkTracerProvider::builder()
         .with_resource(resource.clone())
@@ -64,27 +70,31 @@ pub(super) fn connect(url: &str, service: &Service, content: Content) -> Result<
         .build();
     let metrics = MetricExporter::builder()
         .with_http()
-        .with_http_client(Shared(Arc::clone(&post)))
+        .with_http_client(SharedCollectorClient(Arc::clone(&post)))
         .with_endpoint(signal(&base, "v1/metrics"))
         .with_protocol(Protocol::HttpBinary)
         .build()
         .map_err(refused)?;
     let meters = SdkMeterProvider::builder().with_resource(resource).with_periodic_exporter(metrics).build();
-    Ok(Exporting::owning(Collector { tracers, meters, post }, content))
+    Ok(TelemetryExporter::owning(OtlpCollector { tracers, meters, post }, content))
 }
 
 /// Ends that nobody waits for: a full queue drops spans.
-fn spans(base: &Url, post: Arc<Post>, content: Content) -> Result<BatchSpanProcessor, OtlpError> {
+fn spans(
+    base: &Url,
+    post: Arc<CollectorClient>,
+    content: ContentCapture,
+) -> Result<BatchSpanProcessor, OtlpError> {
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(Shared(post))
+        .with_http_client(SharedCollectorClient(post))
         .with_endpoint(signal(base, "v1/traces"))
         .with_protocol(Protocol::HttpBinary)
         .build()
         .map_err(refused)?;
     let waiting = match content {
-        Content::LeftOut => WAITING_SPANS,
-        Content::Included => WAITING_SPANS_WITH_CONTENT,
+        ContentCapture::LeftOut => WAITING_SPANS,
+        ContentCapture::Included => WAITING_SPANS_WITH_CONTENT,
     };
     let batches = BatchConfigBuilder::default()
         .with_max_queue_size(waiting)
@@ -98,7 +108,7 @@ fn signal(base: &Url, path: &str) -> String {
     format!("{}/{path}", base.as_str().trim_end_matches('/'))
 }
 
-fn resource(service: &Service) -> Resource {
+fn resource(service: &ServiceIdentity) -> Resource {
     let found = Resource::builder().build();
     let name = found.get(&Key::new("service.name")).map(|name| name.to_string());
     let is_named = name.is_some_and(|name| !name.starts_with("unknown_service"));

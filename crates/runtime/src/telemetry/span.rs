@@ -6,12 +6,12 @@ use futures_util::future::FutureExt as _;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use super::export::{Exported, Exporting, within};
+use super::export::{ExportedSpan, TelemetryExporter, within};
 use super::names;
 
 /// What an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     InvokeAgent,
     Chat,
     CountTokens,
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Compact,
 }
 
-impl Kind {
+impl OperationKind {
     /// The value of `gen_ai.operation.name`. `compact` and `count_tokens` are ours: the conventions have none.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Kind {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     Text(String),
     Words(Vec<&'static str>),
     Count(u64),
@@ -47,13 +47,13 @@ pub(super) enum Value {
     Seconds(f64),
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for AttributeValue {
     fn from(count: u64) -> Self {
         Self::Count(count)
     }
@@ -61,9 +61,9 @@ impl From<u64> for Value {
 
 /// An operation that is going on. One that is dropped before it has ended was interrupted.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OperationSpan {
     span: tracing::Span,
-    exported: Option<Exported>,
+    exported: Option<ExportedSpan>,
     began: Instant,
     error: Option<String>,
     has_ended: bool,
@@ -71,9 +71,9 @@ pub(super) struct Open {
 
 /// An operation to work in: what begins there is its child.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
+pub(crate) struct SpanScope {
     span: Option<tracing::Span>,
-    exported: Option<Exported>,
+    exported: Option<ExportedSpan>,
 }
 
 /// The fields are listed because `tracing` takes no others later.
@@ -97,14 +97,14 @@ macro_rules! listed {
     };
 }
 
-impl Open {
+impl OperationSpan {
     /// Begins an operation. `what` is what it is done with: a model, a tool.
     pub(super) fn begin(
-        exporting: Option<&Exporting>,
-        kind: Kind,
+        exporting: Option<&TelemetryExporter>,
+        kind: OperationKind,
         what: Option<&str>,
         session_id: &str,
-        parent: Option<&Open>,
+        parent: Option<&OperationSpan>,
     ) -> Self {
         let name = match what {
             Some(what) => format!("{} {what}", kind.as_str()),
@@ -112,11 +112,11 @@ impl Open {
         };
         let above = parent.and_then(|parent| parent.span.id());
         let span = match kind {
-            Kind::InvokeAgent => listed!("invoke_agent", above),
-            Kind::Chat => listed!("chat", above),
-            Kind::CountTokens => listed!("count_tokens", above),
-            Kind::ExecuteTool => listed!("execute_tool", above),
-            Kind::Compact => listed!("compact", above),
+            OperationKind::InvokeAgent => listed!("invoke_agent", above),
+            OperationKind::Chat => listed!("chat", above),
+            OperationKind::CountTokens => listed!("count_tokens", above),
+            OperationKind::ExecuteTool => listed!("execute_tool", above),
+            OperationKind::Compact => listed!("compact", above),
         };
         span.record("otel.name", name.as_str());
         span.record("otel.kind", if kind.is_client() { "client" } else { "internal" });
@@ -130,14 +130,14 @@ impl Open {
     }
 
     /// Says something about it.
-    pub(super) fn set(&self, name: &'static str, value: impl Into<Value>) {
+    pub(super) fn set(&self, name: &'static str, value: impl Into<AttributeValue>) {
         let value = value.into();
         match &value {
-            Value::Text(text) => self.span.record(name, text.as_str()),
-            Value::Words(words) => self.span.record(name, words.join(",").as_str()),
-            Value::Count(count) => self.span.record(name, *count),
-            Value::Flag(flag) => self.span.record(name, *flag),
-            Value::Seconds(seconds) => self.span.record(name, *seconds),
+            AttributeValue::Text(text) => self.span.record(name, text.as_str()),
+            AttributeValue::Words(words) => self.span.record(name, words.join(",").as_str()),
+            AttributeValue::Count(count) => self.span.record(name, *count),
+            AttributeValue::Flag(flag) => self.span.record(name, *flag),
+            AttributeValue::Seconds(seconds) => self.span.record(name, *seconds),
         };
         if let Some(exported) = &self.exported {
             exported.set(name, value);
@@ -147,7 +147,7 @@ impl Open {
     /// Says something that was said, to OpenTelemetry only.
     pub(super) fn quote(&self, name: &'static str, text: String) {
         if let Some(exported) = &self.exported {
-            exported.set(name, Value::Text(text));
+            exported.set(name, AttributeValue::Text(text));
         }
     }
 
@@ -169,8 +169,8 @@ impl Open {
         self.began.elapsed()
     }
 
-    pub(super) fn scope(&self) -> Scope {
-        Scope { span: Some(self.span.clone()), exported: self.exported.clone() }
+    pub(super) fn scope(&self) -> SpanScope {
+        SpanScope { span: Some(self.span.clone()), exported: self.exported.clone() }
     }
 
     /// It is over.
@@ -195,7 +195,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OperationSpan {
     fn drop(&mut self) {
         if !self.has_ended {
             self.error.get_or_insert_with(|| "interrupted".to_owned());
@@ -204,7 +204,7 @@ impl Drop for Open {
     }
 }
 
-impl Scope {
+impl SpanScope {
     /// Does the work there: log lines name the operation, and what a tool or a model's client traces by itself
     /// becomes its child, with the session in its baggage.
     pub(crate) fn around<F: Future>(self, work: F) -> impl Future<Output = F::Output> {

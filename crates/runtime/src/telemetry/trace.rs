@@ -6,53 +6,53 @@ use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, ErrorInfo, EventBody, RunEnd, StepKind, ViewEdit};
 use longhaul_core::ids::{CallId, RunId, SessionId};
 use longhaul_core::message::{Message, ToolCall, ToolResult, ToolStatus};
-use longhaul_core::run::{Effect, Failure, Input, Notice, Run, Timer};
+use longhaul_core::run::{ModelCallFailure, Run, RunEffect, RunLoopInput, RunNotice, RunTimer};
 
-use super::call::{Call, describe_model, describe_usage};
+use super::call::{ModelCallSpan, describe_model, describe_usage};
 use super::content;
-use super::export::Exporting;
+use super::export::TelemetryExporter;
 use super::names;
-use super::span::{Kind, Open, Scope, Value};
+use super::span::{AttributeValue, OperationKind, OperationSpan, SpanScope};
 use crate::agent::Agent;
 
 /// The operations of one session that are going on.
 #[derive(Debug)]
-pub(crate) struct Trace {
+pub(crate) struct SessionTrace {
     session_id: SessionId,
-    turn: Option<Turn>,
-    compaction: Option<Open>,
+    turn: Option<RunSpan>,
+    compaction: Option<OperationSpan>,
     /// One at a time: the loop makes no two calls at once.
-    call: Option<Call>,
+    call: Option<ModelCallSpan>,
     /// Summaries that are written ahead: they are no part of what goes on meanwhile.
     ahead: BTreeSet<u64>,
-    tools: BTreeMap<CallId, Tool>,
+    tools: BTreeMap<CallId, ToolSpan>,
     /// Why something was told to stop.
     stop: Option<&'static str>,
 }
 
 /// A run, and how much it did.
 #[derive(Debug)]
-struct Turn {
-    open: Open,
+struct RunSpan {
+    open: OperationSpan,
     calls: u64,
     tools: u64,
 }
 
 #[derive(Debug)]
-struct Tool {
-    open: Open,
+struct ToolSpan {
+    open: OperationSpan,
     name: String,
 }
 
 /// What is known around an input or an effect.
 #[derive(Clone, Copy)]
-struct Around<'a> {
+struct TracedRun<'a> {
     run: &'a Run,
     agent: &'a Agent,
 }
 
-impl<'a> Around<'a> {
-    fn exporting(self) -> Option<&'a Exporting> {
+impl<'a> TracedRun<'a> {
+    fn exporting(self) -> Option<&'a TelemetryExporter> {
         self.agent.telemetry.exporting.as_deref()
     }
 
@@ -61,11 +61,11 @@ impl<'a> Around<'a> {
     }
 
     fn wants_content(self) -> bool {
-        self.exporting().is_some_and(Exporting::wants_content)
+        self.exporting().is_some_and(TelemetryExporter::wants_content)
     }
 }
 
-impl Trace {
+impl SessionTrace {
     pub(crate) fn new(session_id: SessionId) -> Self {
         Self {
             session_id,
@@ -79,38 +79,38 @@ impl Trace {
     }
 
     /// Takes what the loop is about to be told: operations end by it.
-    pub(crate) fn hear(&mut self, input: &Input, run: &Run, agent: &Agent) {
-        let around = Around { run, agent };
+    pub(crate) fn hear(&mut self, input: &RunLoopInput, run: &Run, agent: &Agent) {
+        let around = TracedRun { run, agent };
         match input {
-            Input::Cancel => self.stopped("cancelled"),
-            Input::TimerFired(Timer::Run | Timer::RecoveryStep) => self.stopped("timeout"),
-            Input::ModelBegan => {
+            RunLoopInput::Cancel => self.stopped("cancelled"),
+            RunLoopInput::TimerFired(RunTimer::Run | RunTimer::RecoveryStep) => self.stopped("timeout"),
+            RunLoopInput::ModelBegan => {
                 if let Some(call) = &mut self.call {
                     call.began();
                 }
             }
-            Input::ModelAnswered(answer) => {
+            RunLoopInput::ModelAnswered(answer) => {
                 if let Some(call) = &mut self.call {
                     call.answered(answer, around.wants_content());
                 }
             }
-            Input::ModelFailed { failure, .. } => self.call_failed(failure),
-            Input::ModelStopped { usage, .. } => {
+            RunLoopInput::ModelFailed { failure, .. } => self.call_failed(failure),
+            RunLoopInput::ModelStopped { usage, .. } => {
                 let stop = self.stop_word();
                 if let Some(call) = &mut self.call {
                     call.used(usage.as_ref());
                     call.open.fail(stop);
                 }
             }
-            Input::ModelPaused { usage, .. } => {
+            RunLoopInput::ModelPaused { usage, .. } => {
                 if let Some(call) = &mut self.call {
                     call.used(usage.as_ref());
                 }
             }
-            Input::Summarised { task, .. } if self.ahead.contains(task) => {
+            RunLoopInput::Summarised { task, .. } if self.ahead.contains(task) => {
                 self.ahead.remove(task);
             }
-            Input::Summarised { answer, .. } => {
+            RunLoopInput::Summarised { answer, .. } => {
                 match (answer, &mut self.call) {
                     (Ok(answer), Some(call)) => call.answered(answer, around.wants_content()),
                     (Err(failure), _) => self.call_failed(failure),
@@ -118,9 +118,9 @@ impl Trace {
                 }
                 self.end_call(around);
             }
-            Input::Counted(_) => self.end_call(around),
-            Input::ToolEnded(result) => self.tool_ended(result, around),
-            Input::Appended { events, .. } => {
+            RunLoopInput::Counted(_) => self.end_call(around),
+            RunLoopInput::ToolEnded(result) => self.tool_ended(result, around),
+            RunLoopInput::Appended { events, .. } => {
                 events.iter().for_each(|event| self.stored(&event.body, around));
             }
             _ => {}
@@ -128,44 +128,44 @@ impl Trace {
     }
 
     /// Takes what the loop answered: operations begin by it.
-    pub(crate) fn follow(&mut self, effects: &[Effect], run: &Run, agent: &Agent) {
-        let around = Around { run, agent };
+    pub(crate) fn follow(&mut self, effects: &[RunEffect], run: &Run, agent: &Agent) {
+        let around = TracedRun { run, agent };
         for effect in effects {
             match effect {
-                Effect::Append { events, .. } => {
+                RunEffect::Append { events, .. } => {
                     events.iter().for_each(|event| self.decided(event, around));
                 }
-                Effect::Notice(Notice::Waiting(wait)) => {
+                RunEffect::Notice(RunNotice::Waiting(wait)) => {
                     if let Some(call) = &mut self.call {
                         call.retried(wait.attempt);
                     }
                 }
-                Effect::Notice(Notice::Compacting { strategy, reason, trigger_tokens }) => {
+                RunEffect::Notice(RunNotice::Compacting { strategy, reason, trigger_tokens }) => {
                     self.begin_compaction(strategy, *reason, *trigger_tokens, around);
                 }
-                Effect::Count { .. } => self.begin_call(Kind::CountTokens, "count", around),
-                Effect::Summarise { task, ahead: true, .. } => {
+                RunEffect::Count { .. } => self.begin_call(OperationKind::CountTokens, "count", around),
+                RunEffect::Summarise { task, ahead: true, .. } => {
                     self.ahead.insert(*task);
                 }
-                Effect::Summarise { request, .. } => {
-                    self.begin_call(Kind::Chat, "summary", around);
+                RunEffect::Summarise { request, .. } => {
+                    self.begin_call(OperationKind::Chat, "summary", around);
                     self.describe_request(request.messages.iter(), request.max_output_tokens, around);
                 }
-                Effect::CallModel { max_output_tokens, .. } => self.call_model(*max_output_tokens, around),
-                Effect::RunTool { call, .. } => self.begin_tool(call, around),
-                Effect::CompactionDone(_) => self.drop_compaction(),
+                RunEffect::CallModel { max_output_tokens, .. } => self.call_model(*max_output_tokens, around),
+                RunEffect::RunTool { call, .. } => self.begin_tool(call, around),
+                RunEffect::CompactionDone(_) => self.drop_compaction(),
                 _ => {}
             }
         }
     }
 
     /// Where the model call works.
-    pub(crate) fn call_scope(&self) -> Scope {
+    pub(crate) fn call_scope(&self) -> SpanScope {
         self.call.as_ref().map(|call| call.open.scope()).unwrap_or_default()
     }
 
     /// Where a tool works.
-    pub(crate) fn tool_scope(&self, call_id: &CallId) -> Scope {
+    pub(crate) fn tool_scope(&self, call_id: &CallId) -> SpanScope {
         self.tools.get(call_id).map(|tool| tool.open.scope()).unwrap_or_default()
     }
 
@@ -187,7 +187,7 @@ impl Trace {
         }
     }
 
-    fn call_failed(&mut self, failure: &Failure) {
+    fn call_failed(&mut self, failure: &ModelCallFailure) {
         let word = self.word(failure.code);
         if let Some(call) = &mut self.call {
             call.used(failure.usage.as_ref());
@@ -195,7 +195,7 @@ impl Trace {
         }
     }
 
-    fn end_call(&mut self, around: Around<'_>) {
+    fn end_call(&mut self, around: TracedRun<'_>) {
         let Some(call) = self.call.take() else { return };
         if let Some(turn) = &mut self.turn {
             turn.calls += u64::from(call.is_chat());
@@ -204,7 +204,7 @@ impl Trace {
     }
 
     /// What the loop has decided to store: whether an answer counts is its word.
-    fn decided(&mut self, event: &EventBody, around: Around<'_>) {
+    fn decided(&mut self, event: &EventBody, around: TracedRun<'_>) {
         match event {
             EventBody::StepFinished { .. } => self.end_call(around),
             EventBody::StepFailed { code, .. } => {
@@ -222,7 +222,7 @@ impl Trace {
     }
 
     /// What is durable.
-    fn stored(&mut self, event: &EventBody, around: Around<'_>) {
+    fn stored(&mut self, event: &EventBody, around: TracedRun<'_>) {
         match event {
             EventBody::RunStarted { run_id } => self.begin_turn(run_id, around),
             EventBody::RunFinished { reason, error, .. } => self.end_turn(*reason, error.as_ref(), around),
@@ -237,36 +237,42 @@ impl Trace {
         }
     }
 
-    fn begin(&self, kind: Kind, what: Option<&str>, parent: Option<&Open>, around: Around<'_>) -> Open {
-        Open::begin(around.exporting(), kind, what, self.session_id.as_str(), parent)
+    fn begin(
+        &self,
+        kind: OperationKind,
+        what: Option<&str>,
+        parent: Option<&OperationSpan>,
+        around: TracedRun<'_>,
+    ) -> OperationSpan {
+        OperationSpan::begin(around.exporting(), kind, what, self.session_id.as_str(), parent)
     }
 
-    fn begin_turn(&mut self, run_id: &RunId, around: Around<'_>) {
+    fn begin_turn(&mut self, run_id: &RunId, around: TracedRun<'_>) {
         let name = around.agent_name();
-        let open = self.begin(Kind::InvokeAgent, name, None, around);
+        let open = self.begin(OperationKind::InvokeAgent, name, None, around);
         if let Some(name) = name {
             open.set(names::AGENT_NAME, name);
         }
         describe_model(&open, &around.run.settings().model.origin);
         open.set(names::RUN, run_id.as_str());
-        self.turn = Some(Turn { open, calls: 0, tools: 0 });
+        self.turn = Some(RunSpan { open, calls: 0, tools: 0 });
         self.stop = None;
     }
 
     /// A run that another process began has no span yet.
-    fn find_turn(&mut self, around: Around<'_>) {
+    fn find_turn(&mut self, around: TracedRun<'_>) {
         if let (None, Some(open)) = (&self.turn, around.run.history().open_run()) {
             self.begin_turn(&open.id, around);
             if let Some(turn) = &self.turn {
-                turn.open.set(names::RUN_RECOVERED, Value::Flag(true));
+                turn.open.set(names::RUN_RECOVERED, AttributeValue::Flag(true));
             }
         }
     }
 
-    fn end_turn(&mut self, reason: RunEnd, error: Option<&ErrorInfo>, around: Around<'_>) {
+    fn end_turn(&mut self, reason: RunEnd, error: Option<&ErrorInfo>, around: TracedRun<'_>) {
         self.drop_compaction();
         self.stop = None;
-        let Some(Turn { mut open, calls, tools }) = self.turn.take() else { return };
+        let Some(RunSpan { mut open, calls, tools }) = self.turn.take() else { return };
         if let Some(run) = around.run.history().open_run() {
             describe_usage(&open, &run.usage);
         }
@@ -284,7 +290,7 @@ impl Trace {
         open.end();
     }
 
-    fn call_model(&mut self, max_output_tokens: u64, around: Around<'_>) {
+    fn call_model(&mut self, max_output_tokens: u64, around: TracedRun<'_>) {
         self.drop_compaction();
         if let Some(call) = &mut self.call {
             return call.sent_again();
@@ -294,30 +300,30 @@ impl Trace {
             Some(StepKind::Recovery) => "recovery",
             _ => "main",
         };
-        self.begin_call(Kind::Chat, purpose, around);
+        self.begin_call(OperationKind::Chat, purpose, around);
         let view = around.run.history().view();
         self.describe_request(view.iter().map(|item| &*item.message), max_output_tokens, around);
     }
 
-    fn begin_call(&mut self, kind: Kind, purpose: &str, around: Around<'_>) {
+    fn begin_call(&mut self, kind: OperationKind, purpose: &str, around: TracedRun<'_>) {
         self.find_turn(around);
         let origin = &around.run.settings().model.origin;
         let parent = self.compaction.as_ref().or(self.turn.as_ref().map(|turn| &turn.open));
         let open = self.begin(kind, Some(&origin.model), parent, around);
-        self.call = Some(Call::new(open, kind, purpose, origin));
+        self.call = Some(ModelCallSpan::new(open, kind, purpose, origin));
     }
 
     fn describe_request<'m>(
         &self,
         messages: impl DoubleEndedIterator<Item = &'m Message>,
         max_output_tokens: u64,
-        around: Around<'_>,
+        around: TracedRun<'_>,
     ) {
         let Some(call) = &self.call else { return };
-        call.open.set(names::REQUEST_STREAM, Value::Flag(true));
+        call.open.set(names::REQUEST_STREAM, AttributeValue::Flag(true));
         call.open.set(names::REQUEST_MAX_TOKENS, max_output_tokens);
         if around.run.history().edits().iter().any(|edit| edit.active) {
-            call.open.set(names::COMPACTED, Value::Flag(true));
+            call.open.set(names::COMPACTED, AttributeValue::Flag(true));
         }
         if around.wants_content() {
             if !around.agent.system.is_empty() {
@@ -328,13 +334,13 @@ impl Trace {
         }
     }
 
-    fn begin_tool(&mut self, call: &ToolCall, around: Around<'_>) {
+    fn begin_tool(&mut self, call: &ToolCall, around: TracedRun<'_>) {
         self.find_turn(around);
         // A model may call anything: only what exists is a name.
         let exists = around.run.settings().tools.contains_key(&call.name);
         let name = if exists { call.name.as_str() } else { names::OTHER };
         let parent = self.turn.as_ref().map(|turn| &turn.open);
-        let open = self.begin(Kind::ExecuteTool, Some(name), parent, around);
+        let open = self.begin(OperationKind::ExecuteTool, Some(name), parent, around);
         open.set(names::TOOL_NAME, name);
         open.set(names::TOOL_TYPE, "function");
         // Ours: the provider's may hold anything.
@@ -345,11 +351,11 @@ impl Trace {
         if let Some(turn) = &mut self.turn {
             turn.tools += 1;
         }
-        self.tools.insert(call.call_id.clone(), Tool { open, name: name.to_owned() });
+        self.tools.insert(call.call_id.clone(), ToolSpan { open, name: name.to_owned() });
     }
 
-    fn tool_ended(&mut self, result: &ToolResult, around: Around<'_>) {
-        let Some(Tool { mut open, name }) = self.tools.remove(&result.call_id) else { return };
+    fn tool_ended(&mut self, result: &ToolResult, around: TracedRun<'_>) {
+        let Some(ToolSpan { mut open, name }) = self.tools.remove(&result.call_id) else { return };
         match result.status {
             ToolStatus::Completed => {}
             ToolStatus::Error => open.fail("tool_error"),
@@ -367,13 +373,13 @@ impl Trace {
     }
 
     /// Begins at the latest when the edit is stored; with a summary, when that is asked for.
-    fn begin_compaction(&mut self, strategy: &str, reason: EditReason, trigger: u64, around: Around<'_>) {
+    fn begin_compaction(&mut self, strategy: &str, reason: EditReason, trigger: u64, around: TracedRun<'_>) {
         if self.compaction.is_some() {
             return;
         }
         self.find_turn(around);
         let parent = self.turn.as_ref().map(|turn| &turn.open);
-        let open = self.begin(Kind::Compact, Some(strategy), parent, around);
+        let open = self.begin(OperationKind::Compact, Some(strategy), parent, around);
         open.set(names::STRATEGY, strategy);
         open.set(names::REASON, reason_word(reason));
         open.set(names::TRIGGER_TOKENS, trigger);

@@ -9,17 +9,17 @@ use super::ToolError;
 /// Names are matched without regard to case and underscores, numbers and flags may come as strings: small
 /// models write such things, and their meaning is clear.
 #[derive(Debug)]
-pub struct Arguments {
+pub struct ToolArguments {
     tool: &'static str,
     fields: Map<String, Value>,
     known: Vec<&'static str>,
 }
 
-impl Arguments {
+impl ToolArguments {
     /// Starts reading the arguments of a call of `tool`.
     ///
     /// # Errors
-    /// [`ToolError::Arguments`] unless `value` is an object (or null, which counts as an empty one).
+    /// [`ToolError::ToolArguments`] unless `value` is an object (or null, which counts as an empty one).
     pub fn new(tool: &'static str, value: Value) -> Result<Self, ToolError> {
         let fields = match value {
             Value::Object(fields) => fields,
@@ -37,7 +37,7 @@ impl Arguments {
     /// Takes a text that must be there.
     ///
     /// # Errors
-    /// [`ToolError::Arguments`] when it is missing or no text.
+    /// [`ToolError::ToolArguments`] when it is missing or no text.
     pub fn text(&mut self, name: &'static str) -> Result<String, ToolError> {
         match self.optional_text(name)? {
             Some(text) => Ok(text),
@@ -48,7 +48,7 @@ impl Arguments {
     /// Takes a text that may be absent or null.
     ///
     /// # Errors
-    /// [`ToolError::Arguments`] when it is no text.
+    /// [`ToolError::ToolArguments`] when it is no text.
     pub fn optional_text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
         match self.take(name) {
             None => Ok(None),
@@ -60,7 +60,7 @@ impl Arguments {
     /// Takes a whole number within `range` that may be absent or null.
     ///
     /// # Errors
-    /// [`ToolError::Arguments`] when it is something else.
+    /// [`ToolError::ToolArguments`] when it is something else.
     pub fn optional_number(
         &mut self,
         name: &'static str,
@@ -82,7 +82,7 @@ impl Arguments {
     /// Takes a flag; absent or null means no.
     ///
     /// # Errors
-    /// [`ToolError::Arguments`] when it is something else.
+    /// [`ToolError::ToolArguments`] when it is something else.
     pub fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
         match self.take(name) {
             None => Ok(false),
@@ -96,7 +96,7 @@ impl Arguments {
     /// Ends reading.
     ///
     /// # Errors
-    /// [`ToolError::Arguments`] when there are fields nobody has asked for.
+    /// [`ToolError::ToolArguments`] when there are fields nobody has asked for.
     pub fn finish(self) -> Result<(), ToolError> {
         if self.fields.is_empty() {
             return Ok(());

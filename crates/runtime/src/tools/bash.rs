@@ -14,9 +14,11 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::Arguments;
-use super::capture::{Capture, Captured, Decoder};
-use super::{Keep, Output, Progress, Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
+use super::arguments::ToolArguments;
+use super::capture::{CapturedOutput, LossyUtf8Decoder, OutputCapture};
+use super::{
+    PreservedEnd, Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart, ToolProgress, builtin,
+};
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
 /// The longest time limit a call may ask for, milliseconds.
@@ -31,12 +33,12 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"command":{"type":"st
 
 /// The tool.
 #[derive(Clone, Debug)]
-pub struct Bash {
+pub struct BashTool {
     shell: PathBuf,
     options: &'static [&'static str],
 }
 
-impl Bash {
+impl BashTool {
     /// Uses `bash` if it is in one of its usual places, else `/bin/sh`.
     pub fn new() -> Self {
         let places = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"];
@@ -47,13 +49,13 @@ impl Bash {
     }
 
     async fn execute(&self, call: ToolInput) -> Result<ToolOutput, ToolError> {
-        let request = Request::parse(call.arguments, call.context.limits.bash_timeout)?;
+        let request = BashArguments::parse(call.arguments, call.context.limits.bash_timeout)?;
         if call.context.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
         let (mut child, reader) = self.start(&request.command, &call.context).await?;
         let context = &call.context;
-        let mut capture = Capture::new(context.limits.capture_bytes);
+        let mut capture = OutputCapture::new(context.limits.capture_bytes);
         let (exited, has_exited) = oneshot::channel();
         let watching = async {
             let ended = watch(&mut child, &request, context).await;
@@ -91,14 +93,14 @@ impl Bash {
     }
 }
 
-impl Default for Bash {
+impl Default for BashTool {
     fn default() -> Self {
         Self::new()
     }
 }
 
 #[async_trait]
-impl Tool for Bash {
+impl Tool for BashTool {
     fn spec(&self) -> ToolSpec {
         builtin("bash", false, DESCRIPTION, PARAMETERS)
     }
@@ -108,14 +110,14 @@ impl Tool for Bash {
     }
 }
 
-struct Request {
+struct BashArguments {
     command: String,
     limit: Duration,
 }
 
-impl Request {
+impl BashArguments {
     fn parse(arguments: serde_json::Value, default_limit: Duration) -> Result<Self, ToolError> {
-        let mut arguments = Arguments::new("bash", arguments)?;
+        let mut arguments = ToolArguments::new("bash", arguments)?;
         let command = arguments.text("command")?;
         let limit = arguments.optional_number("timeoutMs", 1..=LONGEST_MS)?;
         arguments.optional_text("description")?;
@@ -132,7 +134,7 @@ impl Request {
 
 /// What ended a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum CommandEnd {
     Itself,
     Cancel,
     TimeLimit,
@@ -140,14 +142,14 @@ enum Ending {
 
 async fn watch(
     child: &mut ConfinedChild,
-    request: &Request,
+    request: &BashArguments,
     context: &ToolContext,
-) -> std::io::Result<(ExitStatus, Ending)> {
+) -> std::io::Result<(ExitStatus, CommandEnd)> {
     let cancel: &CancellationToken = &context.cancel;
     let ending = tokio::select! {
-        status = child.wait() => return Ok((status?, Ending::Itself)),
-        () = cancel.cancelled() => Ending::Cancel,
-        () = tokio::time::sleep(request.limit) => Ending::TimeLimit,
+        status = child.wait() => return Ok((status?, CommandEnd::Itself)),
+        () = cancel.cancelled() => CommandEnd::Cancel,
+        () = tokio::time::sleep(request.limit) => CommandEnd::TimeLimit,
     };
     Ok((child.stop(context.limits.kill_grace).await?, ending))
 }
@@ -155,11 +157,11 @@ async fn watch(
 /// Reads until the output ends, or until shortly after the command has.
 async fn pump(
     mut reader: pipe::Receiver,
-    capture: &mut Capture,
-    progress: &mpsc::Sender<Progress>,
+    capture: &mut OutputCapture,
+    progress: &mpsc::Sender<ToolProgress>,
     exited: oneshot::Receiver<()>,
 ) {
-    let mut live = Live { progress, decoder: Decoder::default(), offset: 0 };
+    let mut live = CommandProgress { progress, decoder: LossyUtf8Decoder::default(), offset: 0 };
     let mut buffer = vec![0; 64 * 1024];
     let over = async {
         let _ = exited.await;
@@ -180,13 +182,13 @@ async fn pump(
     }
 }
 
-struct Live<'a> {
-    progress: &'a mpsc::Sender<Progress>,
-    decoder: Decoder,
+struct CommandProgress<'a> {
+    progress: &'a mpsc::Sender<ToolProgress>,
+    decoder: LossyUtf8Decoder,
     offset: u64,
 }
 
-impl Live<'_> {
+impl CommandProgress<'_> {
     fn show(&mut self, bytes: &[u8]) {
         let text = self.decoder.push(bytes);
         if text.is_empty() {
@@ -194,13 +196,13 @@ impl Live<'_> {
         }
         let chars = text.chars().count() as u64;
         // Watching must not slow the command down: a watcher who does not keep up misses pieces.
-        let _ = self.progress.try_send(Progress { offset: self.offset, text });
+        let _ = self.progress.try_send(ToolProgress { offset: self.offset, text });
         self.offset += chars;
     }
 }
 
-fn report(captured: Captured, status: ExitStatus, ending: Ending, limit: Duration) -> ToolOutput {
-    let Captured { mut text, invalid_bytes, lost_bytes } = captured;
+fn report(captured: CapturedOutput, status: ExitStatus, ending: CommandEnd, limit: Duration) -> ToolOutput {
+    let CapturedOutput { mut text, invalid_bytes, lost_bytes } = captured;
     if text.is_empty() {
         text.push_str("(no output)");
     }
@@ -213,21 +215,27 @@ fn report(captured: Captured, status: ExitStatus, ending: Ending, limit: Duratio
         ));
     }
     text.push_str(&status_line(status, ending, limit));
-    let cancelled = ending == Ending::Cancel && was_killed(status);
-    let is_error = !status.success() || ending == Ending::TimeLimit;
-    ToolOutput { content: vec![Output::Text(text)], is_error, cancelled, keep: Keep::Both, lost_bytes }
+    let cancelled = ending == CommandEnd::Cancel && was_killed(status);
+    let is_error = !status.success() || ending == CommandEnd::TimeLimit;
+    ToolOutput {
+        content: vec![ToolOutputPart::Text(text)],
+        is_error,
+        cancelled,
+        keep: PreservedEnd::Both,
+        lost_bytes,
+    }
 }
 
-fn status_line(status: ExitStatus, ending: Ending, limit: Duration) -> String {
+fn status_line(status: ExitStatus, ending: CommandEnd, limit: Duration) -> String {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),
         (None, None) => "ended in an unknown way".to_owned(),
     };
     match ending {
-        Ending::Itself => format!("[{how}]"),
-        Ending::Cancel => format!("[cancelled; {how}]"),
-        Ending::TimeLimit => format!("[time limit of {} ms reached; {how}]", limit.as_millis()),
+        CommandEnd::Itself => format!("[{how}]"),
+        CommandEnd::Cancel => format!("[cancelled; {how}]"),
+        CommandEnd::TimeLimit => format!("[time limit of {} ms reached; {how}]", limit.as_millis()),
     }
 }
 

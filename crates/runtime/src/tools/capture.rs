@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Keeps the first and the last part of a stream, each half of the limit.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub(super) struct OutputCapture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     half: usize,
@@ -13,7 +13,7 @@ pub(super) struct Capture {
 
 /// What a command wrote.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Captured {
+pub(super) struct CapturedOutput {
     /// As text; bytes that are no UTF-8 became U+FFFD.
     pub(super) text: String,
     /// How many bytes were no UTF-8.
@@ -22,7 +22,7 @@ pub(super) struct Captured {
     pub(super) lost_bytes: u64,
 }
 
-impl Capture {
+impl OutputCapture {
     pub(super) fn new(limit_bytes: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), half: limit_bytes / 2, lost_bytes: 0 }
     }
@@ -40,7 +40,7 @@ impl Capture {
         self.lost_bytes += count as u64;
     }
 
-    pub(super) fn finish(mut self) -> Captured {
+    pub(super) fn finish(mut self) -> CapturedOutput {
         if self.lost_bytes > 0 {
             self.cut_between_characters();
             let note = format!("\n[{} bytes of output are lost here]\n", self.lost_bytes);
@@ -52,7 +52,7 @@ impl Capture {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         };
-        Captured { text, invalid_bytes, lost_bytes: self.lost_bytes }
+        CapturedOutput { text, invalid_bytes, lost_bytes: self.lost_bytes }
     }
 
     fn cut_between_characters(&mut self) {
@@ -66,11 +66,11 @@ impl Capture {
 
 /// Makes text of a byte stream that is cut anywhere.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(super) struct LossyUtf8Decoder {
     pending: Vec<u8>,
 }
 
-impl Decoder {
+impl LossyUtf8Decoder {
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         let keep = self.pending.split_off(self.pending.len() - unfinished(&self.pending));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn keeps_all_below_the_limit() {
-        let mut capture = Capture::new(8);
+        let mut capture = OutputCapture::new(8);
         capture.push(b"abc");
         capture.push(b"defgh");
         let done = capture.finish();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn loses_the_middle_and_counts_it() {
-        let mut capture = Capture::new(8);
+        let mut capture = OutputCapture::new(8);
         for chunk in ["0123", "4567", "89ab", "cdef"] {
             capture.push(chunk.as_bytes());
         }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn memory_stays_within_a_few_times_the_limit() {
         let limit = 256 * 1024;
-        let mut capture = Capture::new(limit);
+        let mut capture = OutputCapture::new(limit);
         let chunk = vec![b'x'; 64 * 1024];
         for _ in 0..100_000_000 / chunk.len() {
             capture.push(&chunk);
@@ -143,7 +143,7 @@ mod tests {
     fn never_loses_half_a_character() {
         let text = "äöü".repeat(40);
         for limit in 8..40 {
-            let mut capture = Capture::new(limit);
+            let mut capture = OutputCapture::new(limit);
             text.as_bytes().chunks(7).for_each(|chunk| capture.push(chunk));
             let done = capture.finish();
             assert_eq!(done.invalid_bytes, 0, "limit {limit}");
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn invalid_bytes_are_counted_and_shown() {
-        let mut capture = Capture::new(100);
+        let mut capture = OutputCapture::new(100);
         capture.push(b"a\xff\xfeb");
         let done = capture.finish();
         assert_eq!((done.text.as_str(), done.invalid_bytes), ("a\u{fffd}\u{fffd}b", 2));
@@ -163,7 +163,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn decoding_in_pieces_equals_decoding_at_once(text in "\\PC{0,40}", size in 1usize..6) {
-            let mut decoder = Decoder::default();
+            let mut decoder = LossyUtf8Decoder::default();
             let pieces: String = text.as_bytes().chunks(size).map(|piece| decoder.push(piece)).collect();
             proptest::prop_assert_eq!(pieces, text);
         }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
 use regex::bytes::{NoExpand, Regex};
 
-use super::arguments::Arguments;
-use super::encoding::Utf16;
+use super::arguments::ToolArguments;
+use super::encoding::Utf16Encoding;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
-use crate::workspace::Access;
+use crate::workspace::PathAccess;
 
 /// Files beyond this size are refused, bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -20,10 +20,10 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Edit;
+pub struct EditTool;
 
 #[async_trait]
-impl Tool for Edit {
+impl Tool for EditTool {
     fn spec(&self) -> ToolSpec {
         builtin("edit", false, DESCRIPTION, PARAMETERS)
     }
@@ -31,20 +31,20 @@ impl Tool for Edit {
     async fn run(&self, call: ToolInput) -> ToolOutput {
         let ToolInput { arguments, context, .. } = call;
         let cancel = context.cancel.clone();
-        finishing(&cancel, move || Request::parse(arguments)?.apply(&context)).await
+        finishing(&cancel, move || EditArguments::parse(arguments)?.apply(&context)).await
     }
 }
 
-struct Request {
+struct EditArguments {
     path: String,
     old: String,
     new: String,
     all: bool,
 }
 
-impl Request {
+impl EditArguments {
     fn parse(arguments: serde_json::Value) -> Result<Self, ToolError> {
-        let mut arguments = Arguments::new("edit", arguments)?;
+        let mut arguments = ToolArguments::new("edit", arguments)?;
         let request = Self {
             path: arguments.text("path")?,
             old: arguments.text("old")?,
@@ -63,7 +63,7 @@ impl Request {
     }
 
     fn apply(mut self, context: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let resolved = context.workspace.resolve(&self.path, Access::Read)?;
+        let resolved = context.workspace.resolve(&self.path, PathAccess::Read)?;
         let shown = resolved.display();
         let failed = |error: std::io::Error| ToolError::Failed(format!("`{shown}`: {error}"));
         let mut content = Vec::new();
@@ -74,7 +74,7 @@ impl Request {
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
         }
-        let encoding = Utf16::of(&content);
+        let encoding = Utf16Encoding::of(&content);
         if let Some(encoding) = encoding {
             let text = encoding.decode(&content).ok_or_else(|| {
                 ToolError::Failed(format!("`{shown}` is UTF-16 with units that are no characters"))
@@ -83,7 +83,7 @@ impl Request {
         }
         self.adopt_line_endings(&content);
         let pattern = pattern(&self.old)?;
-        let places = Places::of(&pattern, &content);
+        let places = TextMatches::of(&pattern, &content);
         self.check(&content, &places, &shown)?;
         let longer = (places.count as u64).saturating_mul(self.new.len() as u64);
         if longer.saturating_add(content.len() as u64 - (places.count * self.old.len()) as u64) > LARGEST {
@@ -110,7 +110,7 @@ impl Request {
         }
     }
 
-    fn check(&self, content: &[u8], places: &Places, shown: &str) -> Result<(), ToolError> {
+    fn check(&self, content: &[u8], places: &TextMatches, shown: &str) -> Result<(), ToolError> {
         match places.count {
             0 => Err(ToolError::Failed(format!("`old` is not in {shown}.{}", self.hint(content)))),
             2.. if !self.all => Err(ToolError::Failed(format!(
@@ -156,13 +156,13 @@ fn pattern(old: &str) -> Result<Regex, ToolError> {
 }
 
 /// Where a text is.
-struct Places {
+struct TextMatches {
     count: usize,
     /// The lines of the first ten.
     lines: String,
 }
 
-impl Places {
+impl TextMatches {
     fn of(pattern: &Regex, content: &[u8]) -> Self {
         let mut numbers = Vec::new();
         let (mut line, mut from) = (1, 0);

@@ -8,12 +8,12 @@ const MARK: char = '\u{feff}';
 
 /// The encoding of a text file that is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Utf16 {
+pub(super) struct Utf16Encoding {
     is_big_endian: bool,
     has_mark: bool,
 }
 
-impl Utf16 {
+impl Utf16Encoding {
     /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and everything else. A file without
     /// a byte order mark is UTF-16 if every second byte of its beginning is zero and no other is.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn what_was_read_is_written_in_the_same_bytes() {
         for (is_big_endian, has_mark) in [(false, false), (false, true), (true, false), (true, true)] {
-            let encoding = Utf16 { is_big_endian, has_mark };
+            let encoding = Utf16Encoding { is_big_endian, has_mark };
             let texts: &[&str] = if has_mark { &["", "a\r\nb", "é 次 🦀"] } else { &["a\r\nb"] };
             for text in texts {
                 let bytes = encoding.encode(text);
-                assert_eq!(Utf16::of(&bytes), Some(encoding), "{text:?}");
+                assert_eq!(Utf16Encoding::of(&bytes), Some(encoding), "{text:?}");
                 assert_eq!(encoding.decode(&bytes).as_deref(), Some(*text));
             }
         }
@@ -99,10 +99,10 @@ mod tests {
         for bytes in
             [&b""[..], b"text", b"\xef\xbb\xbftext", b"\x7fELF\0\0\0\0", b"\xff\xfe\0\0a\0\0\0", b"\0\0\0\0"]
         {
-            assert_eq!(Utf16::of(bytes), None, "{bytes:?}");
+            assert_eq!(Utf16Encoding::of(bytes), None, "{bytes:?}");
         }
         let broken = [0xff, 0xfe, b'a', 0, 0, 0xd8, b'b'];
-        let encoding = Utf16::of(&broken).unwrap();
+        let encoding = Utf16Encoding::of(&broken).unwrap();
         assert_eq!(encoding.decode(&broken), None);
         assert_eq!(encoding.decode_lossy(&broken), "a\u{fffd}\u{fffd}");
     }

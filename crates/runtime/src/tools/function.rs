@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use longhaul_core::message::{RawJson, ToolSpec};
-use longhaul_core::run::Approval;
+use longhaul_core::run::ToolApproval;
 use longhaul_core::tool_schema::{self, NormalizedSchema, PropertyNames};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -28,7 +28,7 @@ type Function = dyn Fn(ToolInput) -> BoxFuture<'static, ToolOutput> + Send + Syn
 #[derive(Clone)]
 pub struct FunctionTool {
     spec: ToolSpec,
-    approval: Approval,
+    approval: ToolApproval,
     function: Arc<Function>,
 }
 
@@ -125,7 +125,7 @@ impl FunctionTool {
             poll: false,
             source: FUNCTION_SOURCE.to_owned(),
         };
-        Self { spec, approval: Approval::Allow, function: Arc::new(function) }
+        Self { spec, approval: ToolApproval::Allow, function: Arc::new(function) }
     }
 
     /// The same tool, declared to change nothing: such tools run in parallel.
@@ -140,7 +140,7 @@ impl FunctionTool {
     /// [`AgentBuilder::on_approval`]: crate::agent::AgentBuilder::on_approval
     #[must_use]
     pub fn with_approval(mut self) -> Self {
-        self.approval = Approval::Ask;
+        self.approval = ToolApproval::Ask;
         self
     }
 }
@@ -164,7 +164,7 @@ impl Tool for FunctionTool {
         }
     }
 
-    fn approval(&self) -> Option<Approval> {
+    fn approval(&self) -> Option<ToolApproval> {
         Some(self.approval.clone())
     }
 }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::walk::{files, matcher, searching};
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
-use crate::workspace::Access;
+use crate::workspace::PathAccess;
 
 const DESCRIPTION: &str = "Finds files by name, the last changed first. `*` matches within a folder name, `**` any folders; a pattern without `/` matches file names anywhere. `.git` and what .gitignore names are passed over.";
 
@@ -17,10 +17,10 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"st
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Glob;
+pub struct GlobTool;
 
 #[async_trait]
-impl Tool for Glob {
+impl Tool for GlobTool {
     fn spec(&self) -> ToolSpec {
         builtin("glob", true, DESCRIPTION, PARAMETERS)
     }
@@ -37,13 +37,13 @@ fn glob(
     context: &ToolContext,
     stop: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let mut arguments = Arguments::new("glob", arguments)?;
+    let mut arguments = ToolArguments::new("glob", arguments)?;
     let pattern = arguments.text("pattern")?;
     let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
     arguments.finish()?;
     let wanted = matcher("pattern", &pattern)?;
-    let start = context.workspace.resolve(&path, Access::Read)?;
-    let mut newest = Newest::new(context.limits.grep_max_matches);
+    let start = context.workspace.resolve(&path, PathAccess::Read)?;
+    let mut newest = NewestFiles::new(context.limits.grep_max_matches);
     files(&context.workspace, &start, stop, |file| {
         if wanted.is_match(&file.below) {
             // What cannot be found again has gone, or its folder became a link that leads elsewhere.
@@ -56,13 +56,13 @@ fn glob(
 }
 
 /// The files that were changed last, and how many there are.
-struct Newest {
+struct NewestFiles {
     most: usize,
     count: usize,
     found: Vec<(SystemTime, String)>,
 }
 
-impl Newest {
+impl NewestFiles {
     fn new(most: usize) -> Self {
         Self { most, count: 0, found: Vec::new() }
     }

@@ -11,10 +11,10 @@ use longhaul_core::message::ToolSpec;
 use regex::bytes::{Regex, RegexBuilder};
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::Arguments;
-use super::walk::{Found, files, matcher, searching};
+use super::arguments::ToolArguments;
+use super::walk::{WalkedFile, files, matcher, searching};
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
-use crate::workspace::{Access, Workspace};
+use crate::workspace::{PathAccess, Workspace};
 
 /// Files beyond this size are passed over, bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
@@ -41,10 +41,10 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"st
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Grep;
+pub struct GrepTool;
 
 #[async_trait]
-impl Tool for Grep {
+impl Tool for GrepTool {
     fn spec(&self) -> ToolSpec {
         builtin("grep", true, DESCRIPTION, PARAMETERS)
     }
@@ -61,9 +61,9 @@ fn grep(
     context: &ToolContext,
     stop: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let (query, path) = Query::parse(arguments)?;
-    let start = context.workspace.resolve(&path, Access::Read)?;
-    let mut search = Search::new(query, context.limits.grep_max_matches, Arc::clone(&context.workspace));
+    let (query, path) = GrepQuery::parse(arguments)?;
+    let start = context.workspace.resolve(&path, PathAccess::Read)?;
+    let mut search = GrepSearch::new(query, context.limits.grep_max_matches, Arc::clone(&context.workspace));
     files(&context.workspace, &start, stop, |found| {
         search.file(&found, stop);
         !search.full
@@ -74,15 +74,15 @@ fn grep(
     Ok(ToolOutput::text(search.finish()))
 }
 
-struct Query {
+struct GrepQuery {
     pattern: Regex,
     files: Option<GlobMatcher>,
     context: usize,
 }
 
-impl Query {
+impl GrepQuery {
     fn parse(arguments: serde_json::Value) -> Result<(Self, String), ToolError> {
-        let mut arguments = Arguments::new("grep", arguments)?;
+        let mut arguments = ToolArguments::new("grep", arguments)?;
         let pattern = arguments.text("pattern")?;
         let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
         let files = arguments.optional_text("glob")?.map(|glob| matcher("glob", &glob)).transpose()?;
@@ -101,8 +101,8 @@ impl Query {
     }
 }
 
-struct Search {
-    query: Query,
+struct GrepSearch {
+    query: GrepQuery,
     most: usize,
     workspace: Arc<Workspace>,
     text: String,
@@ -112,12 +112,12 @@ struct Search {
     full: bool,
 }
 
-impl Search {
-    fn new(query: Query, most: usize, workspace: Arc<Workspace>) -> Self {
+impl GrepSearch {
+    fn new(query: GrepQuery, most: usize, workspace: Arc<Workspace>) -> Self {
         Self { query, most, workspace, text: String::new(), matches: 0, files: 0, too_large: 0, full: false }
     }
 
-    fn file(&mut self, found: &Found, stop: &CancellationToken) {
+    fn file(&mut self, found: &WalkedFile, stop: &CancellationToken) {
         if self.query.files.as_ref().is_some_and(|files| !files.is_match(&found.below)) {
             return;
         }

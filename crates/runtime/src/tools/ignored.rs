@@ -21,17 +21,17 @@ const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
 /// The rules for what lies in a folder.
 #[derive(Clone, Default)]
-pub(super) struct Ignored {
-    nearest: Option<Rc<Rules>>,
+pub(super) struct IgnoreRules {
+    nearest: Option<Rc<FolderIgnoreRules>>,
     bytes: u64,
 }
 
-struct Rules {
+struct FolderIgnoreRules {
     files: [Option<Gitignore>; 3],
-    above: Ignored,
+    above: IgnoreRules,
 }
 
-impl Ignored {
+impl IgnoreRules {
     /// The rules for what lies in `folder`: its own before those of the folders above, which are read, too.
     pub(super) fn to(workspace: &Workspace, folder: &ResolvedPath) -> Self {
         let mut above: Vec<&Path> = folder.relative().ancestors().collect();
@@ -53,7 +53,7 @@ impl Ignored {
         });
         match files.iter().all(Option::is_none) {
             true => self.clone(),
-            false => Self { nearest: Some(Rc::new(Rules { files, above: self.clone() })), bytes },
+            false => Self { nearest: Some(Rc::new(FolderIgnoreRules { files, above: self.clone() })), bytes },
         }
     }
 

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
-use crate::workspace::{Access, Entry, EntryKind, visible};
+use crate::workspace::{FolderEntry, FolderEntryKind, PathAccess, visible};
 
 const DESCRIPTION: &str =
     "Lists a folder: folders end with `/`, links show where they point, files their size in bytes.";
@@ -14,10 +14,10 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Ls;
+pub struct LsTool;
 
 #[async_trait]
-impl Tool for Ls {
+impl Tool for LsTool {
     fn spec(&self) -> ToolSpec {
         builtin("ls", true, DESCRIPTION, PARAMETERS)
     }
@@ -30,10 +30,10 @@ impl Tool for Ls {
 }
 
 fn ls(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
-    let mut arguments = Arguments::new("ls", arguments)?;
+    let mut arguments = ToolArguments::new("ls", arguments)?;
     let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
     arguments.finish()?;
-    let resolved = context.workspace.resolve(&path, Access::Read)?;
+    let resolved = context.workspace.resolve(&path, PathAccess::Read)?;
     let entries = context.workspace.list(&resolved)?;
     let most = context.limits.grep_max_matches;
     let mut text: String = entries.iter().take(most).map(line).collect();
@@ -45,15 +45,15 @@ fn ls(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutput,
     Ok(ToolOutput::text(text))
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &FolderEntry) -> String {
     let name = visible(&entry.name.to_string_lossy());
     match (entry.kind, &entry.target) {
-        (EntryKind::Directory, _) => format!("{name}/\n"),
-        (EntryKind::File, _) => format!("{name}  {}\n", entry.bytes),
-        (EntryKind::Link, Some(target)) => {
+        (FolderEntryKind::Directory, _) => format!("{name}/\n"),
+        (FolderEntryKind::File, _) => format!("{name}  {}\n", entry.bytes),
+        (FolderEntryKind::Link, Some(target)) => {
             format!("{name} -> {}\n", visible(&target.to_string_lossy()))
         }
-        (EntryKind::Link, None) => format!("{name} -> ?\n"),
-        (EntryKind::Special, _) => format!("{name}  (pipe, socket or device)\n"),
+        (FolderEntryKind::Link, None) => format!("{name} -> ?\n"),
+        (FolderEntryKind::Special, _) => format!("{name}  (pipe, socket or device)\n"),
     }
 }

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use longhaul_core::message::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::Arguments;
-use super::encoding::Utf16;
-use super::{Output, Tool, ToolContext, ToolError, ToolInput, ToolOutput, blocking, builtin};
+use super::arguments::ToolArguments;
+use super::encoding::Utf16Encoding;
+use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart, blocking, builtin};
 use crate::picture;
-use crate::workspace::{Access, ResolvedPath};
+use crate::workspace::{PathAccess, ResolvedPath};
 
 /// Pictures beyond this size are refused, bytes.
 const LARGEST_PICTURE: u64 = 20 * 1024 * 1024;
@@ -29,10 +29,10 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Read;
+pub struct ReadTool;
 
 #[async_trait]
-impl Tool for Read {
+impl Tool for ReadTool {
     fn spec(&self) -> ToolSpec {
         builtin("read", true, DESCRIPTION, PARAMETERS)
     }
@@ -49,12 +49,12 @@ fn read(
     context: &ToolContext,
     stop: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let mut arguments = Arguments::new("read", arguments)?;
+    let mut arguments = ToolArguments::new("read", arguments)?;
     let path = arguments.text("path")?;
     let offset = arguments.optional_number("offset", 1..=u64::MAX)?.unwrap_or(1);
     let limit = arguments.optional_number("limit", 1..=u64::MAX)?;
     arguments.finish()?;
-    let resolved = context.workspace.resolve(&path, Access::Read)?;
+    let resolved = context.workspace.resolve(&path, PathAccess::Read)?;
     let mut file = context.workspace.open_file(&resolved)?;
     let failed = |error: std::io::Error| ToolError::Failed(format!("`{}`: {error}", resolved.display()));
     let mut sample = Vec::with_capacity(SAMPLE);
@@ -65,20 +65,24 @@ fn read(
     }
     let most = context.limits.read_max_lines as u64;
     let wanted = offset..offset.saturating_add(limit.unwrap_or(most).min(most));
-    if let Some(encoding) = Utf16::of(&sample) {
+    if let Some(encoding) = Utf16Encoding::of(&sample) {
         let text = utf16_text(file, encoding, &resolved)?;
-        let page = Page::scan(text.as_bytes(), wanted, context, stop);
+        let page = FileExcerpt::scan(text.as_bytes(), wanted, context, stop);
         return Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?));
     }
     if sample.contains(&0) {
         return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
     }
-    let page = Page::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop);
+    let page = FileExcerpt::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop);
     Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?))
 }
 
 /// The text of a UTF-16 file.
-fn utf16_text(file: std::fs::File, encoding: Utf16, path: &ResolvedPath) -> Result<String, ToolError> {
+fn utf16_text(
+    file: std::fs::File,
+    encoding: Utf16Encoding,
+    path: &ResolvedPath,
+) -> Result<String, ToolError> {
     let mut bytes = Vec::new();
     let shown = path.display();
     file.take(LARGEST_UTF16 + 1)
@@ -112,19 +116,23 @@ fn picture(file: std::fs::File, media_type: &str, path: &ResolvedPath) -> Result
     picture::size(&bytes).map_err(|too_large| ToolError::Failed(format!("`{shown}`: {too_large}")))?;
     let mut output = ToolOutput::text(format!("Picture {shown} ({media_type}, {} bytes).", bytes.len()));
     let name = path.relative().file_name().map(|name| name.to_string_lossy().into_owned());
-    output.content.push(Output::Media { bytes: Bytes::from(bytes), media_type: media_type.to_owned(), name });
+    output.content.push(ToolOutputPart::Media {
+        bytes: Bytes::from(bytes),
+        media_type: media_type.to_owned(),
+        name,
+    });
     Ok(output)
 }
 
 /// Some lines of a file, numbered, and how many there are.
-struct Page {
+struct FileExcerpt {
     text: String,
     next: u64,
     total: u64,
     invalid: bool,
 }
 
-impl Page {
+impl FileExcerpt {
     /// Reads the whole file but keeps only the lines in `wanted`; `None` when told to stop.
     fn scan(
         mut reader: impl BufRead,
@@ -134,7 +142,7 @@ impl Page {
     ) -> std::io::Result<Option<Self>> {
         let most_chars = context.limits.read_max_line_chars;
         let mut page = Self { text: String::new(), next: wanted.end, total: 0, invalid: false };
-        let mut line = Line::default();
+        let mut line = TruncatedLine::default();
         while line.read(&mut reader, most_chars, stop)? {
             page.total += 1;
             if wanted.contains(&page.total) {
@@ -144,7 +152,7 @@ impl Page {
         Ok((!stop.is_cancelled()).then_some(page))
     }
 
-    fn add(&mut self, line: &Line, most_chars: usize) {
+    fn add(&mut self, line: &TruncatedLine, most_chars: usize) {
         let bytes = line.start.strip_suffix(b"\r").unwrap_or(&line.start);
         // A byte order mark is no part of the first line: `edit` finds the line without it.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").filter(|_| self.total == 1).unwrap_or(bytes);
@@ -187,12 +195,12 @@ impl Page {
 
 /// One line: as much of its start as may be shown, and its length.
 #[derive(Default)]
-struct Line {
+struct TruncatedLine {
     start: Vec<u8>,
     bytes: u64,
 }
 
-impl Line {
+impl TruncatedLine {
     /// Reads the next line; `false` at the end or when told to stop.
     fn read(
         &mut self,

@@ -15,7 +15,7 @@ struct Bench {
     _dir: tempfile::TempDir,
     base: PathBuf,
     context: ToolContext,
-    progress: mpsc::Receiver<Progress>,
+    progress: mpsc::Receiver<ToolProgress>,
 }
 
 /// `base/ws` is the workspace, `base/data/secret` out of it.
@@ -142,7 +142,7 @@ fn builtin_tools_are_chosen_by_name() {
 #[test]
 fn a_name_is_taken_once() {
     let mut set = ToolSet::builtin();
-    assert_eq!(set.add(Arc::new(ls::Ls)), Err(DuplicateTool("ls".to_owned())));
+    assert_eq!(set.add(Arc::new(ls::LsTool)), Err(DuplicateTool("ls".to_owned())));
     assert_eq!(set.specs().len(), 7);
 }
 
@@ -291,7 +291,7 @@ async fn read_tells_pictures_binaries_and_odd_texts_apart() {
     let gif = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;";
     bench.file("p.gif", gif);
     let output = bench.run("read", json!({"path": "p.gif"})).await;
-    let Output::Media { bytes, media_type, name } = &output.content[1] else { panic!("{output:?}") };
+    let ToolOutputPart::Media { bytes, media_type, name } = &output.content[1] else { panic!("{output:?}") };
     assert_eq!((&bytes[..], media_type.as_str(), name.as_deref()), (&gif[..], "image/gif", Some("p.gif")));
 
     bench.file("b", b"\x7fELF\0\0\0");

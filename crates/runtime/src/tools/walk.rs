@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::ignored::Ignored;
+use super::ignored::IgnoreRules;
 use super::{ToolError, ToolOutput, blocking};
-use crate::workspace::{Entry, EntryKind, ResolvedPath, Workspace, WorkspaceError};
+use crate::workspace::{FolderEntry, FolderEntryKind, ResolvedPath, Workspace, WorkspaceError};
 
 /// Folders whose path is longer are passed over, bytes: no tool can name what lies there.
 const LONGEST_PATH: usize = 4095;
@@ -48,7 +48,7 @@ where
 }
 
 /// A regular file found by a walk.
-pub(super) struct Found {
+pub(super) struct WalkedFile {
     /// Its place.
     pub(super) path: ResolvedPath,
     /// Its path below the folder where the walk started; its name if the walk started at it.
@@ -60,12 +60,12 @@ pub(super) fn files(
     workspace: &Workspace,
     start: &ResolvedPath,
     stop: &CancellationToken,
-    mut visit: impl FnMut(Found) -> bool,
+    mut visit: impl FnMut(WalkedFile) -> bool,
 ) -> Result<(), ToolError> {
     let base = workspace.absolute(start);
     let mut visit = |path: ResolvedPath| {
         let below = below(&base, &workspace.absolute(&path));
-        visit(Found { path, below })
+        visit(WalkedFile { path, below })
     };
     let first = match workspace.list(start) {
         Err(WorkspaceError::WrongKind { .. }) if workspace.modified(start).is_ok() => {
@@ -75,49 +75,51 @@ pub(super) fn files(
         // Folders that cannot be opened are passed over.
         listed => listed.unwrap_or_default(),
     };
-    let ignored = Ignored::to(workspace, start);
-    let mut open = vec![Folder { path: start.clone(), entries: first.into_iter(), ignored }];
+    let ignored = IgnoreRules::to(workspace, start);
+    let mut open = vec![WalkedFolder { path: start.clone(), entries: first.into_iter(), ignored }];
     while let Some(folder) = open.last_mut() {
         if stop.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
         match folder.next(workspace) {
             None => drop(open.pop()),
-            Some(Next::File(path)) if !visit(path.clone()) => return Ok(()),
-            Some(Next::Folder(next)) => open.push(next),
-            Some(Next::File(_) | Next::Other) => {}
+            Some(WalkStep::File(path)) if !visit(path.clone()) => return Ok(()),
+            Some(WalkStep::Folder(next)) => open.push(next),
+            Some(WalkStep::File(_) | WalkStep::Other) => {}
         }
     }
     Ok(())
 }
 
 /// A folder that is being walked through.
-struct Folder {
+struct WalkedFolder {
     path: ResolvedPath,
-    entries: IntoIter<Entry>,
-    ignored: Ignored,
+    entries: IntoIter<FolderEntry>,
+    ignored: IgnoreRules,
 }
 
-enum Next {
+enum WalkStep {
     File(ResolvedPath),
-    Folder(Folder),
+    Folder(WalkedFolder),
     /// What is ignored, no file, or not to be opened.
     Other,
 }
 
-impl Folder {
-    fn next(&mut self, workspace: &Workspace) -> Option<Next> {
+impl WalkedFolder {
+    fn next(&mut self, workspace: &Workspace) -> Option<WalkStep> {
         let entry = self.entries.next()?;
         let absolute = workspace.absolute(&self.path).join(&entry.name);
-        let is_folder = entry.kind == EntryKind::Directory;
+        let is_folder = entry.kind == FolderEntryKind::Directory;
         if entry.name == ".git" || self.ignored.has(&absolute, is_folder) {
-            return Some(Next::Other);
+            return Some(WalkStep::Other);
         }
-        let Ok(path) = workspace.admit("", &absolute) else { return Some(Next::Other) };
+        let Ok(path) = workspace.admit("", &absolute) else { return Some(WalkStep::Other) };
         Some(match entry.kind {
-            EntryKind::File => Next::File(path),
-            EntryKind::Directory => self.enter(workspace, path).map_or(Next::Other, Next::Folder),
-            EntryKind::Link | EntryKind::Special => Next::Other,
+            FolderEntryKind::File => WalkStep::File(path),
+            FolderEntryKind::Directory => {
+                self.enter(workspace, path).map_or(WalkStep::Other, WalkStep::Folder)
+            }
+            FolderEntryKind::Link | FolderEntryKind::Special => WalkStep::Other,
         })
     }
 

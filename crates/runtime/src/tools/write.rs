@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
-use crate::workspace::Access;
+use crate::workspace::PathAccess;
 
 const DESCRIPTION: &str = "Makes a file, with the folders above it, or replaces its whole content. To change part of a file use `edit`.";
 
@@ -13,10 +13,10 @@ const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"strin
 
 /// The tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Write;
+pub struct WriteTool;
 
 #[async_trait]
-impl Tool for Write {
+impl Tool for WriteTool {
     fn spec(&self) -> ToolSpec {
         builtin("write", false, DESCRIPTION, PARAMETERS)
     }
@@ -29,11 +29,11 @@ impl Tool for Write {
 }
 
 fn write(arguments: serde_json::Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
-    let mut arguments = Arguments::new("write", arguments)?;
+    let mut arguments = ToolArguments::new("write", arguments)?;
     let path = arguments.text("path")?;
     let content = arguments.text("content")?;
     arguments.finish()?;
-    let resolved = context.workspace.resolve(&path, Access::Write)?;
+    let resolved = context.workspace.resolve(&path, PathAccess::Write)?;
     context.workspace.replace(&resolved, content.as_bytes())?;
     let lines = content.lines().count();
     Ok(ToolOutput::text(format!("Wrote {} ({} bytes, {lines} lines).", resolved.display(), content.len())))

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::{Entry, EntryKind, WorkspaceError, io_error, shown};
+use super::{FolderEntry, FolderEntryKind, WorkspaceError, io_error, shown};
 
 /// How folders on the way are opened: only to pass through, where the system can do that.
 #[cfg(target_os = "linux")]
@@ -72,7 +72,7 @@ pub(super) fn modified(root: &OwnedFd, relative: &Path) -> Result<SystemTime, Wo
     }
 }
 
-pub(super) fn entries(root: &OwnedFd, relative: &Path) -> Result<Vec<Entry>, WorkspaceError> {
+pub(super) fn entries(root: &OwnedFd, relative: &Path) -> Result<Vec<FolderEntry>, WorkspaceError> {
     let opened = folder(root, relative, OFlags::RDONLY).map_err(|error| match error {
         Errno::NOTDIR => wrong_kind(relative, FileType::RegularFile, "a folder"),
         other => raced(relative, other),
@@ -89,16 +89,16 @@ pub(super) fn entries(root: &OwnedFd, relative: &Path) -> Result<Vec<Entry>, Wor
     Ok(entries)
 }
 
-fn describe(folder: BorrowedFd<'_>, name: &OsStr) -> Entry {
+fn describe(folder: BorrowedFd<'_>, name: &OsStr) -> FolderEntry {
     let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     let kind = match stat.as_ref().map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-        Some(FileType::RegularFile) => EntryKind::File,
-        Some(FileType::Directory) => EntryKind::Directory,
-        Some(FileType::Symlink) => EntryKind::Link,
-        _ => EntryKind::Special,
+        Some(FileType::RegularFile) => FolderEntryKind::File,
+        Some(FileType::Directory) => FolderEntryKind::Directory,
+        Some(FileType::Symlink) => FolderEntryKind::Link,
+        _ => FolderEntryKind::Special,
     };
-    let target = (kind == EntryKind::Link).then(|| readlinkat(folder, name, Vec::new()).ok()).flatten();
-    Entry {
+    let target = (kind == FolderEntryKind::Link).then(|| readlinkat(folder, name, Vec::new()).ok()).flatten();
+    FolderEntry {
         name: name.to_owned(),
         kind,
         bytes: stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),

@@ -14,14 +14,14 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::open::{PASS, folder, raced, split, wrong_kind};
-use super::{Opened, WorkspaceError, io_error, shown};
+use super::{FileVersion, WorkspaceError, io_error, shown};
 
 /// `read`: the file that the content was made from.
 pub(super) fn replace(
     root: &OwnedFd,
     relative: &Path,
     content: &[u8],
-    read: Option<&Opened>,
+    read: Option<&FileVersion>,
 ) -> Result<(), WorkspaceError> {
     let Some((parent, name)) = split(relative) else {
         return Err(wrong_kind(relative, FileType::Directory, "a file"));
@@ -30,7 +30,7 @@ pub(super) fn replace(
     let folder = folder(root, parent, OFlags::RDONLY).map_err(|error| raced(relative, error))?;
     let old = existing(&folder, name, relative)?;
     let failed = |error: std::io::Error| io_error(relative, error);
-    let mut beside = Beside::create(&folder).map_err(|error| failed(error.into()))?;
+    let mut beside = ReplacementFile::create(&folder).map_err(|error| failed(error.into()))?;
     beside.file.write_all(content).map_err(failed)?;
     if let Some(old) = &old {
         beside.take_over(old).map_err(|error| failed(error.into()))?;
@@ -77,14 +77,14 @@ fn existing(folder: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>,
 }
 
 /// The new content beside the old one; removed unless it is renamed.
-struct Beside<'a> {
+struct ReplacementFile<'a> {
     folder: &'a OwnedFd,
     name: String,
     file: File,
     renamed: bool,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> ReplacementFile<'a> {
     fn create(folder: &'a OwnedFd) -> rustix::io::Result<Self> {
         let name = format!(".longhaul-{}.tmp", Uuid::now_v7().simple());
         let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -105,7 +105,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-impl Drop for Beside<'_> {
+impl Drop for ReplacementFile<'_> {
     fn drop(&mut self) {
         if !self.renamed {
             let _ = unlinkat(self.folder, &self.name, AtFlags::empty());

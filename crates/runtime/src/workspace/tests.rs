@@ -27,13 +27,13 @@ fn place() -> Place {
 }
 
 fn read(workspace: &Workspace, path: &str) -> Result<String, WorkspaceError> {
-    let resolved = workspace.resolve(path, Access::Read)?;
+    let resolved = workspace.resolve(path, PathAccess::Read)?;
     let text = io::read_to_string(workspace.open_file(&resolved)?);
     text.map_err(|error| io_error(Path::new(path), error))
 }
 
 fn write(workspace: &Workspace, path: &str, text: &str) -> Result<(), WorkspaceError> {
-    let resolved = workspace.resolve(path, Access::Write)?;
+    let resolved = workspace.resolve(path, PathAccess::Write)?;
     workspace.replace(&resolved, text.as_bytes())
 }
 
@@ -47,10 +47,10 @@ fn paths_inside_are_found_however_they_are_written() {
     let paths = ["sub/file", "./sub/../sub/file", "link/file", "absolute-link/file", &absolute];
     for path in paths {
         assert_eq!(read(&place.workspace, path).unwrap(), "inside", "{path}");
-        let resolved = place.workspace.resolve(path, Access::Read).unwrap();
+        let resolved = place.workspace.resolve(path, PathAccess::Read).unwrap();
         assert_eq!(resolved.display(), "sub/file", "{path}");
     }
-    assert_eq!(place.workspace.resolve(".", Access::Read).unwrap().display(), ".");
+    assert_eq!(place.workspace.resolve(".", PathAccess::Read).unwrap().display(), ".");
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn protected_paths_are_closed_and_unlisted() {
     let place = place();
     symlink(".data", place.workspace.root().join("alias")).unwrap();
     for path in [".data", ".data/secret", "alias/secret", "sub/../.data/secret", ".data/new/file"] {
-        let resolved = place.workspace.resolve(path, Access::Write);
+        let resolved = place.workspace.resolve(path, PathAccess::Write);
         assert!(matches!(resolved, Err(WorkspaceError::Protected { .. })), "{path}: {resolved:?}");
     }
-    let root = place.workspace.resolve(".", Access::Read).unwrap();
+    let root = place.workspace.resolve(".", PathAccess::Read).unwrap();
     let names: Vec<_> = place.workspace.list(&root).unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["alias", "sub"]);
 }
@@ -121,8 +121,8 @@ fn a_workspace_of_everything_still_has_no_proc() {
 fn a_folder_swapped_for_a_link_after_the_check_fails() {
     let place = place();
     let root = place.workspace.root();
-    let resolved = place.workspace.resolve("sub/file", Access::Read).unwrap();
-    let fresh = place.workspace.resolve("sub/fresh", Access::Write).unwrap();
+    let resolved = place.workspace.resolve("sub/file", PathAccess::Read).unwrap();
+    let fresh = place.workspace.resolve("sub/fresh", PathAccess::Write).unwrap();
     fs::rename(root.join("sub"), root.join("moved")).unwrap();
     symlink(&place.outside, root.join("sub")).unwrap();
     // The path alone would lead out now: what stops it is how it is opened.
@@ -139,7 +139,7 @@ fn a_folder_swapped_for_a_link_after_the_check_fails() {
 fn a_file_swapped_for_a_link_after_the_check_fails() {
     let place = place();
     let file = place.workspace.root().join("sub/file");
-    let resolved = place.workspace.resolve("sub/file", Access::Read).unwrap();
+    let resolved = place.workspace.resolve("sub/file", PathAccess::Read).unwrap();
     fs::remove_file(&file).unwrap();
     symlink(place.outside.join("secret"), &file).unwrap();
     assert!(place.workspace.open_file(&resolved).is_err());
@@ -208,7 +208,7 @@ fn a_link_to_a_file_inside_is_written_through() {
 fn what_another_has_changed_meanwhile_is_not_replaced() {
     let place = place();
     let file = place.workspace.root().join("sub/file");
-    let resolved = place.workspace.resolve("sub/file", Access::Read).unwrap();
+    let resolved = place.workspace.resolve("sub/file", PathAccess::Read).unwrap();
     let turn = place.workspace.turn(&resolved);
     for change in [
         &|| fs::write(&file, "another's words").unwrap(),
@@ -234,7 +234,7 @@ fn what_another_has_changed_meanwhile_is_not_replaced() {
 fn a_failed_replace_leaves_nothing_behind() {
     let place = place();
     let root = place.workspace.root();
-    let resolved = place.workspace.resolve("sub/new", Access::Write).unwrap();
+    let resolved = place.workspace.resolve("sub/new", PathAccess::Write).unwrap();
     fs::create_dir(root.join("sub/new")).unwrap();
     assert!(place.workspace.replace(&resolved, b"x").is_err());
     let long = ResolvedPath { relative: Path::new("sub").join("n".repeat(300)) };

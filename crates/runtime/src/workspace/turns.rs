@@ -13,7 +13,7 @@ static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// A file that no other tool of this process changes while this is there.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub struct FileWriteLock<'a> {
     workspace: &'a Workspace,
     path: &'a ResolvedPath,
     _held: MutexGuard<'static, ()>,
@@ -21,9 +21,9 @@ pub struct Turn<'a> {
 
 /// A file as it was when it was opened.
 #[derive(Clone, Copy, Debug)]
-pub struct Opened(Stat);
+pub struct FileVersion(Stat);
 
-impl Opened {
+impl FileVersion {
     /// Returns whether it is still that file, and nobody has written to it since. What is written within one tick
     /// of the clock and has the same size is not noticed.
     pub(super) fn is(&self, now: &Stat) -> bool {
@@ -32,7 +32,7 @@ impl Opened {
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> FileWriteLock<'a> {
     pub(super) fn take(workspace: &'a Workspace, path: &'a ResolvedPath) -> Self {
         let name = BuildHasherDefault::<DefaultHasher>::default().hash_one(workspace.absolute(path));
         let turn = &TURNS[name as usize % TURNS.len()];
@@ -43,17 +43,17 @@ impl<'a> Turn<'a> {
     ///
     /// # Errors
     /// As [`Workspace::open_file`].
-    pub fn open(&self) -> Result<(File, Opened), WorkspaceError> {
+    pub fn open(&self) -> Result<(File, FileVersion), WorkspaceError> {
         let file = self.workspace.open_file(self.path)?;
         let opened = fstat(&file).map_err(|error| io_error(&self.path.relative, error.into()))?;
-        Ok((file, Opened(opened)))
+        Ok((file, FileVersion(opened)))
     }
 
     /// As [`Workspace::replace`]; `read` is what the content was made from.
     ///
     /// # Errors
     /// As [`Workspace::replace`], and [`WorkspaceError::Changed`] if it is no longer what was opened.
-    pub fn replace(&self, content: &[u8], read: Option<&Opened>) -> Result<(), WorkspaceError> {
+    pub fn replace(&self, content: &[u8], read: Option<&FileVersion>) -> Result<(), WorkspaceError> {
         self.workspace.check_replaceable(self.path)?;
         replace::replace(&self.workspace.root_fd, &self.path.relative, content, read)
     }

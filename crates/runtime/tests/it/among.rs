@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul::session::{Runtime, SessionError};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_store::{
-    Arrivals, Arriving, Blobs, BootId, Lease, MemoryStore, NewQueued, NewSession, Node, Nodes, Signal,
-    Standing, Store, StoreError,
+    BlobStore, BootId, ClusterNode, ClusterStore, Lease, MemoryStore, NewQueuedMessage, NewSession,
+    NodeStatus, SessionChangePublisher, SessionChangeReceiver, SessionSignal, Store, StoreError,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -22,8 +22,8 @@ use crate::eviction::witness::Witness;
 
 /// Nodes that have left news, and sessions.
 struct Others {
-    standing: watch::Sender<Standing>,
-    arriving: Arriving,
+    standing: watch::Sender<NodeStatus>,
+    arriving: SessionChangePublisher,
     /// When somebody looked for sessions.
     looks: mpsc::UnboundedSender<Instant>,
     /// When the first lease ends, look by look.
@@ -34,8 +34,8 @@ struct Others {
 impl Others {
     fn new(looks: mpsc::UnboundedSender<Instant>, ends: impl Into<VecDeque<Option<Duration>>>) -> Arc<Self> {
         Arc::new(Self {
-            standing: watch::Sender::new(Standing::Joined(BootId::new("this"))),
-            arriving: Arriving::default(),
+            standing: watch::Sender::new(NodeStatus::Joined(BootId::new("this"))),
+            arriving: SessionChangePublisher::default(),
             looks,
             ends: Mutex::new(ends.into()),
             orphans: Mutex::default(),
@@ -44,16 +44,16 @@ impl Others {
 }
 
 #[async_trait]
-impl Nodes for Others {
-    fn standing(&self) -> watch::Receiver<Standing> {
+impl ClusterStore for Others {
+    fn standing(&self) -> watch::Receiver<NodeStatus> {
         self.standing.subscribe()
     }
 
-    async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+    async fn nodes(&self) -> Result<Vec<ClusterNode>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn living_owner(&self, _: &SessionId) -> Result<Option<Node>, StoreError> {
+    async fn living_owner(&self, _: &SessionId) -> Result<Option<ClusterNode>, StoreError> {
         Ok(None)
     }
 
@@ -71,25 +71,25 @@ impl Nodes for Others {
         Err(StoreError::Closed)
     }
 
-    async fn signals(&self, _: &SessionId) -> Result<Vec<Signal>, StoreError> {
+    async fn signals(&self, _: &SessionId) -> Result<Vec<SessionSignal>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn take_signals(&self, _: &Lease) -> Result<Vec<Signal>, StoreError> {
+    async fn take_signals(&self, _: &Lease) -> Result<Vec<SessionSignal>, StoreError> {
         Ok(Vec::new())
     }
 
-    fn arrivals(&self) -> Arrivals {
+    fn arrivals(&self) -> SessionChangeReceiver {
         self.arriving.subscribe()
     }
 }
 
 #[tokio::test]
 async fn what_a_node_leaves_is_looked_for_as_its_lease_ends() {
-    let folder = Folder::new().unwrap();
-    let model = Arc::new(Scripted::new(Script::turns(Vec::<ScriptedAnswer>::new())));
+    let folder = TemporaryFolder::new().unwrap();
+    let model = Arc::new(ScriptedProvider::new(ModelScript::turns(Vec::<ScriptedAnswer>::new())));
     let agent = testing::agent(model, &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     let (told, mut looks) = mpsc::unbounded_channel();
     let millis = Duration::from_millis;
     // Nobody else; one that renews; one that does so no more, and is gone; then nobody knows.
@@ -118,11 +118,11 @@ async fn what_a_node_leaves_is_looked_for_as_its_lease_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let slow = ScriptedAnswer::text("slowly").pace(Duration::from_secs(3_600));
-    let model = Arc::new(Scripted::new(Script::turns([slow, ScriptedAnswer::text("well")])));
+    let model = Arc::new(ScriptedProvider::new(ModelScript::turns([slow, ScriptedAnswer::text("well")])));
     let agent = testing::agent(model, &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     let (told, _looks) = mpsc::unbounded_channel();
     let others = Others::new(told, []);
     runtime.join(others.clone());
@@ -145,7 +145,7 @@ async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
         assert_eq!((taken().await, session.queue().await.unwrap().len()), (before, 1));
         // Somebody at another node sends one.
         let parts = vec![Part::text("third")];
-        let third = NewQueued::new("third", 0, parts, 9);
+        let third = NewQueuedMessage::new("third", 0, parts, 9);
         runtime.store().enqueue(session.id(), third).await.unwrap();
         news().await;
         session.settled().await.unwrap();
@@ -158,9 +158,9 @@ async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
 }
 
 /// A runtime that is given sessions late, and two of them that nobody has.
-async fn late() -> (Arc<Runtime>, Arc<Witness>, [SessionId; 2], Folder) {
-    let folder = Folder::new().unwrap();
-    let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+async fn late() -> (Arc<Runtime>, Arc<Witness>, [SessionId; 2], TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
+    let model = Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Yes."))));
     let agent = testing::agent(model, &folder).await.unwrap();
     let witness = Arc::new(Witness::new(7));
     let ids = ["late", "other"].map(SessionId::from);
@@ -170,7 +170,7 @@ async fn late() -> (Arc<Runtime>, Arc<Witness>, [SessionId; 2], Folder) {
         witness.create(new).await.unwrap();
     }
     witness.withhold(&[&ids[0]]);
-    let runtime = Runtime::new(agent, witness.clone(), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, witness.clone(), BlobStore::in_memory(1 << 20));
     (Arc::new(runtime), witness, ids, folder)
 }
 

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use longhaul::session::Runtime;
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::Part;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 use longhaul_wire::MAX_TOOL_CALLS;
 
 #[tokio::test]
 async fn none_of_too_many_tools_runs_and_the_session_goes_on() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let flood = (0..=MAX_TOOL_CALLS).fold(ScriptedAnswer::text("Busy."), |answer, _| {
         answer.call("write", r#"{"path":"ran","content":"x"}"#)
     });
-    let model = Arc::new(Scripted::new(Script::turns([flood, ScriptedAnswer::text("One at a time.")])));
+    let model =
+        Arc::new(ScriptedProvider::new(ModelScript::turns([flood, ScriptedAnswer::text("One at a time.")])));
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     let settled = session.ask("do it all").await.unwrap();
     let error = settled.error.unwrap();

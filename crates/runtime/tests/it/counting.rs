@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use longhaul::session::Runtime;
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::RunEnd;
-use longhaul_core::message::{Answer, Finish, Origin, Part};
-use longhaul_core::run::Counting;
-use longhaul_providers::{Limits, ModelEvent, ModelStream, Provider, ProviderError, Request};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::message::{ModelAnswer, ModelOrigin, ModelStopReason, Part};
+use longhaul_core::run::ServerCountPolicy;
+use longhaul_providers::{Limits, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
+use longhaul_store::{BlobStore, MemoryStore};
 
 /// Answers at once, and counts never.
 #[derive(Default)]
@@ -23,25 +23,25 @@ struct Silent {
 
 #[async_trait]
 impl Provider for Silent {
-    fn origin(&self) -> Origin {
-        Origin { provider: "p".into(), api: "a".into(), model: "m".into() }
+    fn origin(&self) -> ModelOrigin {
+        ModelOrigin { provider: "p".into(), api: "a".into(), model: "m".into() }
     }
 
     async fn limits(&self) -> Limits {
         Limits::default()
     }
 
-    fn render(&self, _: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, _: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(Bytes::new())
     }
 
-    async fn call(&self, _: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, _: ModelRequest) -> Result<ModelStream, ProviderError> {
         let parts = vec![Part::text("yes")];
-        let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
+        let answer = ModelAnswer { parts, finish: ModelStopReason::Stop, usage: None, envelope: None };
         Ok(futures_util::stream::iter([Ok(ModelEvent::Finished(answer))]).boxed())
     }
 
-    async fn count(&self, _: &Request) -> Result<Option<u64>, ProviderError> {
+    async fn count(&self, _: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         std::future::pending().await
     }
@@ -49,11 +49,11 @@ impl Provider for Silent {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_when_it_should_count_is_left_alone_for_a_while() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let silent = Arc::new(Silent::default());
     let mut agent = testing::agent(silent.clone(), &folder).await.unwrap();
-    agent.counting = Counting::Always;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    agent.counting = ServerCountPolicy::Always;
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     let session = runtime.create(None).await.unwrap();
     for text in ["one", "two", "three"] {
         assert_eq!(session.ask(text).await.unwrap().end, Some(RunEnd::Stop));

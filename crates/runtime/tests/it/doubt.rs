@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::estimate;
 use longhaul_core::event::RunEnd;
-use longhaul_core::message::{Answer, Finish, Origin, Part};
+use longhaul_core::message::{ModelAnswer, ModelOrigin, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{
-    LimitSource, Limits, ModelEvent, ModelStream, Provider, ProviderError, Request, ToolChoice,
+    LimitSource, Limits, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError, ToolChoice,
 };
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_store::{BlobStore, MemoryStore};
 
 /// What it reports as read of a request with so many tokens.
 type Reports = fn(u64) -> u64;
@@ -29,8 +29,8 @@ struct Server {
 
 #[async_trait]
 impl Provider for Server {
-    fn origin(&self) -> Origin {
-        Origin { provider: "p".into(), api: "a".into(), model: "m".into() }
+    fn origin(&self) -> ModelOrigin {
+        ModelOrigin { provider: "p".into(), api: "a".into(), model: "m".into() }
     }
 
     async fn limits(&self) -> Limits {
@@ -38,11 +38,11 @@ impl Provider for Server {
         Limits::of_window(window, LimitSource::Server)
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(Bytes::from(format!("{:?}", request.messages)))
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         assert_eq!(request.tool_choice, ToolChoice::Auto);
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let tools: u64 = request.tools.iter().map(estimate::tool_tokens).sum();
@@ -50,17 +50,17 @@ impl Provider for Server {
         let input = tools + messages + estimate::text_tokens(&request.system);
         let usage = Usage { input_tokens: (self.reports)(input), output_tokens: 4, ..Usage::default() };
         let parts = vec![Part::text(format!("answer {call}"))];
-        let answer = Answer { parts, finish: Finish::Stop, usage: Some(usage), envelope: None };
+        let answer = ModelAnswer { parts, finish: ModelStopReason::Stop, usage: Some(usage), envelope: None };
         let events = [Ok(ModelEvent::Finished(answer))];
         Ok(futures_util::stream::iter(events).boxed())
     }
 }
 
-async fn session(reports: Reports) -> (Runtime, Session, Arc<Server>, Folder) {
-    let folder = Folder::new().unwrap();
+async fn session(reports: Reports) -> (Runtime, Session, Arc<Server>, TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
     let server = Arc::new(Server { calls: AtomicUsize::new(0), reports, window: AtomicU64::new(0) });
     let agent = testing::agent(server.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     let session = runtime.create(None).await.unwrap();
     (runtime, session, server, folder)
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::EventBody;
 use longhaul_core::history::History;
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, SharedStore, Store};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, SharedStore, Store};
 use tokio::task::JoinSet;
 
 use self::witness::{Dice, Witness};
@@ -28,23 +28,23 @@ const IDLE: Duration = Duration::from_millis(3);
 
 struct World {
     runtime: Arc<Runtime>,
-    model: Arc<Scripted>,
+    model: Arc<ScriptedProvider>,
     witness: Arc<Witness>,
     sessions: Vec<SessionId>,
-    _folder: Folder,
+    _folder: TemporaryFolder,
 }
 
 impl World {
     async fn new(seed: u64) -> Self {
-        let folder = Folder::new().unwrap();
+        let folder = TemporaryFolder::new().unwrap();
         let answer = ScriptedAnswer::text("Yes, of course.").pace(Duration::from_micros(300));
-        let model = Arc::new(Scripted::new(Script::always(answer)));
+        let model = Arc::new(ScriptedProvider::new(ModelScript::always(answer)));
         let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
         agent.rules.queue_limit = 10_000;
         agent.rules.persist_every = Duration::from_micros(200);
         let witness = Arc::new(Witness::new(seed));
         let store: SharedStore = witness.clone();
-        let runtime = Arc::new(Runtime::with_idle(agent, store, Blobs::in_memory(1 << 20), IDLE));
+        let runtime = Arc::new(Runtime::with_idle(agent, store, BlobStore::in_memory(1 << 20), IDLE));
         let mut sessions = Vec::new();
         for _ in 0..SESSIONS {
             sessions.push(runtime.create(None).await.unwrap().id().clone());

@@ -5,22 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul::agent::Agent;
-use longhaul::hooks::{ClosureHook, CommandHook, HookEvent, Hooks};
-use longhaul::session::{CancelledAt, NewMessage, Runtime, Session, SessionError};
-use longhaul::testing::{self, Folder};
+use longhaul::hooks::{ClosureHook, CommandHook, HookEvent, HookSet};
+use longhaul::session::{CancelPoint, NewMessage, Runtime, Session, SessionError};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::{Message, Part, ToolResult, ToolStatus};
-use longhaul_core::run::{Approval, Status};
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::run::{RunStatus, ToolApproval};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct World {
     session: Session,
-    folder: Folder,
+    folder: TemporaryFolder,
     runtime: Runtime,
     asks: Arc<Mutex<Vec<Value>>>,
 }
@@ -33,17 +33,17 @@ async fn world(calls: &[(&str, &str)], answer: Value, change: impl FnOnce(&mut A
         seen.lock().unwrap().push(ask);
         ready(Ok(answer.clone()))
     }));
-    let hooks = Hooks::new()
+    let hooks = HookSet::new()
         .with(HookEvent::PreToolUse, hook.clone(), PATIENCE)
         .with(HookEvent::PostToolUse, hook.clone(), PATIENCE)
         .with(HookEvent::UserPromptSubmit, hook, PATIENCE);
     let calls = calls.iter().map(|(name, args)| ScriptedAnswer::text("Working.").call(*name, *args));
-    let script = Script::turns(calls.chain([ScriptedAnswer::text("Done.")]).collect::<Vec<_>>());
-    let folder = Folder::new().unwrap();
-    let mut agent = testing::agent(Arc::new(Scripted::new(script)), &folder).await.unwrap();
+    let script = ModelScript::turns(calls.chain([ScriptedAnswer::text("Done.")]).collect::<Vec<_>>());
+    let folder = TemporaryFolder::new().unwrap();
+    let mut agent = testing::agent(Arc::new(ScriptedProvider::new(script)), &folder).await.unwrap();
     agent.hooks = hooks;
     change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { session, folder, runtime, asks }
 }
@@ -101,7 +101,7 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
 #[tokio::test]
 async fn a_hook_that_allows_does_not_overrule_a_rule_that_denies() {
     let denies = |agent: &mut Agent| {
-        let deny = Approval::Deny("a rule of the house".to_owned());
+        let deny = ToolApproval::Deny("a rule of the house".to_owned());
         agent.rules.approvals.insert("write".to_owned(), deny);
     };
     let world = world(&[WRITE], json!({ "decision": "allow" }), denies).await;
@@ -173,17 +173,17 @@ async fn what_a_hook_adds_and_the_result_stay_within_the_limit_together() {
 async fn a_cancel_does_not_wait_for_a_hook() {
     let never: Arc<ClosureHook<_>> = Arc::new(ClosureHook::new(|_| std::future::pending()));
     for event in [HookEvent::PreToolUse, HookEvent::PostToolUse] {
-        let hooks = Hooks::new().with(event, never.clone(), PATIENCE * 60);
+        let hooks = HookSet::new().with(event, never.clone(), PATIENCE * 60);
         let world = world(&[WRITE], json!({}), |agent| agent.hooks = hooks).await;
         world.session.send(vec![Part::text("go")]).await.unwrap();
         let mut status = world.session.status();
-        status.wait_for(|status| *status == Status::ExecutingTools).await.unwrap();
+        status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
         let written = world.folder.path().join("one.txt");
         while event == HookEvent::PostToolUse && !written.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let met = tokio::time::timeout(PATIENCE, world.session.cancel(false)).await.unwrap().unwrap();
-        assert_eq!(met, CancelledAt::ToolsInProgress);
+        assert_eq!(met, CancelPoint::ToolsInProgress);
         assert_eq!(written.exists(), event == HookEvent::PostToolUse);
         let [result] = world.results().await.try_into().unwrap();
         let expected =
@@ -208,7 +208,7 @@ async fn a_blocked_message_is_refused_and_nothing_is_queued() {
     assert!(matches!(keyed, Err(SessionError::Refused(_))));
     assert!(world.session.queue().await.unwrap().is_empty());
     assert!(world.messages().await.is_empty());
-    assert_eq!(*world.session.status().borrow(), Status::Idle, "it never looked busy");
+    assert_eq!(*world.session.status().borrow(), RunStatus::Idle, "it never looked busy");
     assert!(futures_util::FutureExt::now_or_never(watch.recv()).is_none(), "nothing is announced");
 }
 
@@ -229,12 +229,13 @@ async fn messages_that_wait_and_changes_of_them_pass_the_hook() {
         let bad = ask["prompt"].as_str().unwrap().contains("bad");
         ready(Ok(json!({ "block": bad })))
     };
-    let hooks = Hooks::new().with(HookEvent::UserPromptSubmit, Arc::new(ClosureHook::new(refuses)), PATIENCE);
+    let hooks =
+        HookSet::new().with(HookEvent::UserPromptSubmit, Arc::new(ClosureHook::new(refuses)), PATIENCE);
     let call = ("bash", r#"{"command":"until [ -e go ]; do sleep 0.02; done"}"#);
     let world = world(&[call], json!({}), |agent| agent.hooks = hooks).await;
     world.session.send(vec![Part::text("go")]).await.unwrap();
     let mut status = world.session.status();
-    status.wait_for(|status| *status == Status::ExecutingTools).await.unwrap();
+    status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
     let sent = world.session.send(vec![Part::text("good")]).await.unwrap();
     assert!(sent.queued);
     assert!(world.session.send(vec![Part::text("bad")]).await.is_err());
@@ -253,7 +254,7 @@ async fn a_command_guards_a_tool() {
     let world = world(&[WRITE, ("ls", "{}")], json!({}), |agent| {
         let guard = r#"if grep -q '"toolName":"write"'; then echo "read only, please" >&2; exit 2; fi"#;
         let hook = CommandHook::new(guard, agent.workspace.root(), Arc::clone(&agent.sandbox));
-        agent.hooks = Hooks::new().with(HookEvent::PreToolUse, Arc::new(hook), PATIENCE);
+        agent.hooks = HookSet::new().with(HookEvent::PreToolUse, Arc::new(hook), PATIENCE);
     })
     .await;
     world.run().await;

@@ -14,25 +14,25 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use longhaul::core::strategy::ReactiveOverflow;
+use longhaul::core::strategy::ReactiveOverflowStrategy;
 use longhaul::prelude::*;
-use longhaul::providers::scripted::{CallKind, CallRecord};
-use longhaul::testing::Folder;
+use longhaul::providers::scripted::{ScriptedCallKind, ScriptedCallRecord};
+use longhaul::testing::TemporaryFolder;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 /// An agent whose model follows a script, and the model.
-fn scripted(script: Script) -> (AgentBuilder, Arc<Scripted>) {
-    scripted_model(Scripted::new(script))
+fn scripted(script: ModelScript) -> (AgentBuilder, Arc<ScriptedProvider>) {
+    scripted_model(ScriptedProvider::new(script))
 }
 
-fn scripted_model(model: Scripted) -> (AgentBuilder, Arc<Scripted>) {
+fn scripted_model(model: ScriptedProvider) -> (AgentBuilder, Arc<ScriptedProvider>) {
     let model = Arc::new(model.keep_requests());
     (Agent::builder().shared_provider(model.clone()), model)
 }
 
 /// The names of the tools that a request offers.
-fn offered(record: &CallRecord) -> Vec<&str> {
+fn offered(record: &ScriptedCallRecord) -> Vec<&str> {
     record.request.as_ref().unwrap().tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -48,7 +48,7 @@ async fn whole_turn(session: &Session, text: &str) -> (Vec<SessionEvent>, Result
 
 #[tokio::test]
 async fn an_agent_has_safe_defaults() {
-    let (builder, model) = scripted(Script::always("Hello!"));
+    let (builder, model) = scripted(ModelScript::always("Hello!"));
     let agent = builder.system("Be brief.").build().await.unwrap();
     let session = agent.session().await.unwrap();
     session.turn("Hi").await.unwrap().finish().await.unwrap();
@@ -62,9 +62,9 @@ async fn an_agent_has_safe_defaults() {
 
 #[tokio::test]
 async fn a_workspace_brings_the_built_in_tools() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     std::fs::write(folder.path().join("notes.md"), "The key is under the mat.").unwrap();
-    let (builder, model) = scripted(Script::turns([
+    let (builder, model) = scripted(ModelScript::turns([
         ScriptedAnswer::calling("read", r#"{"path":"notes.md"}"#),
         ScriptedAnswer::text("Under the mat."),
     ]));
@@ -146,7 +146,7 @@ async fn what_cannot_be_built_says_why() {
     assert!(matches!(none, BuildError::NoModel), "{none}");
     let url = Agent::builder().openai_compatible("no url", "m").build().await.err().unwrap();
     assert!(matches!(url, BuildError::Provider(_)), "{url}");
-    let model = || scripted(Script::always("x")).0;
+    let model = || scripted(ModelScript::always("x")).0;
     let folder = model().workspace("/nowhere/at/all").build().await.err().unwrap();
     assert!(matches!(folder, BuildError::Workspace(_)), "{folder}");
     let tool = || tool_fn("twice", "", |_: tools::Nothing, _| async { "x" });
@@ -156,15 +156,15 @@ async fn what_cannot_be_built_says_why() {
 
 #[tokio::test]
 async fn sessions_outlive_their_agent_in_a_store_of_the_programs_own() {
-    let (store, blobs) = (Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let (store, blobs) = (Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     let id = {
-        let (builder, _) = scripted(Script::always("Noted."));
+        let (builder, _) = scripted(ModelScript::always("Noted."));
         let agent = builder.store(store.clone(), blobs.clone()).build().await.unwrap();
         let session = agent.session().await.unwrap();
         session.turn("Remember me").await.unwrap().finish().await.unwrap();
         session.id().clone()
     };
-    let (builder, model) = scripted(Script::always("I do."));
+    let (builder, model) = scripted(ModelScript::always("I do."));
     let agent = builder.store(store, blobs).build().await.unwrap();
     agent.open(&id).await.unwrap().turn("And?").await.unwrap().finish().await.unwrap();
     assert_eq!(model.log()[0].messages, 3);
@@ -194,21 +194,21 @@ fn compactions(events: &[SessionEvent]) -> Vec<(&str, u64)> {
 
 struct NewestTurn;
 
-impl Strategy for NewestTurn {
+impl CompactionStrategy for NewestTurn {
     fn name(&self) -> &str {
         "newest-turn"
     }
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.7)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.7)
     }
-    fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = scene.turn_start(1);
-        (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+        (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
     }
 }
 
-fn long_answers() -> Script {
-    Script::always("The value is what it was before. ".repeat(20))
+fn long_answers() -> ModelScript {
+    ModelScript::always("The value is what it was before. ".repeat(20))
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn a_strategy_of_the_programs_own_compacts_at_the_trigger() {
     let made = compactions(&events);
     assert!(!made.is_empty() && made.iter().all(|(name, _)| *name == "newest-turn"), "{made:?}");
     let early = scripted(long_answers()).0.window_tokens(6_000).strategy(NewestTurn);
-    let early = early.trigger(Trigger::Tokens(2_000)).build().await.unwrap();
+    let early = early.trigger(StrategyTrigger::Tokens(2_000)).build().await.unwrap();
     let events = long_chat(&early, 20).await;
     assert!(compactions(&events)[0].1 < made[0].1);
 }
@@ -227,18 +227,19 @@ async fn a_strategy_of_the_programs_own_compacts_at_the_trigger() {
 #[tokio::test]
 async fn a_counter_of_the_programs_own_counts() {
     let words = || counter_fn("words", |text| text.split_whitespace().count() as u64);
-    let agent = scripted(Script::always("So it is.")).0.token_counter(words().exact()).build().await.unwrap();
+    let agent =
+        scripted(ModelScript::always("So it is.")).0.token_counter(words().exact()).build().await.unwrap();
     let session = agent.session().await.unwrap();
     session.turn("one two three four five").await.unwrap().finish().await.unwrap();
     let tokens = session.look(|run| run.history().view()[0].tokens).await.unwrap();
     assert_eq!(tokens, 5 + 4, "the words and the marks around a message");
     assert_eq!(agent.agent().counter.name(), "words");
-    assert_eq!(words().kind(), longhaul::core::estimate::CountKind::Estimated);
+    assert_eq!(words().kind(), longhaul::core::estimate::CountAccuracy::Estimated);
 }
 
-fn compacting(window: u64) -> (AgentBuilder, Arc<Scripted>) {
-    let (builder, model) = scripted_model(Scripted::new(long_answers()).window(window));
-    (builder.strategy(ReactiveOverflow::default()).trigger(Trigger::Share(0.5)), model)
+fn compacting(window: u64) -> (AgentBuilder, Arc<ScriptedProvider>) {
+    let (builder, model) = scripted_model(ScriptedProvider::new(long_answers()).window(window));
+    (builder.strategy(ReactiveOverflowStrategy::default()).trigger(StrategyTrigger::Share(0.5)), model)
 }
 
 #[tokio::test]
@@ -270,7 +271,10 @@ async fn a_typed_hook_writes_the_summary() {
     let agent = builder.on_pre_compact(move |_| async move { PreCompactDecision::summarize(summary) });
     let events = long_chat(&agent.build().await.unwrap(), 30).await;
     assert!(!compactions(&events).is_empty());
-    assert!(model.log().iter().all(|call| call.kind == CallKind::Main), "no model is asked for a summary");
+    assert!(
+        model.log().iter().all(|call| call.kind == ScriptedCallKind::Main),
+        "no model is asked for a summary"
+    );
     let last = model.log().last().unwrap().request.clone().unwrap();
     let shown: String = last.messages.iter().map(Message::text).collect();
     assert!(shown.contains(summary), "{shown:.400}");
@@ -282,7 +286,8 @@ async fn a_typed_hook_instructs_the_summary() {
     let agent = builder.on_pre_compact(|_| async { PreCompactDecision::instruct("Mind the colour blue.") });
     assert!(!compactions(&long_chat(&agent.build().await.unwrap(), 30).await).is_empty());
     let log = model.log();
-    let asked = log.iter().find(|call| call.kind == CallKind::Summary).unwrap().request.as_ref().unwrap();
+    let asked =
+        log.iter().find(|call| call.kind == ScriptedCallKind::Summary).unwrap().request.as_ref().unwrap();
     let asked = format!("{} {}", asked.system, asked.messages.iter().map(Message::text).collect::<String>());
     assert!(asked.contains("Mind the colour blue."), "{asked:.600}");
 }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::config::{McpCommand, McpServerConfig, McpToolFilter, McpTransport};
-use longhaul::mcp::{McpError, McpPlace, McpServers};
+use longhaul::mcp::{McpError, McpLaunchOptions, McpServers};
 use longhaul::sandbox::{Sandbox, SandboxPolicy};
-use longhaul::tools::{Progress, Tool, ToolContext, ToolInput, ToolLimits, ToolOutput};
+use longhaul::tools::{Tool, ToolContext, ToolInput, ToolLimits, ToolOutput, ToolProgress};
 use longhaul::workspace::Workspace;
 use longhaul_core::message::RawJson;
 use serde_json::Value;
@@ -61,12 +61,12 @@ impl Place {
     /// Starts one server named `t`.
     async fn start(&self, config: McpServerConfig) -> Result<Running, McpError> {
         let sandbox = self.sandbox();
-        let mut place = McpPlace::new(self.base.join("ws"), Arc::clone(&sandbox));
+        let mut place = McpLaunchOptions::new(self.base.join("ws"), Arc::clone(&sandbox));
         place.start_timeout = PATIENCE;
         self.start_at(config, place).await
     }
 
-    async fn start_at(&self, config: McpServerConfig, place: McpPlace) -> Result<Running, McpError> {
+    async fn start_at(&self, config: McpServerConfig, place: McpLaunchOptions) -> Result<Running, McpError> {
         let configs = BTreeMap::from([("t".to_owned(), config)]);
         let (servers, mut errors) = McpServers::start(&configs, &place).await;
         match errors.pop() {
@@ -92,7 +92,7 @@ impl Running {
         found.unwrap_or_else(|| panic!("no tool {full}"))
     }
 
-    fn context(&self, cancel: &CancellationToken) -> (ToolContext, mpsc::Receiver<Progress>) {
+    fn context(&self, cancel: &CancellationToken) -> (ToolContext, mpsc::Receiver<ToolProgress>) {
         let (progress, received) = mpsc::channel(1000);
         let context = ToolContext {
             workspace: Arc::clone(&self.workspace),

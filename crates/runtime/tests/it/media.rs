@@ -5,39 +5,39 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul::agent::Agent;
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
-use longhaul::tools::{Output, Tool, ToolInput, ToolOutput};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul::tools::{Tool, ToolInput, ToolOutput, ToolOutputPart};
 use longhaul_core::estimate::part_tokens;
 use longhaul_core::event::RunEnd;
-use longhaul_core::message::{Media, Part, RawJson, ToolSpec};
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_providers::{Ability, Request};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::message::{MediaPart, Part, RawJson, ToolSpec};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_providers::{FeatureSupport, ModelRequest};
+use longhaul_store::{BlobStore, MemoryStore};
 
 struct World {
     runtime: Runtime,
     session: Session,
-    model: Arc<Scripted>,
-    _folder: Folder,
+    model: Arc<ScriptedProvider>,
+    _folder: TemporaryFolder,
 }
 
 type Change = fn(&mut Agent);
 
-async fn world(model: Scripted, change: impl FnOnce(&mut Agent)) -> World {
-    let folder = Folder::new().unwrap();
+async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
+    let folder = TemporaryFolder::new().unwrap();
     let model = Arc::new(model.keep_requests());
     let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
     change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { runtime, session, model, _folder: folder }
 }
 
 impl World {
-    async fn media(&self, name: Option<&str>, media_type: &str, content: &[u8]) -> Media {
+    async fn media(&self, name: Option<&str>, media_type: &str, content: &[u8]) -> MediaPart {
         let blob = self.runtime.blobs().put(content.to_vec()).await.unwrap();
         let (media_type, name) = (media_type.to_owned(), name.map(str::to_owned));
-        Media { blob, media_type, name, width: None, height: None }
+        MediaPart { blob, media_type, name, width: None, height: None }
     }
 
     async fn file(&self, name: &str, media_type: &str, content: &[u8]) -> Part {
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// Sends a message and gives the request that came of it last.
-    async fn request(&self, parts: Vec<Part>) -> Request {
+    async fn request(&self, parts: Vec<Part>) -> ModelRequest {
         self.session.send(parts).await.unwrap();
         assert_eq!(self.session.settled().await.unwrap().end, Some(RunEnd::Stop));
         self.model.log().pop().unwrap().request.unwrap()
@@ -60,12 +60,12 @@ impl World {
     }
 }
 
-fn listener() -> Scripted {
-    Scripted::new(Script::always(ScriptedAnswer::text("Seen.")))
+fn listener() -> ScriptedProvider {
+    ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Seen.")))
 }
 
 fn takes_no_files(agent: &mut Agent) {
-    agent.limits.files = Ability::No;
+    agent.limits.files = FeatureSupport::No;
 }
 
 /// One white pixel.
@@ -75,7 +75,7 @@ const SHOWN: &str = "\nFile \"notes.md\" (text/markdown):\n```\n# Notes\n```\n";
 
 #[tokio::test]
 async fn a_text_file_is_read_by_every_model() {
-    let models: [(Scripted, Change); 3] =
+    let models: [(ScriptedProvider, Change); 3] =
         [(listener(), |_| {}), (listener(), takes_no_files), (listener().without_images(), takes_no_files)];
     for (model, change) in models {
         let world = world(model, change).await;
@@ -129,7 +129,7 @@ async fn what_is_declared_as_text_and_is_none_is_named() {
 async fn pictures_and_files_are_taken_apart_from_each_other() {
     let pdf = "[not shown: report.pdf (application/pdf), this model does not read files]";
     let picture = "[not shown: a picture (image/png), this model does not see pictures]";
-    let models: [(Scripted, Change, Option<&str>, Option<&str>); 4] = [
+    let models: [(ScriptedProvider, Change, Option<&str>, Option<&str>); 4] = [
         (listener(), |_| {}, None, None),
         (listener(), takes_no_files, Some(pdf), None),
         (listener().without_images(), |_| {}, None, Some(picture)),
@@ -188,7 +188,7 @@ impl Tool for Attachments {
     }
 
     async fn run(&self, _: ToolInput) -> ToolOutput {
-        let media = |name: &str, media_type: &str, bytes: &'static [u8]| Output::Media {
+        let media = |name: &str, media_type: &str, bytes: &'static [u8]| ToolOutputPart::Media {
             bytes: bytes.into(),
             media_type: media_type.to_owned(),
             name: Some(name.to_owned()),
@@ -204,7 +204,7 @@ impl Tool for Attachments {
 #[tokio::test]
 async fn the_same_inside_a_tool_result() {
     let script = [ScriptedAnswer::text("Calling.").call("attachments", "{}"), ScriptedAnswer::text("Done.")];
-    let world = world(Scripted::new(Script::turns(script)), |agent| {
+    let world = world(ScriptedProvider::new(ModelScript::turns(script)), |agent| {
         takes_no_files(agent);
         agent.tools.add(Arc::new(Attachments)).unwrap();
     })

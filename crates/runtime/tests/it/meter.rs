@@ -3,23 +3,25 @@
 use std::sync::Arc;
 
 use longhaul::import::import;
-use longhaul_core::estimate::{CountKind, Counter, Groups, TextCounter, chars_div_4, text_groups};
-use longhaul_core::event::{Event, EventBody, FORMAT, StepKind, StepStart, ViewOp};
+use longhaul_core::estimate::{
+    CountAccuracy, MessageTokenCounter, TextCounter, TokensByScript, chars_div_4, text_groups,
+};
+use longhaul_core::event::{Event, EventBody, FORMAT, StepKind, StepStart, ViewOperation};
 use longhaul_core::history::History;
 use longhaul_core::ids::{LogRange, StepId};
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter;
 
 /// A way to count texts, by name.
 #[derive(Debug)]
 struct Rule {
     name: &'static str,
-    kind: CountKind,
-    groups: fn(&str) -> Groups,
+    kind: CountAccuracy,
+    groups: fn(&str) -> TokensByScript,
 }
 
 impl TextCounter for Rule {
-    fn groups(&self, text: &str) -> Groups {
+    fn groups(&self, text: &str) -> TokensByScript {
         (self.groups)(text)
     }
 
@@ -27,24 +29,24 @@ impl TextCounter for Rule {
         self.name
     }
 
-    fn kind(&self) -> CountKind {
+    fn kind(&self) -> CountAccuracy {
         self.kind
     }
 }
 
 /// gemini-cli's rule: a quarter of a token for each ASCII character, 1.3 for each other; from 100,000 characters on
 /// a quarter for all.
-fn gemini_cli(text: &str) -> Groups {
+fn gemini_cli(text: &str) -> TokensByScript {
     if text.len() > 100_000 {
-        return Groups::of(chars_div_4(text));
+        return TokensByScript::of(chars_div_4(text));
     }
     let ascii = text.chars().filter(char::is_ascii).count() as f64;
     let others = text.chars().count() as f64 - ascii;
-    Groups::of((ascii * 0.25 + others * 1.3).ceil() as u64)
+    TokensByScript::of((ascii * 0.25 + others * 1.3).ceil() as u64)
 }
 
-fn bytes_div_4(text: &str) -> Groups {
-    Groups::of((text.len() as u64).div_ceil(4))
+fn bytes_div_4(text: &str) -> TokensByScript {
+    TokensByScript::of((text.len() as u64).div_ceil(4))
 }
 
 /// Errors of one way to count, in percent of what was reported.
@@ -72,7 +74,7 @@ fn with_starts(bodies: Vec<EventBody>) -> Vec<Event> {
         }
         if let EventBody::ViewEdited(edit) = &mut body {
             for op in &mut edit.ops {
-                if let ViewOp::Replace { range, .. } = op {
+                if let ViewOperation::Replace { range, .. } = op {
                     *range = LogRange { from: moved[range.from as usize], to: moved[range.to as usize] };
                 }
             }
@@ -95,7 +97,7 @@ fn start(step: &StepId) -> StepStart {
         step_id: step.clone(),
         run_id: "r".into(),
         purpose: StepKind::Main,
-        model: Origin { provider: "p".into(), api: "a".into(), model: "m".into() },
+        model: ModelOrigin { provider: "p".into(), api: "a".into(), model: "m".into() },
         system_hash: String::new(),
         tools_hash: String::new(),
         view_hash: String::new(),
@@ -107,7 +109,7 @@ fn start(step: &StepId) -> StepStart {
 }
 
 /// Reads the meter before every call whose usage was recorded, the first one of the session left out.
-fn measure(events: &[Event], counter: Counter, anchored: bool) -> Errors {
+fn measure(events: &[Event], counter: MessageTokenCounter, anchored: bool) -> Errors {
     let mut history = History::new(counter);
     let mut errors = Errors::default();
     let mut before = None;
@@ -143,14 +145,14 @@ fn next_input_of_a_recorded_session() {
     let bytes = std::fs::read(folder.join("trajectories/badlogic__pi-mono/before-compaction.jsonl")).unwrap();
     let session = import(&bytes, 0).unwrap().sessions.remove(0);
     let events = with_starts(session.events.into_iter().map(|(_, body)| body).collect());
-    let rule = |name, kind, groups| Counter::new(Arc::new(Rule { name, kind, groups }));
+    let rule = |name, kind, groups| MessageTokenCounter::new(Arc::new(Rule { name, kind, groups }));
     let counters = [
-        ("structured, calibrated", rule("s", CountKind::Estimated, text_groups), true),
-        ("structured, not calibrated", rule("u", CountKind::Exact, text_groups), true),
-        ("bytes/4 with an anchor", rule("b", CountKind::Exact, bytes_div_4), true),
-        ("gemini-cli's rule with an anchor", rule("g", CountKind::Exact, gemini_cli), true),
-        ("bytes/4, summed", rule("b", CountKind::Exact, bytes_div_4), false),
-        ("gemini-cli's rule, summed", rule("g", CountKind::Exact, gemini_cli), false),
+        ("structured, calibrated", rule("s", CountAccuracy::Estimated, text_groups), true),
+        ("structured, not calibrated", rule("u", CountAccuracy::Exact, text_groups), true),
+        ("bytes/4 with an anchor", rule("b", CountAccuracy::Exact, bytes_div_4), true),
+        ("gemini-cli's rule with an anchor", rule("g", CountAccuracy::Exact, gemini_cli), true),
+        ("bytes/4, summed", rule("b", CountAccuracy::Exact, bytes_div_4), false),
+        ("gemini-cli's rule, summed", rule("g", CountAccuracy::Exact, gemini_cli), false),
     ];
     println!("{:34} {:>6} {:>8} {:>8}", "next input of the pi session", "calls", "median", "p95");
     let mut figures = Vec::new();

@@ -4,40 +4,40 @@ use std::sync::Arc;
 
 use longhaul::agent::Agent;
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::{EventBody, StepStart};
 use longhaul_core::message::{Part, Role};
 use longhaul_core::run::CompactionOutcome;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 
 struct World {
     runtime: Runtime,
     session: Session,
-    model: Arc<Scripted>,
-    _folder: Folder,
+    model: Arc<ScriptedProvider>,
+    _folder: TemporaryFolder,
 }
 
-async fn world(script: Script, window: u64, change: impl FnOnce(&mut Agent)) -> World {
+async fn world(script: ModelScript, window: u64, change: impl FnOnce(&mut Agent)) -> World {
     world_over(Arc::new(MemoryStore::new()), script, window, change).await
 }
 
 /// A folder with `small.txt`, and `big.txt`, which is longer than any output may be.
 async fn world_over(
     store: SharedStore,
-    script: Script,
+    script: ModelScript,
     window: u64,
     change: impl FnOnce(&mut Agent),
 ) -> World {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     std::fs::write(folder.path().join("small.txt"), "a short line\n".repeat(120)).unwrap();
     std::fs::write(folder.path().join("big.txt"), "a line that says little\n".repeat(1_000)).unwrap();
-    let model = Arc::new(Scripted::new(script).window(window).keep_requests());
+    let model = Arc::new(ScriptedProvider::new(script).window(window).keep_requests());
     let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
     agent.rules.max_output_chars.insert("read".to_owned(), 8_000);
     change(&mut agent);
-    let runtime = Runtime::new(agent, store, Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, store, BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { runtime, session, model, _folder: folder }
 }
@@ -46,16 +46,16 @@ fn read(file: &str) -> ScriptedAnswer {
     ScriptedAnswer::text("I read.").call("read", format!(r#"{{"path":"{file}"}}"#))
 }
 
-fn requests(model: &Scripted) -> Vec<Request> {
+fn requests(model: &ScriptedProvider) -> Vec<ModelRequest> {
     model.log().into_iter().filter_map(|call| call.request).collect()
 }
 
-fn offers(request: &Request) -> bool {
+fn offers(request: &ModelRequest) -> bool {
     request.tools.iter().any(|tool| tool.name == "recall")
 }
 
 /// All that a request says, results of tools included.
-fn said(request: &Request) -> String {
+fn said(request: &ModelRequest) -> String {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     let texts = parts.flat_map(|part| match part {
         Part::ToolResult(result) => result.content.iter().filter_map(Part::as_text).collect::<Vec<_>>(),
@@ -76,7 +76,7 @@ async fn starts(world: &World) -> Vec<StepStart> {
 #[tokio::test]
 async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     let store: SharedStore = Arc::new(MemoryStore::new());
-    let script = Script::turns([
+    let script = ModelScript::turns([
         read("small.txt"),
         read("big.txt"),
         ScriptedAnswer::text("Done."),
@@ -101,7 +101,7 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     assert!(fork.look(|run| run.history().offers_recall()).await.unwrap());
     let id = world.session.id().clone();
     drop((fork, world));
-    let again = world_over(store, Script::always("Yes."), 100_000, |_| {}).await;
+    let again = world_over(store, ModelScript::always("Yes."), 100_000, |_| {}).await;
     again.runtime.open(&id).await.unwrap().ask("Are you there?").await.unwrap();
     assert!(offers(&requests(&again.model)[0]));
     assert!(!again.session.look(|run| run.history().offers_recall()).await.unwrap(), "another session");
@@ -109,10 +109,11 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
 
 #[tokio::test]
 async fn a_handle_is_never_without_the_tool_nor_the_tool_without_a_handle_before() {
-    let script = Script::closure(|request: &Request, _| match request.messages.last().unwrap().role {
-        Role::Tool => ScriptedAnswer::text("I have read it."),
-        _ => read("small.txt"),
-    });
+    let script =
+        ModelScript::closure(|request: &ModelRequest, _| match request.messages.last().unwrap().role {
+            Role::Tool => ScriptedAnswer::text("I have read it."),
+            _ => read("small.txt"),
+        });
     for window in [6_000, 12_000, 24_000] {
         let world = world(script.clone(), window, |_| {}).await;
         for _ in 0..40 {
@@ -143,7 +144,7 @@ async fn a_handle_is_never_without_the_tool_nor_the_tool_without_a_handle_before
 
 #[tokio::test]
 async fn recall_stays_when_what_was_cut_comes_back() {
-    let world = world(Script::always("A word or two, or three."), 32_000, |_| {}).await;
+    let world = world(ModelScript::always("A word or two, or three."), 32_000, |_| {}).await;
     for _ in 0..8 {
         world.session.ask(&"Tell me more of it. ".repeat(20)).await.unwrap();
     }
@@ -159,7 +160,7 @@ async fn recall_stays_when_what_was_cut_comes_back() {
 
 #[tokio::test]
 async fn recall_answers_before_it_is_offered() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("I look.").call("recall", r#"{"query":"heron"}"#),
         ScriptedAnswer::text("Done."),
     ]);
@@ -172,10 +173,11 @@ async fn recall_answers_before_it_is_offered() {
 
 #[tokio::test]
 async fn without_recall_no_handle_is_named() {
-    let script = Script::closure(|request: &Request, _| match request.messages.last().unwrap().role {
-        Role::Tool => ScriptedAnswer::text("I have read it."),
-        _ => read("small.txt"),
-    });
+    let script =
+        ModelScript::closure(|request: &ModelRequest, _| match request.messages.last().unwrap().role {
+            Role::Tool => ScriptedAnswer::text("I have read it."),
+            _ => read("small.txt"),
+        });
     let turn_off = |agent: &mut Agent| {
         agent.tools = std::mem::take(&mut agent.tools).choose_builtin(None, &["recall".to_owned()]);
     };
@@ -194,8 +196,10 @@ async fn small_windows_are_told_of_few_tools_in_few_words() {
         (15_999, vec!["read", "bash", "edit", "write", "grep"]),
         (16_000, vec!["read", "bash", "edit", "write", "grep", "glob", "ls", "pin"]),
     ] {
-        let script =
-            Script::turns([ScriptedAnswer::text("I look.").call("ls", "{}"), ScriptedAnswer::text("Done.")]);
+        let script = ModelScript::turns([
+            ScriptedAnswer::text("I look.").call("ls", "{}"),
+            ScriptedAnswer::text("Done."),
+        ]);
         let world = world(script, window, |_| {}).await;
         world.session.ask("What is there?").await.unwrap();
         let sent = requests(&world.model);

@@ -6,37 +6,37 @@ use std::time::Duration;
 use longhaul::agent::Agent;
 use longhaul::export;
 use longhaul::session::{Runtime, Session, SessionError};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
 use longhaul_core::history::History;
 use longhaul_core::message::{Message, Part};
-use longhaul_core::orders::{MAX_ORDER_CHARS, OrderError, OrderSource, OrderState, StandingOrder};
-use longhaul_core::run::Status;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_core::orders::{MAX_ORDER_CHARS, OrderSource, OrderState, StandingOrder, StandingOrderError};
+use longhaul_core::run::RunStatus;
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 
 const WINDOW: u64 = 64_000;
 
 struct World {
     runtime: Runtime,
     session: Session,
-    model: Arc<Scripted>,
+    model: Arc<ScriptedProvider>,
     store: SharedStore,
-    _folder: Folder,
+    _folder: TemporaryFolder,
 }
 
-async fn world(script: Script) -> World {
-    with(Scripted::new(script).window(WINDOW), |_| {}).await
+async fn world(script: ModelScript) -> World {
+    with(ScriptedProvider::new(script).window(WINDOW), |_| {}).await
 }
 
-async fn with(model: Scripted, change: impl FnOnce(&mut Agent)) -> World {
-    let folder = Folder::new().unwrap();
+async fn with(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
+    let folder = TemporaryFolder::new().unwrap();
     let store: SharedStore = Arc::new(MemoryStore::new());
     let model = Arc::new(model.keep_requests());
     let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
     change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::clone(&store), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::clone(&store), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { runtime, session, model, store, _folder: folder }
 }
@@ -45,13 +45,13 @@ impl World {
     /// What the newest request said.
     fn told(&self) -> String {
         let log = self.model.log();
-        let request: &Request = log.last().unwrap().request.as_ref().unwrap();
+        let request: &ModelRequest = log.last().unwrap().request.as_ref().unwrap();
         request.messages.iter().map(Message::text).collect::<Vec<_>>().join("\n")
     }
 
     fn tools_offered(&self) -> Vec<String> {
         let log = self.model.log();
-        let request: &Request = log.last().unwrap().request.as_ref().unwrap();
+        let request: &ModelRequest = log.last().unwrap().request.as_ref().unwrap();
         request.tools.iter().map(|tool| tool.name.clone()).collect()
     }
 }
@@ -62,7 +62,7 @@ fn texts(orders: &[StandingOrder]) -> Vec<&str> {
 
 #[tokio::test]
 async fn orders_are_pinned_edited_replaced_and_removed_and_the_model_hears_of_it() {
-    let world = world(Script::always("Yes.")).await;
+    let world = world(ModelScript::always("Yes.")).await;
     let session = &world.session;
     let first = session.pin_order("Answer in\nFrench.", None).await.unwrap();
     assert!(first.is_new && first.order.source == OrderSource::User);
@@ -90,7 +90,7 @@ async fn orders_are_pinned_edited_replaced_and_removed_and_the_model_hears_of_it
 
 #[tokio::test]
 async fn what_is_refused_stores_nothing() {
-    let world = world(Script::always("Yes.")).await;
+    let world = world(ModelScript::always("Yes.")).await;
     let session = &world.session;
     let before = session.look(|run| run.history().last_seq()).await.unwrap();
     let refused = |refused: Result<_, SessionError>| match refused {
@@ -99,9 +99,9 @@ async fn what_is_refused_stores_nothing() {
     };
     let long = "x".repeat(MAX_ORDER_CHARS + 1);
     let pin = |text: String| async move { session.pin_order(text, None).await.map(|pinned| pinned.order) };
-    assert_eq!(refused(pin(" \n".to_owned()).await), OrderError::Empty);
-    assert_eq!(refused(pin(long).await), OrderError::TooLong { chars: MAX_ORDER_CHARS + 1 });
-    let missing = OrderError::NotFound("o9".into());
+    assert_eq!(refused(pin(" \n".to_owned()).await), StandingOrderError::Empty);
+    assert_eq!(refused(pin(long).await), StandingOrderError::TooLong { chars: MAX_ORDER_CHARS + 1 });
+    let missing = StandingOrderError::NotFound("o9".into());
     assert_eq!(refused(session.edit_order("o9".into(), "x").await), missing);
     assert_eq!(refused(session.remove_order("o9".into()).await), missing);
     assert_eq!(session.look(|run| run.history().last_seq()).await.unwrap(), before);
@@ -109,19 +109,19 @@ async fn what_is_refused_stores_nothing() {
 
 #[tokio::test]
 async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#),
         ScriptedAnswer::text("Done."),
     ]);
     let world = world(script).await;
     world.session.send(vec![Part::text("go")]).await.unwrap();
     let mut status = world.session.status();
-    status.wait_for(|status| *status == Status::ExecutingTools).await.unwrap();
+    status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
     let pinned = world.session.pin_order("Be brief.", None);
     let pinned = tokio::time::timeout(Duration::from_millis(800), pinned).await.unwrap().unwrap();
     let log = world.runtime.log(world.session.id()).await.unwrap();
     assert_eq!(log.last().unwrap().seq, pinned.order.at, "it is in the store, and the tool still runs");
-    assert_eq!(*world.session.status().borrow(), Status::ExecutingTools);
+    assert_eq!(*world.session.status().borrow(), RunStatus::ExecutingTools);
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
     assert!(world.told().ends_with("[Standing order o1, pinned by the user: Be brief.]"), "{}", world.told());
     assert_eq!((world.model.log().len(), world.model.invalid_requests()), (2, 0));
@@ -129,7 +129,7 @@ async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step
 
 #[tokio::test]
 async fn the_model_pins_an_order_of_its_own() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("Noted.").call("pin", r#"{"text":"Answer in French."}"#),
         ScriptedAnswer::text("Oui.")
             .call("pin", r#"{"text":"Answer in German.","replaces":"Answer in French."}"#),
@@ -164,7 +164,7 @@ async fn the_model_pins_an_order_of_its_own() {
 #[tokio::test]
 async fn the_tool_is_offered_from_16_000_tokens_on_and_never_twice() {
     for (window, is_offered) in [(15_999, false), (16_000, true)] {
-        let world = with(Scripted::new(Script::always("Yes.")).window(window), |_| {}).await;
+        let world = with(ScriptedProvider::new(ModelScript::always("Yes.")).window(window), |_| {}).await;
         world.session.ask("hello").await.unwrap();
         let pins = world.tools_offered().iter().filter(|name| *name == "pin").count();
         assert_eq!(pins, usize::from(is_offered), "{window}");
@@ -173,7 +173,7 @@ async fn the_tool_is_offered_from_16_000_tokens_on_and_never_twice() {
 
 #[tokio::test]
 async fn orders_outlive_the_process_and_go_with_a_fork_and_an_export() {
-    let world = world(Script::always("Yes.")).await;
+    let world = world(ModelScript::always("Yes.")).await;
     world.session.pin_order("Never push to main.", None).await.unwrap();
     world.session.ask("hello").await.unwrap();
     world.session.pin_order("Not told yet.", None).await.unwrap();
@@ -199,9 +199,9 @@ async fn orders_outlive_the_process_and_go_with_a_fork_and_an_export() {
     let World { runtime, session, store, _folder: folder, .. } = world;
     drop(session);
     drop(runtime);
-    let model = Arc::new(Scripted::new(Script::always("Yes.")).window(WINDOW).keep_requests());
+    let model = Arc::new(ScriptedProvider::new(ModelScript::always("Yes.")).window(WINDOW).keep_requests());
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, store, Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, store, BlobStore::in_memory(64 << 20));
     let session = runtime.open(&id).await.unwrap();
     assert_eq!(texts(&session.orders().await.unwrap()), expected);
     session.ask("again").await.unwrap();

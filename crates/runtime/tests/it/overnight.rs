@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
-use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 
 const TURNS: usize = 120;
 
@@ -22,25 +22,25 @@ impl Dice {
     }
 }
 
-fn status(status: u16, retry_after: Option<u64>) -> Fault {
-    Fault::Status { status, retry_after: retry_after.map(Duration::from_secs) }
+fn status(status: u16, retry_after: Option<u64>) -> ScriptedFault {
+    ScriptedFault::Status { status, retry_after: retry_after.map(Duration::from_secs) }
 }
 
 /// What goes wrong with the call, if anything does.
-fn fault(dice: &mut Dice) -> Option<Fault> {
+fn fault(dice: &mut Dice) -> Option<ScriptedFault> {
     Some(match dice.below(20) {
         0 => status(503, None),
         1 => status(502, None),
         2 => status(429, Some(30)),
         3 => status(429, None),
-        4 => Fault::Refuse(Box::new(longhaul_providers::ProviderError::new(
+        4 => ScriptedFault::Refuse(Box::new(longhaul_providers::ProviderError::new(
             ErrorCode::Network,
             "cannot connect: connection refused",
         ))),
-        5 => Fault::Disconnect { after: dice.below(6) as usize },
-        6 => Fault::Truncated { after: dice.below(6) as usize },
-        7 => Fault::Empty,
-        8 => Fault::InBand {
+        5 => ScriptedFault::Disconnect { after: dice.below(6) as usize },
+        6 => ScriptedFault::Truncated { after: dice.below(6) as usize },
+        7 => ScriptedFault::Empty,
+        8 => ScriptedFault::InBand {
             after: dice.below(4) as usize,
             code: ErrorCode::ThirdParty,
             message: "slot is gone".to_owned(),
@@ -49,17 +49,17 @@ fn fault(dice: &mut Dice) -> Option<Fault> {
     })
 }
 
-async fn session(model: Scripted) -> (Runtime, Session, Arc<Scripted>, Folder) {
-    let folder = Folder::new().unwrap();
+async fn session(model: ScriptedProvider) -> (Runtime, Session, Arc<ScriptedProvider>, TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
     let model = Arc::new(model);
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     (runtime, session, model, folder)
 }
 
-fn answers() -> Script {
-    Script::closure(|_, index| match index % 3 {
+fn answers() -> ModelScript {
+    ModelScript::closure(|_, index| match index % 3 {
         0 => ScriptedAnswer::text(format!("Step {index}: a look around.")).call("ls", r#"{"path":"."}"#),
         1 => ScriptedAnswer::text(format!("Step {index}: another look.")).call("glob", r#"{"pattern":"*"}"#),
         _ => ScriptedAnswer::text(format!(
@@ -72,7 +72,7 @@ fn answers() -> Script {
 async fn every_run_of_a_bad_night_ends_by_its_answer() {
     for (seed, prefill) in [(1, false), (2, true), (3, false), (4, true)] {
         let mut dice = Dice(seed);
-        let mut model = Scripted::new(answers());
+        let mut model = ScriptedProvider::new(answers());
         if prefill {
             model = model.with_prefill();
         }
@@ -99,14 +99,14 @@ async fn every_run_of_a_bad_night_ends_by_its_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_session_waits_for_as_long_as_it_is_told_to() {
     let calls = 6 * 60 + 5;
-    let mut model = Scripted::new(Script::always(ScriptedAnswer::text("Good morning.")));
+    let mut model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Good morning.")));
     for call in 0..calls {
         model = model.fail_at(call, status(503, None));
     }
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
     agent.rules.retry.patience_ms = None;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     let began = tokio::time::Instant::now();
     assert_eq!(session.ask("are you there?").await.unwrap().end, Some(RunEnd::Stop));

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
+use longhaul::event_bus::EventReceiver;
 use longhaul::export::{SessionMeta, markdown};
-use longhaul::feed::Announcements;
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
-use longhaul_core::event::{Cut, Event, EventBody, RunEnd};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason, RunEnd};
 use longhaul_core::message::{Message, Role};
 use longhaul_core::run::MAX_PAUSES;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 
 const WINDOW: u64 = 4_096;
 
@@ -23,7 +23,7 @@ fn tale() -> String {
 }
 
 /// What a model says to that request that tells that tale: it goes on word for word with what the request ends with.
-fn told(request: &Request, tale: &str) -> ScriptedAnswer {
+fn told(request: &ModelRequest, tale: &str) -> ScriptedAnswer {
     let last = request.messages.last().map(|last| (last.role, last.text()));
     let pace = std::time::Duration::from_millis(1);
     match last {
@@ -38,21 +38,23 @@ fn told(request: &Request, tale: &str) -> ScriptedAnswer {
 
 struct World {
     session: Session,
-    model: Arc<Scripted>,
+    model: Arc<ScriptedProvider>,
     store: SharedStore,
     _runtime: Runtime,
-    _folder: Folder,
+    _folder: TemporaryFolder,
 }
 
 /// A session that has filled more than half of the window.
 async fn world(prefill: bool) -> World {
-    let (folder, tale) = (Folder::new().unwrap(), tale());
-    let model = Scripted::new(Script::closure(move |request: &Request, _| Some(told(request, &tale))));
+    let (folder, tale) = (TemporaryFolder::new().unwrap(), tale());
+    let model = ScriptedProvider::new(ModelScript::closure(move |request: &ModelRequest, _| {
+        Some(told(request, &tale))
+    }));
     let model = model.window(WINDOW).without_tools().keep_requests();
     let model = Arc::new(if prefill { model.with_prefill() } else { model });
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
     let store: SharedStore = Arc::new(MemoryStore::new());
-    let runtime = Runtime::new(agent, store.clone(), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, store.clone(), BlobStore::in_memory(1 << 20));
     let session = runtime.create(None).await.unwrap();
     for turn in 0..7 {
         assert_eq!(session.ask(&format!("question {turn}")).await.unwrap().end, Some(RunEnd::Stop));
@@ -70,18 +72,18 @@ async fn newest(session: &Session) -> Message {
 }
 
 /// Everything that is announced meanwhile, in order.
-async fn watched(mut watch: Announcements, meanwhile: impl Future<Output = ()>) -> Vec<Announcement> {
+async fn watched(mut watch: EventReceiver, meanwhile: impl Future<Output = ()>) -> Vec<ApiEvent> {
     let mut meanwhile = std::pin::pin!(meanwhile);
     let mut all = Vec::new();
     loop {
         tokio::select! {
             biased;
-            told = watch.recv() => all.push(Announcement::clone(&told.unwrap())),
+            told = watch.recv() => all.push(ApiEvent::clone(&told.unwrap())),
             () = &mut meanwhile => break,
         }
     }
     while let Ok(told) = watch.try_recv() {
-        all.push(Announcement::clone(&told));
+        all.push(ApiEvent::clone(&told));
     }
     all
 }
@@ -97,7 +99,7 @@ async fn a_long_answer_in_a_small_window_is_one_answer() {
     assert_eq!(newest(&world.session).await.text(), tale());
 
     let log = log(&world).await;
-    let pieces: Vec<(&Message, Option<Cut>)> = log
+    let pieces: Vec<(&Message, Option<PartialAnswerReason>)> = log
         .iter()
         .filter_map(|event| match &event.body {
             EventBody::AssistantAdded { message, cut, .. } => Some((message, *cut)),
@@ -107,7 +109,7 @@ async fn a_long_answer_in_a_small_window_is_one_answer() {
         .collect();
     let (last, paused) = pieces.split_last().unwrap();
     assert!((1..=MAX_PAUSES as usize).contains(&paused.len()), "{} pauses", paused.len());
-    assert!(paused.iter().all(|(_, cut)| *cut == Some(Cut::Paused)) && last.1.is_none());
+    assert!(paused.iter().all(|(_, cut)| *cut == Some(PartialAnswerReason::Paused)) && last.1.is_none());
     assert_eq!(pieces.iter().map(|(message, _)| message.text()).collect::<String>(), tale());
     for (piece, _) in paused {
         assert!(
@@ -129,7 +131,7 @@ async fn a_long_answer_in_a_small_window_is_one_answer() {
         seen.push_str(chunk.text("content"));
     }
     assert_eq!(seen, tale());
-    let added: Vec<&Announcement> =
+    let added: Vec<&ApiEvent> =
         told.iter().filter(|told| told.name == "message:added" && told.text("role") == "assistant").collect();
     assert_eq!(added.len(), pieces.len());
     assert!(added[0].payload.contains_key("paused") && !added[0].payload.contains_key("continues"));
@@ -152,8 +154,9 @@ async fn a_model_that_cannot_go_on_ends_with_its_length() {
     assert_eq!((settled.end, settled.error), (Some(RunEnd::Length), None));
     let said = newest(&world.session).await.text();
     assert!(tale().starts_with(&said) && said.len() < tale().len());
-    let paused =
-        |event: &Event| matches!(event.body, EventBody::AssistantAdded { cut: Some(Cut::Paused), .. });
+    let paused = |event: &Event| {
+        matches!(event.body, EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Paused), .. })
+    };
     assert!(!log(&world).await.iter().any(paused));
     assert_eq!(world.model.invalid_requests(), 0);
 }

@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::{EventBody, RunEnd};
-use longhaul_core::message::{Media, Part};
-use longhaul_providers::Ability;
-use longhaul_providers::openai_chat::{Config, OpenAiChat};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::message::{MediaPart, Part};
+use longhaul_providers::FeatureSupport;
+use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 use serde_json::{Value, json};
 
 const PNG: &[u8] = include_bytes!("media/pixel.png");
@@ -50,7 +50,7 @@ struct World {
     runtime: Runtime,
     session: Session,
     server: Server,
-    folder: Folder,
+    folder: TemporaryFolder,
 }
 
 async fn world(refuses: Refuses, calls: Vec<Value>) -> World {
@@ -60,12 +60,12 @@ async fn world(refuses: Refuses, calls: Vec<Value>) -> World {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let model = OpenAiChat::new(Config::new(format!("http://{address}/v1"), "m")).unwrap();
-    let folder = Folder::new().unwrap();
+    let model = OpenAiChatProvider::new(OpenAiChatConfig::new(format!("http://{address}/v1"), "m")).unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    agent.limits.images = Ability::Unknown;
-    agent.limits.files = Ability::Unknown;
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    agent.limits.images = FeatureSupport::Unknown;
+    agent.limits.files = FeatureSupport::Unknown;
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { runtime, session, server, folder }
 }
@@ -77,7 +77,13 @@ impl World {
         content.extend(name.as_bytes());
         let blob = self.runtime.blobs().put(content).await.unwrap();
         let name = Some(name.to_owned());
-        Part::Image(Media { blob, media_type: "image/png".to_owned(), name, width: Some(1), height: Some(1) })
+        Part::Image(MediaPart {
+            blob,
+            media_type: "image/png".to_owned(),
+            name,
+            width: Some(1),
+            height: Some(1),
+        })
     }
 
     /// Sends a message and returns how the run ended.

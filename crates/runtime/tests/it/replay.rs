@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use longhaul::agent::Agent;
-use longhaul::import::{Imported, import};
+use longhaul::import::{ImportedSession, import};
 use longhaul::session::Runtime;
 use longhaul::testing;
 use longhaul::tools::{Tool, ToolInput, ToolOutput, ToolSet};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
-use longhaul_core::history::{History, ItemKind};
+use longhaul_core::history::{History, ViewItemKind};
 use longhaul_core::message::{Part, RawJson, ToolCall, ToolSpec, ToolStatus};
 use longhaul_core::meter;
 use longhaul_core::plan::ORDER_START;
-use longhaul_core::run::Approval;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer, Summaries};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::run::ToolApproval;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider, ScriptedSummaries};
+use longhaul_store::{BlobStore, MemoryStore};
 
 /// A recorded conversation, taken apart.
 #[derive(Default)]
@@ -45,7 +45,7 @@ struct Step {
 }
 
 impl Recording {
-    fn of(imported: &Imported) -> Self {
+    fn of(imported: &ImportedSession) -> Self {
         let system = imported.system_prompt.clone().unwrap_or_default();
         let peak_tokens = peak(imported) + longhaul_core::estimate::text_tokens(&system);
         let mut recording = Self { system, peak_tokens, ..Self::default() };
@@ -92,7 +92,7 @@ fn object(arguments: &str) -> String {
 }
 
 /// The most tokens the recorded view had, by the estimator.
-fn peak(imported: &Imported) -> u64 {
+fn peak(imported: &ImportedSession) -> u64 {
     let mut history = History::default();
     let mut peak = 0;
     for (seq, (at, body)) in (1..).zip(&imported.events) {
@@ -135,9 +135,9 @@ impl Tool for Recorded {
     }
 }
 
-fn model(tape: &Arc<Mutex<Tape>>, window: u64) -> Scripted {
+fn model(tape: &Arc<Mutex<Tape>>, window: u64) -> ScriptedProvider {
     let tape = Arc::clone(tape);
-    let script = Script::closure(move |_, _| {
+    let script = ModelScript::closure(move |_, _| {
         let mut tape = tape.lock().unwrap();
         let step = tape.answers.pop_front().unwrap_or_default();
         tape.results = step.results.clone().into();
@@ -149,12 +149,14 @@ fn model(tape: &Arc<Mutex<Tape>>, window: u64) -> Scripted {
         let answer = ScriptedAnswer::text(text);
         step.calls.into_iter().fold(answer, |answer, (name, arguments)| answer.call(name, arguments))
     });
-    Scripted::new(script).window(window).summaries(Summaries::Extract).recognise_summaries(|request| {
-        let last = request.messages.last();
-        last.is_some_and(|message| {
-            message.parts.iter().filter_map(Part::as_text).any(|text| text.contains(ORDER_START))
-        })
-    })
+    ScriptedProvider::new(script).window(window).summaries(ScriptedSummaries::Extract).recognise_summaries(
+        |request| {
+            let last = request.messages.last();
+            last.is_some_and(|message| {
+                message.parts.iter().filter_map(Part::as_text).any(|text| text.contains(ORDER_START))
+            })
+        },
+    )
 }
 
 /// What a replay showed.
@@ -167,7 +169,7 @@ struct Seen {
 }
 
 async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
-    let folder = testing::Folder::new().unwrap();
+    let folder = testing::TemporaryFolder::new().unwrap();
     let tape = Arc::new(Mutex::new(Tape::default()));
     let model = Arc::new(model(&tape, window));
     let mut agent: Agent = testing::agent(model.clone(), &folder).await.unwrap();
@@ -176,11 +178,11 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
     for name in &recording.tools {
         agent.tools.add(Arc::new(Recorded { name: name.clone(), tape: Arc::clone(&tape) })).unwrap();
     }
-    agent.rules.default_approval = Approval::Allow;
+    agent.rules.default_approval = ToolApproval::Allow;
     agent.rules.parallel_tools = Some(false);
     agent.rules.max_steps = 1_000;
     agent.rules.policy.strategy = longhaul_core::strategy::by_name(strategy).unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     let mut seen = Seen::default();
     for turn in &recording.turns {
@@ -217,7 +219,7 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
             run.history()
                 .entries()
                 .iter()
-                .filter(|entry| matches!(entry.kind, longhaul_core::history::EntryKind::Typed))
+                .filter(|entry| matches!(entry.kind, longhaul_core::history::LogEntryKind::Typed))
                 .count()
         })
         .await
@@ -231,12 +233,12 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
 /// usable.
 fn newest_alone(run: &longhaul_core::run::Run) -> (u64, u64) {
     let history = run.history();
-    let newest = history.view().iter().rev().find(|item| item.kind == ItemKind::Typed);
+    let newest = history.view().iter().rev().find(|item| item.kind == ViewItemKind::Typed);
     let bound = run.settings().fixed.tokens + newest.map_or(0, |item| item.tokens);
     (bound + bound / 10, run.budget().usable)
 }
 
-fn read(folder: &std::path::Path, file: &str) -> Vec<Imported> {
+fn read(folder: &std::path::Path, file: &str) -> Vec<ImportedSession> {
     let bytes = std::fs::read(folder.join("trajectories").join(file)).unwrap();
     import(&bytes, 0).unwrap().sessions
 }

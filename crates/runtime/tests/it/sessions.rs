@@ -4,37 +4,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::agent::Agent;
-use longhaul::session::{CancelledAt, NewMessage, Runtime, Session, SessionError};
-use longhaul::testing::{self, Folder};
+use longhaul::session::{CancelPoint, NewMessage, Runtime, Session, SessionError};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EventBody, RunEnd};
-use longhaul_core::history::EntryKind;
+use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::{Message, Part, Role, ToolStatus};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::run::{Approval, CompactionOutcome, Status};
-use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer, Summaries};
-use longhaul_providers::{Ability, ProviderError, Request};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_core::run::{CompactionOutcome, RunStatus, ToolApproval};
+use longhaul_providers::scripted::{
+    ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
+};
+use longhaul_providers::{FeatureSupport, ModelRequest, ProviderError};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use serde_json::json;
 
 struct World {
     runtime: Runtime,
     session: Session,
-    model: Arc<Scripted>,
-    folder: Folder,
+    model: Arc<ScriptedProvider>,
+    folder: TemporaryFolder,
 }
 
-async fn world(model: Scripted, change: impl FnOnce(&mut Agent)) -> World {
+async fn world(model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
     let store: SharedStore = Arc::new(MemoryStore::new());
     world_over(store, model, change).await
 }
 
-async fn world_over(store: SharedStore, model: Scripted, change: impl FnOnce(&mut Agent)) -> World {
-    let folder = Folder::new().unwrap();
+async fn world_over(store: SharedStore, model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> World {
+    let folder = TemporaryFolder::new().unwrap();
     let model = Arc::new(model.keep_requests());
     let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
     change(&mut agent);
-    let runtime = Runtime::new(agent, store, Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, store, BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { runtime, session, model, folder }
 }
@@ -61,7 +63,7 @@ fn text(message: &Message) -> String {
     text
 }
 
-async fn until(session: &Session, wanted: Status) {
+async fn until(session: &Session, wanted: RunStatus) {
     let mut status = session.status();
     tokio::time::timeout(Duration::from_secs(20), status.wait_for(|status| *status == wanted))
         .await
@@ -71,12 +73,12 @@ async fn until(session: &Session, wanted: Status) {
 
 #[tokio::test]
 async fn a_tool_runs_and_its_result_is_seen() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("Writing.").call("write", r#"{"path":"a.txt","content":"hello"}"#),
         ScriptedAnswer::text("Reading.").call("read", r#"{"path":"a.txt"}"#),
         ScriptedAnswer::text("Done."),
     ]);
-    let world = world(Scripted::new(script), |_| {}).await;
+    let world = world(ScriptedProvider::new(script), |_| {}).await;
     let settled = world.session.ask("Write, then read.").await.unwrap();
     assert_eq!(settled.end, Some(RunEnd::Stop));
     assert_eq!(std::fs::read_to_string(world.folder.path().join("a.txt")).unwrap(), "hello");
@@ -88,13 +90,13 @@ async fn a_tool_runs_and_its_result_is_seen() {
 
 #[tokio::test]
 async fn messages_sent_while_busy_become_one() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#),
         ScriptedAnswer::text("All three seen."),
     ]);
-    let world = world(Scripted::new(script), |_| {}).await;
+    let world = world(ScriptedProvider::new(script), |_| {}).await;
     world.session.send(vec![Part::text("go")]).await.unwrap();
-    until(&world.session, Status::ExecutingTools).await;
+    until(&world.session, RunStatus::ExecutingTools).await;
     for (position, message) in (1..).zip(["a", "b", "c"]) {
         let sent = world.session.send(vec![Part::text(message)]).await.unwrap();
         assert!(sent.queued);
@@ -109,15 +111,15 @@ async fn messages_sent_while_busy_become_one() {
 #[tokio::test]
 async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_sees_it() {
     let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 0.3"}"#);
-    let script = Script::turns([busy, ScriptedAnswer::text("Both seen.")]);
-    let world = world(Scripted::new(script), |_| {}).await;
+    let script = ModelScript::turns([busy, ScriptedAnswer::text("Both seen.")]);
+    let world = world(ScriptedProvider::new(script), |_| {}).await;
     let metadata = |of: &str| MessageMetadata::try_from(json!({ "ticket-of": of })).unwrap();
     let send = async |text: &str| {
         let message = NewMessage::text(text).key(format!("key of {text}")).metadata(metadata(text));
         world.session.send_message(message).await.unwrap().id
     };
     send("go").await;
-    until(&world.session, Status::ExecutingTools).await;
+    until(&world.session, RunStatus::ExecutingTools).await;
     let (edited, other) = (send("first").await, send("other").await);
     world.session.edit_queued(edited.clone(), vec![Part::text("edited")]).await.unwrap();
     world
@@ -153,14 +155,16 @@ async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_se
 #[tokio::test]
 async fn cancel_while_streaming_keeps_what_was_seen() {
     let slow = ScriptedAnswer::text("one two three four five ".repeat(200)).pace(Duration::from_millis(10));
-    let world = world(Scripted::new(Script::turns([slow, ScriptedAnswer::text("Fresh.")])), |_| {}).await;
+    let world =
+        world(ScriptedProvider::new(ModelScript::turns([slow, ScriptedAnswer::text("Fresh.")])), |_| {})
+            .await;
     let mut watch = world.session.watch();
     world.session.send(vec![Part::text("talk")]).await.unwrap();
     let mut chunks = 0;
     while chunks < 3 {
         chunks += usize::from(watch.recv().await.unwrap().name == "llm:chunk");
     }
-    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::PartialAssistant);
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::PartialAssistant);
     let seen = messages(&world.session).await;
     assert!(seen[1].1.starts_with("one two"), "{seen:?}");
     assert!(seen[1].1.len() < 2_000);
@@ -173,7 +177,7 @@ async fn reasoned(session: &Session) -> (Vec<String>, bool) {
     let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
     let look = move |run: &longhaul_core::run::Run| {
         let answers =
-            run.history().entries().iter().filter(|entry| matches!(entry.kind, EntryKind::Assistant(_)));
+            run.history().entries().iter().filter(|entry| matches!(entry.kind, LogEntryKind::Assistant(_)));
         let texts = answers.flat_map(|entry| entry.message.parts.clone()).filter_map(|part| match part {
             Part::Reasoning(reasoning) => Some(reasoning.text),
             _ => None,
@@ -187,7 +191,8 @@ async fn reasoned(session: &Session) -> (Vec<String>, bool) {
 /// Nothing of an answer that never began is kept, and nobody is told otherwise.
 #[tokio::test]
 async fn a_cancel_before_the_answer_begins_keeps_nothing() {
-    let silent = Scripted::new(Script::always("Fresh.")).fail_at(0, Fault::Stall { after: 0 });
+    let silent =
+        ScriptedProvider::new(ModelScript::always("Fresh.")).fail_at(0, ScriptedFault::Stall { after: 0 });
     let world = world(silent, |_| {}).await;
     world.session.send(vec![Part::text("talk")]).await.unwrap();
     let asked = async {
@@ -196,7 +201,7 @@ async fn a_cancel_before_the_answer_begins_keeps_nothing() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), asked).await.unwrap();
-    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::BetweenCalls);
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::BetweenCalls);
     assert_eq!(messages(&world.session).await, [(Role::User, "talk".to_owned())]);
     assert_eq!(world.session.ask("again").await.unwrap().end, Some(RunEnd::Stop));
 }
@@ -204,15 +209,15 @@ async fn a_cancel_before_the_answer_begins_keeps_nothing() {
 #[tokio::test]
 async fn a_cancel_while_only_reasoning_was_streamed_keeps_it_for_people() {
     let slow = ScriptedAnswer::reasoning("one two three four five ".repeat(200)).then("Said.");
-    let script = Script::turns([slow.pace(Duration::from_millis(10)), ScriptedAnswer::text("Fresh.")]);
-    let world = world(Scripted::new(script), |_| {}).await;
+    let script = ModelScript::turns([slow.pace(Duration::from_millis(10)), ScriptedAnswer::text("Fresh.")]);
+    let world = world(ScriptedProvider::new(script), |_| {}).await;
     let mut watch = world.session.watch();
     world.session.send(vec![Part::text("think")]).await.unwrap();
     let mut chunks = 0;
     while chunks < 3 {
         chunks += usize::from(watch.recv().await.unwrap().name == "llm:chunk");
     }
-    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::PartialAssistant);
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::PartialAssistant);
     let (kept, is_sent) = reasoned(&world.session).await;
     assert!(kept.len() == 1 && kept[0].starts_with("one two"), "{kept:?}");
     assert!(!is_sent && messages(&world.session).await.len() == 1, "the model has none of it");
@@ -225,12 +230,13 @@ async fn a_cancel_while_only_reasoning_was_streamed_keeps_it_for_people() {
 
 #[tokio::test]
 async fn a_cut_while_only_reasoning_was_streamed_keeps_it_for_people() {
-    let cut =
-        ScriptedAnswer::reasoning("one two three four five ".repeat(20)).fail(Fault::Disconnect { after: 6 });
-    let world = world(Scripted::new(Script::turns([cut, ScriptedAnswer::text("Fresh.")])), |agent| {
-        agent.rules.retry.max_delay_ms = 1;
-    })
-    .await;
+    let cut = ScriptedAnswer::reasoning("one two three four five ".repeat(20))
+        .fail(ScriptedFault::Disconnect { after: 6 });
+    let world =
+        world(ScriptedProvider::new(ModelScript::turns([cut, ScriptedAnswer::text("Fresh.")])), |agent| {
+            agent.rules.retry.max_delay_ms = 1;
+        })
+        .await;
     assert_eq!(world.session.ask("think").await.unwrap().end, Some(RunEnd::Stop));
     let (kept, is_sent) = reasoned(&world.session).await;
     assert!(kept.len() == 1 && kept[0].starts_with("one two"), "{kept:?}");
@@ -239,13 +245,13 @@ async fn a_cut_while_only_reasoning_was_streamed_keeps_it_for_people() {
 
 #[tokio::test]
 async fn a_cancel_does_not_wait_for_what_comes_next() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 60"}"#),
         ScriptedAnswer::text("For an hour.").pace(Duration::from_secs(3_600)),
     ]);
-    let world = world(Scripted::new(script), |_| {}).await;
+    let world = world(ScriptedProvider::new(script), |_| {}).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
-    until(&world.session, Status::ExecutingTools).await;
+    until(&world.session, RunStatus::ExecutingTools).await;
     let next = async {
         // While the tool is stopped.
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -253,8 +259,8 @@ async fn a_cancel_does_not_wait_for_what_comes_next() {
     };
     let cancel = tokio::time::timeout(Duration::from_secs(20), world.session.cancel(false));
     let (met, sent) = tokio::join!(cancel, next);
-    assert_eq!(met.unwrap().unwrap(), CancelledAt::ToolsInProgress);
-    until(&world.session, Status::Streaming).await;
+    assert_eq!(met.unwrap().unwrap(), CancelPoint::ToolsInProgress);
+    until(&world.session, RunStatus::Streaming).await;
     assert!(sent.queued, "it came too late to show anything");
 }
 
@@ -262,15 +268,17 @@ async fn a_cancel_does_not_wait_for_what_comes_next() {
 async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     let marker = format!("31{}", std::process::id());
     let call = format!(r#"{{"command":"sleep {marker} & sleep {marker}; wait"}}"#);
-    let script =
-        Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
-    let world = world(Scripted::new(script), |_| {}).await;
+    let script = ModelScript::turns([
+        ScriptedAnswer::text("Running.").call("bash", call),
+        ScriptedAnswer::text("Next."),
+    ]);
+    let world = world(ScriptedProvider::new(script), |_| {}).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
-    until(&world.session, Status::ExecutingTools).await;
+    until(&world.session, RunStatus::ExecutingTools).await;
     while !is_running(&marker) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::ToolsInProgress);
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::ToolsInProgress);
     assert!(!is_running(&marker), "a process is left");
     let statuses = world.session.look(|run| {
         assert!(run.history().open_calls().is_empty());
@@ -296,12 +304,13 @@ fn is_running(marker: &str) -> bool {
 #[tokio::test]
 async fn an_approval_is_asked_and_both_answers_are_heard() {
     let write = |path: &str| format!(r#"{{"path":"{path}","content":"x"}}"#);
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("One.").call("write", write("one")),
         ScriptedAnswer::text("Two.").call("write", write("two")),
         ScriptedAnswer::text("End."),
     ]);
-    let world = world(Scripted::new(script), |agent| agent.rules.default_approval = Approval::Ask).await;
+    let world =
+        world(ScriptedProvider::new(script), |agent| agent.rules.default_approval = ToolApproval::Ask).await;
     let mut watch = world.session.watch();
     world.session.send(vec![Part::text("go")]).await.unwrap();
     for allowed in [true, false] {
@@ -311,7 +320,7 @@ async fn an_approval_is_asked_and_both_answers_are_heard() {
                 break announcement.text("approvalId").to_owned();
             }
         };
-        until(&world.session, Status::WaitingApproval).await;
+        until(&world.session, RunStatus::WaitingApproval).await;
         assert!(world.session.decide(id.into(), allowed, Some("not that one".to_owned())).await.unwrap());
     }
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Stop));
@@ -322,10 +331,10 @@ async fn an_approval_is_asked_and_both_answers_are_heard() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_before_the_first_event_are_waited_out() {
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("At last.")))
-        .fail_at(0, Fault::Status { status: 429, retry_after: Some(Duration::from_secs(7)) })
-        .fail_at(1, Fault::Status { status: 503, retry_after: None })
-        .fail_at(2, Fault::Empty);
+    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("At last.")))
+        .fail_at(0, ScriptedFault::Status { status: 429, retry_after: Some(Duration::from_secs(7)) })
+        .fail_at(1, ScriptedFault::Status { status: 503, retry_after: None })
+        .fail_at(2, ScriptedFault::Empty);
     let world = world(model, |_| {}).await;
     let began = tokio::time::Instant::now();
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
@@ -337,9 +346,9 @@ async fn failures_before_the_first_event_are_waited_out() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_waited_out_visibly() {
     const OUTAGE: usize = 20;
-    let mut model = Scripted::new(Script::always(ScriptedAnswer::text("Back again.")));
+    let mut model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Back again.")));
     for call in 0..OUTAGE as u64 {
-        model = model.fail_at(call, Fault::Status { status: 503, retry_after: None });
+        model = model.fail_at(call, ScriptedFault::Status { status: 503, retry_after: None });
     }
     let world = world(model, |_| {}).await;
     let mut watch = world.session.watch();
@@ -352,7 +361,7 @@ async fn an_outage_is_waited_out_visibly() {
             waits.push(told.to_json());
         }
     }
-    until(&world.session, Status::WaitingForServer).await;
+    until(&world.session, RunStatus::WaitingForServer).await;
     let last = waits.last().unwrap();
     assert_eq!((&last["reason"], &last["attempt"]), (&"outage".into(), &20.into()));
     assert_eq!(last["lastError"]["code"], "third-party");
@@ -366,20 +375,20 @@ async fn an_outage_is_waited_out_visibly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_the_server_can_be_cancelled() {
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("never")))
-        .fail_at(0, Fault::Status { status: 503, retry_after: Some(Duration::from_secs(600)) });
+    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("never")))
+        .fail_at(0, ScriptedFault::Status { status: 503, retry_after: Some(Duration::from_secs(600)) });
     let world = world(model, |_| {}).await;
     world.session.send(vec![Part::text("hello")]).await.unwrap();
-    until(&world.session, Status::WaitingForServer).await;
-    assert_eq!(world.session.cancel(false).await.unwrap(), CancelledAt::BetweenCalls);
+    until(&world.session, RunStatus::WaitingForServer).await;
+    assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::BetweenCalls);
     assert_eq!(world.session.settled().await.unwrap().end, Some(RunEnd::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_breaks_off_is_asked_for_again() {
     let model = || {
-        let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c d e f g")));
-        (0..3).fold(model, |model, call| model.fail_at(call, Fault::Disconnect { after: 3 }))
+        let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("a b c d e f g")));
+        (0..3).fold(model, |model, call| model.fail_at(call, ScriptedFault::Disconnect { after: 3 }))
     };
     let ended = world(model(), |_| {}).await;
     assert_eq!(ended.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
@@ -402,10 +411,10 @@ async fn tool_support_is_learned_from_the_error() {
         refuses_tools: true,
         ..ProviderError::new(ErrorCode::InvalidRequest, "m does not support tools (HTTP 400)")
     };
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("Words are all I have.")))
-        .fail_at(0, Fault::Refuse(Box::new(refusal)))
+    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Words are all I have.")))
+        .fail_at(0, ScriptedFault::Refuse(Box::new(refusal)))
         .keep_requests();
-    let world = world(model, |agent| agent.limits.tools = Ability::Unknown).await;
+    let world = world(model, |agent| agent.limits.tools = FeatureSupport::Unknown).await;
     let mut watch = world.session.watch();
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
     let told = std::iter::from_fn(|| watch.try_recv().ok())
@@ -419,8 +428,8 @@ async fn tool_support_is_learned_from_the_error() {
 }
 
 /// Reads a large file again and again: the view outgrows its window.
-fn reader(window: u64) -> Scripted {
-    let script = Script::closure(move |request: &Request, index| {
+fn reader(window: u64) -> ScriptedProvider {
+    let script = ModelScript::closure(move |request: &ModelRequest, index| {
         let is_done = index % 12 == 11;
         let n = index % 7;
         let words: usize = request.messages.len();
@@ -430,10 +439,12 @@ fn reader(window: u64) -> Scripted {
             ScriptedAnswer::text(format!("Step {index}.")).call("read", format!(r#"{{"path":"f{n}.txt"}}"#))
         }
     });
-    Scripted::new(script).window(window).summaries(Summaries::Extract).recognise_summaries(|request| {
-        let last = request.messages.last();
-        last.is_some_and(|message| text(message).contains(longhaul_core::plan::ORDER_START))
-    })
+    ScriptedProvider::new(script).window(window).summaries(ScriptedSummaries::Extract).recognise_summaries(
+        |request| {
+            let last = request.messages.last();
+            last.is_some_and(|message| text(message).contains(longhaul_core::plan::ORDER_START))
+        },
+    )
 }
 
 async fn reading_world(window: u64) -> World {
@@ -456,9 +467,9 @@ async fn a_session_outgrows_its_window_and_everything_can_be_recalled() {
     let edits = world.session.look(|run| run.history().edits().len()).await.unwrap();
     assert!(edits >= 3, "{edits}");
     let originals = world.session.look(|run| run.history().entries().to_vec()).await.unwrap();
-    let source = world.session.look(|run| longhaul::recall::Source::of(run.history())).await.unwrap();
-    let limit = longhaul_core::truncate::Limit { max_chars: 1_000_000, max_tokens: 1_000_000 };
-    for entry in originals.iter().filter(|entry| matches!(entry.kind, EntryKind::Result { .. })) {
+    let source = world.session.look(|run| longhaul::recall::RecallSource::of(run.history())).await.unwrap();
+    let limit = longhaul_core::truncate::TextLimit { max_chars: 1_000_000, max_tokens: 1_000_000 };
+    for entry in originals.iter().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. })) {
         let arguments = format!(r#"{{"handle":"lh:{}"}}"#, entry.seq);
         let text =
             longhaul::recall::recall(&arguments, &source, world.runtime.blobs(), &limit).await.unwrap();

@@ -4,37 +4,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul::agent::Agent;
-use longhaul::agents::{Agents, Later, Models};
-use longhaul::session::{Runtime, Session, SessionError, SettingsError, Switched};
-use longhaul::settings::{SettingsFile, Source, Written};
-use longhaul::testing::{self, Folder};
-use longhaul_core::budget::Trigger;
-use longhaul_core::estimate::Counter;
+use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
+use longhaul::session::{Runtime, Session, SessionError, SettingsError, SwitchOutcome};
+use longhaul::settings::{SettingSource, SettingsFile, Written};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul_core::budget::StrategyTrigger;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{EditReason, EventBody, ModelChoice, RunEnd};
-use longhaul_core::plan::Writer;
-use longhaul_core::run::{Run, Status};
+use longhaul_core::plan::SummaryWriterModel;
+use longhaul_core::run::{Run, RunStatus};
 use longhaul_core::strategy;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use serde_json::{Map, Value, json};
 
 struct World {
     runtime: Runtime,
-    folder: Folder,
-    big: Arc<Scripted>,
-    small: Arc<Scripted>,
+    folder: TemporaryFolder,
+    big: Arc<ScriptedProvider>,
+    small: Arc<ScriptedProvider>,
 }
 
-fn model(name: &str, window: u64, script: Script) -> Arc<Scripted> {
-    Arc::new(Scripted::new(script).model(name).window(window).keep_requests())
+fn model(name: &str, window: u64, script: ModelScript) -> Arc<ScriptedProvider> {
+    Arc::new(ScriptedProvider::new(script).model(name).window(window).keep_requests())
 }
 
-fn requests(model: &Scripted) -> Vec<Request> {
+fn requests(model: &ScriptedProvider) -> Vec<ModelRequest> {
     model.log().into_iter().filter_map(|call| call.request).collect()
 }
 
-async fn agent(model: &Arc<Scripted>, folder: &Folder, system: &str) -> Agent {
+async fn agent(model: &Arc<ScriptedProvider>, folder: &TemporaryFolder, system: &str) -> Agent {
     let mut agent = testing::agent(model.clone(), folder).await.unwrap();
     agent.system = system.to_owned();
     agent
@@ -43,7 +43,7 @@ async fn agent(model: &Arc<Scripted>, folder: &Folder, system: &str) -> Agent {
 /// The usual agent's server has one more model.
 struct Listed(Agent);
 
-impl Models for Listed {
+impl ModelDirectory for Listed {
     fn list(&self) -> Later<'_, Vec<String>> {
         Box::pin(async { vec!["listed".to_owned()] })
     }
@@ -58,23 +58,23 @@ impl Models for Listed {
     }
 }
 
-async fn world_with(store: SharedStore, big: Script, small: Script, has_helper: bool) -> World {
-    let folder = Folder::new().unwrap();
+async fn world_with(store: SharedStore, big: ModelScript, small: ModelScript, has_helper: bool) -> World {
+    let folder = TemporaryFolder::new().unwrap();
     let (big, small) = (model("big", 100_000, big), model("small", 8_000, small));
-    let listed = agent(&model("listed", 50_000, Script::always("From the list.")), &folder, "").await;
-    let mut agents = Agents::new("main", agent(&big, &folder, "You are the main one.").await)
+    let listed = agent(&model("listed", 50_000, ModelScript::always("From the list.")), &folder, "").await;
+    let mut agents = AgentRegistry::new("main", agent(&big, &folder, "You are the main one.").await)
         .with("broken", "gone", Err("it needs a key".to_owned()))
         .with_models(Arc::new(Listed(listed)));
     if has_helper {
         let mut helper = agent(&small, &folder, "You are the helper.").await;
-        helper.counter = Counter::characters();
+        helper.counter = MessageTokenCounter::characters();
         helper.rules.queue_limit = 1;
         agents = agents.with("helper", "small", Ok(helper));
     }
-    World { runtime: Runtime::of(agents, store, Blobs::in_memory(64 << 20)), folder, big, small }
+    World { runtime: Runtime::of(agents, store, BlobStore::in_memory(64 << 20)), folder, big, small }
 }
 
-async fn world(big: Script, small: Script) -> World {
+async fn world(big: ModelScript, small: ModelScript) -> World {
     world_with(Arc::new(MemoryStore::new()), big, small, true).await
 }
 
@@ -86,7 +86,7 @@ fn named(model: &str) -> ModelChoice {
     ModelChoice { agent: None, model: Some(model.to_owned()) }
 }
 
-async fn until(session: &Session, wanted: Status) {
+async fn until(session: &Session, wanted: RunStatus) {
     let mut status = session.status();
     let seen = status.wait_for(|status| *status == wanted);
     tokio::time::timeout(Duration::from_secs(20), seen).await.unwrap().unwrap();
@@ -107,7 +107,7 @@ fn change(change: Value) -> Map<String, Value> {
 #[tokio::test]
 async fn a_session_has_the_agent_it_was_given_also_after_a_restart() {
     let store: SharedStore = Arc::new(MemoryStore::new());
-    let (big, small) = (Script::always("I am big."), Script::always("I am small."));
+    let (big, small) = (ModelScript::always("I am big."), ModelScript::always("I am small."));
     let world = world_with(store.clone(), big.clone(), small.clone(), true).await;
     let names: Vec<_> =
         world.runtime.agents().into_iter().map(|agent| (agent.name, agent.model, agent.why)).collect();
@@ -140,23 +140,23 @@ async fn a_session_has_the_agent_it_was_given_also_after_a_restart() {
     assert!(matches!(&refused, SessionError::Conflict(why) if why.contains("`helper`")), "{refused}");
     assert!(session.resume().await.is_err());
     let usual = ModelChoice { agent: Some("main".to_owned()), model: None };
-    assert_eq!(world.runtime.switch(&session, usual).await.unwrap(), Switched::Now);
+    assert_eq!(world.runtime.switch(&session, usual).await.unwrap(), SwitchOutcome::Now);
     session.ask("Anybody?").await.unwrap();
     assert_eq!(newest(&session).await, "I am big.");
 }
 
 #[tokio::test]
 async fn a_switch_keeps_the_history_and_counts_it_anew() {
-    let world = world(Script::always("I am big."), Script::always("I am small.")).await;
+    let world = world(ModelScript::always("I am big."), ModelScript::always("I am small.")).await;
     let session = world.runtime.create(None).await.unwrap();
     session.ask("Remember the word heron.").await.unwrap();
     let mut watch = session.watch();
-    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), Switched::Now);
+    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::Now);
     let told = watch.recv().await.unwrap();
     assert_eq!((told.name, &told.payload["newConfig"]["model"]), ("llm:switched", &json!("small")));
     let seen = session.look(|run| (run.budget().window, run.history().counter().clone())).await.unwrap();
-    assert_eq!(seen, (8_000, Counter::characters()));
-    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), Switched::Already);
+    assert_eq!(seen, (8_000, MessageTokenCounter::characters()));
+    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::Already);
     session.ask("Which word?").await.unwrap();
     let sent = requests(&world.small);
     let asked = format!("{:?}", sent[0].messages);
@@ -165,7 +165,7 @@ async fn a_switch_keeps_the_history_and_counts_it_anew() {
 
     // A model of the list: the agent stays.
     let listed = ModelChoice { model: Some("listed".to_owned()), ..helper() };
-    assert_eq!(world.runtime.switch(&session, listed).await.unwrap(), Switched::Now);
+    assert_eq!(world.runtime.switch(&session, listed).await.unwrap(), SwitchOutcome::Now);
     session.ask("And you?").await.unwrap();
     assert_eq!(newest(&session).await, "From the list.");
     assert!(world.runtime.models().await.contains(&"listed".to_owned()));
@@ -178,15 +178,18 @@ async fn a_switch_keeps_the_history_and_counts_it_anew() {
 #[tokio::test]
 async fn a_busy_session_is_switched_between_two_steps() {
     let slow = ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 0.4"}"#);
-    let world =
-        world(Script::turns([slow, ScriptedAnswer::text("Never.")]), Script::always("Small goes on.")).await;
+    let world = world(
+        ModelScript::turns([slow, ScriptedAnswer::text("Never.")]),
+        ModelScript::always("Small goes on."),
+    )
+    .await;
     let session = world.runtime.create(None).await.unwrap();
     let asked = {
         let session = session.clone();
         tokio::spawn(async move { session.ask("Do it.").await })
     };
-    until(&session, Status::ExecutingTools).await;
-    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), Switched::AtNextStep);
+    until(&session, RunStatus::ExecutingTools).await;
+    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::AtNextStep);
     assert!(session.look(|run| run.history().model().unwrap().model == "big").await.unwrap());
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.end, Some(RunEnd::Stop));
@@ -200,11 +203,11 @@ async fn a_busy_session_is_switched_between_two_steps() {
 #[tokio::test]
 async fn a_cancelled_run_does_not_lose_the_switch() {
     let slow = ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 20"}"#);
-    let world = world(Script::turns([slow]), Script::always("Here.")).await;
+    let world = world(ModelScript::turns([slow]), ModelScript::always("Here.")).await;
     let session = world.runtime.create(None).await.unwrap();
     session.send(vec![longhaul_core::message::Part::text("Do it.")]).await.unwrap();
-    until(&session, Status::ExecutingTools).await;
-    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), Switched::AtNextStep);
+    until(&session, RunStatus::ExecutingTools).await;
+    assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::AtNextStep);
     session.cancel(false).await.unwrap();
     session.ask("Who is there?").await.unwrap();
     assert_eq!(newest(&session).await, "Here.");
@@ -213,7 +216,7 @@ async fn a_cancelled_run_does_not_lose_the_switch() {
 #[tokio::test]
 async fn a_smaller_window_is_made_room_for_and_the_edit_says_why() {
     let long = "a word and another ".repeat(500);
-    let world = world(Script::always(long.as_str()), Script::always("Small.")).await;
+    let world = world(ModelScript::always(long.as_str()), ModelScript::always("Small.")).await;
     let session = world.runtime.create(None).await.unwrap();
     for at in 0..5 {
         session.ask(&format!("Tell me more, {at}.")).await.unwrap();
@@ -228,13 +231,16 @@ async fn a_smaller_window_is_made_room_for_and_the_edit_says_why() {
 
 #[tokio::test]
 async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() {
-    let world = world(Script::always("Yes."), Script::always("Small.")).await;
+    let world = world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     let path = world.folder.path().join("settings.json");
     let file = || SettingsFile::new(path.clone(), Written::from(["context.autoRecall".to_owned()]));
     assert!(world.runtime.use_settings(file()).await.unwrap().is_empty());
     let before = world.runtime.settings();
-    assert_eq!(before.strategy, ("reactive-overflow".to_owned(), Source::Default));
-    assert_eq!((before.auto_recall, before.trigger), ((false, Source::AgentFile), (None, Source::Default)));
+    assert_eq!(before.strategy, ("reactive-overflow".to_owned(), SettingSource::Default));
+    assert_eq!(
+        (before.auto_recall, before.trigger),
+        ((false, SettingSource::AgentFile), (None, SettingSource::Default))
+    );
     let (open, other) = (
         world.runtime.create(None).await.unwrap(),
         world.runtime.create_in(None, Some("helper")).await.unwrap(),
@@ -243,13 +249,13 @@ async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() 
         "strategy": "pruning-agent", "trigger": { "triggerTokens": 5_000 }, "pruningAgent": "helper", "autoRecall": true,
     }));
     let holding = world.runtime.change_settings(&all).await.unwrap();
-    assert_eq!(holding.pruning_agent, ("helper".to_owned(), Source::Settings));
+    assert_eq!(holding.pruning_agent, ("helper".to_owned(), SettingSource::Settings));
     let policy = |run: &Run| {
         let policy = &run.settings().policy;
         (policy.strategy.name().to_owned(), policy.trigger, policy.auto_recall, policy.writer)
     };
-    let writer = Writer::Other { window: 8_000, max_output: world.small_output() };
-    let expected = ("pruning-agent".to_owned(), Some(Trigger::Tokens(5_000)), true, writer);
+    let writer = SummaryWriterModel::Other { window: 8_000, max_output: world.small_output() };
+    let expected = ("pruning-agent".to_owned(), Some(StrategyTrigger::Tokens(5_000)), true, writer);
     for session in [&open, &other, &world.runtime.create(None).await.unwrap()] {
         assert_eq!(session.look(policy).await.unwrap(), expected);
     }
@@ -268,7 +274,7 @@ async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() 
     }
     assert_eq!(open.look(policy).await.unwrap(), expected);
 
-    let again = self::world(Script::always("Yes."), Script::always("Small.")).await;
+    let again = self::world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     assert_eq!(again.runtime.use_settings(file()).await.unwrap().names().len(), 4);
     assert_eq!(again.runtime.settings(), holding);
     let session = again.runtime.create(None).await.unwrap();
@@ -286,14 +292,14 @@ impl World {
 
 #[tokio::test]
 async fn a_damaged_file_holds_for_nothing_and_settings_that_cannot_be_kept_do_not_hold() {
-    let world = world(Script::always("Yes."), Script::always("Small.")).await;
+    let world = world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     let path = world.folder.path().join("settings.json");
     std::fs::write(&path, "{\"strategy\":").unwrap();
     assert!(world.runtime.use_settings(SettingsFile::new(path.clone(), Written::new())).await.is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"strategy\":", "it is left alone");
     let before = world.runtime.settings();
-    assert_eq!(before.strategy.1, Source::Default);
-    let lost = self::world(Script::always("Yes."), Script::always("Small.")).await;
+    assert_eq!(before.strategy.1, SettingSource::Default);
+    let lost = self::world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     let nowhere = SettingsFile::new(lost.folder.path().join("no/such/settings.json"), Written::new());
     lost.runtime.use_settings(nowhere).await.unwrap();
     let change = change(json!({ "strategy": "truncation" }));
@@ -305,7 +311,7 @@ async fn a_damaged_file_holds_for_nothing_and_settings_that_cannot_be_kept_do_no
 
 #[tokio::test]
 async fn after_a_compaction_by_another_strategy_the_settings_hold_again() {
-    let world = world(Script::always("Yes."), Script::always("Small.")).await;
+    let world = world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     let session = world.runtime.create(None).await.unwrap();
     session.ask("hello").await.unwrap();
     session.compact_by(strategy::by_name("truncation"), None).await.unwrap();

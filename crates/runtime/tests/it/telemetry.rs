@@ -10,15 +10,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul::agent::Agent;
 use longhaul::session::{Runtime, Session};
-use longhaul::telemetry::{Content, Telemetry};
-use longhaul::testing::{self, Folder};
+use longhaul::telemetry::{ContentCapture, Telemetry};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul::tools::{Tool, ToolInput, ToolOutput};
 use longhaul_core::event::RunEnd;
 use longhaul_core::message::{Part, RawJson, ToolSpec};
-use longhaul_core::run::Status;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer, Summaries};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::run::RunStatus;
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{
+    ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider, ScriptedSummaries,
+};
+use longhaul_store::{BlobStore, MemoryStore};
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanId, SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, Value};
@@ -29,7 +31,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData
 struct World {
     runtime: Runtime,
     session: Session,
-    folder: Folder,
+    folder: TemporaryFolder,
     spans: InMemorySpanExporter,
     meters: SdkMeterProvider,
     metrics: InMemoryMetricExporter,
@@ -37,15 +39,15 @@ struct World {
     _tracers: SdkTracerProvider,
 }
 
-async fn world(model: Scripted, content: Content, change: impl FnOnce(&mut Agent)) -> World {
+async fn world(model: ScriptedProvider, content: ContentCapture, change: impl FnOnce(&mut Agent)) -> World {
     let (spans, metrics) = (InMemorySpanExporter::default(), InMemoryMetricExporter::default());
     let tracers = SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
     let meters = SdkMeterProvider::builder().with_periodic_exporter(metrics.clone()).build();
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let mut agent = testing::agent(Arc::new(model.model("heron-1")), &folder).await.unwrap();
     agent.telemetry = Telemetry::new(&tracers, &meters, content).named("scribe");
     change(&mut agent);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     World { runtime, session, folder, spans, meters, metrics, _tracers: tracers }
 }
@@ -106,8 +108,8 @@ fn number(span: &SpanData, name: &str) -> i64 {
     }
 }
 
-fn writes_once() -> Scripted {
-    Scripted::new(Script::turns([
+fn writes_once() -> ScriptedProvider {
+    ScriptedProvider::new(ModelScript::turns([
         ScriptedAnswer::text("Zebra writes.").call("write", r#"{"path":"osprey.txt","content":"quagga"}"#),
         ScriptedAnswer::text("Zebra is done."),
     ]))
@@ -115,7 +117,7 @@ fn writes_once() -> Scripted {
 
 #[tokio::test]
 async fn a_run_is_a_tree_of_calls_and_tools() {
-    let world = world(writes_once(), Content::LeftOut, |_| {}).await;
+    let world = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
     assert_eq!(world.session.ask("Write it.").await.unwrap().end, Some(RunEnd::Stop));
     assert_eq!(
         world.tree(),
@@ -163,14 +165,14 @@ async fn a_run_is_a_tree_of_calls_and_tools() {
 #[tokio::test]
 async fn nothing_that_was_said_is_told_unless_it_is_asked_for() {
     let said = ["Please flamingo", "You are a careful", "Zebra writes", "osprey", "quagga", "Zebra is done"];
-    let quiet = world(writes_once(), Content::LeftOut, |_| {}).await;
+    let quiet = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
     quiet.session.ask("Please flamingo.").await.unwrap();
     let exported = quiet.exported();
     assert!(exported.contains("gen_ai.client.inference.duration") && exported.contains("execute_tool write"));
     for said in said {
         assert!(!exported.contains(said), "{said} was told");
     }
-    let open = world(writes_once(), Content::Included, |_| {}).await;
+    let open = world(writes_once(), ContentCapture::Included, |_| {}).await;
     open.session.ask("Please flamingo.").await.unwrap();
     let exported = open.exported();
     for said in said {
@@ -190,12 +192,12 @@ async fn nothing_that_was_said_is_told_unless_it_is_asked_for() {
 }
 
 /// Reads a large file again and again: the view outgrows its window.
-async fn reading(content: Content) -> World {
-    let script = Script::closure(|_: &Request, index| match index % 12 {
+async fn reading(content: ContentCapture) -> World {
+    let script = ModelScript::closure(|_: &ModelRequest, index| match index % 12 {
         11 => ScriptedAnswer::text("Done."),
         step => ScriptedAnswer::text("Reading.").call("read", format!(r#"{{"path":"f{}.txt"}}"#, step % 7)),
     });
-    let model = Scripted::new(script).window(12_000).summaries(Summaries::Extract);
+    let model = ScriptedProvider::new(script).window(12_000).summaries(ScriptedSummaries::Extract);
     let model = model.recognise_summaries(|request| {
         let parts = request.messages.last().map(|message| message.text()).unwrap_or_default();
         parts.contains(longhaul_core::plan::ORDER_START)
@@ -210,7 +212,7 @@ async fn reading(content: Content) -> World {
 
 #[tokio::test]
 async fn a_compaction_has_its_summary_below_and_calls_after_it_say_so() {
-    let world = reading(Content::LeftOut).await;
+    let world = reading(ContentCapture::LeftOut).await;
     for _ in 0..4 {
         assert_eq!(world.session.ask("Read on.").await.unwrap().end, Some(RunEnd::Stop));
     }
@@ -242,9 +244,9 @@ async fn a_compaction_has_its_summary_below_and_calls_after_it_say_so() {
 
 #[tokio::test]
 async fn a_failure_has_its_class_and_no_words() {
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("a b c d e f g")))
-        .fail_at(0, Fault::Disconnect { after: 3 });
-    let world = world(model, Content::LeftOut, |agent| agent.rules.retry.stream_attempts = 0).await;
+    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("a b c d e f g")))
+        .fail_at(0, ScriptedFault::Disconnect { after: 3 });
+    let world = world(model, ContentCapture::LeftOut, |agent| agent.rules.retry.stream_attempts = 0).await;
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Error));
     for name in ["chat heron-1", "invoke_agent scribe"] {
         let span = world.one(name);
@@ -257,17 +259,17 @@ async fn a_failure_has_its_class_and_no_words() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_and_its_repetitions_are_one_operation() {
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("At last.")))
-        .fail_at(0, Fault::Status { status: 429, retry_after: None })
-        .fail_at(1, Fault::Status { status: 503, retry_after: None });
-    let world = world(model, Content::LeftOut, |_| {}).await;
+    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("At last.")))
+        .fail_at(0, ScriptedFault::Status { status: 429, retry_after: None })
+        .fail_at(1, ScriptedFault::Status { status: 503, retry_after: None });
+    let world = world(model, ContentCapture::LeftOut, |_| {}).await;
     assert_eq!(world.session.ask("hello").await.unwrap().end, Some(RunEnd::Stop));
     let call = world.one("chat heron-1");
     assert_eq!(number(&call, "longhaul.retries"), 2);
     assert_eq!((attribute(&call, "error.type"), call.status), (None, SpanStatus::Unset));
 }
 
-async fn until(session: &Session, wanted: Status) {
+async fn until(session: &Session, wanted: RunStatus) {
     let mut status = session.status();
     let reached = status.wait_for(|status| *status == wanted);
     tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap().unwrap();
@@ -277,7 +279,8 @@ async fn until(session: &Session, wanted: Status) {
 async fn a_cancelled_run_says_so_wherever_it_was() {
     let slow = ScriptedAnswer::text("one two three ".repeat(400)).pace(Duration::from_millis(10));
     let long = ScriptedAnswer::text("Running.").call("bash", r#"{"command":"sleep 30"}"#);
-    let world = world(Scripted::new(Script::turns([slow, long])), Content::LeftOut, |_| {}).await;
+    let world =
+        world(ScriptedProvider::new(ModelScript::turns([slow, long])), ContentCapture::LeftOut, |_| {}).await;
     let mut watch = world.session.watch();
     world.session.send(vec![Part::text("talk")]).await.unwrap();
     while watch.recv().await.unwrap().name != "llm:chunk" {}
@@ -291,7 +294,7 @@ async fn a_cancelled_run_says_so_wherever_it_was() {
     );
     world.spans.reset();
     world.session.send(vec![Part::text("run")]).await.unwrap();
-    until(&world.session, Status::ExecutingTools).await;
+    until(&world.session, RunStatus::ExecutingTools).await;
     world.session.cancel(false).await.unwrap();
     world.session.settled().await.unwrap();
     assert_eq!(text(&world.one("execute_tool bash"), "error.type"), "cancelled");
@@ -301,7 +304,8 @@ async fn a_cancelled_run_says_so_wherever_it_was() {
 #[tokio::test]
 async fn a_runtime_that_ends_leaves_no_span_open() {
     let slow = ScriptedAnswer::text("one two three ".repeat(400)).pace(Duration::from_millis(10));
-    let world = world(Scripted::new(Script::always(slow)), Content::LeftOut, |_| {}).await;
+    let world =
+        world(ScriptedProvider::new(ModelScript::always(slow)), ContentCapture::LeftOut, |_| {}).await;
     let mut watch = world.session.watch();
     world.session.send(vec![Part::text("talk")]).await.unwrap();
     while watch.recv().await.unwrap().name != "llm:chunk" {}
@@ -346,7 +350,7 @@ impl Tool for Looker {
 
 #[tokio::test]
 async fn a_tool_finds_its_span_and_the_session_in_its_context() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("Looking.").call("look", "{}"),
         ScriptedAnswer::text("And a tool of its own.").call("Tell nobody: ibis", "{}"),
         ScriptedAnswer::text("Done."),
@@ -354,7 +358,7 @@ async fn a_tool_finds_its_span_and_the_session_in_its_context() {
     let looker = Looker::default();
     let seen = Arc::clone(&looker.0);
     let add = |agent: &mut Agent| agent.tools.add(Arc::new(looker)).unwrap();
-    let world = world(Scripted::new(script), Content::LeftOut, add).await;
+    let world = world(ScriptedProvider::new(script), ContentCapture::LeftOut, add).await;
     assert_eq!(world.session.ask("Look.").await.unwrap().end, Some(RunEnd::Stop));
     let (session, span) = seen.lock().unwrap().take().unwrap();
     assert_eq!(session, world.session.id().as_str());
@@ -364,7 +368,7 @@ async fn a_tool_finds_its_span_and_the_session_in_its_context() {
 
 #[tokio::test]
 async fn metrics_have_the_names_and_buckets_of_the_conventions() {
-    let world = world(writes_once(), Content::LeftOut, |_| {}).await;
+    let world = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
     world.session.ask("Write it.").await.unwrap();
     let used = world.session.look(|run| run.history().cumulative_usage().clone()).await.unwrap();
     world.meters.force_flush().unwrap();

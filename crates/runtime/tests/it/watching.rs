@@ -2,35 +2,35 @@
 
 use std::sync::Arc;
 
-use longhaul::announce::Announcement;
-use longhaul::feed::Announcements;
+use longhaul::api_events::ApiEvent;
+use longhaul::event_bus::EventReceiver;
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::message::{Message, Part};
-use longhaul_core::run::{Approval, CompactionOutcome, Status};
-use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::run::{CompactionOutcome, RunStatus, ToolApproval};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 
 /// Everything durable that is announced meanwhile, in order.
-async fn told(mut watch: Announcements, meanwhile: impl Future<Output = ()>) -> Vec<Announcement> {
+async fn told(mut watch: EventReceiver, meanwhile: impl Future<Output = ()>) -> Vec<ApiEvent> {
     let mut meanwhile = std::pin::pin!(meanwhile);
     let mut all = Vec::new();
     loop {
         tokio::select! {
             biased;
-            announcement = watch.recv() => all.push(Announcement::clone(&announcement.unwrap())),
+            announcement = watch.recv() => all.push(ApiEvent::clone(&announcement.unwrap())),
             () = &mut meanwhile => break,
         }
     }
     while let Ok(announcement) = watch.try_recv() {
-        all.push(Announcement::clone(&announcement));
+        all.push(ApiEvent::clone(&announcement));
     }
     all.retain(|announcement| announcement.seq.is_some());
     all
 }
 
-async fn until(session: &Session, wanted: Status) {
+async fn until(session: &Session, wanted: RunStatus) {
     session.status().wait_for(|status| *status == wanted).await.unwrap();
 }
 
@@ -39,24 +39,24 @@ fn prose(seed: usize) -> String {
     (0..400).map(|at| format!("w{} ", (seed * 7_919 + at * 104_729) % 99_991)).collect()
 }
 
-fn model() -> Scripted {
+fn model() -> ScriptedProvider {
     let mut answers = vec![
         ScriptedAnswer::text("I run it.")
             .call("bash", r#"{"command":"sleep 0.3; echo one"}"#)
             .call("ls", "{}"),
         ScriptedAnswer::text("Done."),
-        ScriptedAnswer::text("Partly").fail(Fault::Truncated { after: 2 }),
+        ScriptedAnswer::text("Partly").fail(ScriptedFault::Truncated { after: 2 }),
         ScriptedAnswer::reasoning("Let me think.")
             .then("Sure. ".repeat(40))
             .pace(std::time::Duration::from_millis(20)),
     ];
     answers.extend((0..20).map(|seed| ScriptedAnswer::text(prose(seed))));
-    Scripted::new(Script::turns(answers)).window(32_000)
+    ScriptedProvider::new(ModelScript::turns(answers)).window(32_000)
 }
 
 async fn live(session: &Session) {
     session.send(vec![Part::text("run it")]).await.unwrap();
-    until(session, Status::WaitingApproval).await;
+    until(session, RunStatus::WaitingApproval).await;
     let asked = session.look(|run| run.history().open_calls()[0].approval.clone()).await.unwrap().unwrap();
     session.send(vec![Part::text("one more")]).await.unwrap();
     session.send(vec![Part::text("and one")]).await.unwrap();
@@ -83,10 +83,10 @@ async fn talk(session: &Session, turns: std::ops::Range<usize>) {
 
 #[tokio::test]
 async fn what_is_replayed_is_what_was_told() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let mut agent = testing::agent(Arc::new(model()), &folder).await.unwrap();
-    agent.rules.approvals.insert("bash".to_owned(), Approval::Ask);
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    agent.rules.approvals.insert("bash".to_owned(), ToolApproval::Ask);
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(Some("Watched".to_owned())).await.unwrap();
     let told = told(session.watch(), live(&session)).await;
 
@@ -127,11 +127,11 @@ async fn what_is_replayed_is_what_was_told() {
 
 #[tokio::test]
 async fn only_one_compaction_at_a_time_and_none_is_disturbed() {
-    let folder = Folder::new().unwrap();
-    let script = Script::turns((0..8).map(|seed| ScriptedAnswer::text(prose(seed))));
-    let model = Scripted::new(script);
+    let folder = TemporaryFolder::new().unwrap();
+    let script = ModelScript::turns((0..8).map(|seed| ScriptedAnswer::text(prose(seed))));
+    let model = ScriptedProvider::new(script);
     let agent = testing::agent(Arc::new(model.window(64_000)), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     for _ in 0..6 {
         session.ask("go on").await.unwrap();
@@ -144,14 +144,14 @@ async fn only_one_compaction_at_a_time_and_none_is_disturbed() {
 
 #[tokio::test]
 async fn a_summary_that_is_no_good_is_told_of_once() {
-    let folder = Folder::new().unwrap();
-    let script = Script::closure(|request: &longhaul_providers::Request, index| {
+    let folder = TemporaryFolder::new().unwrap();
+    let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, index| {
         let is_summary = longhaul_providers::scripted::is_summary_request(request);
         ScriptedAnswer::text(if is_summary { " ".to_owned() } else { prose(index as usize) })
     });
-    let model = Scripted::new(script).window(64_000);
+    let model = ScriptedProvider::new(script).window(64_000);
     let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     talk(&session, 0..6).await;
     let mut watch = session.watch();
@@ -167,10 +167,10 @@ async fn a_summary_that_is_no_good_is_told_of_once() {
 
 #[tokio::test]
 async fn a_message_says_who_wrote_it() {
-    let folder = Folder::new().unwrap();
-    let model = Scripted::new(Script::always(ScriptedAnswer::text("Yes.")));
+    let folder = TemporaryFolder::new().unwrap();
+    let model = ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Yes.")));
     let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(1 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
     let note = |text: &str| EventBody::NoteAdded {
         message: Message::user("m", vec![Part::text(text)]),
         why: NoteReason::Imported,

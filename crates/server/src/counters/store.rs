@@ -5,29 +5,30 @@ use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, NewQueued, NewRequest, NewSession, Request, SessionCounts, SessionRecord,
-    SharedStore, Store, StoreError, UndamagedEvents, ViewChange,
+    AnswerChunk, EnqueueReceipt, IdempotentRequest, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage,
+    NewSession, SessionCounts, SessionRecord, SharedStore, Store, StoreError, UndamagedEvents,
+    ViewChangeKind,
 };
 use tokio::sync::watch;
 
-use super::Counters;
+use super::ServerMetrics;
 
 /// A store that counts what is appended to it, and is otherwise the one it holds.
-pub(super) struct Counted {
+pub(super) struct InstrumentedStore {
     store: SharedStore,
-    counters: Counters,
+    counters: ServerMetrics,
 }
 
-impl Counted {
-    pub(super) fn new(store: SharedStore, counters: Counters) -> Self {
+impl InstrumentedStore {
+    pub(super) fn new(store: SharedStore, counters: ServerMetrics) -> Self {
         Self { store, counters }
     }
 }
 
 #[async_trait]
-impl Store for Counted {
+impl Store for InstrumentedStore {
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
         self.store.create(session).await
     }
@@ -52,7 +53,7 @@ impl Store for Counted {
         self.store.release(lease).await
     }
 
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         let events = self.store.append(lease, append).await?;
         events.iter().for_each(|event| self.counters.event(&event.body));
         Ok(events)
@@ -78,7 +79,7 @@ impl Store for Counted {
     async fn view_changes(
         &self,
         id: &SessionId,
-        kind: ViewChange,
+        kind: ViewChangeKind,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
@@ -93,11 +94,11 @@ impl Store for Counted {
         self.store.session_counts().await
     }
 
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
         self.store.enqueue(id, message).await
     }
 
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
         self.store.queue(id).await
     }
 
@@ -119,7 +120,11 @@ impl Store for Counted {
         self.store.clear_queue(id).await
     }
 
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError> {
         self.store.begin_request(id, request).await
     }
 
@@ -132,11 +137,11 @@ impl Store for Counted {
         self.store.answer_request(id, key, answer).await
     }
 
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError> {
         self.store.put_chunk(lease, chunk).await
     }
 
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         self.store.chunks(id).await
     }
 

@@ -14,12 +14,16 @@ use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, Schem
 use utoipa::{PartialSchema, ToSchema};
 
 pub(crate) use self::context::*;
-use super::part::{BlobRef, Content, Origin, Outcome, Part, Role, TokenUsage};
+use super::part::{
+    BlobRefSchema, MessageContentSchema, ModelOriginSchema, PartSchema, RoleSchema, TokenUsage,
+    ToolOutcomeSchema,
+};
 use crate::problem::EDIT_CODES;
 
 /// A problem document (RFC 9457).
 #[derive(ToSchema)]
-pub(crate) struct Problem {
+#[schema(as = Problem)]
+pub(crate) struct ProblemDocument {
     /// `urn:longhaul:problem:` and the code.
     r#type: String,
     title: String,
@@ -47,9 +51,9 @@ impl PartialSchema for ProblemCode {
 impl ToSchema for ProblemCode {}
 
 /// Data of a client's own, kept with a message.
-pub(crate) struct MessageMetadata;
+pub(crate) struct MessageMetadataSchema;
 
-impl PartialSchema for MessageMetadata {
+impl PartialSchema for MessageMetadataSchema {
     fn schema() -> RefOr<Schema> {
         let object = ObjectBuilder::new().schema_type(Type::Object);
         let object = object.additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
@@ -59,15 +63,21 @@ impl PartialSchema for MessageMetadata {
     }
 }
 
-impl ToSchema for MessageMetadata {}
+impl ToSchema for MessageMetadataSchema {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "MessageMetadata".into()
+    }
+}
 
 #[derive(ToSchema)]
-pub(crate) struct Done {
+#[schema(as = Done)]
+pub(crate) struct OkResponse {
     ok: bool,
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Health {
+#[schema(as = Health)]
+pub(crate) struct HealthResponse {
     /// `ok` or `ready`.
     status: String,
 }
@@ -75,27 +85,30 @@ pub(crate) struct Health {
 /// A message for the agent.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NewMessage {
+#[schema(as = NewMessage)]
+pub(crate) struct SendMessageSchema {
     /// A new session if it is left out.
     session_id: Option<String>,
     /// For a new session: a configured agent by name; the usual one if it is left out.
     agent: Option<String>,
-    content: Content,
+    content: MessageContentSchema,
     /// Kept and shown with the message, never shown to the model.
-    metadata: Option<MessageMetadata>,
+    metadata: Option<MessageMetadataSchema>,
 }
 
 /// What became of a message: taken at once, or queued for the next step.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Sent {
-    Taken(SentNow),
-    Queued(SentLater),
+#[schema(as = Sent)]
+pub(crate) enum SendMessageResponse {
+    Taken(MessageTakenResponse),
+    Queued(MessageQueuedResponse),
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SentNow {
+#[schema(as = SentNow)]
+pub(crate) struct MessageTakenResponse {
     ok: bool,
     #[schema(schema_with = no)]
     queued: bool,
@@ -106,7 +119,8 @@ pub(crate) struct SentNow {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SentLater {
+#[schema(as = SentLater)]
+pub(crate) struct MessageQueuedResponse {
     ok: bool,
     #[schema(schema_with = yes)]
     queued: bool,
@@ -135,7 +149,8 @@ fn no() -> Object {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Queue {
+#[schema(as = Queue)]
+pub(crate) struct QueueListResponse {
     session_id: String,
     count: u64,
     entries: Vec<QueueEntry>,
@@ -150,14 +165,15 @@ pub(crate) struct QueueEntry {
     position: u64,
     /// Milliseconds since 1970.
     queued_at: u64,
-    parts: Vec<Part>,
+    parts: Vec<PartSchema>,
     /// What its client sent along.
-    metadata: Option<MessageMetadata>,
+    metadata: Option<MessageMetadataSchema>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct QueueCleared {
+#[schema(as = QueueCleared)]
+pub(crate) struct ClearQueueResponse {
     ok: bool,
     session_id: String,
     removed: Vec<String>,
@@ -165,23 +181,26 @@ pub(crate) struct QueueCleared {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct QueueChanged {
+#[schema(as = QueueChanged)]
+pub(crate) struct ChangeQueueResponse {
     ok: bool,
     id: String,
     session_id: String,
 }
 
 #[derive(ToSchema)]
-pub(crate) struct QueuedContent {
-    content: Content,
+#[schema(as = QueuedContent)]
+pub(crate) struct EditQueuedSchema {
+    content: MessageContentSchema,
     /// The message keeps what it has if this is left out.
-    metadata: Option<MessageMetadata>,
+    metadata: Option<MessageMetadataSchema>,
 }
 
 /// What a session does.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+#[schema(as = Status)]
+pub(crate) enum SessionStatusSchema {
     Idle,
     Streaming,
     ExecutingTools,
@@ -207,7 +226,8 @@ pub(crate) enum FinishReason {
 /// What is known of a session without opening it.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SessionBrief {
+#[schema(as = SessionBrief)]
+pub(crate) struct SessionListEntry {
     id: String,
     #[schema(required)]
     title: Option<String>,
@@ -218,20 +238,22 @@ pub(crate) struct SessionBrief {
     last_seq: u64,
     /// Messages that wait.
     queued: u64,
-    status: Status,
+    status: SessionStatusSchema,
     /// How its newest run ended, where nothing runs now and the end is among the newest of its log.
     last_finish_reason: Option<FinishReason>,
-    last_error: Option<Failed>,
+    last_error: Option<ErrorInfoSchema>,
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Sessions {
-    sessions: Vec<SessionBrief>,
+#[schema(as = Sessions)]
+pub(crate) struct SessionListResponse {
+    sessions: Vec<SessionListEntry>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Session {
+#[schema(as = Session)]
+pub(crate) struct SessionResponse {
     id: String,
     #[schema(required)]
     title: Option<String>,
@@ -242,45 +264,48 @@ pub(crate) struct Session {
     last_seq: u64,
     /// Messages that wait.
     queued: u64,
-    status: Status,
+    status: SessionStatusSchema,
     token_usage: TokenUsage,
     compaction_count: u64,
     /// The agent's name.
     agent: String,
-    model: Origin,
+    model: ModelOriginSchema,
     /// Why it rests for good.
     parked: Option<String>,
     /// How it goes on then.
     go_on: Option<String>,
     last_finish_reason: Option<FinishReason>,
-    last_error: Option<Failed>,
+    last_error: Option<ErrorInfoSchema>,
     /// Only while the status is `waiting_for_server`.
-    waiting: Option<Waiting>,
+    waiting: Option<ServerWaitSchema>,
     /// Only in the answer to a fork.
-    forked_from: Option<ForkedFrom>,
+    forked_from: Option<ForkOriginSchema>,
     /// The positions of damaged events, if there are any. The figures are those of what stands before the first.
     damaged: Option<Vec<u64>>,
     /// Why a damaged session cannot go on.
-    error: Option<Failed>,
+    error: Option<ErrorInfoSchema>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ForkedFrom {
+#[schema(as = ForkedFrom)]
+pub(crate) struct ForkOriginSchema {
     session_id: String,
     at_seq: u64,
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Deleted {
+#[schema(as = Deleted)]
+pub(crate) struct SessionDeletedResponse {
     ok: bool,
     id: String,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Messages {
-    messages: Vec<Message>,
+#[schema(as = Messages)]
+pub(crate) struct MessagePageResponse {
+    messages: Vec<MessageSchema>,
     has_more: bool,
     /// Where the next page begins.
     #[schema(required)]
@@ -295,34 +320,35 @@ pub(crate) struct Messages {
 /// A message as the log has it.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Message {
+#[schema(as = Message)]
+pub(crate) struct MessageSchema {
     id: String,
     seq: u64,
     /// Milliseconds since 1970.
     #[schema(required)]
     at: Option<u64>,
-    role: Role,
-    parts: Vec<Part>,
+    role: RoleSchema,
+    parts: Vec<PartSchema>,
     /// What its client sent along with a user message.
-    metadata: Option<MessageMetadata>,
+    metadata: Option<MessageMetadataSchema>,
     /// What clients sent along with the messages that became this one, by their ids in the queue.
-    original_metadata: Option<BTreeMap<String, MessageMetadata>>,
+    original_metadata: Option<BTreeMap<String, MessageMetadataSchema>>,
     is_note: Option<bool>,
     is_summary: Option<bool>,
-    model: Option<Origin>,
-    interrupted: Option<Cut>,
+    model: Option<ModelOriginSchema>,
+    interrupted: Option<AnswerCutSchema>,
     /// Why an answer that is `lost` was cut off.
-    error: Option<Failed>,
+    error: Option<ErrorInfoSchema>,
     reasoning: Option<String>,
     /// The provider's own items, as JSON.
     reasoning_metadata: Option<Vec<String>>,
-    tool_calls: Option<Vec<ToolCall>>,
+    tool_calls: Option<Vec<ToolCallSchema>>,
     token_usage: Option<TokenUsage>,
     /// When a summary took its place, in milliseconds since 1970.
     summarized_at: Option<u64>,
     tool_name: Option<String>,
     call_id: Option<String>,
-    status: Option<Outcome>,
+    status: Option<ToolOutcomeSchema>,
     truncated: Option<bool>,
     /// When the tool began to run, in milliseconds since 1970; a call that never ran has none.
     started_at: Option<u64>,
@@ -332,7 +358,8 @@ pub(crate) struct Message {
 
 /// What went wrong: the stable code, and words for people.
 #[derive(ToSchema)]
-pub(crate) struct Failed {
+#[schema(as = Failed)]
+pub(crate) struct ErrorInfoSchema {
     code: ProblemCode,
     message: String,
 }
@@ -340,7 +367,8 @@ pub(crate) struct Failed {
 /// Why an answer is not whole.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Cut {
+#[schema(as = Cut)]
+pub(crate) enum AnswerCutSchema {
     Cancelled,
     Lost,
     Paused,
@@ -348,18 +376,20 @@ pub(crate) enum Cut {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ToolCall {
+#[schema(as = ToolCall)]
+pub(crate) struct ToolCallSchema {
     call_id: String,
     tool_name: String,
     /// JSON, as the model wrote it.
     args: String,
     #[schema(required)]
-    status: Option<CallStatus>,
+    status: Option<ToolCallStatusSchema>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum CallStatus {
+#[schema(as = CallStatus)]
+pub(crate) enum ToolCallStatusSchema {
     Pending,
     Running,
     Completed,
@@ -369,26 +399,29 @@ pub(crate) enum CallStatus {
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Cancelled {
+#[schema(as = Cancelled)]
+pub(crate) struct CancelRunResponse {
     ok: bool,
     cancelled: bool,
     #[schema(required)]
-    persisted: Option<Persisted>,
+    persisted: Option<CancelledRunRemains>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Persisted {
+#[schema(as = Persisted)]
+pub(crate) enum CancelledRunRemains {
     PartialAssistant,
     ToolsInProgress,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Resumed {
+#[schema(as = Resumed)]
+pub(crate) struct ResumeRunResponse {
     ok: bool,
     session_id: String,
-    status: Status,
+    status: SessionStatusSchema,
     resumed: bool,
     /// Why not.
     reason: Option<String>,
@@ -396,7 +429,8 @@ pub(crate) struct Resumed {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Retried {
+#[schema(as = Retried)]
+pub(crate) struct RetryRunResponse {
     ok: bool,
     session_id: String,
     /// Whether the session waited for its model's server.
@@ -406,19 +440,21 @@ pub(crate) struct Retried {
 /// A wait for the model's server.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Waiting {
-    reason: WaitReason,
+#[schema(as = Waiting)]
+pub(crate) struct ServerWaitSchema {
+    reason: WaitReasonSchema,
     /// The attempt that comes, from 1 for the first repetition.
     attempt: u64,
     /// Milliseconds since 1970.
     next_attempt_at: u64,
-    last_error: Failed,
+    last_error: ErrorInfoSchema,
 }
 
 /// Why a model call is made again.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum WaitReason {
+#[schema(as = WaitReason)]
+pub(crate) enum WaitReasonSchema {
     Outage,
     RateLimit,
     BrokenAnswer,
@@ -426,7 +462,8 @@ pub(crate) enum WaitReason {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Recalled {
+#[schema(as = Recalled)]
+pub(crate) struct RecallResponse {
     session_id: String,
     /// The original, or the hits one below the other; empty if nothing matches.
     text: String,
@@ -450,7 +487,8 @@ pub(crate) struct RecallHit {
 /// Content that was stored.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Uploaded {
+#[schema(as = Uploaded)]
+pub(crate) struct UploadResponse {
     hash: String,
     bytes: u64,
     media_type: String,
@@ -469,7 +507,7 @@ pub(crate) struct Uploaded {
 pub(crate) struct UploadedPart {
     /// `image` or `file`.
     r#type: String,
-    blob: BlobRef,
+    blob: BlobRefSchema,
     media_type: String,
     #[schema(required)]
     name: Option<String>,
@@ -478,7 +516,8 @@ pub(crate) struct UploadedPart {
 /// A tool that asks.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Approval {
+#[schema(as = Approval)]
+pub(crate) struct ApprovalSchema {
     /// On the whole server.
     approval_id: String,
     session_id: String,
@@ -489,26 +528,30 @@ pub(crate) struct Approval {
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Approvals {
-    approvals: Vec<Approval>,
+#[schema(as = Approvals)]
+pub(crate) struct ApprovalListResponse {
+    approvals: Vec<ApprovalSchema>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Decided {
+#[schema(as = Decided)]
+pub(crate) enum ApprovalDecisionSchema {
     Allow,
     Deny,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ApprovalDecided {
+#[schema(as = ApprovalDecided)]
+pub(crate) struct AnswerApprovalResponse {
     ok: bool,
     approval_id: String,
     session_id: String,
-    decision: Decided,
+    decision: ApprovalDecisionSchema,
 }
 
 /// One event; what it can be is put in where the document is put together.
 #[derive(ToSchema)]
-pub(crate) struct Event {}
+#[schema(as = Event)]
+pub(crate) struct EventSchema {}

@@ -10,14 +10,15 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::answer::{
-    Cut, Decided, EditReason, Failed, FinishReason, MessageMetadata, OmittedPart, OrderSource, ProblemCode,
-    QueueEntry, SummaryCheck, Survival, WaitReason,
+    AnswerCutSchema, ApprovalDecisionSchema, EditReasonSchema, ErrorInfoSchema, FinishReason,
+    MessageMetadataSchema, OmittedPartSchema, OrderSourceSchema, ProblemCode, QueueEntry,
+    RetentionReportSchema, SummaryCheckSchema, WaitReasonSchema,
 };
-use super::part::{BlobRef, Origin, Outcome, Part, Role, TokenUsage};
+use super::part::{BlobRefSchema, ModelOriginSchema, PartSchema, RoleSchema, TokenUsage, ToolOutcomeSchema};
 
 /// Whether an event is stored, and so has a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum EventPersistence {
     Always,
     Sometimes,
     Never,
@@ -30,7 +31,7 @@ macro_rules! events {
         pub(crate) struct $schema { $($(#[$attribute])* $field: $kind,)* })*
 
         /// All of them: the event's name, its schema, and whether it is stored.
-        pub(crate) const EVENTS: &[(&str, &str, Kept)] = &[$(($event, stringify!($schema), Kept::$kept)),*];
+        pub(crate) const EVENTS: &[(&str, &str, EventPersistence)] = &[$(($event, stringify!($schema), EventPersistence::$kept)),*];
 
         #[derive(utoipa::OpenApi)]
         #[openapi(components(schemas($($schema),*)))]
@@ -41,15 +42,15 @@ macro_rules! events {
 events! {
     Always "message:added" MessageAdded {
         message_id: String,
-        role: Role,
-        source: Source,
-        parts: Vec<Part>,
+        role: RoleSchema,
+        source: MessageSourceSchema,
+        parts: Vec<PartSchema>,
         /// What its client sent along with a user message.
-        metadata: Option<MessageMetadata>,
+        metadata: Option<MessageMetadataSchema>,
         /// What clients sent along with the messages that became this one, by their ids in the queue.
-        original_metadata: Option<BTreeMap<String, MessageMetadata>>,
+        original_metadata: Option<BTreeMap<String, MessageMetadataSchema>>,
         /// Why this answer is not whole.
-        interrupted: Option<Cut>,
+        interrupted: Option<AnswerCutSchema>,
         /// More of this answer follows.
         paused: Option<bool>,
         /// The message that this one goes on with.
@@ -88,22 +89,22 @@ events! {
         tool_name: String,
         call_id: String,
         success: bool,
-        status: Outcome,
-        sanitized: Vec<Part>,
+        status: ToolOutcomeSchema,
+        sanitized: Vec<PartSchema>,
         truncated: bool,
         omitted_chars: Option<u64>,
         total_chars: Option<u64>,
         /// The whole of what was truncated.
-        raw_result: Option<BlobRef>,
+        raw_result: Option<BlobRefSchema>,
     }
-    Always "llm:switched" LlmSwitched { new_config: Origin, history_retained: bool, }
+    Always "llm:switched" LlmSwitched { new_config: ModelOriginSchema, history_retained: bool, }
     Never "run:waiting" RunWaiting {
-        reason: WaitReason,
+        reason: WaitReasonSchema,
         /// The attempt that comes, from 1 for the first repetition.
         attempt: u64,
         /// Milliseconds since 1970.
         next_attempt_at: u64,
-        last_error: Failed,
+        last_error: ErrorInfoSchema,
     }
     Sometimes "llm:error" LlmError {
         error: String,
@@ -118,12 +119,12 @@ events! {
         model: Option<String>,
         /// A media type.
         file_type: Option<String>,
-        details: Option<UnsupportedDetails>,
+        details: Option<UnsupportedMediaSchema>,
     }
     Never "llm:chunk" LlmChunk {
         step_id: String,
         message_id: String,
-        chunk_type: Voice,
+        chunk_type: ChunkKindSchema,
         content: String,
         /// Characters of this voice before it.
         offset: u64,
@@ -140,7 +141,7 @@ events! {
     Never "llm:snapshot" LlmSnapshot {
         step_id: String,
         message_id: String,
-        parts: Vec<Spoken>,
+        parts: Vec<PartialOutputSchema>,
         offset: u64,
         reasoning_offset: u64,
     }
@@ -158,7 +159,7 @@ events! {
         #[schema(required)]
         args_text: Option<String>,
     }
-    Always "tool:approval-response" ToolApprovalResponse { approval_id: String, decision: Decided, }
+    Always "tool:approval-response" ToolApprovalResponse { approval_id: String, decision: ApprovalDecisionSchema, }
     Always "context:usage" ContextUsage {
         total: u64,
         window: u64,
@@ -176,7 +177,7 @@ events! {
         saved_tokens: u64,
         compaction_id: String,
         strategy: String,
-        reason: EditReason,
+        reason: EditReasonSchema,
         original_tokens: u64,
         compressed_tokens: u64,
         /// What was done, and why there.
@@ -185,7 +186,7 @@ events! {
     Always "context:compressed" ContextCompressed {
         compaction_id: String,
         strategy: String,
-        reason: EditReason,
+        reason: EditReasonSchema,
         #[schema(required)]
         trigger: Option<u64>,
         original_tokens: u64,
@@ -193,16 +194,16 @@ events! {
         original_messages: u64,
         compressed_messages: u64,
         #[schema(required)]
-        survival: Option<Survival>,
+        survival: Option<RetentionReportSchema>,
         cost_note: String,
         /// How the check of the model's answers ended, if a model was asked for a summary.
-        summary: Option<SummaryCheck>,
+        summary: Option<SummaryCheckSchema>,
     }
     Always "context:compact-failed" ContextCompactFailed { strategy: String, code: ProblemCode, reason: String, }
     Always "context:omitted" ContextOmitted {
         /// By this name it is undone.
         compaction_id: String,
-        parts: Vec<OmittedPart>,
+        parts: Vec<OmittedPartSchema>,
         /// The words of the model's server.
         reason: String,
     }
@@ -210,7 +211,7 @@ events! {
     Always "order:pinned" OrderPinnedEvent {
         order_id: String,
         text: String,
-        source: OrderSource,
+        source: OrderSourceSchema,
         /// The message it was said in, if it is known.
         from_seq: Option<u64>,
         /// The order that does not hold any more.
@@ -220,7 +221,7 @@ events! {
     Always "order:removed" OrderRemovedEvent { order_id: String, }
     Never "context:compacting" ContextCompacting {
         strategy: String,
-        reason: EditReason,
+        reason: EditReasonSchema,
         #[schema(required)]
         trigger: Option<u64>,
     }
@@ -233,7 +234,8 @@ events! {
 
 /// Of a picture or a file that the model does not take.
 #[derive(ToSchema)]
-pub(crate) struct UnsupportedDetails {
+#[schema(as = UnsupportedDetails)]
+pub(crate) struct UnsupportedMediaSchema {
     #[schema(required)]
     name: Option<String>,
 }
@@ -241,7 +243,8 @@ pub(crate) struct UnsupportedDetails {
 /// Who wrote a message.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Source {
+#[schema(as = Source)]
+pub(crate) enum MessageSourceSchema {
     Typed,
     Note,
     Summary,
@@ -250,15 +253,17 @@ pub(crate) enum Source {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Voice {
+#[schema(as = Voice)]
+pub(crate) enum ChunkKindSchema {
     Text,
     Reasoning,
 }
 
 /// What was said so far in one voice.
 #[derive(ToSchema)]
-pub(crate) struct Spoken {
-    r#type: Voice,
+#[schema(as = Spoken)]
+pub(crate) struct PartialOutputSchema {
+    r#type: ChunkKindSchema,
     text: String,
 }
 

@@ -9,32 +9,35 @@ use utoipa::ToSchema;
 /// A message's content: a text, or a list of parts.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Content {
+#[schema(as = Content)]
+pub(crate) enum MessageContentSchema {
     Text(String),
-    Parts(Vec<GivenPart>),
+    Parts(Vec<ClientPartSchema>),
 }
 
 /// A part as a client gives it.
 #[derive(ToSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-pub(crate) enum GivenPart {
+#[schema(as = GivenPart)]
+pub(crate) enum ClientPartSchema {
     Text {
         text: String,
     },
     #[schema(title = "GivenImage")]
-    Image(GivenMedia),
+    Image(ClientMediaSchema),
     #[schema(title = "GivenFile")]
-    File(GivenMedia),
+    File(ClientMediaSchema),
 }
 
 /// Content with either `data` or `blob`.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct GivenMedia {
+#[schema(as = GivenMedia)]
+pub(crate) struct ClientMediaSchema {
     /// The bytes, in base64.
     data: Option<String>,
     /// The hash of what was uploaded, or the whole reference.
-    blob: Option<GivenBlob>,
+    blob: Option<ClientBlobRefSchema>,
     /// Found out by the content if it is left out.
     media_type: Option<String>,
     /// The file's name; `filename` is taken too.
@@ -43,14 +46,16 @@ pub(crate) struct GivenMedia {
 
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub(crate) enum GivenBlob {
+#[schema(as = GivenBlob)]
+pub(crate) enum ClientBlobRefSchema {
     Hash(String),
-    Whole(BlobRef),
+    Whole(BlobRefSchema),
 }
 
 /// The name of stored content.
 #[derive(ToSchema)]
-pub(crate) struct BlobRef {
+#[schema(as = BlobRef)]
+pub(crate) struct BlobRefSchema {
     /// BLAKE3, 64 hexadecimal digits.
     hash: String,
     bytes: u64,
@@ -59,7 +64,8 @@ pub(crate) struct BlobRef {
 /// Who writes.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
+#[schema(as = Role)]
+pub(crate) enum RoleSchema {
     User,
     Assistant,
     Tool,
@@ -68,7 +74,8 @@ pub(crate) enum Role {
 /// A part of a message.
 #[derive(ToSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-pub(crate) enum Part {
+#[schema(as = Part)]
+pub(crate) enum PartSchema {
     Text {
         text: String,
         /// Markup that is safe to show, where it was asked for.
@@ -90,15 +97,15 @@ pub(crate) enum Part {
     },
     ToolResult {
         call_id: String,
-        status: Outcome,
+        status: ToolOutcomeSchema,
         #[schema(no_recursion)]
-        content: Vec<Part>,
-        truncated: Option<Truncation>,
+        content: Vec<PartSchema>,
+        truncated: Option<TruncationSchema>,
     },
     #[schema(title = "ImagePart")]
-    Image(Media),
+    Image(MediaSchema),
     #[schema(title = "FilePart")]
-    File(Media),
+    File(MediaSchema),
     /// Something of the provider's own.
     Opaque {
         kind: String,
@@ -109,7 +116,8 @@ pub(crate) enum Part {
 /// How a tool ended.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
+#[schema(as = Outcome)]
+pub(crate) enum ToolOutcomeSchema {
     Completed,
     Error,
     Cancelled,
@@ -119,19 +127,21 @@ pub(crate) enum Outcome {
 /// How much of a result the model is shown; the blob has the rest.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Truncation {
+#[schema(as = Truncation)]
+pub(crate) struct TruncationSchema {
     head_bytes: u64,
     omitted_chars: u64,
     total_chars: u64,
-    blob: BlobRef,
+    blob: BlobRefSchema,
     lost_bytes: u64,
 }
 
 /// Stored content and what it is.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Media {
-    blob: BlobRef,
+#[schema(as = Media)]
+pub(crate) struct MediaSchema {
+    blob: BlobRefSchema,
     media_type: String,
     name: Option<String>,
     /// Pixels.
@@ -141,7 +151,8 @@ pub(crate) struct Media {
 
 /// Who serves a model.
 #[derive(ToSchema)]
-pub(crate) struct Origin {
+#[schema(as = Origin)]
+pub(crate) struct ModelOriginSchema {
     provider: String,
     api: String,
     model: String,

@@ -110,7 +110,7 @@ fn grammar(language: &str) -> Option<&'static SyntaxReference> {
 
 fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
     let mut state = ParseState::new(grammar);
-    let mut line_writer = Spans::default();
+    let mut line_writer = CodeSpanWriter::default();
     let mut stack = ScopeStack::new();
     for line in code.split_inclusive('\n') {
         let parsed = (line.len() <= LONGEST_LINE_BYTES).then(|| state.parse_line(line, &GRAMMARS));
@@ -140,12 +140,12 @@ fn class(stack: &ScopeStack) -> Option<&'static str> {
 
 /// Pieces of code, those of one class together.
 #[derive(Default)]
-struct Spans {
+struct CodeSpanWriter {
     markup: String,
     class: Option<&'static str>,
 }
 
-impl Spans {
+impl CodeSpanWriter {
     fn push(&mut self, text: &str, class: Option<&'static str>) {
         if text.is_empty() {
             return;

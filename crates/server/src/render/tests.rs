@@ -1,7 +1,7 @@
 use super::*;
 
 fn html(text: &str) -> String {
-    Renderer::default().render(text)
+    MarkdownRenderer::default().render(text)
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn code_is_told_apart() {
 
 #[test]
 fn a_budget_ends_the_colours_not_the_text() {
-    let mut renderer = Renderer { highlighted_bytes: 40 };
+    let mut renderer = MarkdownRenderer { highlighted_bytes: 40 };
     let code = "```rust\nfn f() { return 1 }\n```\n";
     assert!(renderer.render(code).contains("hl-"));
     let plain = renderer.render(&code.repeat(2));

@@ -6,18 +6,20 @@ use longhaul::agents::AgentEntry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::problem::{Problem, sentence};
+use crate::app::AppState;
+use crate::problem::{ApiProblem, sentence};
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Agents {
+#[schema(as = Agents)]
+pub(crate) struct AgentListResponse {
     /// The usual one first.
-    agents: Vec<AgentBrief>,
+    agents: Vec<AgentListEntry>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AgentBrief {
+#[schema(as = AgentBrief)]
+struct AgentListEntry {
     name: String,
     /// The model it is configured with.
     model: String,
@@ -31,26 +33,26 @@ struct AgentBrief {
 
 /// The agents that are configured
 #[utoipa::path(get, path = "/api/agents", operation_id = "listAgents", tag = "server",
-    responses((status = 200, body = Agents, description = "The agents")))]
-pub(crate) async fn list(State(app): State<App>) -> Json<Agents> {
-    Json(Agents { agents: app.runtime().agents().into_iter().map(brief).collect() })
+    responses((status = 200, body = AgentListResponse, description = "The agents")))]
+pub(crate) async fn list(State(app): State<AppState>) -> Json<AgentListResponse> {
+    Json(AgentListResponse { agents: app.runtime().agents().into_iter().map(brief).collect() })
 }
 
-fn brief(agent: AgentEntry) -> AgentBrief {
+fn brief(agent: AgentEntry) -> AgentListEntry {
     let AgentEntry { name, model, is_default, why } = agent;
-    AgentBrief { name, model, is_default, usable: why.is_none(), why }
+    AgentListEntry { name, model, is_default, usable: why.is_none(), why }
 }
 
 /// Refuses the name of an agent that is not configured, or cannot be used.
 ///
 /// # Errors
 /// `invalid-request`; `conflict`, with why.
-pub(crate) fn check(app: &App, name: Option<&str>) -> Result<(), Problem> {
+pub(crate) fn check(app: &AppState, name: Option<&str>) -> Result<(), ApiProblem> {
     let Some(name) = name else { return Ok(()) };
     match app.runtime().agents().into_iter().find(|agent| agent.name == name) {
-        None => Err(Problem::invalid("`agent` is not the name of a configured agent.")),
+        None => Err(ApiProblem::invalid("`agent` is not the name of a configured agent.")),
         Some(AgentEntry { why: Some(why), .. }) => {
-            Err(Problem::conflict(sentence(&format!("the agent `{name}` cannot be used: {why}"))))
+            Err(ApiProblem::conflict(sentence(&format!("the agent `{name}` cannot be used: {why}"))))
         }
         Some(_) => Ok(()),
     }

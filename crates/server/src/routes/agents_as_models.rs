@@ -17,26 +17,26 @@ use longhaul::import::import;
 use longhaul::session::SessionError;
 use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
-use longhaul_core::message::Answer;
+use longhaul_core::message::ModelAnswer;
 use longhaul_store::NewSession;
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::{self, ModelEvent, ResponseHead, ResponseWriter};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use self::asked::Asked;
-pub(crate) use self::known::Conversations;
-use self::known::{Place, Prefix, of_history, of_log, root, user_text};
-use self::telling::{Teller, Told, Turned, newest_taken};
+use self::asked::ParsedAgentRequest;
+pub(crate) use self::known::ConversationIndex;
+use self::known::{ConversationPrefix, TurnPosition, of_history, of_log, root, user_text};
+use self::telling::{AgentAnswerEvent, AgentAnswerTask, TurnFingerprint, newest_taken};
 use super::agents;
 use super::gateway::{fault_of, told};
-use crate::app::App;
-use crate::content::Content;
-use crate::dialect::{Turn, Wish, conversation};
-use crate::extract::Key;
-use crate::peers::{self, Elsewhere};
-use crate::problem::Problem;
+use crate::app::AppState;
+use crate::cluster_proxy::{self, RemoteSessionMarker};
+use crate::content::ClientContent;
+use crate::extract::IdempotencyKey;
+use crate::problem::ApiProblem;
 use crate::sse::held;
+use crate::ui_protocol::{UiAnswerSubscription, UiTurnRequest, conversation};
 
 /// Names the session, in a request and in its answer.
 const SESSION: HeaderName = HeaderName::from_static("x-longhaul-session");
@@ -54,7 +54,7 @@ const MOST_LOGS: usize = 16;
 
 /// The model that a request asks for; the rest of it is passed over.
 #[derive(Deserialize)]
-struct Wanted {
+struct RequestedModel {
     model: Option<String>,
 }
 
@@ -62,7 +62,7 @@ struct Wanted {
 const KEYED: &str = "\0keyed";
 
 /// A request for an agent.
-pub(super) struct Ask {
+pub(super) struct AgentModelRequest {
     pub(super) dialect: Dialect,
     pub(super) agent: String,
     /// The agent as the client named it.
@@ -73,7 +73,7 @@ pub(super) struct Ask {
 
 /// The model that a request asks for.
 pub(super) fn model_of(body: &[u8]) -> Option<String> {
-    serde_json::from_slice::<Wanted>(body).ok()?.model
+    serde_json::from_slice::<RequestedModel>(body).ok()?.model
 }
 
 /// The agent that a request for that model means, if it means one, and how it names it.
@@ -81,7 +81,7 @@ pub(super) fn model_of(body: &[u8]) -> Option<String> {
 /// # Errors
 /// [`GatewayError`] if it means one that there is not.
 pub(super) async fn meant(
-    app: &App,
+    app: &AppState,
     model: Option<String>,
 ) -> Result<Option<(String, String)>, GatewayError> {
     let Some(model) = model else { return Ok(None) };
@@ -106,11 +106,11 @@ pub(super) async fn meant(
 }
 
 /// Answers in the dialect of the request.
-pub(super) async fn answer(app: &App, ask: Ask) -> Response {
+pub(super) async fn answer(app: &AppState, ask: AgentModelRequest) -> Response {
     let dialect = ask.dialect;
     match answered(app, ask).await {
         Ok(response) => response,
-        Err(Refusal { fault, elsewhere }) => {
+        Err(AgentModelError { fault, elsewhere }) => {
             let mut response = told(dialect, fault);
             if let Some(elsewhere) = elsewhere {
                 response.extensions_mut().insert(elsewhere);
@@ -121,25 +121,25 @@ pub(super) async fn answer(app: &App, ask: Ask) -> Response {
 }
 
 /// Why there is no answer here.
-struct Refusal {
+struct AgentModelError {
     fault: GatewayError,
     /// Whose the conversation is, if it is another node's.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<RemoteSessionMarker>,
 }
 
-impl From<GatewayError> for Refusal {
+impl From<GatewayError> for AgentModelError {
     fn from(fault: GatewayError) -> Self {
         Self { fault, elsewhere: None }
     }
 }
 
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
+impl From<ApiProblem> for AgentModelError {
+    fn from(problem: ApiProblem) -> Self {
         Self { fault: fault_of(&problem), elsewhere: problem.elsewhere().cloned() }
     }
 }
 
-async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
+async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, AgentModelError> {
     let asked = asked::read(ask.dialect, &ask.body)?;
     agents::check(app, Some(&ask.agent))?;
     let key = text_of(&ask.headers, "idempotency-key");
@@ -153,31 +153,31 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
         app.conversations().keyed(key.clone(), aim.session.clone());
     }
     drop(turn);
-    let key = Key(Some(key.map_or_else(fresh, Ok)?));
+    let key = IdempotencyKey(Some(key.map_or_else(fresh, Ok)?));
     let user = user_text(&asked.newest);
-    let wish = Wish::Say {
-        content: Content::Parts(asked.newest),
+    let wish = UiTurnRequest::Say {
+        content: ClientContent::Parts(asked.newest),
         metadata: None,
         name: String::new(),
         again: false,
     };
-    let turn = Turn::take(app, &aim.session, Some(ask.agent.clone()), key, wish).await;
+    let turn = UiAnswerSubscription::take(app, &aim.session, Some(ask.agent.clone()), key, wish).await;
     let turn = turn.map_err(|problem| {
         // Nobody has gone on from there.
         if let Some((prefix, place)) = aim.head {
             app.conversations().note(prefix, place);
         }
-        Refusal::from(problem)
+        AgentModelError::from(problem)
     })?;
     let (told, mut hears) = mpsc::channel(WAITING);
     let session = turn.session.clone();
-    let turned = aim.before.map(|before| Turned { before, user });
-    let teller = Teller { app: app.clone(), session: session.clone(), turned, told };
+    let turned = aim.before.map(|before| TurnFingerprint { before, user });
+    let teller = AgentAnswerTask { app: app.clone(), session: session.clone(), turned, told };
     app.spawn(teller.tell(turn));
     let message = match hears.recv().await {
-        Some(Told::Begins(message)) => message,
-        Some(Told::Failed(fault)) => return Err(fault.into()),
-        Some(Told::Event(_)) | None => return Err(broken_off().into()),
+        Some(AgentAnswerEvent::Begins(message)) => message,
+        Some(AgentAnswerEvent::Failed(fault)) => return Err(fault.into()),
+        Some(AgentAnswerEvent::Event(_)) | None => return Err(broken_off().into()),
     };
     let head = ResponseHead {
         id: format!("{}.{message}", session.id()),
@@ -203,12 +203,12 @@ async fn answered(app: &App, ask: Ask) -> Result<Response, Refusal> {
 async fn whole(
     dialect: Dialect,
     head: &ResponseHead,
-    mut hears: mpsc::Receiver<Told>,
+    mut hears: mpsc::Receiver<AgentAnswerEvent>,
 ) -> Result<Response, GatewayError> {
-    let answer: Answer = loop {
+    let answer: ModelAnswer = loop {
         match hears.recv().await {
-            Some(Told::Event(ModelEvent::Finished(answer))) => break answer,
-            Some(Told::Failed(fault)) => return Err(fault),
+            Some(AgentAnswerEvent::Event(ModelEvent::Finished(answer))) => break answer,
+            Some(AgentAnswerEvent::Failed(fault)) => return Err(fault),
             Some(_) => {}
             None => return Err(broken_off()),
         }
@@ -219,20 +219,20 @@ async fn whole(
 
 /// What fails before the first word is no stream, unless that takes long.
 async fn streamed(
-    app: &App,
+    app: &AppState,
     dialect: Dialect,
     head: ResponseHead,
-    mut hears: mpsc::Receiver<Told>,
+    mut hears: mpsc::Receiver<AgentAnswerEvent>,
 ) -> Result<Response, GatewayError> {
     let heartbeat = app.config().heartbeat;
     let first = match tokio::time::timeout(heartbeat, hears.recv()).await {
-        Ok(Some(Told::Failed(fault))) => return Err(fault),
+        Ok(Some(AgentAnswerEvent::Failed(fault))) => return Err(fault),
         Ok(None) => return Err(broken_off()),
         Ok(first) => first,
         Err(_) => None,
     };
     let encoder = response_writer::stream(dialect, head);
-    let writing = Writing { encoder, hears, ready: first.into_iter().collect(), is_over: false };
+    let writing = AgentResponseStream { encoder, hears, ready: first.into_iter().collect(), is_over: false };
     let frames = futures_util::stream::unfold(writing, async |mut writing| {
         let frame = writing.next().await?;
         Some((frame, writing))
@@ -246,14 +246,14 @@ async fn streamed(
 }
 
 /// A stream on its way.
-struct Writing {
+struct AgentResponseStream {
     encoder: Box<dyn ResponseWriter>,
-    hears: mpsc::Receiver<Told>,
-    ready: VecDeque<Told>,
+    hears: mpsc::Receiver<AgentAnswerEvent>,
+    ready: VecDeque<AgentAnswerEvent>,
     is_over: bool,
 }
 
-impl Writing {
+impl AgentResponseStream {
     async fn next(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         while out.is_empty() && !self.is_over {
@@ -262,12 +262,12 @@ impl Writing {
                 None => self.hears.recv().await,
             };
             match told {
-                Some(Told::Begins(_)) => {}
-                Some(Told::Event(event)) => {
+                Some(AgentAnswerEvent::Begins(_)) => {}
+                Some(AgentAnswerEvent::Event(event)) => {
                     self.is_over = matches!(event, ModelEvent::Finished(_));
                     self.encoder.event(&event, &mut out);
                 }
-                Some(Told::Failed(fault)) => {
+                Some(AgentAnswerEvent::Failed(fault)) => {
                     self.is_over = true;
                     self.encoder.fail(&fault, &mut out);
                 }
@@ -282,32 +282,36 @@ impl Writing {
 }
 
 /// Where a message goes.
-struct Aim {
+struct MessageDestination {
     session: String,
     /// Everything before it, if the conversation is to be found again by that.
-    before: Option<Prefix>,
+    before: Option<ConversationPrefix>,
     /// The turn that it goes on from, which is its own now.
-    head: Option<(Prefix, Place)>,
+    head: Option<(ConversationPrefix, TurnPosition)>,
 }
 
-impl Aim {
-    fn at(session: String, before: Option<Prefix>) -> Self {
+impl MessageDestination {
+    fn at(session: String, before: Option<ConversationPrefix>) -> Self {
         Self { session, before, head: None }
     }
 }
 
-async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Refusal> {
+async fn aim(
+    app: &AppState,
+    ask: &AgentModelRequest,
+    asked: &ParsedAgentRequest,
+) -> Result<MessageDestination, AgentModelError> {
     if let Some(name) = text_of(&ask.headers, SESSION.as_str()) {
         check_agent(app, &name, &ask.agent).await?;
-        return Ok(Aim::at(name, None));
+        return Ok(MessageDestination::at(name, None));
     }
     let before = match asked.history.is_empty() {
-        true => Some(Prefix::of(&ask.agent)),
+        true => Some(ConversationPrefix::of(&ask.agent)),
         false => of_history(&ask.agent, &asked.history),
     };
     let key = text_of(&ask.headers, "idempotency-key");
     if let Some(session) = key.as_deref().and_then(|key| app.conversations().repeated(key)) {
-        return Ok(Aim::at(session, before));
+        return Ok(MessageDestination::at(session, before));
     }
     if let Some(previous) = &asked.previous {
         return goes_on_from(app, ask, previous).await;
@@ -316,7 +320,10 @@ async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Refusal> {
     if asked.history.is_empty() {
         // The same request finds its session again, at whatever node.
         let keyed = |key: String| format!("{root}-{}", &blake3::hash(key.as_bytes()).to_hex()[..16]);
-        return Ok(Aim::at(key.map_or_else(|| session_of(&root), |key| Ok(keyed(key)))?, before));
+        return Ok(MessageDestination::at(
+            key.map_or_else(|| session_of(&root), |key| Ok(keyed(key)))?,
+            before,
+        ));
     }
     if let Some(prefix) = before
         && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await?
@@ -324,17 +331,17 @@ async fn aim(app: &App, ask: &Ask, asked: &Asked) -> Result<Aim, Refusal> {
         let id = SessionId::from(place.session.as_str());
         if is_first && newest_taken(app, &id).await? == Some(place.taken) {
             let session = place.session.clone();
-            return Ok(Aim { session, before, head: Some((prefix, place)) });
+            return Ok(MessageDestination { session, before, head: Some((prefix, place)) });
         }
         if let Some(fork) = forked(app, &place, session_of(&root)?).await? {
-            return Ok(Aim::at(fork, before));
+            return Ok(MessageDestination::at(fork, before));
         }
     }
-    imported(app, ask, asked, session_of(&root)?).await.map(|session| Aim::at(session, before))
+    imported(app, ask, asked, session_of(&root)?).await.map(|session| MessageDestination::at(session, before))
 }
 
 /// Refuses a session that another agent has.
-async fn check_agent(app: &App, name: &str, agent: &str) -> Result<(), Problem> {
+async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiProblem> {
     let session = match conversation(app, name).await {
         Ok(session) => session,
         Err(problem) if problem.is_not_found() => return Ok(()),
@@ -344,7 +351,7 @@ async fn check_agent(app: &App, name: &str, agent: &str) -> Result<(), Problem> 
     let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
     match chosen.or_else(usual) {
         Some(has) if has != agent => {
-            Err(Problem::conflict(format!("The session `{name}` has the agent `{has}`.")))
+            Err(ApiProblem::conflict(format!("The session `{name}` has the agent `{has}`.")))
         }
         _ => Ok(()),
     }
@@ -354,7 +361,12 @@ async fn check_agent(app: &App, name: &str, agent: &str) -> Result<(), Problem> 
 ///
 /// # Errors
 /// Whose the session is, if another node has it: that one decides who goes on from there.
-async fn found(app: &App, agent: &str, root: &str, prefix: Prefix) -> Result<Option<(Place, bool)>, Problem> {
+async fn found(
+    app: &AppState,
+    agent: &str,
+    root: &str,
+    prefix: ConversationPrefix,
+) -> Result<Option<(TurnPosition, bool)>, ApiProblem> {
     let conversations = app.conversations();
     if let Some(place) = conversations.place(prefix) {
         let id = SessionId::from(place.session.as_str());
@@ -380,13 +392,13 @@ async fn found(app: &App, agent: &str, root: &str, prefix: Prefix) -> Result<Opt
 }
 
 async fn taken_here(
-    app: &App,
+    app: &AppState,
     agent: &str,
-    place: &Place,
-    prefix: Prefix,
-) -> Result<Option<(Place, bool)>, Problem> {
+    place: &TurnPosition,
+    prefix: ConversationPrefix,
+) -> Result<Option<(TurnPosition, bool)>, ApiProblem> {
     let (conversations, id) = (app.conversations(), SessionId::from(place.session.as_str()));
-    if let Err(problem) = peers::here(app, &id).await {
+    if let Err(problem) = cluster_proxy::here(app, &id).await {
         conversations.forget_head(&place.session);
         return Err(problem);
     }
@@ -398,7 +410,7 @@ async fn taken_here(
 }
 
 /// A new session that shares everything up to the end of a turn; `None` where none can be made there.
-async fn forked(app: &App, place: &Place, fork: String) -> Result<Option<String>, Problem> {
+async fn forked(app: &AppState, place: &TurnPosition, fork: String) -> Result<Option<String>, ApiProblem> {
     let id = SessionId::from(place.session.as_str());
     let events = app.runtime().log(&id).await?;
     let Some(end) = end_of(&events, place.taken) else { return Ok(None) };
@@ -419,7 +431,12 @@ fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
 }
 
 /// A new session whose log is the history that the client gave.
-async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<String, Refusal> {
+async fn imported(
+    app: &AppState,
+    ask: &AgentModelRequest,
+    asked: &ParsedAgentRequest,
+    id: String,
+) -> Result<String, AgentModelError> {
     let read = import(&asked.history_json(), now_ms()).map(|import| import.sessions.into_iter().next());
     let unreadable =
         |error: String| GatewayError::new(GatewayErrorKind::Invalid, format!("the history: {error}"));
@@ -448,7 +465,11 @@ async fn imported(app: &App, ask: &Ask, asked: &Asked, id: String) -> Result<Str
 }
 
 /// Where an answer is gone on from that was given here before.
-async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Refusal> {
+async fn goes_on_from(
+    app: &AppState,
+    ask: &AgentModelRequest,
+    previous: &str,
+) -> Result<MessageDestination, AgentModelError> {
     let unknown = || GatewayError {
         status: axum::http::StatusCode::NOT_FOUND,
         param: Some("previous_response_id".to_owned()),
@@ -463,7 +484,7 @@ async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Refus
     let events = match app.runtime().log(&id).await {
         Ok(events) => events,
         Err(SessionError::Store(longhaul_store::StoreError::NotFound(_))) => return Err(unknown().into()),
-        Err(error) => return Err(Problem::from(error).into()),
+        Err(error) => return Err(ApiProblem::from(error).into()),
     };
     let message = QueueId::from(named.1);
     let taken = events.iter().find_map(|event| match &event.body {
@@ -473,13 +494,13 @@ async fn goes_on_from(app: &App, ask: &Ask, previous: &str) -> Result<Aim, Refus
     let taken = taken.ok_or_else(unknown)?;
     let is_newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
     if is_newest.is_some_and(|event| event.seq == taken) {
-        return Ok(Aim::at(id.as_str().to_owned(), None));
+        return Ok(MessageDestination::at(id.as_str().to_owned(), None));
     }
-    let place = Place { session: id.as_str().to_owned(), taken };
+    let place = TurnPosition { session: id.as_str().to_owned(), taken };
     let root: String = id.as_str().chars().take(21).collect();
     let fork = forked(app, &place, session_of(&root)?).await?;
-    let fork = fork.ok_or_else(|| Problem::conflict("The conversation cannot be forked there."))?;
-    Ok(Aim::at(fork, None))
+    let fork = fork.ok_or_else(|| ApiProblem::conflict("The conversation cannot be forked there."))?;
+    Ok(MessageDestination::at(fork, None))
 }
 
 fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {

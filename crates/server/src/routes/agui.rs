@@ -13,20 +13,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use self::events::Events;
+use self::events::AgUiEventWriter;
 use super::ui_stream::media;
-use crate::app::App;
-use crate::content::{Content, message_metadata};
-use crate::dialect::{self, Decision, Turn, Wish};
-use crate::extract::{Input, Key};
-use crate::openapi::answer::MessageMetadata;
-use crate::problem::Problem;
+use crate::app::AppState;
+use crate::content::{ClientContent, message_metadata};
+use crate::extract::{IdempotencyKey, JsonBody};
+use crate::openapi::answer::MessageMetadataSchema;
+use crate::problem::ApiProblem;
+use crate::ui_protocol::{self, UiAnswerSubscription, UiApprovalDecision, UiTurnRequest};
 
 /// What a client posts: `RunAgentInput`. Other fields are passed over.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgUiInput)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RunInput {
+pub(crate) struct AgUiRunInput {
     /// The conversation: a session's id, or any name of up to 500 characters.
     thread_id: String,
     /// The client's name for the run.
@@ -57,7 +57,7 @@ pub(crate) struct AgUiMessage {
     #[schema(value_type = Object)]
     content: Value,
     /// That of the newest message is kept: an object of at most 16 KiB.
-    #[schema(value_type = Option<MessageMetadata>)]
+    #[schema(value_type = Option<MessageMetadataSchema>)]
     metadata: Option<Value>,
 }
 
@@ -81,59 +81,59 @@ pub(crate) struct AgUiEvent {
 }
 
 /// Runs the agent on the newest message of a conversation (AG-UI)
-#[utoipa::path(post, path = "/api/ag-ui", operation_id = "agUiRun", tag = "front ends", request_body = RunInput,
+#[utoipa::path(post, path = "/api/ag-ui", operation_id = "agUiRun", tag = "front ends", request_body = AgUiRunInput,
     responses((status = 200, body = AgUiEvent, content_type = "text/event-stream", description = "Each `data:` is one event of AG-UI")))]
 pub(crate) async fn run(
-    State(app): State<App>,
-    key: Key,
-    Input(input): Input<RunInput>,
-) -> Result<Response, Problem> {
-    let RunInput { thread_id, run_id, messages, state, forwarded_props, resume } = input;
+    State(app): State<AppState>,
+    key: IdempotencyKey,
+    JsonBody(input): JsonBody<AgUiRunInput>,
+) -> Result<Response, ApiProblem> {
+    let AgUiRunInput { thread_id, run_id, messages, state, forwarded_props, resume } = input;
     let agent = forwarded_props["agent"].as_str().map(str::to_owned);
     let wish = wish(messages, resume)?;
-    let events = Events::of(&thread_id, &run_id, &state);
-    let turn = Turn::take(&app, &thread_id, agent, key, wish).await?;
+    let events = AgUiEventWriter::of(&thread_id, &run_id, &state);
+    let turn = UiAnswerSubscription::take(&app, &thread_id, agent, key, wish).await?;
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(dialect::answer(&app, turn, events))).into_response())
+    Ok((headers, Body::from_stream(ui_protocol::answer(&app, turn, events))).into_response())
 }
 
 /// What a run is asked for: the history is ours, and of theirs only the end counts.
-fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<Wish, Problem> {
+fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<UiTurnRequest, ApiProblem> {
     if !resume.is_empty() {
-        return Ok(Wish::Decide(resume.into_iter().map(decision).collect()));
+        return Ok(UiTurnRequest::Decide(resume.into_iter().map(decision).collect()));
     }
     match messages.pop() {
         Some(newest) if newest.role == "user" => {
             let (content, metadata) = (content(newest.content)?, message_metadata(newest.metadata)?);
-            Ok(Wish::Say { content, metadata, name: newest.id, again: false })
+            Ok(UiTurnRequest::Say { content, metadata, name: newest.id, again: false })
         }
-        Some(_) => Ok(Wish::GoOn),
-        None => Err(Problem::invalid("There is no message.")),
+        Some(_) => Ok(UiTurnRequest::GoOn),
+        None => Err(ApiProblem::invalid("There is no message.")),
     }
 }
 
-fn decision(resume: AgUiResume) -> Decision {
+fn decision(resume: AgUiResume) -> UiApprovalDecision {
     let AgUiResume { interrupt_id, status, payload } = resume;
     let reason = payload["reason"].as_str().map(str::to_owned);
     let allowed = status == "resolved" && payload["approved"] == true;
-    Decision { approval: interrupt_id, allowed, reason }
+    UiApprovalDecision { approval: interrupt_id, allowed, reason }
 }
 
-fn content(content: Value) -> Result<Content, Problem> {
+fn content(content: Value) -> Result<ClientContent, ApiProblem> {
     let parts = match content {
         Value::Array(parts) => parts,
-        Value::String(text) => return Ok(Content::Text(text)),
-        _ => return Err(Problem::invalid("`content` is a text or a list of parts.")),
+        Value::String(text) => return Ok(ClientContent::Text(text)),
+        _ => return Err(ApiProblem::invalid("`content` is a text or a list of parts.")),
     };
     let parts = parts.iter().map(part).collect::<Result<_, _>>()?;
-    Ok(Content::Parts(parts))
+    Ok(ClientContent::Parts(parts))
 }
 
-fn part(part: &Value) -> Result<Value, Problem> {
+fn part(part: &Value) -> Result<Value, ApiProblem> {
     if part["type"] == "text" {
         return Ok(json!({ "type": "text", "text": part["text"] }));
     }
@@ -143,7 +143,7 @@ fn part(part: &Value) -> Result<Value, Problem> {
         (Some(kind), Some(data)) if key == "data" || source["type"] == "data" => {
             Ok(media(kind, data, part["filename"].as_str()))
         }
-        _ => Err(Problem::invalid(
+        _ => Err(ApiProblem::invalid(
             "Files are brought along in base64 (`source.type: data`); no address is asked.",
         )),
     }

@@ -3,21 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use longhaul::announce::global_approval;
+use longhaul::api_events::global_approval;
 use longhaul::session::Session;
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::ApprovalId;
-use longhaul_core::run::{Run, Status};
+use longhaul_core::run::{Run, RunStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
-use crate::extract::{Input, Key, Named, Params};
-use crate::once::once;
+use crate::app::AppState;
+use crate::cluster_proxy;
+use crate::extract::{IdempotencyKey, JsonBody, PathParams, QueryParams};
+use crate::idempotency::once;
 use crate::openapi::answer;
-use crate::peers;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// Characters of a reason at most.
 const REASON_CHARS: usize = 2_000;
@@ -25,15 +25,15 @@ const REASON_CHARS: usize = 2_000;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Which {
+pub(crate) struct ApprovalParams {
     session_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ApprovalAnswer)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Answer {
-    decision: Decision,
+pub(crate) struct ApprovalRequestBody {
+    decision: ClientApprovalDecision,
     #[schema(max_length = 2_000)]
     reason: Option<String>,
     session_id: Option<String>,
@@ -41,46 +41,47 @@ pub(crate) struct Answer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Decision {
+#[schema(as = Decision)]
+enum ClientApprovalDecision {
     Allow,
     Deny,
 }
 
 /// A question that waits.
-struct Pending {
+struct PendingApproval {
     session: Session,
     approval_id: ApprovalId,
     shown: Value,
 }
 
 /// Tools that ask
-#[utoipa::path(get, path = "/api/approvals", operation_id = "listApprovals", tag = "approvals", params(Which), 
-    responses((status = 200, body = answer::Approvals, description = "What waits")))]
+#[utoipa::path(get, path = "/api/approvals", operation_id = "listApprovals", tag = "approvals", params(ApprovalParams), 
+    responses((status = 200, body = answer::ApprovalListResponse, description = "What waits")))]
 pub(crate) async fn list(
-    State(app): State<App>,
-    Params(which): Params<Which>,
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<ApprovalParams>,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, ApiProblem> {
     let waiting = pending(&app, which.session_id.as_deref()).await?;
     let mut shown: Vec<Value> = waiting.into_iter().map(|pending| pending.shown).collect();
     if which.session_id.is_none() {
-        shown.extend(peers::approvals(&app, &headers).await);
+        shown.extend(cluster_proxy::approvals(&app, &headers).await);
     }
     Ok(Json(json!({ "approvals": shown })))
 }
 
 /// Answers one
-#[utoipa::path(post, path = "/api/approvals/{id}", operation_id = "decideApproval", tag = "approvals", params(("id" = String, Path), Which), request_body = Answer,
-    responses((status = 200, body = answer::ApprovalDecided, description = "Decided")))]
+#[utoipa::path(post, path = "/api/approvals/{id}", operation_id = "decideApproval", tag = "approvals", params(("id" = String, Path), ApprovalParams), request_body = ApprovalRequestBody,
+    responses((status = 200, body = answer::AnswerApprovalResponse, description = "Decided")))]
 pub(crate) async fn decide(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(which): Params<Which>,
-    key: Key,
-    Input(answer): Input<Answer>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(which): QueryParams<ApprovalParams>,
+    key: IdempotencyKey,
+    JsonBody(answer): JsonBody<ApprovalRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     if answer.reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARS) {
-        return Err(Problem::invalid(format!("A reason has at most {REASON_CHARS} characters.")));
+        return Err(ApiProblem::invalid(format!("A reason has at most {REASON_CHARS} characters.")));
     }
     let named = answer.session_id.clone().or(which.session_id);
     let (session, approval_id) = meant(&app, &id, named.as_deref()).await?;
@@ -96,8 +97,12 @@ pub(crate) async fn decide(
 
 /// A question's session and its name there. Within a session the name alone will do, and beyond it too where only
 /// one session asks under it.
-async fn meant(app: &App, id: &str, session_id: Option<&str>) -> Result<(Session, ApprovalId), Problem> {
-    let nobody_asks = || Problem::not_found(format!("approval {id} that waits"));
+async fn meant(
+    app: &AppState,
+    id: &str,
+    session_id: Option<&str>,
+) -> Result<(Session, ApprovalId), ApiProblem> {
+    let nobody_asks = || ApiProblem::not_found(format!("approval {id} that waits"));
     let (of_id, own) = id.rsplit_once(':').map_or((None, id), |(session_id, own)| (Some(session_id), own));
     match (of_id, session_id) {
         (Some(one), Some(other)) if one != other => return Err(nobody_asks()),
@@ -108,24 +113,24 @@ async fn meant(app: &App, id: &str, session_id: Option<&str>) -> Result<(Session
     }
     if app.runtime().nodes().is_some() {
         // Sessions of other nodes may ask under it as well.
-        return Err(Problem::conflict("Several nodes have sessions: use the whole name, SESSION:NAME."));
+        return Err(ApiProblem::conflict("Several nodes have sessions: use the whole name, SESSION:NAME."));
     }
     let mut waiting = pending(app, None).await?;
     waiting.retain(|pending| pending.approval_id.as_str() == own);
     if waiting.len() > 1 {
         let detail = "Several sessions ask under this name: use the whole one, SESSION:NAME.";
-        return Err(Problem::conflict(detail));
+        return Err(ApiProblem::conflict(detail));
     }
-    let Pending { session, approval_id, .. } = waiting.pop().ok_or_else(nobody_asks)?;
+    let PendingApproval { session, approval_id, .. } = waiting.pop().ok_or_else(nobody_asks)?;
     Ok((session, approval_id))
 }
 
 async fn answered(
     session: &Session,
     approval_id: ApprovalId,
-    answer: Answer,
+    answer: ApprovalRequestBody,
     since: Vec<Event>,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiProblem> {
     let decided = since.iter().find_map(|event| match &event.body {
         EventBody::ApprovalResolved { approval_id: resolved, allowed, .. } if *resolved == approval_id => {
             Some(*allowed)
@@ -133,23 +138,23 @@ async fn answered(
         _ => None,
     });
     let name = global_approval(session.id(), &approval_id);
-    let allowed = decided.unwrap_or(answer.decision == Decision::Allow);
+    let allowed = decided.unwrap_or(answer.decision == ClientApprovalDecision::Allow);
     if decided.is_none() && !session.decide(approval_id, allowed, answer.reason).await? {
-        return Err(Problem::not_found(format!("approval {name} that waits")));
+        return Err(ApiProblem::not_found(format!("approval {name} that waits")));
     }
     let decision = if allowed { "allow" } else { "deny" };
     Ok(json!({ "ok": true, "approvalId": name, "sessionId": session.id(), "decision": decision }))
 }
 
 /// The questions of one session, or of all that are open: in others nothing waits.
-async fn pending(app: &App, session_id: Option<&str>) -> Result<Vec<Pending>, Problem> {
+async fn pending(app: &AppState, session_id: Option<&str>) -> Result<Vec<PendingApproval>, ApiProblem> {
     let sessions = match session_id {
         Some(id) => vec![app.open(id).await?],
         None => app.runtime().opened(),
     };
     let mut all = Vec::new();
     for session in sessions {
-        let at_rest = matches!(*session.status().borrow(), Status::Idle | Status::Parked);
+        let at_rest = matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked);
         if at_rest {
             continue;
         }
@@ -158,7 +163,7 @@ async fn pending(app: &App, session_id: Option<&str>) -> Result<Vec<Pending>, Pr
         all.extend(asked.into_iter().map(|(approval_id, mut shown)| {
             shown["sessionId"] = json!(session.id());
             shown["approvalId"] = global_approval(session.id(), &approval_id).into();
-            Pending { session: session.clone(), approval_id, shown }
+            PendingApproval { session: session.clone(), approval_id, shown }
         }));
     }
     Ok(all)

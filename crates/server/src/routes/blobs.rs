@@ -5,38 +5,38 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use longhaul_core::message::{Media, Part};
+use longhaul_core::message::{MediaPart, Part};
 use longhaul_core::run::Run;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use crate::app::App;
+use crate::app::AppState;
 use crate::content;
-use crate::extract::{Named, Params, Raw};
+use crate::extract::{PathParams, QueryParams, RawBody};
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// What a browser may show; everything else it saves.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct About {
+pub(crate) struct UploadParams {
     #[param(min_length = 1, max_length = 255)]
     name: Option<String>,
 }
 
 /// Stores content
-#[utoipa::path(post, path = "/api/sessions/{id}/blobs", operation_id = "uploadBlob", tag = "messages", params(("id" = String, Path), About), request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 201, body = answer::Uploaded, description = "Stored")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/blobs", operation_id = "uploadBlob", tag = "messages", params(("id" = String, Path), UploadParams), request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 201, body = answer::UploadResponse, description = "Stored")))]
 pub(crate) async fn upload(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(about): Params<About>,
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(about): QueryParams<UploadParams>,
     headers: HeaderMap,
-    Raw(bytes): Raw,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+    RawBody(bytes): RawBody,
+) -> Result<(StatusCode, Json<Value>), ApiProblem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_else(|| content::found_type(&bytes)).to_owned();
     let work = {
@@ -54,7 +54,7 @@ pub(crate) async fn upload(
 }
 
 /// The content's name, and the part to send it with.
-fn shown(media: &Media) -> Value {
+fn shown(media: &MediaPart) -> Value {
     let kind = if media.media_type.starts_with("image/") { "image" } else { "file" };
     json!({
         "hash": media.blob.hash, "bytes": media.blob.bytes, "mediaType": media.media_type, "name": media.name,
@@ -67,13 +67,13 @@ fn shown(media: &Media) -> Value {
 #[utoipa::path(get, path = "/api/sessions/{id}/blobs/{hash}", operation_id = "readBlob", tag = "messages", params(("id" = String, Path), ("hash" = String, Path)), 
     responses((status = 200, description = "The bytes; pictures with their own type", content((Vec<u8> = "application/octet-stream"), (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp")))))]
 pub(crate) async fn read(
-    State(app): State<App>,
-    Named((id, hash)): Named<(String, String)>,
-) -> Result<Response, Problem> {
+    State(app): State<AppState>,
+    PathParams((id, hash)): PathParams<(String, String)>,
+) -> Result<Response, ApiProblem> {
     let session = app.open(&id).await?;
     let named = app.runtime().store().blobs(session.id()).await?;
     let Some(blob) = named.into_iter().find(|blob| blob.hash == hash) else {
-        return Err(Problem::not_found("such content in this session"));
+        return Err(ApiProblem::not_found("such content in this session"));
     };
     let bytes = app.runtime().blobs().get(&blob).await?;
     let kind = session.look(move |run| media_type(run, &hash)).await?;
@@ -94,7 +94,7 @@ fn media_type(run: &Run, hash: &str) -> Option<String> {
     parts.flat_map(within).find(|media| media.blob.hash == hash).map(|media| media.media_type.clone())
 }
 
-fn within(part: &Part) -> Vec<&Media> {
+fn within(part: &Part) -> Vec<&MediaPart> {
     match part {
         Part::Image(media) | Part::File(media) => vec![media],
         Part::ToolResult(result) => result.content.iter().flat_map(within).collect(),

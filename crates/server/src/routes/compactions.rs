@@ -4,28 +4,28 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::compaction::{self, Preview};
+use longhaul::compaction::{self, CompactionPreview};
 use longhaul::session::{Session, SessionError};
-use longhaul_core::event::{EditReason, Event, EventBody, ViewOp};
-use longhaul_core::history::EditState;
-use longhaul_core::ids::{EditId, Handle};
-use longhaul_core::plan::{Plan, Policy};
+use longhaul_core::event::{EditReason, Event, EventBody, ViewOperation};
+use longhaul_core::history::ViewEditState;
+use longhaul_core::ids::{EditId, LogHandle};
+use longhaul_core::plan::{CompactionPolicy, Plan};
 use longhaul_core::run::{CompactionOutcome, Run};
-use longhaul_core::strategy::{self, Strategy};
+use longhaul_core::strategy::{self, CompactionStrategy};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::extract::{Key, Named, Optional};
-use crate::once::once;
+use crate::app::AppState;
+use crate::extract::{IdempotencyKey, OptionalJsonBody, PathParams};
+use crate::idempotency::once;
 use crate::openapi::answer;
-use crate::problem::{Problem, sentence};
+use crate::problem::{ApiProblem, sentence};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = CompactRequest)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Compact {
+pub(crate) struct CompactRequestBody {
     strategy: Option<String>,
     /// What is to be kept, in words.
     #[schema(max_length = 20_000)]
@@ -38,17 +38,19 @@ pub(crate) struct Compact {
 const INSTRUCTION_CHARS: usize = 20_000;
 
 /// Makes room now, or says how
-#[utoipa::path(post, path = "/api/sessions/{id}/compact", operation_id = "compact", tag = "context", params(("id" = String, Path)), request_body = Compact,
-    responses((status = 200, body = answer::Compacted, description = "What was done, or would be")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/compact", operation_id = "compact", tag = "context", params(("id" = String, Path)), request_body = CompactRequestBody,
+    responses((status = 200, body = answer::CompactResponse, description = "What was done, or would be")))]
 pub(crate) async fn compact(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    key: Key,
-    Optional(how): Optional<Compact>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    key: IdempotencyKey,
+    OptionalJsonBody(how): OptionalJsonBody<CompactRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     app.takes_work()?;
     if how.instructions.as_ref().is_some_and(|words| words.chars().count() > INSTRUCTION_CHARS) {
-        return Err(Problem::invalid(format!("Instructions have at most {INSTRUCTION_CHARS} characters.")));
+        return Err(ApiProblem::invalid(format!(
+            "Instructions have at most {INSTRUCTION_CHARS} characters."
+        )));
     }
     let session = app.open(&id).await?;
     let policy = session.look(|run| run.settings().policy.clone()).await?;
@@ -68,12 +70,12 @@ pub(crate) async fn compact(
 }
 
 async fn make(
-    app: &App,
+    app: &AppState,
     session: &Session,
-    strategy: Option<Arc<dyn Strategy>>,
+    strategy: Option<Arc<dyn CompactionStrategy>>,
     instructions: Option<String>,
     since: Vec<Event>,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiProblem> {
     let made = since.into_iter().find_map(|event| match event.body {
         EventBody::ViewEdited(edit) if edit.reason == EditReason::Requested => Some(edit),
         _ => None,
@@ -84,12 +86,12 @@ async fn make(
     }
 }
 
-fn named(configured: &Policy, name: &str) -> Result<Arc<dyn Strategy>, Problem> {
-    let unknown = || Problem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", ")));
+fn named(configured: &CompactionPolicy, name: &str) -> Result<Arc<dyn CompactionStrategy>, ApiProblem> {
+    let unknown = || ApiProblem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", ")));
     compaction::strategy(configured, name).ok_or_else(unknown)
 }
 
-async fn outcome(app: &App, session: &Session, done: CompactionOutcome) -> Result<Value, Problem> {
+async fn outcome(app: &AppState, session: &Session, done: CompactionOutcome) -> Result<Value, ApiProblem> {
     match done {
         CompactionOutcome::Committed(edit) => {
             let id = edit.id;
@@ -110,7 +112,7 @@ async fn outcome(app: &App, session: &Session, done: CompactionOutcome) -> Resul
         CompactionOutcome::NothingToDo => {
             Ok(json!({ "ok": true, "compacted": false, "reason": "There is nothing to leave out." }))
         }
-        CompactionOutcome::Refused(why) => Err(Problem::conflict(sentence(&why))),
+        CompactionOutcome::Refused(why) => Err(ApiProblem::conflict(sentence(&why))),
     }
 }
 
@@ -118,15 +120,15 @@ fn shown_if(run: &Run, id: &EditId) -> Option<Value> {
     run.history().edits().iter().find(|state| state.edit.id == *id).map(|state| shown(run, state))
 }
 
-fn preview(preview: &Preview) -> Result<Value, Problem> {
+fn preview(preview: &CompactionPreview) -> Result<Value, ApiProblem> {
     let mut planned = match &preview.plan {
         Plan::Fits => json!({ "action": "nothing", "why": "there is nothing to leave out" }),
         Plan::Edit(edit) => json!({
             "action": "edit", "kind": edit.kind, "strategy": edit.strategy, "why": edit.why,
             "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
             "originalMessages": edit.original_messages, "compressedMessages": edit.compressed_messages,
-            "clearedResults": edit.ops.iter().filter(|op| matches!(op, ViewOp::Placeholder { .. })).count(),
-            "handles": edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect::<Vec<_>>(),
+            "clearedResults": edit.ops.iter().filter(|op| matches!(op, ViewOperation::Placeholder { .. })).count(),
+            "handles": edit.ops.iter().map(|op| LogHandle(op.range()).to_string()).collect::<Vec<_>>(),
         }),
         Plan::Summarise(draft) => {
             let (messages, handles) = draft.what_goes();
@@ -134,10 +136,10 @@ fn preview(preview: &Preview) -> Result<Value, Problem> {
                 "action": "summarise", "strategy": draft.strategy(), "messages": messages,
                 "originalTokens": draft.original_tokens(), "floorTokens": draft.floor_tokens(),
                 "summaryTokens": draft.limit_tokens(), "clearedResults": draft.cleared_results(),
-                "handles": handles.iter().map(Handle::to_string).collect::<Vec<_>>(),
+                "handles": handles.iter().map(LogHandle::to_string).collect::<Vec<_>>(),
             })
         }
-        Plan::DoesNotFit(misfit) => return Err(Problem::conflict(sentence(&misfit.to_string()))),
+        Plan::DoesNotFit(misfit) => return Err(ApiProblem::conflict(sentence(&misfit.to_string()))),
     };
     if let Some(survival) = &preview.survival {
         planned["survival"] = json!(survival);
@@ -148,21 +150,24 @@ fn preview(preview: &Preview) -> Result<Value, Problem> {
 
 /// Compactions and prunes
 #[utoipa::path(get, path = "/api/sessions/{id}/compactions", operation_id = "listCompactions", tag = "context", params(("id" = String, Path)), 
-    responses((status = 200, body = answer::Compactions, description = "The oldest first")))]
-pub(crate) async fn list(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+    responses((status = 200, body = answer::CompactionListResponse, description = "The oldest first")))]
+pub(crate) async fn list(
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open_or_read(&id).await?;
     let all = |run: &Run| run.history().edits().iter().map(|state| shown(run, state)).collect::<Vec<_>>();
     Ok(Json(json!({ "compactions": session.look(all).await? })))
 }
 
-fn shown(run: &Run, state: &EditState) -> Value {
+fn shown(run: &Run, state: &ViewEditState) -> Value {
     let edit = &state.edit;
     json!({
         "id": edit.id, "seq": state.seq, "kind": edit.kind, "strategy": edit.strategy, "reason": edit.reason,
         "trigger": edit.trigger_tokens, "why": edit.why, "active": state.active, "released": state.released, "undo": undo_now(run, &edit.id),
         "originalTokens": edit.original_tokens, "compressedTokens": edit.compressed_tokens,
         "originalMessages": edit.original_messages, "compressedMessages": edit.compressed_messages,
-        "handles": edit.ops.iter().map(|op| Handle(op.range()).to_string()).collect::<Vec<_>>(),
+        "handles": edit.ops.iter().map(|op| LogHandle(op.range()).to_string()).collect::<Vec<_>>(),
     })
 }
 
@@ -178,12 +183,12 @@ fn undo_now(run: &Run, id: &EditId) -> &'static str {
 
 /// The model sees the original again
 #[utoipa::path(post, path = "/api/sessions/{id}/compactions/{edit}/undo", operation_id = "undoCompaction", tag = "context", params(("id" = String, Path), ("edit" = String, Path)), 
-    responses((status = 200, body = answer::Restored, description = "Undone")))]
+    responses((status = 200, body = answer::UndoCompactionResponse, description = "Undone")))]
 pub(crate) async fn undo(
-    State(app): State<App>,
-    Named((id, edit)): Named<(String, String)>,
-    key: Key,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams((id, edit)): PathParams<(String, String)>,
+    key: IdempotencyKey,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
     let edit = EditId::from(edit);
     let work = {
@@ -196,7 +201,7 @@ pub(crate) async fn undo(
     app.to_end(work).await.map(Json)
 }
 
-async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, Problem> {
+async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, ApiProblem> {
     let is_this = |body: &EventBody| matches!(body, EventBody::ViewRestored { edit_id } if *edit_id == edit);
     if !since.iter().any(|event| is_this(&event.body)) {
         session.undo(edit.clone()).await?;
@@ -207,12 +212,12 @@ async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<V
 
 /// What an undo brought back may be compacted again
 #[utoipa::path(post, path = "/api/sessions/{id}/compactions/{edit}/release", operation_id = "releaseCompaction", tag = "context", params(("id" = String, Path), ("edit" = String, Path)), 
-    responses((status = 200, body = answer::Released, description = "Released")))]
+    responses((status = 200, body = answer::ReleaseCompactionResponse, description = "Released")))]
 pub(crate) async fn release(
-    State(app): State<App>,
-    Named((id, edit)): Named<(String, String)>,
-    key: Key,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams((id, edit)): PathParams<(String, String)>,
+    key: IdempotencyKey,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
     let edit = EditId::from(edit);
     let work = {
@@ -225,7 +230,7 @@ pub(crate) async fn release(
     app.to_end(work).await.map(Json)
 }
 
-async fn free(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, Problem> {
+async fn free(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, ApiProblem> {
     let is_this = |body: &EventBody| matches!(body, EventBody::RangeReleased { edit_id } if *edit_id == edit);
     if !since.iter().any(|event| is_this(&event.body)) {
         session.release(edit.clone()).await?;

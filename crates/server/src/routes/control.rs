@@ -2,23 +2,23 @@
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::session::{CancelledAt, Resumed, Session};
+use longhaul::session::{CancelPoint, ResumeOutcome, Session};
 use longhaul_core::event::{Event, EventBody, RunEnd};
 use longhaul_core::ids::SessionId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::extract::{Key, Named, Optional};
-use crate::once::{once, once_in};
+use crate::app::AppState;
+use crate::extract::{IdempotencyKey, OptionalJsonBody, PathParams};
+use crate::idempotency::{once, once_in};
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = CancelRun)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Cancel {
+pub(crate) struct CancelRunRequestBody {
     #[serde(default)]
     clear_queue: bool,
 }
@@ -26,17 +26,17 @@ pub(crate) struct Cancel {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = ResumeRun)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct ResumeRunRequestBody {}
 
 /// Stops what goes on
-#[utoipa::path(post, path = "/api/sessions/{id}/cancel", operation_id = "cancelRun", tag = "runs", params(("id" = String, Path)), request_body = Cancel,
-    responses((status = 200, body = answer::Cancelled, description = "What was stopped")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/cancel", operation_id = "cancelRun", tag = "runs", params(("id" = String, Path)), request_body = CancelRunRequestBody,
+    responses((status = 200, body = answer::CancelRunResponse, description = "What was stopped")))]
 pub(crate) async fn cancel(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    key: Key,
-    Optional(how): Optional<Cancel>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    key: IdempotencyKey,
+    OptionalJsonBody(how): OptionalJsonBody<CancelRunRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
@@ -47,11 +47,16 @@ pub(crate) async fn cancel(
 
 /// Leaves word for the node that has the session to stop what goes on there. The request itself, which may yet come
 /// there or be made again, is known then.
-pub(crate) async fn leave(app: &App, session: &SessionId, key: Key, body: &[u8]) -> Result<Value, Problem> {
+pub(crate) async fn leave(
+    app: &AppState,
+    session: &SessionId,
+    key: IdempotencyKey,
+    body: &[u8],
+) -> Result<Value, ApiProblem> {
     let is_empty = body.iter().all(u8::is_ascii_whitespace);
-    let how: Cancel = match is_empty {
-        true => Cancel::default(),
-        false => serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?,
+    let how: CancelRunRequestBody = match is_empty {
+        true => CancelRunRequestBody::default(),
+        false => serde_json::from_slice(body).map_err(|error| ApiProblem::invalid(error.to_string()))?,
     };
     once_in(app, session, key, named(&how), |since| async move {
         if let Some(done) = done(&since) {
@@ -63,7 +68,7 @@ pub(crate) async fn leave(app: &App, session: &SessionId, key: Key, body: &[u8])
     .await
 }
 
-fn named(how: &Cancel) -> String {
+fn named(how: &CancelRunRequestBody) -> String {
     format!("cancel {how:?}")
 }
 
@@ -76,28 +81,28 @@ fn done(since: &[Event]) -> Option<Value> {
     Some(json!({ "ok": true, "cancelled": reason == RunEnd::Cancelled, "persisted": null }))
 }
 
-async fn stop(session: &Session, how: &Cancel, since: Vec<Event>) -> Result<Value, Problem> {
+async fn stop(session: &Session, how: &CancelRunRequestBody, since: Vec<Event>) -> Result<Value, ApiProblem> {
     if let Some(done) = done(&since) {
         return Ok(done);
     }
     let met = session.cancel(how.clear_queue).await?;
     let persisted = match met {
-        CancelledAt::PartialAssistant => Value::from("partial_assistant"),
-        CancelledAt::ToolsInProgress => Value::from("tools_in_progress"),
-        CancelledAt::BetweenCalls | CancelledAt::Idle => Value::Null,
+        CancelPoint::PartialAssistant => Value::from("partial_assistant"),
+        CancelPoint::ToolsInProgress => Value::from("tools_in_progress"),
+        CancelPoint::BetweenCalls | CancelPoint::Idle => Value::Null,
     };
-    Ok(json!({ "ok": true, "cancelled": met != CancelledAt::Idle, "persisted": persisted }))
+    Ok(json!({ "ok": true, "cancelled": met != CancelPoint::Idle, "persisted": persisted }))
 }
 
 /// Goes on
-#[utoipa::path(post, path = "/api/sessions/{id}/resume", operation_id = "resumeRun", tag = "runs", params(("id" = String, Path)), request_body = Nothing,
-    responses((status = 200, body = answer::Resumed, description = "Whether a run began")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/resume", operation_id = "resumeRun", tag = "runs", params(("id" = String, Path)), request_body = ResumeRunRequestBody,
+    responses((status = 200, body = answer::ResumeRunResponse, description = "Whether a run began")))]
 pub(crate) async fn resume(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    key: Key,
-    Optional(Nothing {}): Optional<Nothing>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    key: IdempotencyKey,
+    OptionalJsonBody(ResumeRunRequestBody {}): OptionalJsonBody<ResumeRunRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     app.takes_work()?;
     let session = app.open(&id).await?;
     let work = {
@@ -110,14 +115,14 @@ pub(crate) async fn resume(
 /// Asks the model's server again at once
 ///
 /// Only where the session waits for it (`waiting_for_server`); else nothing happens.
-#[utoipa::path(post, path = "/api/sessions/{id}/retry", operation_id = "retryNow", tag = "runs", params(("id" = String, Path)), request_body = Nothing,
-    responses((status = 200, body = answer::Retried, description = "Whether an attempt was made at once")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/retry", operation_id = "retryNow", tag = "runs", params(("id" = String, Path)), request_body = ResumeRunRequestBody,
+    responses((status = 200, body = answer::RetryRunResponse, description = "Whether an attempt was made at once")))]
 pub(crate) async fn retry(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    key: Key,
-    Optional(Nothing {}): Optional<Nothing>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    key: IdempotencyKey,
+    OptionalJsonBody(ResumeRunRequestBody {}): OptionalJsonBody<ResumeRunRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
@@ -126,22 +131,22 @@ pub(crate) async fn retry(
     app.to_end(work).await.map(Json)
 }
 
-async fn try_now(session: &Session) -> Result<Value, Problem> {
+async fn try_now(session: &Session) -> Result<Value, ApiProblem> {
     let retried = session.retry_now().await?;
     Ok(json!({ "ok": true, "sessionId": session.id(), "retried": retried }))
 }
 
-async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, Problem> {
+async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, ApiProblem> {
     let has_begun = since.iter().any(|event| matches!(event.body, EventBody::RunStarted { .. }));
-    let met = if has_begun { Resumed::Begun } else { session.resume().await? };
+    let met = if has_begun { ResumeOutcome::Begun } else { session.resume().await? };
     let status = super::sessions::status_name(*session.status().borrow());
     let mut answer = json!({
-        "ok": true, "sessionId": session.id(), "status": status, "resumed": met == Resumed::Begun,
+        "ok": true, "sessionId": session.id(), "status": status, "resumed": met == ResumeOutcome::Begun,
     });
     let reason = match met {
-        Resumed::Begun => return Ok(answer),
-        Resumed::Busy => "A run is going on already; what waits is taken at its next step.",
-        Resumed::NothingToDo => {
+        ResumeOutcome::Begun => return Ok(answer),
+        ResumeOutcome::Busy => "A run is going on already; what waits is taken at its next step.",
+        ResumeOutcome::NothingToDo => {
             "No message waits, and the newest one has its answer, if only a part of it: send a message to go on."
         }
     };

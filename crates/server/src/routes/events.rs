@@ -9,32 +9,32 @@ use longhaul_core::ids::Seq;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::extract::{Named, Params};
-use crate::problem::Problem;
-use crate::sse::{Position, Watcher};
+use crate::app::AppState;
+use crate::extract::{PathParams, QueryParams};
+use crate::problem::ApiProblem;
+use crate::sse::{SsePosition, SseWatcher};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct From {
+pub(crate) struct EventStreamParams {
     /// The position to go on from; 0 brings everything.
     #[param(value_type = Option<u64>)]
     after: Option<Seq>,
 }
 
 /// What happens, as it happens (server-sent events)
-#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), From, ("Last-Event-ID" = Option<String>, Header, pattern = r"^[0-9]+(\.[1-9][0-9]*)?$", description = "The `id` of the event to go on from; wins over `after`")), 
-    responses((status = 200, body = crate::openapi::answer::Event, content_type = "text/event-stream", description = "Each `data:` is one `Event`, `event:` its name, `id:` its position: `3` has all of event 3, `3.1` the first of the several events that it means")))]
+#[utoipa::path(get, path = "/api/sessions/{id}/events", operation_id = "watchEvents", tag = "events", params(("id" = String, Path), EventStreamParams, ("Last-Event-ID" = Option<String>, Header, pattern = r"^[0-9]+(\.[1-9][0-9]*)?$", description = "The `id` of the event to go on from; wins over `after`")), 
+    responses((status = 200, body = crate::openapi::answer::EventSchema, content_type = "text/event-stream", description = "Each `data:` is one `Event`, `event:` its name, `id:` its position: `3` has all of event 3, `3.1` the first of the several events that it means")))]
 pub(crate) async fn watch(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(from): Params<From>,
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(from): QueryParams<EventStreamParams>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     // A browser that comes back repeats the address it began with: its own position is the newer one.
-    let position = last_event_id(&headers)?.or(from.after.map(Position::from));
+    let position = last_event_id(&headers)?.or(from.after.map(SsePosition::from));
     let session = app.open(&id).await?;
-    let frames = Watcher::behind(app, session, position).frames();
+    let frames = SseWatcher::behind(app, session, position).frames();
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
@@ -43,8 +43,8 @@ pub(crate) async fn watch(
     Ok((headers, Body::from_stream(frames)).into_response())
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<SsePosition>, ApiProblem> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     let position = id.to_str().ok().and_then(|id| id.trim().parse().ok());
-    position.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is the number of an event."))
+    position.map(Some).ok_or_else(|| ApiProblem::invalid("Last-Event-ID is the number of an event."))
 }

@@ -8,37 +8,37 @@ use longhaul_core::ids::{Seq, SessionId};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
-use crate::extract::{Named, Params};
-use crate::problem::Problem;
+use crate::app::AppState;
+use crate::extract::{PathParams, QueryParams};
+use crate::problem::ApiProblem;
 
 /// The header that names the positions of damaged events, which an export leaves out.
 const DAMAGED_EVENTS: HeaderName = HeaderName::from_static("x-longhaul-damaged-events");
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct How {
+pub(crate) struct ExportParams {
     #[serde(default)]
-    format: Format,
+    format: ExportFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[schema(as = ExportFormat)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Format {
+pub(crate) enum ExportFormat {
     #[default]
     Jsonl,
     Markdown,
 }
 
 /// A session as a file
-#[utoipa::path(get, path = "/api/sessions/{id}/export", operation_id = "exportSession", tag = "sessions", params(("id" = String, Path), How), 
+#[utoipa::path(get, path = "/api/sessions/{id}/export", operation_id = "exportSession", tag = "sessions", params(("id" = String, Path), ExportParams), 
     responses((status = 200, description = "The file. Damaged events are left out, and `x-longhaul-damaged-events` names their positions", content((String = "application/x-ndjson"), (String = "text/markdown")))))]
 pub(crate) async fn export(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(how): Params<How>,
-) -> Result<Response, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(how): QueryParams<ExportParams>,
+) -> Result<Response, ApiProblem> {
     let id = SessionId::from(id);
     let record = app.runtime().store().session(&id).await?;
     // All but what is damaged: the rest is all there is of it.
@@ -46,10 +46,10 @@ pub(crate) async fn export(
     let (events, damaged) = (found.events, found.damaged);
     let meta = SessionMeta { id: record.id, title: record.title, created_at: record.created_at };
     let (file, kind, ending) = match how.format {
-        Format::Markdown => {
+        ExportFormat::Markdown => {
             (export::markdown(&meta, &events).into_bytes(), "text/markdown; charset=utf-8", "md")
         }
-        Format::Jsonl => {
+        ExportFormat::Jsonl => {
             let mut contents = Vec::new();
             for blob in export::blob_refs(&events) {
                 let content = app.runtime().blobs().get(&blob).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn export(
             }
             let mut file = Vec::new();
             let pairs = contents.iter().map(|(blob, content)| (blob, content));
-            export::jsonl(&mut file, &meta, &events, pairs).map_err(|_| Problem::internal())?;
+            export::jsonl(&mut file, &meta, &events, pairs).map_err(|_| ApiProblem::internal())?;
             (file, "application/x-ndjson", "jsonl")
         }
     };

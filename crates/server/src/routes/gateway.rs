@@ -13,17 +13,17 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::StreamExt;
 use longhaul::agents::AgentEntry;
-use longhaul_gateway::{ClientRequest, Gateway, RelayedResponse, Reply, ReplyBody};
+use longhaul_gateway::{ClientRequest, Gateway, GatewayReply, RelayedResponse, ReplyBody};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::{self, ResponseHead};
 use serde_json::{Value, json};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::agents_as_models::{self, Ask};
-use crate::app::App;
-use crate::extract::{self, Named};
-use crate::guard::Visit;
-use crate::problem::Problem;
+use super::agents_as_models::{self, AgentModelRequest};
+use crate::app::AppState;
+use crate::extract::{self, PathParams};
+use crate::guard::RequestAuthInfo;
+use crate::problem::ApiProblem;
 
 /// Below this everything is the gateway's.
 pub(crate) const ROOT: &str = "/v1/";
@@ -35,7 +35,7 @@ const MOST_ASKED: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Its routes. Their description is the makers' own.
-pub(crate) fn routes() -> Router<App> {
+pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/models", get(models))
         .route("/models/{*name}", get(model))
@@ -49,43 +49,43 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// Chat Completions.
-async fn chat(State(app): State<App>, request: Request) -> Response {
-    answered(&app, Dialect::Chat, request, Asked::Answer).await
+async fn chat(State(app): State<AppState>, request: Request) -> Response {
+    answered(&app, Dialect::Chat, request, GatewayRequestKind::Answer).await
 }
 
 /// OpenAI's Responses.
-async fn responses(State(app): State<App>, request: Request) -> Response {
-    answered(&app, Dialect::Responses, request, Asked::Answer).await
+async fn responses(State(app): State<AppState>, request: Request) -> Response {
+    answered(&app, Dialect::Responses, request, GatewayRequestKind::Answer).await
 }
 
 /// The items that stand for a conversation of OpenAI's Responses.
-async fn compact(State(app): State<App>, request: Request) -> Response {
-    answered(&app, Dialect::Responses, request, Asked::Compaction).await
+async fn compact(State(app): State<AppState>, request: Request) -> Response {
+    answered(&app, Dialect::Responses, request, GatewayRequestKind::Compaction).await
 }
 
 /// Anthropic's Messages.
-async fn messages(State(app): State<App>, request: Request) -> Response {
-    answered(&app, Dialect::Messages, request, Asked::Answer).await
+async fn messages(State(app): State<AppState>, request: Request) -> Response {
+    answered(&app, Dialect::Messages, request, GatewayRequestKind::Answer).await
 }
 
 /// How long a request of the Messages dialect would be.
-async fn count_tokens(State(app): State<App>, request: Request) -> Response {
-    answered(&app, Dialect::Messages, request, Asked::Count).await
+async fn count_tokens(State(app): State<AppState>, request: Request) -> Response {
+    answered(&app, Dialect::Messages, request, GatewayRequestKind::Count).await
 }
 
 /// Embeddings, of the model's server.
-async fn embeddings(State(app): State<App>, request: Request) -> Response {
+async fn embeddings(State(app): State<AppState>, request: Request) -> Response {
     passed(&app, RelayedResponse::Embeddings, request).await
 }
 
 /// Completions of a text, of the model's server.
-async fn completions(State(app): State<App>, request: Request) -> Response {
+async fn completions(State(app): State<AppState>, request: Request) -> Response {
     passed(&app, RelayedResponse::Completions, request).await
 }
 
 /// What a client can ask for, in the shape that the clients of both makers read: models, and for those who show the
 /// token agents too.
-async fn models(State(app): State<App>, request: Request) -> Response {
+async fn models(State(app): State<AppState>, request: Request) -> Response {
     match entries(&app, shows_token(&request)).await {
         Some(data) => Json(json!({ "object": "list", "data": data, "has_more": false })).into_response(),
         None => missing(Dialect::Chat),
@@ -93,9 +93,13 @@ async fn models(State(app): State<App>, request: Request) -> Response {
 }
 
 /// One of them.
-async fn model(State(app): State<App>, name: Result<Named<String>, Problem>, request: Request) -> Response {
+async fn model(
+    State(app): State<AppState>,
+    name: Result<PathParams<String>, ApiProblem>,
+    request: Request,
+) -> Response {
     let name = match name {
-        Ok(Named(name)) => name,
+        Ok(PathParams(name)) => name,
         Err(problem) => return told(Dialect::Chat, fault_of(&problem)),
     };
     let Some(data) = entries(&app, shows_token(&request)).await else { return missing(Dialect::Chat) };
@@ -108,7 +112,7 @@ async fn model(State(app): State<App>, name: Result<Named<String>, Problem>, req
     }
 }
 
-async fn entries(app: &App, with_agents: bool) -> Option<Vec<Value>> {
+async fn entries(app: &AppState, with_agents: bool) -> Option<Vec<Value>> {
     let mut entries = Vec::new();
     let mut models = BTreeSet::new();
     match &app.config().gateway {
@@ -129,7 +133,7 @@ async fn entries(app: &App, with_agents: bool) -> Option<Vec<Value>> {
 }
 
 /// Returns whether a name is one of a model's.
-pub(super) async fn is_listed(app: &App, name: &str) -> bool {
+pub(super) async fn is_listed(app: &AppState, name: &str) -> bool {
     match &app.config().gateway {
         Some(gateway) => names(app, gateway).await.contains(name),
         None => false,
@@ -147,7 +151,7 @@ fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
 
 /// Those of the gateway's upstreams by name, and those of the configured model's server where it is one of them: the
 /// demo's model has none.
-async fn names(app: &App, gateway: &Gateway) -> BTreeSet<String> {
+async fn names(app: &AppState, gateway: &Gateway) -> BTreeSet<String> {
     let usual = if gateway.has_usual() { app.runtime().models_of_usual().await } else { Vec::new() };
     let mut names: BTreeSet<String> = usual.into_iter().collect();
     names.extend(gateway.models().into_iter().map(|model| model.name));
@@ -173,13 +177,13 @@ async fn entry(gateway: &Gateway, name: &str, asks: bool) -> Value {
 }
 
 /// What a client wants of its request.
-enum Asked {
+enum GatewayRequestKind {
     Answer,
     Count,
     Compaction,
 }
 
-async fn passed(app: &App, path: RelayedResponse, request: Request) -> Response {
+async fn passed(app: &AppState, path: RelayedResponse, request: Request) -> Response {
     let answering = app.answering();
     let (headers, body) = match read(app, Dialect::Chat, request).await {
         Ok(read) => read,
@@ -191,7 +195,11 @@ async fn passed(app: &App, path: RelayedResponse, request: Request) -> Response 
 }
 
 /// Head and body of a request, or what is wrong with it as an answer.
-async fn read(app: &App, dialect: Dialect, request: Request) -> Result<(HeaderMap, Bytes), Box<Response>> {
+async fn read(
+    app: &AppState,
+    dialect: Dialect,
+    request: Request,
+) -> Result<(HeaderMap, Bytes), Box<Response>> {
     if let Err(problem) = app.takes_work() {
         return Err(Box::new(refused(dialect, &problem)));
     }
@@ -204,7 +212,7 @@ async fn read(app: &App, dialect: Dialect, request: Request) -> Result<(HeaderMa
     extract::read(request, app).await.map_err(|problem| Box::new(refused(dialect, &problem)))
 }
 
-async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -> Response {
+async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: GatewayRequestKind) -> Response {
     let answering = app.answering();
     let is_known = shows_token(&request);
     let (headers, body) = match read(app, dialect, request).await {
@@ -228,15 +236,16 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
         Ok(meant) => meant,
         Err(fault) if is_known => return told(dialect, fault),
         // Who has not shown the token is not told which agents there are.
-        Err(_) => return refused(dialect, &Problem::unauthorized()),
+        Err(_) => return refused(dialect, &ApiProblem::unauthorized()),
     };
     if let Some((agent, model)) = meant {
         return match (is_known, asked) {
-            (false, _) => refused(dialect, &Problem::unauthorized()),
-            (true, Asked::Answer) => {
-                agents_as_models::answer(app, Ask { dialect, agent, model, headers, body }).await
+            (false, _) => refused(dialect, &ApiProblem::unauthorized()),
+            (true, GatewayRequestKind::Answer) => {
+                agents_as_models::answer(app, AgentModelRequest { dialect, agent, model, headers, body })
+                    .await
             }
-            (true, Asked::Count | Asked::Compaction) => {
+            (true, GatewayRequestKind::Count | GatewayRequestKind::Compaction) => {
                 let message = format!("`{model}` is an agent: it keeps its conversations itself");
                 told(dialect, GatewayError::new(GatewayErrorKind::Invalid, message))
             }
@@ -248,9 +257,9 @@ async fn answered(app: &App, dialect: Dialect, request: Request, asked: Asked) -
         None => return missing(dialect),
     };
     let reply = match asked {
-        Asked::Answer => request.answer().await,
-        Asked::Count => request.count_tokens().await,
-        Asked::Compaction => request.compact().await,
+        GatewayRequestKind::Answer => request.answer().await,
+        GatewayRequestKind::Count => request.count_tokens().await,
+        GatewayRequestKind::Compaction => request.compact().await,
     };
     response(reply, Some(answering))
 }
@@ -265,11 +274,11 @@ fn coding(headers: &HeaderMap) -> Option<String> {
 
 /// Returns whether whoever asks has shown the token.
 fn shows_token(request: &Request) -> bool {
-    request.extensions().get::<Visit>().is_some_and(|visit| visit.is_known)
+    request.extensions().get::<RequestAuthInfo>().is_some_and(|visit| visit.is_known)
 }
 
 /// What a client shows to get in here is for nobody behind the gateway.
-fn without_token(app: &App, mut headers: HeaderMap) -> HeaderMap {
+fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     let token = &app.config().token;
     let is_ours = |value: &HeaderValue| {
         let words = value.to_str().unwrap_or_default().split_whitespace();
@@ -284,7 +293,7 @@ fn without_token(app: &App, mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// `answering` lives as long as the stream.
-fn response(reply: Reply, answering: Option<TaskTrackerToken>) -> Response {
+fn response(reply: GatewayReply, answering: Option<TaskTrackerToken>) -> Response {
     let body = match reply.body {
         ReplyBody::Whole(bytes) => Body::from(bytes),
         ReplyBody::Stream(pieces) => Body::from_stream(pieces.inspect(move |_| {
@@ -304,7 +313,7 @@ fn missing(dialect: Dialect) -> Response {
 }
 
 /// What this server has against a request of the gateway's, as the dialect of its path says it.
-pub(crate) fn refused_at(path: &str, problem: &Problem) -> Response {
+pub(crate) fn refused_at(path: &str, problem: &ApiProblem) -> Response {
     let dialect = dialect_at(path);
     let mut fault = fault_of(problem);
     if let Some(hint) = hint(path) {
@@ -316,7 +325,7 @@ pub(crate) fn refused_at(path: &str, problem: &Problem) -> Response {
 }
 
 /// A problem at the end of a stream that was begun, as the dialect of its path says it.
-pub(crate) fn event_at(path: &str, problem: &Problem) -> Vec<u8> {
+pub(crate) fn event_at(path: &str, problem: &ApiProblem) -> Vec<u8> {
     let mut out = Vec::new();
     response_writer::stream(dialect_at(path), ResponseHead::default()).fail(&fault_of(problem), &mut out);
     out
@@ -377,12 +386,12 @@ fn hint(path: &str) -> Option<String> {
     is_missed(path).then(|| format!("The base URL {wrong}: the path here is {ROOT}{meant}."))
 }
 
-fn refused(dialect: Dialect, problem: &Problem) -> Response {
+fn refused(dialect: Dialect, problem: &ApiProblem) -> Response {
     told(dialect, fault_of(problem))
 }
 
 /// A problem as the gateway tells of it.
-pub(super) fn fault_of(problem: &Problem) -> GatewayError {
+pub(super) fn fault_of(problem: &ApiProblem) -> GatewayError {
     let kind = match problem.status() {
         StatusCode::UNAUTHORIZED => GatewayErrorKind::Auth,
         StatusCode::FORBIDDEN => GatewayErrorKind::Forbidden,

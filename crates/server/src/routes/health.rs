@@ -4,30 +4,30 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use longhaul_core::error::ErrorCode;
-use longhaul_store::{Standing, StoreError};
+use longhaul_store::{NodeStatus, StoreError};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::AppState;
 use crate::openapi::answer;
-use crate::problem::{ENDING, ENDING_HERE, Problem};
+use crate::problem::{ApiProblem, ENDING, ENDING_HERE};
 
 /// Whether the server lives
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "server",  
-    responses((status = 200, body = answer::Health, description = "It lives")))]
+    responses((status = 200, body = answer::HealthResponse, description = "It lives")))]
 pub(crate) async fn alive() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
 /// Whether the server can work
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "server",  
-    responses((status = 200, body = answer::Health, description = "It can")))]
-pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
-    let not_ready = |code, detail: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
+    responses((status = 200, body = answer::HealthResponse, description = "It can")))]
+pub(crate) async fn ready(State(app): State<AppState>) -> Result<Json<Value>, ApiProblem> {
+    let not_ready = |code, detail: &str| ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
     if app.is_draining() {
         let ending = if app.runtime().nodes().is_some() { ENDING_HERE } else { ENDING };
         return Err(not_ready(ErrorCode::Interrupted, ending));
     }
-    if app.runtime().nodes().is_some_and(|nodes| *nodes.standing().borrow() == Standing::Fenced) {
+    if app.runtime().nodes().is_some_and(|nodes| *nodes.standing().borrow() == NodeStatus::Fenced) {
         return Err(not_ready(
             ErrorCode::Storage,
             "This node has lost the database: others take its sessions over.",

@@ -2,26 +2,26 @@
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::session::{Session, Switched};
+use longhaul::session::{Session, SwitchOutcome};
 use longhaul_core::event::{Event, EventBody, ModelChoice};
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::agents;
-use crate::app::App;
-use crate::extract::{Input, Key, Named};
-use crate::once::once;
+use crate::app::AppState;
+use crate::extract::{IdempotencyKey, JsonBody, PathParams};
+use crate::idempotency::once;
 use crate::openapi::part;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// An agent, a model, or both.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[schema(as = SwitchModel)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct SwitchModelRequestBody {
     /// A configured agent by name; the present one if it is left out.
     agent: Option<String>,
     /// A model of a configured agent, or one that the usual agent's server lists; the agent's own if it is left out.
@@ -30,42 +30,44 @@ pub(crate) struct Wanted {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SwitchedModel {
+#[schema(as = SwitchedModel)]
+pub(crate) struct SwitchModelResponse {
     ok: bool,
     session_id: String,
-    when: When,
+    when: ModelSwitchTiming,
     /// The model as the log has it now; at `next-step` it is still the one before.
-    #[schema(value_type = part::Origin)]
-    model: Origin,
+    #[schema(value_type = part::ModelOriginSchema)]
+    model: ModelOrigin,
 }
 
 /// When the switch holds.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-enum When {
+#[schema(as = When)]
+enum ModelSwitchTiming {
     Now,
     NextStep,
     Already,
 }
 
 /// Gives a session another agent or model; its history stays
-#[utoipa::path(post, path = "/api/sessions/{id}/llm", operation_id = "switchModel", tag = "sessions", params(("id" = String, Path)), request_body = Wanted,
-    responses((status = 200, body = SwitchedModel, description = "Switched, or will be at the next step")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/llm", operation_id = "switchModel", tag = "sessions", params(("id" = String, Path)), request_body = SwitchModelRequestBody,
+    responses((status = 200, body = SwitchModelResponse, description = "Switched, or will be at the next step")))]
 pub(crate) async fn switch(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    key: Key,
-    Input(wanted): Input<Wanted>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    key: IdempotencyKey,
+    JsonBody(wanted): JsonBody<SwitchModelRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     if wanted.agent.is_none() && wanted.model.is_none() {
-        return Err(Problem::invalid("Give an `agent` or a `model`."));
+        return Err(ApiProblem::invalid("Give an `agent` or a `model`."));
     }
     agents::check(&app, wanted.agent.as_deref())?;
     let session = app.open(&id).await?;
     if let Some(model) = &wanted.model
         && !app.runtime().models().await.contains(model)
     {
-        return Err(Problem::invalid(
+        return Err(ApiProblem::invalid(
             "`model` is not a model of a configured agent, and no server lists it.",
         ));
     }
@@ -79,26 +81,32 @@ pub(crate) async fn switch(
     app.to_end(work).await.map(Json)
 }
 
-async fn done(app: &App, session: &Session, wanted: Wanted, since: Vec<Event>) -> Result<Value, Problem> {
+async fn done(
+    app: &AppState,
+    session: &Session,
+    wanted: SwitchModelRequestBody,
+    since: Vec<Event>,
+) -> Result<Value, ApiProblem> {
     let present = session.look(|run| run.history().choice().clone()).await?;
     let choice = ModelChoice { agent: wanted.agent.or(present.agent), model: wanted.model };
     let is_this = |event: &Event| matches!(&event.body, EventBody::ModelSwitched { choice: Some(made), .. } if *made == choice);
     let when = match since.iter().any(is_this) {
-        true => Switched::Already,
+        true => SwitchOutcome::Already,
         false => app.runtime().switch(session, choice).await?,
     };
     let now = |run: &Run| run.history().model().unwrap_or(&run.settings().model.origin).clone();
     let model = session.look(now).await?;
-    let done = SwitchedModel { ok: true, session_id: session.id().to_string(), when: when.into(), model };
-    serde_json::to_value(done).map_err(|_| Problem::internal())
+    let done =
+        SwitchModelResponse { ok: true, session_id: session.id().to_string(), when: when.into(), model };
+    serde_json::to_value(done).map_err(|_| ApiProblem::internal())
 }
 
-impl From<Switched> for When {
-    fn from(switched: Switched) -> Self {
+impl From<SwitchOutcome> for ModelSwitchTiming {
+    fn from(switched: SwitchOutcome) -> Self {
         match switched {
-            Switched::Now => Self::Now,
-            Switched::AtNextStep => Self::NextStep,
-            Switched::Already => Self::Already,
+            SwitchOutcome::Now => Self::Now,
+            SwitchOutcome::AtNextStep => Self::NextStep,
+            SwitchOutcome::Already => Self::Already,
         }
     }
 }

@@ -11,12 +11,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::AppState;
 use crate::cookie;
-use crate::extract::{Brief, Named};
-use crate::guard::Visit;
+use crate::extract::{PathParams, PreAuthJsonBody};
+use crate::guard::RequestAuthInfo;
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// Where the page is, seen from a link that opens it. A reverse proxy may have it below a path of its own, which is not
 /// known here.
@@ -28,7 +28,7 @@ const SPENT: &str = "../#opening-link-spent";
 #[derive(Deserialize, ToSchema)]
 #[schema(as = LoginRequest)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Login {
+pub(crate) struct LoginRequestBody {
     token: String,
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Login {
 #[utoipa::path(get, path = "/open/{key}", operation_id = "openPage", tag = "page", params(("key" = String, Path)), 
     responses((status = 303, description = "To the page")))]
 pub(crate) async fn open(
-    State(app): State<App>,
-    Extension(visit): Extension<Visit>,
-    Named(key): Named<String>,
+    State(app): State<AppState>,
+    Extension(visit): Extension<RequestAuthInfo>,
+    PathParams(key): PathParams<String>,
 ) -> Response {
     let opens = app.openings().take(&key, Instant::now());
     let to = if opens || visit.is_known { PAGE } else { SPENT };
@@ -51,23 +51,23 @@ pub(crate) async fn open(
 }
 
 /// The page's cookie for the token
-#[utoipa::path(post, path = "/api/login", operation_id = "login", tag = "page",  request_body = Login,
-    responses((status = 200, body = answer::Done, description = "With the cookie")))]
+#[utoipa::path(post, path = "/api/login", operation_id = "login", tag = "page",  request_body = LoginRequestBody,
+    responses((status = 200, body = answer::OkResponse, description = "With the cookie")))]
 pub(crate) async fn login(
-    State(app): State<App>,
-    Extension(visit): Extension<Visit>,
-    Brief(login): Brief<Login>,
-) -> Result<Response, Problem> {
+    State(app): State<AppState>,
+    Extension(visit): Extension<RequestAuthInfo>,
+    PreAuthJsonBody(login): PreAuthJsonBody<LoginRequestBody>,
+) -> Result<Response, ApiProblem> {
     if !app.config().token.matches(login.token.trim()) {
-        return Err(Problem::unauthorized());
+        return Err(ApiProblem::unauthorized());
     }
     Ok(done(cookie::setting(&visit.host, &app.config().token)))
 }
 
 /// Removes the page's cookie
 #[utoipa::path(post, path = "/api/logout", operation_id = "logout", tag = "page",  
-    responses((status = 200, body = answer::Done, description = "Without the cookie")))]
-pub(crate) async fn logout(Extension(visit): Extension<Visit>) -> Response {
+    responses((status = 200, body = answer::OkResponse, description = "Without the cookie")))]
+pub(crate) async fn logout(Extension(visit): Extension<RequestAuthInfo>) -> Response {
     done(cookie::removing(&visit.host))
 }
 

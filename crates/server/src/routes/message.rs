@@ -2,30 +2,30 @@
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::session::{NewMessage, Sent, Session, SessionError};
+use longhaul::session::{NewMessage, SendReceipt, Session, SessionError};
 use longhaul_core::ids::SessionId;
 use longhaul_core::metadata::MessageMetadata;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::agents;
-use crate::app::App;
-use crate::content::{Content, message_metadata};
-use crate::extract::{Input, Key};
-use crate::once;
+use crate::app::AppState;
+use crate::content::{ClientContent, message_metadata};
+use crate::extract::{IdempotencyKey, JsonBody};
+use crate::idempotency;
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Body {
+pub(crate) struct SendMessageRequestBody {
     session_id: Option<String>,
     agent: Option<String>,
-    content: Content,
+    content: ClientContent,
     metadata: Option<Value>,
 }
 
-impl Body {
+impl SendMessageRequestBody {
     /// Names the request with all that it asks for.
     fn what(&self) -> String {
         let mut what = format!("message {:?}", self.content);
@@ -40,18 +40,18 @@ impl Body {
 }
 
 /// Sends a message; to a busy session it waits
-#[utoipa::path(post, path = "/api/message", operation_id = "sendMessage", tag = "messages",  request_body = answer::NewMessage,
-    responses((status = 200, body = answer::Sent, description = "Taken, or queued")))]
+#[utoipa::path(post, path = "/api/message", operation_id = "sendMessage", tag = "messages",  request_body = answer::SendMessageSchema,
+    responses((status = 200, body = answer::SendMessageResponse, description = "Taken, or queued")))]
 pub(crate) async fn send(
-    State(app): State<App>,
-    key: Key,
-    Input(body): Input<Body>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    key: IdempotencyKey,
+    JsonBody(body): JsonBody<SendMessageRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     app.takes_work()?;
     body.content.check()?;
     let metadata = message_metadata(body.metadata.clone())?;
     if body.session_id.is_some() && body.agent.is_some() {
-        return Err(Problem::invalid("`agent` is for a new session; `POST …/llm` switches another."));
+        return Err(ApiProblem::invalid("`agent` is for a new session; `POST …/llm` switches another."));
     }
     agents::check(&app, body.agent.as_deref())?;
     let work = {
@@ -62,11 +62,11 @@ pub(crate) async fn send(
 }
 
 async fn accept(
-    app: &App,
-    key: Key,
-    body: Body,
+    app: &AppState,
+    key: IdempotencyKey,
+    body: SendMessageRequestBody,
     metadata: Option<MessageMetadata>,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiProblem> {
     let what = body.what();
     let session = match body.session_id {
         Some(id) => app.open(&id).await?,
@@ -77,14 +77,20 @@ async fn accept(
         }
     };
     let send = take(app, &session, &key, body.content, metadata);
-    let sent = once::same(app, session.id(), &key, &what, send).await?;
+    let sent = idempotency::same(app, session.id(), &key, &what, send).await?;
     Ok(answer(session.id(), &sent))
 }
 
 /// Leaves a message in the queue of a session that another node has.
-pub(crate) async fn leave(app: &App, session: &SessionId, key: Key, body: &[u8]) -> Result<Value, Problem> {
+pub(crate) async fn leave(
+    app: &AppState,
+    session: &SessionId,
+    key: IdempotencyKey,
+    body: &[u8],
+) -> Result<Value, ApiProblem> {
     app.takes_work()?;
-    let body: Body = serde_json::from_slice(body).map_err(|error| Problem::invalid(error.to_string()))?;
+    let body: SendMessageRequestBody =
+        serde_json::from_slice(body).map_err(|error| ApiProblem::invalid(error.to_string()))?;
     let what = body.what();
     let metadata = message_metadata(body.metadata)?;
     let queue = async {
@@ -93,17 +99,17 @@ pub(crate) async fn leave(app: &App, session: &SessionId, key: Key, body: &[u8])
         (message.key, message.metadata) = (key.0.clone(), metadata);
         Ok(app.runtime().leave_message(session, message).await?)
     };
-    let accepted = once::same(app, session, &key, &what, queue).await?;
-    Ok(answer(session, &Sent { id: accepted.id, queued: true, position: accepted.position }))
+    let accepted = idempotency::same(app, session, &key, &what, queue).await?;
+    Ok(answer(session, &SendReceipt { id: accepted.id, queued: true, position: accepted.position }))
 }
 
 pub(crate) async fn take(
-    app: &App,
+    app: &AppState,
     session: &Session,
-    key: &Key,
-    content: Content,
+    key: &IdempotencyKey,
+    content: ClientContent,
     metadata: Option<MessageMetadata>,
-) -> Result<Sent, Problem> {
+) -> Result<SendReceipt, ApiProblem> {
     let parts = content.parts(app, session.id()).await?;
     match session.adopt_model().await {
         Ok(_) | Err(SessionError::Busy) => {}
@@ -114,7 +120,12 @@ pub(crate) async fn take(
     Ok(session.send_message(message).await?)
 }
 
-async fn begin(app: &App, key: &Key, content: &Content, agent: Option<&str>) -> Result<Session, Problem> {
+async fn begin(
+    app: &AppState,
+    key: &IdempotencyKey,
+    content: &ClientContent,
+    agent: Option<&str>,
+) -> Result<Session, ApiProblem> {
     let title = Some(content.title());
     Ok(match key.session_id("message") {
         Some(id) => app.runtime().create_as_in(id, title, agent).await?,
@@ -122,7 +133,7 @@ async fn begin(app: &App, key: &Key, content: &Content, agent: Option<&str>) -> 
     })
 }
 
-fn answer(session_id: &SessionId, sent: &Sent) -> Value {
+fn answer(session_id: &SessionId, sent: &SendReceipt) -> Value {
     // A repeated message that was taken since waits no more.
     if sent.queued && sent.position > 0 {
         let message = format!("Message queued at position {}", sent.position);

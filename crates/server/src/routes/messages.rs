@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use longhaul::announce::metadata_fields;
+use longhaul::api_events::metadata_fields;
 use longhaul::session::SessionError;
-use longhaul_core::event::{Cut, Event, EventBody, ViewEdit};
-use longhaul_core::history::EntryKind;
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason, ViewEdit};
+use longhaul_core::history::LogEntryKind;
 use longhaul_core::ids::{CallId, Millis, Seq, SessionId};
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult};
-use longhaul_core::run::Status;
+use longhaul_core::run::RunStatus;
 use longhaul_core::truncate::shown_content;
 use longhaul_core::usage::Usage;
 use longhaul_store::{SessionRecord, StoreError};
@@ -28,11 +28,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use self::fragment::{CallState, Fragment, FragmentEntry};
-use crate::app::App;
-use crate::extract::{Named, Params};
+use self::fragment::{LogFragment, LogFragmentCallState, LogFragmentEntry};
+use crate::app::AppState;
+use crate::extract::{PathParams, QueryParams};
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// Messages on a page unless the request says otherwise, and at most.
 const PAGE: usize = 100;
@@ -43,7 +43,7 @@ const RENDERED_BYTES: usize = 2 << 20;
 
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
+pub(crate) struct MessagePageParams {
     /// Behind this position; not with `before`.
     #[param(value_type = Option<u64>)]
     after: Option<Seq>,
@@ -54,20 +54,20 @@ pub(crate) struct Wanted {
     #[param(minimum = 1)]
     limit: Option<usize>,
     /// Puts `html` beside the texts of models.
-    render: Option<Form>,
+    render: Option<RenderForm>,
 }
 
 /// A form that texts are given in besides their own.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[schema(as = RenderForm)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Form {
+pub(crate) enum RenderForm {
     Html,
 }
 
 /// Which messages are asked for.
 #[derive(Clone, Copy)]
-struct PageRange {
+struct MessagePageRange {
     after: Option<Seq>,
     before: Option<Seq>,
     limit: usize,
@@ -75,16 +75,16 @@ struct PageRange {
 
 /// A page of messages.
 #[derive(Default)]
-struct Page {
-    messages: Vec<Shown>,
+struct MessagePage {
+    messages: Vec<MessagePageEntry>,
     has_more: bool,
     /// Positions of damaged events among the messages.
     damaged: Vec<Seq>,
-    known: Known,
+    known: MessagePageDetails,
 }
 
 /// A message and what events around it must still say of it.
-struct Shown {
+struct MessagePageEntry {
     seq: Seq,
     message_id: String,
     /// What the step is named after that said the last of it.
@@ -98,7 +98,7 @@ struct Shown {
     answers: Option<CallId>,
 }
 
-impl Shown {
+impl MessagePageEntry {
     /// Returns whether an edit may take it that none has taken yet.
     fn can_be_taken(&self) -> bool {
         self.taken_field.is_some() && self.taken_at.is_none()
@@ -106,21 +106,21 @@ impl Shown {
 }
 
 /// Everything that was said, page by page
-#[utoipa::path(get, path = "/api/sessions/{id}/messages", operation_id = "listMessages", tag = "messages", params(("id" = String, Path), Wanted), 
-    responses((status = 200, body = answer::Messages, description = "A page")))]
+#[utoipa::path(get, path = "/api/sessions/{id}/messages", operation_id = "listMessages", tag = "messages", params(("id" = String, Path), MessagePageParams), 
+    responses((status = 200, body = answer::MessagePageResponse, description = "A page")))]
 pub(crate) async fn page(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(wanted): Params<Wanted>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(wanted): QueryParams<MessagePageParams>,
+) -> Result<Json<Value>, ApiProblem> {
     if wanted.after.is_some() && wanted.before.is_some() {
-        return Err(Problem::invalid("Give `after` or `before`, not both."));
+        return Err(ApiProblem::invalid("Give `after` or `before`, not both."));
     }
     if wanted.limit == Some(0) {
-        return Err(Problem::invalid("`limit` is at least 1."));
+        return Err(ApiProblem::invalid("`limit` is at least 1."));
     }
     let limit = wanted.limit.unwrap_or(PAGE).min(LARGEST_PAGE);
-    let range = PageRange { after: wanted.after, before: wanted.before, limit };
+    let range = MessagePageRange { after: wanted.after, before: wanted.before, limit };
     let id = SessionId::from(id);
     let (record, is_running) = look_at(&app, &id).await?;
     let store = app.runtime().store();
@@ -128,7 +128,7 @@ pub(crate) async fn page(
     let (first, last) = (page.messages.first().map(|one| one.seq), page.messages.last().map(|one| one.seq));
     let known = page.known;
     let mut messages: Vec<Value> = page.messages.into_iter().map(|shown| known.complete(shown)).collect();
-    if let Some(Form::Html) = wanted.render {
+    if let Some(RenderForm::Html) = wanted.render {
         render(&app, &mut messages).await?;
     }
     let backwards = wanted.before.is_some();
@@ -144,10 +144,10 @@ pub(crate) async fn page(
 
 /// The record of a session, and whether a run goes on in it. What a crash has left open is put right first, as far as
 /// the log can be read.
-async fn look_at(app: &App, id: &SessionId) -> Result<(SessionRecord, bool), Problem> {
+async fn look_at(app: &AppState, id: &SessionId) -> Result<(SessionRecord, bool), ApiProblem> {
     let goes_on = || {
         let open = app.runtime().opened().into_iter().find(|session| session.id() == id);
-        open.map(|session| !matches!(*session.status().borrow(), Status::Idle | Status::Parked))
+        open.map(|session| !matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked))
     };
     let store = app.runtime().store();
     // In this order: a result that comes in between is read.
@@ -166,7 +166,7 @@ async fn look_at(app: &App, id: &SessionId) -> Result<(SessionRecord, bool), Pro
 }
 
 /// Puts markup beside what models have written, as far as it is not too much.
-async fn render(app: &App, messages: &mut [Value]) -> Result<(), Problem> {
+async fn render(app: &AppState, messages: &mut [Value]) -> Result<(), ApiProblem> {
     let is_of_model = |message: &&mut Value| message["role"] == "assistant" || message["isSummary"] == true;
     let of_model = messages.iter_mut().filter(is_of_model);
     let parts = of_model.filter_map(|message| message["parts"].as_array_mut()).flatten();
@@ -189,39 +189,51 @@ async fn render(app: &App, messages: &mut [Value]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn show_summary(seq: Seq, edit: &ViewEdit, parts: &[Part]) -> Shown {
+fn show_summary(seq: Seq, edit: &ViewEdit, parts: &[Part]) -> MessagePageEntry {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), "user".into());
     fields.insert("parts".to_owned(), json!(parts));
     fields.insert("isSummary".to_owned(), true.into());
     let message_id = edit.id.to_string();
     let said_in = message_id.clone();
-    Shown { seq, message_id, said_in, fields, taken_field: None, taken_at: None, answers: None }
+    MessagePageEntry { seq, message_id, said_in, fields, taken_field: None, taken_at: None, answers: None }
 }
 
-fn show_entry(entry: &FragmentEntry<'_>, fragment: &Fragment<'_>, is_running: bool) -> Shown {
+fn show_entry(
+    entry: &LogFragmentEntry<'_>,
+    fragment: &LogFragment<'_>,
+    is_running: bool,
+) -> MessagePageEntry {
     let message = &fragment.whole(entry);
     let mut fields = Map::new();
     fields.insert("role".to_owned(), json!(message.role));
     fields.insert("parts".to_owned(), json!(with_markers(entry.seq, &message.parts)));
     let mut answers = None;
     match &entry.kind {
-        Some(EntryKind::Typed) => {}
-        Some(EntryKind::Note) => drop(fields.insert("isNote".to_owned(), true.into())),
-        Some(EntryKind::Assistant(cut)) => {
+        Some(LogEntryKind::Typed) => {}
+        Some(LogEntryKind::Note) => drop(fields.insert("isNote".to_owned(), true.into())),
+        Some(LogEntryKind::Assistant(cut)) => {
             let call =
                 |call: &ToolCall| show_call(call, fragment.call_state(entry, &call.call_id), is_running);
             let calls = message.tool_calls().map(call).collect();
             of_assistant(message, *cut, calls, &mut fields);
         }
-        Some(EntryKind::Result { tool }) => answers = of_result(message, Some(tool), &mut fields),
+        Some(LogEntryKind::Result { tool }) => answers = of_result(message, Some(tool), &mut fields),
         // Its call is damaged.
         None => answers = of_result(message, None, &mut fields),
     }
     let field = if message.role == Role::Tool { "compactedAt" } else { "summarizedAt" };
     let said_in = entry.message.id.to_string();
     let message_id = message.id.to_string();
-    Shown { seq: entry.seq, message_id, said_in, fields, taken_field: Some(field), taken_at: None, answers }
+    MessagePageEntry {
+        seq: entry.seq,
+        message_id,
+        said_in,
+        fields,
+        taken_field: Some(field),
+        taken_at: None,
+        answers,
+    }
 }
 
 /// The parts of the message at `seq`; a result that was truncated has its marker.
@@ -235,7 +247,12 @@ fn with_markers(seq: Seq, parts: &[Part]) -> Vec<Part> {
     shown.collect()
 }
 
-fn of_assistant(message: &Message, cut: Option<Cut>, calls: Vec<Value>, fields: &mut Map<String, Value>) {
+fn of_assistant(
+    message: &Message,
+    cut: Option<PartialAnswerReason>,
+    calls: Vec<Value>,
+    fields: &mut Map<String, Value>,
+) {
     if let Some(origin) = &message.origin {
         fields.insert("model".to_owned(), json!(origin));
     }
@@ -260,12 +277,12 @@ fn of_assistant(message: &Message, cut: Option<Cut>, calls: Vec<Value>, fields: 
     }
 }
 
-fn show_call(call: &ToolCall, state: CallState, is_running: bool) -> Value {
+fn show_call(call: &ToolCall, state: LogFragmentCallState, is_running: bool) -> Value {
     let status = match state {
-        CallState::Ended(status) => json!(status),
-        CallState::Open { started: true } if is_running => json!("running"),
-        CallState::Open { .. } => json!("pending"),
-        CallState::Void => Value::Null,
+        LogFragmentCallState::Ended(status) => json!(status),
+        LogFragmentCallState::Open { started: true } if is_running => json!("running"),
+        LogFragmentCallState::Open { .. } => json!("pending"),
+        LogFragmentCallState::Void => Value::Null,
     };
     json!({ "callId": call.call_id, "toolName": call.name, "args": call.arguments, "status": status })
 }
@@ -283,7 +300,7 @@ fn of_result(message: &Message, tool: Option<&str>, fields: &mut Map<String, Val
 
 /// What the events around the messages say.
 #[derive(Default)]
-struct Known {
+struct MessagePageDetails {
     at: BTreeMap<Seq, Millis>,
     /// By message.
     usage: BTreeMap<String, Usage>,
@@ -295,7 +312,7 @@ struct Known {
     metadata: BTreeMap<Seq, Vec<(&'static str, Value)>>,
 }
 
-impl Known {
+impl MessagePageDetails {
     fn note(&mut self, event: &Event) {
         self.at.insert(event.seq, event.at);
         let metadata = metadata_fields(&event.body);
@@ -313,7 +330,7 @@ impl Known {
         }
     }
 
-    fn complete(&self, shown: Shown) -> Value {
+    fn complete(&self, shown: MessagePageEntry) -> Value {
         let mut message = Map::new();
         message.insert("id".to_owned(), shown.message_id.as_str().into());
         message.insert("seq".to_owned(), shown.seq.into());
@@ -322,7 +339,7 @@ impl Known {
         let metadata = self.metadata.get(&shown.seq).into_iter().flatten();
         message.extend(metadata.map(|(field, value)| ((*field).to_owned(), value.clone())));
         if let Some(usage) = self.usage.get(&shown.said_in) {
-            message.insert("tokenUsage".to_owned(), longhaul::announce::token_usage(usage));
+            message.insert("tokenUsage".to_owned(), longhaul::api_events::token_usage(usage));
         }
         if let Some(failure) = self.failures.get(&shown.said_in).filter(|_| message["interrupted"] == "lost")
         {

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use longhaul_core::run::Status;
+use longhaul_core::run::RunStatus;
 use longhaul_store::SessionCounts;
 
 use super::sessions::status_name;
-use crate::app::App;
-use crate::problem::Problem;
+use crate::app::AppState;
+use crate::problem::ApiProblem;
 
 /// Figures in the text format of Prometheus
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain", description = "The figures")))]
-pub(crate) async fn show(State(app): State<App>) -> Result<Response, Problem> {
-    let open: Vec<Status> = app.runtime().opened().iter().map(|session| *session.status().borrow()).collect();
+pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiProblem> {
+    let open: Vec<RunStatus> =
+        app.runtime().opened().iter().map(|session| *session.status().borrow()).collect();
     let counts = app.runtime().store().session_counts().await?;
     let (sessions, queued) = (by_status(&open, &counts), counts.queued);
     let text = app.config().counters.text(&sessions, queued);
@@ -24,14 +25,14 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, Problem> {
 }
 
 /// How many sessions do what. Those that are not open are parked or idle, and the database counts them.
-fn by_status(open: &[Status], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
+fn by_status(open: &[RunStatus], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
     let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
     open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);
-    let is_parked = |status: &&Status| **status == Status::Parked;
+    let is_parked = |status: &&RunStatus| **status == RunStatus::Parked;
     let open_parked = open.iter().filter(is_parked).count() as u64;
     let at_rest = counts.sessions.saturating_sub(open.len() as u64);
     let parked = counts.parked.saturating_sub(open_parked).min(at_rest);
-    for (status, count) in [(Status::Parked, parked), (Status::Idle, at_rest - parked)] {
+    for (status, count) in [(RunStatus::Parked, parked), (RunStatus::Idle, at_rest - parked)] {
         if count > 0 {
             *sessions.entry(status_name(status)).or_default() += count;
         }
@@ -41,7 +42,7 @@ fn by_status(open: &[Status], counts: &SessionCounts) -> BTreeMap<&'static str, 
 
 #[cfg(test)]
 mod tests {
-    use longhaul_core::run::Status;
+    use longhaul_core::run::RunStatus;
     use longhaul_store::SessionCounts;
 
     use super::by_status;
@@ -49,7 +50,7 @@ mod tests {
     #[test]
     fn sessions_that_are_not_open_are_counted_by_the_database() {
         let counts = SessionCounts { sessions: 10_000, parked: 3, queued: 0 };
-        let open = [Status::Streaming, Status::Parked, Status::Idle];
+        let open = [RunStatus::Streaming, RunStatus::Parked, RunStatus::Idle];
         let expected = [("idle", 9_996), ("parked", 3), ("streaming", 1)];
         assert_eq!(by_status(&open, &counts).into_iter().collect::<Vec<_>>(), expected);
         // One was opened after the count, or deleted before it.

@@ -2,18 +2,19 @@
 
 use axum::Json;
 use axum::extract::State;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::surroundings::Backend;
+use crate::app::AppState;
+use crate::host_info::ModelBackend;
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Models {
-    current: Current,
+#[schema(as = Models)]
+pub(crate) struct ModelListResponse {
+    current: CurrentModel,
     /// Servers of this machine that answer.
-    backends: Vec<Backend>,
+    backends: Vec<ModelBackend>,
     /// Whether the current model is the scripted one of the demo.
     demo: bool,
     /// The folder that the agent's tools work in.
@@ -22,7 +23,7 @@ pub(crate) struct Models {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CurrentModel)]
-struct Current {
+struct CurrentModel {
     provider: String,
     model: String,
     /// Its window in tokens, where somebody states it.
@@ -32,13 +33,13 @@ struct Current {
 
 /// Which model answers, and which servers are here
 #[utoipa::path(get, path = "/api/models", operation_id = "listModels", tag = "server",  
-    responses((status = 200, body = Models, description = "The models")))]
-pub(crate) async fn list(State(app): State<App>) -> Json<Models> {
+    responses((status = 200, body = ModelListResponse, description = "The models")))]
+pub(crate) async fn list(State(app): State<AppState>) -> Json<ModelListResponse> {
     let surroundings = &app.config().surroundings;
     let backends = surroundings.backends().await;
     let agent = app.runtime().agent();
-    let Origin { provider, model, .. } = agent.provider.origin();
-    let current = Current { provider, model, window: agent.window().map(|(tokens, _)| tokens) };
+    let ModelOrigin { provider, model, .. } = agent.provider.origin();
+    let current = CurrentModel { provider, model, window: agent.window().map(|(tokens, _)| tokens) };
     let workspace = agent.workspace.root().display().to_string();
-    Json(Models { current, backends, demo: surroundings.is_demo(), workspace })
+    Json(ModelListResponse { current, backends, demo: surroundings.is_demo(), workspace })
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use longhaul::session::{PinnedOrder, Session};
+use longhaul::session::{PinOutcome, Session};
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::OrderId;
 use longhaul_core::orders::{OrderState, StandingOrder};
@@ -11,15 +11,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::App;
-use crate::extract::{Input, Key, Named, Params};
-use crate::once::once;
+use crate::app::AppState;
+use crate::extract::{IdempotencyKey, JsonBody, PathParams, QueryParams};
+use crate::idempotency::once;
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Which {
+pub(crate) struct StandingOrderParams {
     /// Those that do not hold any more too.
     #[serde(default)]
     all: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Which {
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = PinOrder)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Pin {
+pub(crate) struct PinOrderRequestBody {
     #[schema(min_length = 1, max_length = 1_000)]
     text: String,
     /// The order that it takes the place of.
@@ -38,36 +38,36 @@ pub(crate) struct Pin {
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = EditOrder)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Edit {
+pub(crate) struct EditOrderRequestBody {
     #[schema(min_length = 1, max_length = 1_000)]
     text: String,
 }
 
 /// The standing orders, the oldest first
-#[utoipa::path(get, path = "/api/sessions/{id}/orders", operation_id = "listOrders", tag = "context", params(("id" = String, Path), Which),
-    responses((status = 200, body = answer::Orders, description = "Those that hold")))]
+#[utoipa::path(get, path = "/api/sessions/{id}/orders", operation_id = "listOrders", tag = "context", params(("id" = String, Path), StandingOrderParams),
+    responses((status = 200, body = answer::StandingOrderListResponse, description = "Those that hold")))]
 pub(crate) async fn list(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(which): Params<Which>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(which): QueryParams<StandingOrderParams>,
+) -> Result<Json<Value>, ApiProblem> {
     let orders = app.open(&id).await?.orders().await?;
     let listed = orders.iter().filter(|order| which.all || order.is_active());
     Ok(Json(json!({ "orders": listed.map(shown).collect::<Vec<_>>() })))
 }
 
 /// Pins a standing order: the model is shown it whole from its next step on
-#[utoipa::path(post, path = "/api/sessions/{id}/orders", operation_id = "pinOrder", tag = "context", params(("id" = String, Path)), request_body = Pin,
+#[utoipa::path(post, path = "/api/sessions/{id}/orders", operation_id = "pinOrder", tag = "context", params(("id" = String, Path)), request_body = PinOrderRequestBody,
     responses(
-        (status = 201, body = answer::OrderPinned, description = "Pinned"),
-        (status = 200, body = answer::OrderPinned, description = "An order that holds says the same"),
+        (status = 201, body = answer::PinOrderResponse, description = "Pinned"),
+        (status = 200, body = answer::PinOrderResponse, description = "An order that holds says the same"),
     ))]
 pub(crate) async fn pin(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    key: Key,
-    Input(order): Input<Pin>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    key: IdempotencyKey,
+    JsonBody(order): JsonBody<PinOrderRequestBody>,
+) -> Result<(StatusCode, Json<Value>), ApiProblem> {
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
@@ -81,7 +81,11 @@ pub(crate) async fn pin(
     Ok((status, Json(answer)))
 }
 
-async fn pin_once(session: &Session, order: Pin, since: Vec<Event>) -> Result<Value, Problem> {
+async fn pin_once(
+    session: &Session,
+    order: PinOrderRequestBody,
+    since: Vec<Event>,
+) -> Result<Value, ApiProblem> {
     let wanted = order.replaces.map(OrderId::from);
     // After a crash in the middle the order to replace does not hold any more: the first attempt has done it.
     let done = since.iter().find_map(|event| match &event.body {
@@ -95,20 +99,20 @@ async fn pin_once(session: &Session, order: Pin, since: Vec<Event>) -> Result<Va
     let known = session.orders().await?;
     let done = done.and_then(|id| known.into_iter().find(|known| known.id == *id));
     let pinned = match done {
-        Some(order) => PinnedOrder { order, is_new: true },
+        Some(order) => PinOutcome { order, is_new: true },
         None => session.pin_order(order.text, wanted).await?,
     };
     Ok(json!({ "ok": true, "created": pinned.is_new, "order": shown(&pinned.order) }))
 }
 
 /// Gives a standing order another text
-#[utoipa::path(patch, path = "/api/sessions/{id}/orders/{order}", operation_id = "editOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)), request_body = Edit,
-    responses((status = 200, body = answer::OrderChanged, description = "Changed")))]
+#[utoipa::path(patch, path = "/api/sessions/{id}/orders/{order}", operation_id = "editOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)), request_body = EditOrderRequestBody,
+    responses((status = 200, body = answer::ChangeOrderResponse, description = "Changed")))]
 pub(crate) async fn edit(
-    State(app): State<App>,
-    Named((id, order)): Named<(String, String)>,
-    Input(edit): Input<Edit>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams((id, order)): PathParams<(String, String)>,
+    JsonBody(edit): JsonBody<EditOrderRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
     let work = async move {
         let order = session.edit_order(OrderId::from(order), edit.text).await?;
@@ -119,11 +123,11 @@ pub(crate) async fn edit(
 
 /// Removes a standing order; the log keeps it
 #[utoipa::path(delete, path = "/api/sessions/{id}/orders/{order}", operation_id = "removeOrder", tag = "context", params(("id" = String, Path), ("order" = String, Path)),
-    responses((status = 200, body = answer::OrderChanged, description = "Removed")))]
+    responses((status = 200, body = answer::ChangeOrderResponse, description = "Removed")))]
 pub(crate) async fn remove(
-    State(app): State<App>,
-    Named((id, order)): Named<(String, String)>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams((id, order)): PathParams<(String, String)>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
     let work = async move {
         let order = session.remove_order(OrderId::from(order)).await?;

@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{Embed, EmbeddedFile};
 
-use crate::extract::Named;
-use crate::problem::Problem;
+use crate::extract::PathParams;
+use crate::problem::ApiProblem;
 
 /// Nothing is loaded but from here, nothing runs that is not a file of its own, nobody frames the page, and only its
 /// one policy makes markup of text.
@@ -21,26 +21,29 @@ const INDEX: &str = "index.html";
 
 #[derive(Embed)]
 #[folder = "web/"]
-struct Files;
+struct WebAssets;
 
 /// The page
 #[utoipa::path(get, path = "/", operation_id = "getPage", tag = "page",  
     responses((status = 200, body = String, content_type = "text/html", description = "The page"), (status = 304, description = "It is the one that is known")))]
-pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn index(headers: HeaderMap) -> Result<Response, ApiProblem> {
     file(INDEX, &headers)
 }
 
 /// A file of the page
 #[utoipa::path(get, path = "/web/{path}", operation_id = "getPageFile", tag = "page", params(("path" = String, Path, description = "The file; it may lie in folders")), 
     responses((status = 200, description = "The file", content((String = "text/html"), (String = "text/javascript"), (String = "text/css"), (String = "image/svg+xml"))), (status = 304, description = "It is the one that is known")))]
-pub(crate) async fn asset(Named(path): Named<String>, request: Request) -> Result<Response, Problem> {
+pub(crate) async fn asset(
+    PathParams(path): PathParams<String>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
     file(&path, request.headers())
 }
 
-fn file(path: &str, asked: &HeaderMap) -> Result<Response, Problem> {
-    let missing = || Problem::not_found("such file");
+fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
+    let missing = || ApiProblem::not_found("such file");
     let kind = kind(path).ok_or_else(missing)?;
-    let EmbeddedFile { data, metadata } = Files::get(path).ok_or_else(missing)?;
+    let EmbeddedFile { data, metadata } = WebAssets::get(path).ok_or_else(missing)?;
     let tag = format!("\"{}\"", hex(&metadata.sha256_hash()[..16]));
     let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|tags| names(tags, &tag));
     let mut response = if is_known {

@@ -4,71 +4,71 @@ use axum::Json;
 use axum::extract::State;
 use longhaul::session::Session;
 use longhaul_core::ids::QueueId;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::content::{Content, message_metadata};
-use crate::extract::{Input, Named, Params};
+use crate::app::AppState;
+use crate::content::{ClientContent, message_metadata};
+use crate::extract::{JsonBody, PathParams, QueryParams};
 use crate::openapi::answer;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Which {
+pub(crate) struct QueueParams {
     session_id: String,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Perhaps {
+pub(crate) struct QueueEntryParams {
     session_id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Edit {
-    content: Content,
+pub(crate) struct EditQueuedRequestBody {
+    content: ClientContent,
     metadata: Option<Value>,
 }
 
 /// The messages that wait
-#[utoipa::path(get, path = "/api/message/queue", operation_id = "listQueue", tag = "messages", params(Which), 
-    responses((status = 200, body = answer::Queue, description = "In their order")))]
+#[utoipa::path(get, path = "/api/message/queue", operation_id = "listQueue", tag = "messages", params(QueueParams), 
+    responses((status = 200, body = answer::QueueListResponse, description = "In their order")))]
 pub(crate) async fn list(
-    State(app): State<App>,
-    Params(which): Params<Which>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<QueueParams>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&which.session_id).await?;
     let waiting = session.queue().await?;
     Ok(Json(json!({ "sessionId": session.id(), "count": waiting.len(), "entries": entries(&waiting) })))
 }
 
 /// Removes all messages that wait
-#[utoipa::path(delete, path = "/api/message/queue", operation_id = "clearQueue", tag = "messages", params(Which), 
-    responses((status = 200, body = answer::QueueCleared, description = "Removed")))]
+#[utoipa::path(delete, path = "/api/message/queue", operation_id = "clearQueue", tag = "messages", params(QueueParams), 
+    responses((status = 200, body = answer::ClearQueueResponse, description = "Removed")))]
 pub(crate) async fn clear(
-    State(app): State<App>,
-    Params(which): Params<Which>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    QueryParams(which): QueryParams<QueueParams>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&which.session_id).await?;
     let removed = session.clear_queue().await?;
     Ok(Json(json!({ "ok": true, "sessionId": session.id(), "removed": removed })))
 }
 
 /// Changes a message that waits
-#[utoipa::path(patch, path = "/api/message/queue/{id}", operation_id = "editQueued", tag = "messages", params(("id" = String, Path), Perhaps), request_body = answer::QueuedContent,
-    responses((status = 200, body = answer::QueueChanged, description = "Changed")))]
+#[utoipa::path(patch, path = "/api/message/queue/{id}", operation_id = "editQueued", tag = "messages", params(("id" = String, Path), QueueEntryParams), request_body = answer::EditQueuedSchema,
+    responses((status = 200, body = answer::ChangeQueueResponse, description = "Changed")))]
 pub(crate) async fn edit(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(which): Params<Perhaps>,
-    Input(edit): Input<Edit>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(which): QueryParams<QueueEntryParams>,
+    JsonBody(edit): JsonBody<EditQueuedRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     edit.content.check()?;
     let metadata = message_metadata(edit.metadata)?;
     let session = holder(&app, &id, which.session_id.as_deref()).await?;
@@ -78,20 +78,20 @@ pub(crate) async fn edit(
 }
 
 /// Removes a message that waits
-#[utoipa::path(delete, path = "/api/message/queue/{id}", operation_id = "removeQueued", tag = "messages", params(("id" = String, Path), Perhaps), 
-    responses((status = 200, body = answer::QueueChanged, description = "Removed")))]
+#[utoipa::path(delete, path = "/api/message/queue/{id}", operation_id = "removeQueued", tag = "messages", params(("id" = String, Path), QueueEntryParams), 
+    responses((status = 200, body = answer::ChangeQueueResponse, description = "Removed")))]
 pub(crate) async fn remove(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(which): Params<Perhaps>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(which): QueryParams<QueueEntryParams>,
+) -> Result<Json<Value>, ApiProblem> {
     let session = holder(&app, &id, which.session_id.as_deref()).await?;
     session.remove_queued(QueueId::from(id.as_str())).await?;
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
 /// The session in which that message waits.
-async fn holder(app: &App, id: &str, session_id: Option<&str>) -> Result<Session, Problem> {
+async fn holder(app: &AppState, id: &str, session_id: Option<&str>) -> Result<Session, ApiProblem> {
     if let Some(session_id) = session_id {
         return app.open(session_id).await;
     }
@@ -102,11 +102,11 @@ async fn holder(app: &App, id: &str, session_id: Option<&str>) -> Result<Session
             return app.open(record.id.as_str()).await;
         }
     }
-    Err(Problem::not_found(format!("waiting message {id}")))
+    Err(ApiProblem::not_found(format!("waiting message {id}")))
 }
 
 /// The waiting messages with their positions.
-pub(crate) fn entries(waiting: &[Queued]) -> Value {
+pub(crate) fn entries(waiting: &[QueuedMessage]) -> Value {
     let shown = (1..).zip(waiting).map(|(position, entry): (usize, _)| {
         let mut shown =
             json!({ "id": entry.id, "position": position, "queuedAt": entry.queued_at, "parts": entry.parts });

@@ -3,28 +3,30 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use longhaul::recall::{DEFAULT_HITS, Hit, Source, as_text, recall as find, search as find_all};
+use longhaul::recall::{
+    DEFAULT_HITS, RecallSnippet, RecallSource, as_text, recall as find, search as find_all,
+};
 use longhaul_core::error::ErrorCode;
-use longhaul_core::ids::Handle;
-use longhaul_core::truncate::Limit;
+use longhaul_core::ids::LogHandle;
+use longhaul_core::truncate::TextLimit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::extract::{Named, Params};
+use crate::app::AppState;
+use crate::extract::{PathParams, QueryParams};
 use crate::openapi::answer;
-use crate::problem::{Problem, sentence};
+use crate::problem::{ApiProblem, sentence};
 
 /// The most that one answer gives; a range gets the rest.
-const LIMIT: Limit = Limit { max_chars: 1_000_000, max_tokens: 400_000 };
+const LIMIT: TextLimit = TextLimit { max_chars: 1_000_000, max_tokens: 400_000 };
 
 /// Hits at most.
 const HITS: usize = 50;
 
 #[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
+pub(crate) struct RecallParams {
     handle: Option<String>,
     range: Option<String>,
     query: Option<String>,
@@ -33,16 +35,16 @@ pub(crate) struct Wanted {
 }
 
 /// The exact original, or what matches
-#[utoipa::path(get, path = "/api/sessions/{id}/recall", operation_id = "recall", tag = "context", params(("id" = String, Path), Wanted), 
-    responses((status = 200, body = answer::Recalled, description = "As text, and each hit by itself")))]
+#[utoipa::path(get, path = "/api/sessions/{id}/recall", operation_id = "recall", tag = "context", params(("id" = String, Path), RecallParams), 
+    responses((status = 200, body = answer::RecallResponse, description = "As text, and each hit by itself")))]
 pub(crate) async fn recall(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Params(wanted): Params<Wanted>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    QueryParams(wanted): QueryParams<RecallParams>,
+) -> Result<Json<Value>, ApiProblem> {
     check(&wanted)?;
     let session = app.open_or_read(&id).await?;
-    let source = session.look(|run| Source::of(run.history())).await?;
+    let source = session.look(|run| RecallSource::of(run.history())).await?;
     if let (None, Some(query)) = (&wanted.handle, &wanted.query) {
         let hits = wanted.limit.unwrap_or(DEFAULT_HITS);
         let hits = find_all(query, hits, &source, app.runtime().blobs(), &LIMIT).await;
@@ -50,39 +52,39 @@ pub(crate) async fn recall(
         let hits: Vec<Value> = hits.iter().map(shown).collect();
         return Ok(Json(json!({ "sessionId": id, "text": text, "hits": hits })));
     }
-    let arguments = serde_json::to_string(&wanted).map_err(|_| Problem::internal())?;
+    let arguments = serde_json::to_string(&wanted).map_err(|_| ApiProblem::internal())?;
     let found = find(&arguments, &source, app.runtime().blobs(), &LIMIT).await;
     let text = found.map_err(|why| refused(why.trim_start_matches("recall: ")))?;
     Ok(Json(json!({ "sessionId": id, "text": text })))
 }
 
-fn shown(hit: &Hit) -> Value {
+fn shown(hit: &RecallSnippet) -> Value {
     json!({ "handle": hit.handle().to_string(), "seq": hit.seq, "speaker": hit.speaker, "text": hit.snippet })
 }
 
-fn check(wanted: &Wanted) -> Result<(), Problem> {
+fn check(wanted: &RecallParams) -> Result<(), ApiProblem> {
     let is_blank = |query: &String| query.trim().is_empty();
     match (&wanted.handle, &wanted.query) {
-        (None, None) => return Err(Problem::invalid("Give a `handle` or a `query`.")),
+        (None, None) => return Err(ApiProblem::invalid("Give a `handle` or a `query`.")),
         (Some(handle), _) => {
-            handle.parse::<Handle>().map_err(|error| Problem::invalid(sentence(&error.to_string())))?;
+            handle.parse::<LogHandle>().map_err(|error| ApiProblem::invalid(sentence(&error.to_string())))?;
         }
         (None, query) if query.as_ref().is_some_and(is_blank) => {
-            return Err(Problem::invalid("The `query` is empty."));
+            return Err(ApiProblem::invalid("The `query` is empty."));
         }
         _ => {}
     }
     if wanted.limit.is_some_and(|limit| !(1..=HITS).contains(&limit)) {
-        return Err(Problem::invalid(format!("`limit` is between 1 and {HITS}.")));
+        return Err(ApiProblem::invalid(format!("`limit` is between 1 and {HITS}.")));
     }
     Ok(())
 }
 
-fn refused(why: &str) -> Problem {
+fn refused(why: &str) -> ApiProblem {
     let (status, code) = if why.contains("is not a range") {
         (StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest)
     } else {
         (StatusCode::NOT_FOUND, ErrorCode::NotFound)
     };
-    Problem::new(status, code, sentence(why))
+    ApiProblem::new(status, code, sentence(why))
 }

@@ -7,9 +7,9 @@ use longhaul_core::error::ErrorCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::extract::Input;
-use crate::problem::Problem;
+use crate::app::AppState;
+use crate::extract::JsonBody;
+use crate::problem::ApiProblem;
 
 /// Texts at once, and their bytes, at most.
 const TEXTS: usize = 64;
@@ -18,27 +18,28 @@ const BYTES: usize = 1 << 20;
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = RenderRequest)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Texts {
+pub(crate) struct RenderRequestBody {
     #[schema(max_items = 64)]
     texts: Vec<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Rendered {
+#[schema(as = Rendered)]
+pub(crate) struct RenderResponse {
     html: Vec<String>,
 }
 
 /// Markdown as markup that is safe to show
-#[utoipa::path(post, path = "/api/render", operation_id = "renderMarkdown", tag = "page",  request_body = Texts,
-    responses((status = 200, body = Rendered, description = "In the order of the texts")))]
+#[utoipa::path(post, path = "/api/render", operation_id = "renderMarkdown", tag = "page",  request_body = RenderRequestBody,
+    responses((status = 200, body = RenderResponse, description = "In the order of the texts")))]
 pub(crate) async fn render(
-    State(app): State<App>,
-    Input(Texts { texts }): Input<Texts>,
-) -> Result<Json<Rendered>, Problem> {
+    State(app): State<AppState>,
+    JsonBody(RenderRequestBody { texts }): JsonBody<RenderRequestBody>,
+) -> Result<Json<RenderResponse>, ApiProblem> {
     let bytes: usize = texts.iter().map(String::len).sum();
     if texts.len() > TEXTS || bytes > BYTES {
         let detail = format!("At most {TEXTS} texts of {BYTES} bytes in all are rendered at once.");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail));
+        return Err(ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail));
     }
-    Ok(Json(Rendered { html: app.rendered(texts).await? }))
+    Ok(Json(RenderResponse { html: app.rendered(texts).await? }))
 }

@@ -5,11 +5,11 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::app::App;
-use crate::extract::Params;
-use crate::problem::Problem;
-use crate::search::{self, Found};
-use crate::wording::is_blank;
+use crate::app::AppState;
+use crate::error_messages::is_blank;
+use crate::extract::QueryParams;
+use crate::problem::ApiProblem;
+use crate::search::{self, SearchResponse};
 
 /// Hits unless the request says otherwise, and at most.
 const HITS: usize = 20;
@@ -20,7 +20,7 @@ const QUERY_CHARS: usize = 500;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
+pub(crate) struct SearchParams {
     /// Words, all of which must be there.
     #[param(min_length = 1, max_length = 500)]
     q: String,
@@ -30,18 +30,18 @@ pub(crate) struct Wanted {
 }
 
 /// Which sessions speak of something, the newest first
-#[utoipa::path(get, path = "/api/search", operation_id = "search", tag = "sessions", params(Wanted),
-    responses((status = 200, body = Found, description = "The messages and titles that have all the words")))]
+#[utoipa::path(get, path = "/api/search", operation_id = "search", tag = "sessions", params(SearchParams),
+    responses((status = 200, body = SearchResponse, description = "The messages and titles that have all the words")))]
 pub(crate) async fn search(
-    State(app): State<App>,
-    Params(wanted): Params<Wanted>,
-) -> Result<Json<Found>, Problem> {
+    State(app): State<AppState>,
+    QueryParams(wanted): QueryParams<SearchParams>,
+) -> Result<Json<SearchResponse>, ApiProblem> {
     if is_blank(&wanted.q) || wanted.q.chars().count() > QUERY_CHARS {
-        return Err(Problem::invalid(format!("`q` has 1 to {QUERY_CHARS} visible characters.")));
+        return Err(ApiProblem::invalid(format!("`q` has 1 to {QUERY_CHARS} visible characters.")));
     }
     let limit = wanted.limit.unwrap_or(HITS);
     if !(1..=MOST_HITS).contains(&limit) {
-        return Err(Problem::invalid(format!("`limit` is between 1 and {MOST_HITS}.")));
+        return Err(ApiProblem::invalid(format!("`limit` is between 1 and {MOST_HITS}.")));
     }
     Ok(Json(search::search(&app, &wanted.q, limit).await?))
 }

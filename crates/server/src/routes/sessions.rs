@@ -3,25 +3,25 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use longhaul::announce::{self, GO_ON, token_usage};
+use longhaul::api_events::{self, GO_ON, token_usage};
 use longhaul::session::Session;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_core::run::{Run, ServerWait, Status};
+use longhaul_core::run::{Run, RunStatus, ServerWait};
 use longhaul_store::{SessionRecord, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents;
-use crate::app::{App, Readable};
-use crate::ends::End;
-use crate::extract::{Input, Key, Named, Optional, Params};
-use crate::once;
+use crate::app::{AppState, ReadableSession};
+use crate::cluster_proxy;
+use crate::error_messages::is_blank;
+use crate::extract::{IdempotencyKey, JsonBody, OptionalJsonBody, PathParams, QueryParams};
+use crate::idempotency;
 use crate::openapi::answer;
-use crate::peers;
-use crate::problem::Problem;
-use crate::wording::is_blank;
+use crate::problem::ApiProblem;
+use crate::run_outcomes::RunEndRecord;
 
 /// Sessions listed unless the request says otherwise, and at most.
 const LISTED: usize = 50;
@@ -33,7 +33,7 @@ const TITLE_CHARS: usize = 200;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = NewSession)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct New {
+pub(crate) struct CreateSessionRequestBody {
     #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
     /// A configured agent by name; the usual one if it is left out.
@@ -43,7 +43,7 @@ pub(crate) struct New {
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = RenameSession)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Change {
+pub(crate) struct RenameSessionRequestBody {
     #[schema(min_length = 1, max_length = 200)]
     title: String,
 }
@@ -51,29 +51,29 @@ pub(crate) struct Change {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = ForkSession)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Fork {
+pub(crate) struct ForkSessionRequestBody {
     #[schema(value_type = Option<u64>, minimum = 1)]
     at_seq: Option<Seq>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Listing {
+pub(crate) struct SessionListParams {
     #[param(minimum = 1)]
     limit: Option<usize>,
 }
 
 /// Makes a session
-#[utoipa::path(post, path = "/api/sessions", operation_id = "createSession", tag = "sessions",  request_body = New,
+#[utoipa::path(post, path = "/api/sessions", operation_id = "createSession", tag = "sessions",  request_body = CreateSessionRequestBody,
     responses(
-        (status = 201, body = answer::Session, description = "Made"),
-        (status = 409, body = answer::Problem, content_type = "application/problem+json", description = "The agent cannot be used."),
+        (status = 201, body = answer::SessionResponse, description = "Made"),
+        (status = 409, body = answer::ProblemDocument, content_type = "application/problem+json", description = "The agent cannot be used."),
     ))]
 pub(crate) async fn create(
-    State(app): State<App>,
-    key: Key,
-    Optional(new): Optional<New>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+    State(app): State<AppState>,
+    key: IdempotencyKey,
+    OptionalJsonBody(new): OptionalJsonBody<CreateSessionRequestBody>,
+) -> Result<(StatusCode, Json<Value>), ApiProblem> {
     app.takes_work()?;
     let title = new.title.map(|title| checked(&title)).transpose()?;
     agents::check(&app, new.agent.as_deref())?;
@@ -91,36 +91,36 @@ pub(crate) async fn create(
 }
 
 async fn create_once(
-    app: &App,
+    app: &AppState,
     id: SessionId,
     title: Option<String>,
     agent: Option<String>,
-) -> Result<Session, Problem> {
+) -> Result<Session, ApiProblem> {
     let agent = agent.as_deref();
     // As it was named before there were others.
     let named = agent.map(|agent| format!(" {agent:?}")).unwrap_or_default();
     let what = format!("session {title:?}{named}");
     let create = async { Ok(app.runtime().create_as_in(id.clone(), title, agent).await?) };
-    once::made(app, &id, &what, create).await
+    idempotency::made(app, &id, &what, create).await
 }
 
 /// The sessions, the most recently changed first
-#[utoipa::path(get, path = "/api/sessions", operation_id = "listSessions", tag = "sessions", params(Listing), 
-    responses((status = 200, body = answer::Sessions, description = "The sessions")))]
+#[utoipa::path(get, path = "/api/sessions", operation_id = "listSessions", tag = "sessions", params(SessionListParams), 
+    responses((status = 200, body = answer::SessionListResponse, description = "The sessions")))]
 pub(crate) async fn list(
-    State(app): State<App>,
-    Params(listing): Params<Listing>,
+    State(app): State<AppState>,
+    QueryParams(listing): QueryParams<SessionListParams>,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Value>, ApiProblem> {
     if listing.limit == Some(0) {
-        return Err(Problem::invalid("`limit` is at least 1."));
+        return Err(ApiProblem::invalid("`limit` is at least 1."));
     }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     let open = app.runtime().opened();
-    if peers::is_sent_on(&headers) {
+    if cluster_proxy::is_sent_on(&headers) {
         return Ok(Json(json!({ "sessions": working(&open) })));
     }
-    let elsewhere = peers::working(&app).await;
+    let elsewhere = cluster_proxy::working(&app).await;
     let records = app.runtime().sessions(limit).await?;
     let mut sessions = Vec::with_capacity(records.len());
     for record in records {
@@ -154,10 +154,10 @@ const LOOKS: usize = 3;
 
 /// A record and what goes on, as of one moment: a run that ends between two looks would be shown as neither.
 async fn opened(
-    app: &App,
+    app: &AppState,
     session: &Session,
     mut record: SessionRecord,
-) -> Result<(SessionRecord, Status), Problem> {
+) -> Result<(SessionRecord, RunStatus), ApiProblem> {
     for _ in 0..LOOKS {
         let status = *session.status().borrow();
         if !(is_at_rest(status) && record.running) {
@@ -170,42 +170,45 @@ async fn opened(
             Err(error) => return Err(error.into()),
         };
     }
-    Ok((record, Status::Streaming))
+    Ok((record, RunStatus::Streaming))
 }
 
-fn is_at_rest(status: Status) -> bool {
-    matches!(status, Status::Idle | Status::Parked)
+fn is_at_rest(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Idle | RunStatus::Parked)
 }
 
 /// What is known of a session that no node tells of. A node that does not answer may have it.
-fn unopened(app: &App, record: &SessionRecord) -> Status {
+fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
     match record.parked {
-        true => Status::Parked,
-        false if record.running && app.runtime().nodes().is_some() => Status::Streaming,
-        false => Status::Idle,
+        true => RunStatus::Parked,
+        false if record.running && app.runtime().nodes().is_some() => RunStatus::Streaming,
+        false => RunStatus::Idle,
     }
 }
 
 /// One session
 #[utoipa::path(get, path = "/api/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path)), 
-    responses((status = 200, body = answer::Session, description = "The session")))]
-pub(crate) async fn show(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+    responses((status = 200, body = answer::SessionResponse, description = "The session")))]
+pub(crate) async fn show(
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+) -> Result<Json<Value>, ApiProblem> {
     match app.open_or_read(&id).await {
-        Ok(Readable::Open(session)) => whole(&app, &session).await.map(Json),
-        Ok(Readable::Stored(run)) => described(&app, &id.into(), glimpse(&run), None).await.map(Json),
+        Ok(ReadableSession::Open(session)) => whole(&app, &session).await.map(Json),
+        Ok(ReadableSession::Stored(run)) => described(&app, &id.into(), glimpse(&run), None).await.map(Json),
         Err(problem) if problem.is_damage() => damaged(&app, &id.into(), &problem).await.map(Json),
         Err(problem) => Err(problem),
     }
 }
 
 /// A damaged session, as far as it can be read: its record, what stands before the damage, and how its newest run ended.
-async fn damaged(app: &App, id: &SessionId, problem: &Problem) -> Result<Value, Problem> {
+async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result<Value, ApiProblem> {
     let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
     let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
     let beginning = found.events.into_iter().take_while(|event| event.seq < first).collect();
     let run = app.runtime().glance_at(id, beginning).await?;
     // Nothing goes on in a session that cannot be opened.
-    let seen = Glimpse { status: Status::Idle, ..glimpse(&run) };
+    let seen = SessionActivity { status: RunStatus::Idle, ..glimpse(&run) };
     let mut shown = described(app, id, seen, None).await?;
     shown["damaged"] = json!(found.damaged);
     shown["error"] = problem.named();
@@ -213,13 +216,13 @@ async fn damaged(app: &App, id: &SessionId, problem: &Problem) -> Result<Value, 
 }
 
 /// Renames a session
-#[utoipa::path(patch, path = "/api/sessions/{id}", operation_id = "renameSession", tag = "sessions", params(("id" = String, Path)), request_body = Change,
-    responses((status = 200, body = answer::Session, description = "Renamed")))]
+#[utoipa::path(patch, path = "/api/sessions/{id}", operation_id = "renameSession", tag = "sessions", params(("id" = String, Path)), request_body = RenameSessionRequestBody,
+    responses((status = 200, body = answer::SessionResponse, description = "Renamed")))]
 pub(crate) async fn rename(
-    State(app): State<App>,
-    Named(id): Named<String>,
-    Input(change): Input<Change>,
-) -> Result<Json<Value>, Problem> {
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+    JsonBody(change): JsonBody<RenameSessionRequestBody>,
+) -> Result<Json<Value>, ApiProblem> {
     let title = checked(&change.title)?;
     let session = app.open(&id).await?;
     session.rename(title).await?;
@@ -228,8 +231,11 @@ pub(crate) async fn rename(
 
 /// Deletes a session for good
 #[utoipa::path(delete, path = "/api/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path)), 
-    responses((status = 200, body = answer::Deleted, description = "Deleted")))]
-pub(crate) async fn delete(State(app): State<App>, Named(id): Named<String>) -> Result<Json<Value>, Problem> {
+    responses((status = 200, body = answer::SessionDeletedResponse, description = "Deleted")))]
+pub(crate) async fn delete(
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+) -> Result<Json<Value>, ApiProblem> {
     let work = {
         let app = app.clone();
         async move {
@@ -243,14 +249,14 @@ pub(crate) async fn delete(State(app): State<App>, Named(id): Named<String>) -> 
 }
 
 /// A new session that shares the log up to a position
-#[utoipa::path(post, path = "/api/sessions/{id}/fork", operation_id = "forkSession", tag = "sessions", params(("id" = String, Path)), request_body = Fork,
-    responses((status = 201, body = answer::Session, description = "Made")))]
+#[utoipa::path(post, path = "/api/sessions/{id}/fork", operation_id = "forkSession", tag = "sessions", params(("id" = String, Path)), request_body = ForkSessionRequestBody,
+    responses((status = 201, body = answer::SessionResponse, description = "Made")))]
 pub(crate) async fn fork(
-    State(app): State<App>,
-    key: Key,
-    Named(id): Named<String>,
-    Optional(fork): Optional<Fork>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+    State(app): State<AppState>,
+    key: IdempotencyKey,
+    PathParams(id): PathParams<String>,
+    OptionalJsonBody(fork): OptionalJsonBody<ForkSessionRequestBody>,
+) -> Result<(StatusCode, Json<Value>), ApiProblem> {
     app.takes_work()?;
     let work = {
         let app = app.clone();
@@ -270,11 +276,11 @@ pub(crate) async fn fork(
 
 /// A fork that was made before is there, whatever became of its origin.
 async fn fork_once(
-    app: &App,
+    app: &AppState,
     fork_id: SessionId,
     id: &SessionId,
     at_seq: Option<Seq>,
-) -> Result<Session, Problem> {
+) -> Result<Session, ApiProblem> {
     let fork = async {
         match app.runtime().store().session(&fork_id).await {
             Ok(_) => Ok(app.runtime().open(&fork_id).await?),
@@ -285,17 +291,17 @@ async fn fork_once(
             Err(error) => Err(error.into()),
         }
     };
-    once::made(app, &fork_id, &format!("fork {at_seq:?}"), fork).await
+    idempotency::made(app, &fork_id, &format!("fork {at_seq:?}"), fork).await
 }
 
 /// The position that is meant: the newest if none is named.
-async fn position(app: &App, id: &SessionId, at_seq: Option<Seq>) -> Result<Seq, Problem> {
+async fn position(app: &AppState, id: &SessionId, at_seq: Option<Seq>) -> Result<Seq, ApiProblem> {
     let newest = app.runtime().store().session(id).await?.last_seq;
     Ok(at_seq.unwrap_or(newest))
 }
 
 /// Where a fork comes from, as its log says.
-async fn origin(app: &App, fork_id: &SessionId) -> Result<Value, Problem> {
+async fn origin(app: &AppState, fork_id: &SessionId) -> Result<Value, ApiProblem> {
     let first = app.runtime().store().read(fork_id, 0, 1).await?;
     Ok(match first.first().map(|event| &event.body) {
         Some(EventBody::SessionStarted { forked_from: Some(from), .. }) => {
@@ -305,16 +311,16 @@ async fn origin(app: &App, fork_id: &SessionId) -> Result<Value, Problem> {
     })
 }
 
-fn checked(title: &str) -> Result<String, Problem> {
+fn checked(title: &str) -> Result<String, ApiProblem> {
     let title = title.trim();
     if is_blank(title) || title.chars().count() > TITLE_CHARS || title.chars().any(char::is_control) {
-        return Err(Problem::invalid(format!("A title has 1 to {TITLE_CHARS} visible characters.")));
+        return Err(ApiProblem::invalid(format!("A title has 1 to {TITLE_CHARS} visible characters.")));
     }
     Ok(title.to_owned())
 }
 
 /// What is known of a session without opening it.
-fn brief(record: &SessionRecord, status: Status) -> Value {
+fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     json!({
         "id": record.id, "title": record.title, "createdAt": record.created_at, "updatedAt": record.updated_at,
         "lastSeq": record.last_seq, "queued": record.queued, "status": status_name(status),
@@ -322,7 +328,7 @@ fn brief(record: &SessionRecord, status: Status) -> Value {
 }
 
 /// How the newest run ended, and why it failed if it did.
-fn ended(shown: &mut Value, end: Option<&End>) {
+fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
     let Some(end) = end else { return };
     shown["lastFinishReason"] = json!(end.reason);
     if let Some(error) = &end.error {
@@ -330,33 +336,33 @@ fn ended(shown: &mut Value, end: Option<&End>) {
     }
 }
 
-async fn whole(app: &App, session: &Session) -> Result<Value, Problem> {
+async fn whole(app: &AppState, session: &Session) -> Result<Value, ApiProblem> {
     // One look: a run that ends after it is shown as it was before.
     let seen = session.look(glimpse).await?;
-    let waiting = seen.waiting.as_ref().map(|wait| announce::waiting(wait, session.next_attempt_at()));
+    let waiting = seen.waiting.as_ref().map(|wait| api_events::waiting(wait, session.next_attempt_at()));
     described(app, session.id(), seen, waiting).await
 }
 
 /// What is shown of a loop.
-struct Glimpse {
-    status: Status,
+struct SessionActivity {
+    status: RunStatus,
     facts: Vec<(&'static str, Value)>,
     agent: Option<String>,
     waiting: Option<ServerWait>,
 }
 
-fn glimpse(run: &Run) -> Glimpse {
+fn glimpse(run: &Run) -> SessionActivity {
     let agent = run.history().choice().agent.clone();
-    Glimpse { status: run.status(), facts: of_run(run), agent, waiting: run.waiting().cloned() }
+    SessionActivity { status: run.status(), facts: of_run(run), agent, waiting: run.waiting().cloned() }
 }
 
 async fn described(
-    app: &App,
+    app: &AppState,
     id: &SessionId,
-    seen: Glimpse,
+    seen: SessionActivity,
     waiting: Option<Value>,
-) -> Result<Value, Problem> {
-    let Glimpse { status, facts: mut more, agent: chosen, .. } = seen;
+) -> Result<Value, ApiProblem> {
+    let SessionActivity { status, facts: mut more, agent: chosen, .. } = seen;
     more.extend(waiting.map(|waiting| ("waiting", waiting)));
     let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
     more.push(("agent", chosen.or_else(usual).into()));
@@ -389,26 +395,26 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
 }
 
 /// What goes on, by the API's word for it; `None` for rest, which another node says of sessions that it has not.
-fn status_of(name: &str) -> Option<Status> {
+fn status_of(name: &str) -> Option<RunStatus> {
     let working = [
-        Status::Streaming,
-        Status::ExecutingTools,
-        Status::WaitingApproval,
-        Status::Compacting,
-        Status::WaitingForServer,
+        RunStatus::Streaming,
+        RunStatus::ExecutingTools,
+        RunStatus::WaitingApproval,
+        RunStatus::Compacting,
+        RunStatus::WaitingForServer,
     ];
     working.into_iter().find(|status| status_name(*status) == name)
 }
 
 /// A status in the API's words.
-pub(super) fn status_name(status: Status) -> &'static str {
+pub(super) fn status_name(status: RunStatus) -> &'static str {
     match status {
-        Status::Idle => "idle",
-        Status::Streaming => "streaming",
-        Status::ExecutingTools => "executing_tools",
-        Status::WaitingApproval => "waiting_approval",
-        Status::Compacting => "compacting",
-        Status::WaitingForServer => "waiting_for_server",
-        Status::Parked => "parked",
+        RunStatus::Idle => "idle",
+        RunStatus::Streaming => "streaming",
+        RunStatus::ExecutingTools => "executing_tools",
+        RunStatus::WaitingApproval => "waiting_approval",
+        RunStatus::Compacting => "compacting",
+        RunStatus::WaitingForServer => "waiting_for_server",
+        RunStatus::Parked => "parked",
     }
 }

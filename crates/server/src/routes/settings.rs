@@ -6,22 +6,23 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use longhaul::agents::AgentEntry;
 use longhaul::session::SettingsError;
-use longhaul::settings::{EXTRACT, Holding, SAME_AGENT, SAME_MODEL, Source};
-use longhaul_core::budget::Trigger;
+use longhaul::settings::{EXTRACT, EffectiveSettings, SAME_AGENT, SAME_MODEL, SettingSource};
+use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::strategy;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::app::App;
-use crate::extract::Input;
-use crate::problem::{Problem, sentence};
+use crate::app::AppState;
+use crate::extract::JsonBody;
+use crate::problem::{ApiProblem, sentence};
 
 /// The settings that hold.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Settings {
+#[schema(as = Settings)]
+pub(crate) struct SettingsResponse {
     strategy: String,
     /// When it acts; `null` is when the strategy itself says.
     #[schema(required, value_type = Option<SettingsTrigger>)]
@@ -31,25 +32,26 @@ pub(crate) struct Settings {
     summarize_with: String,
     /// The strategies that there are.
     strategies: Vec<&'static str>,
-    sources: Sources,
-    allowed: Allowed,
+    sources: SettingSources,
+    allowed: AllowedSettings,
 }
 
 /// What may be chosen: a strategy or a trigger as it stands here, agents and models by `value`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SettingsAllowed)]
 #[serde(rename_all = "camelCase")]
-struct Allowed {
+struct AllowedSettings {
     strategy: Vec<&'static str>,
     /// `none` is when the strategy itself says.
     trigger: Vec<&'static str>,
-    pruning_agent: Vec<AllowedName>,
+    pruning_agent: Vec<SettingOption>,
     auto_recall: Vec<bool>,
-    summarize_with: Vec<AllowedName>,
+    summarize_with: Vec<SettingOption>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-struct AllowedName {
+#[schema(as = AllowedName)]
+struct SettingOption {
     value: String,
     label: String,
 }
@@ -58,7 +60,7 @@ struct AllowedName {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SettingsSources)]
 #[serde(rename_all = "camelCase")]
-struct Sources {
+struct SettingSources {
     strategy: &'static str,
     trigger: &'static str,
     pruning_agent: &'static str,
@@ -94,28 +96,28 @@ pub(crate) struct SettingsChange {
 
 /// The settings that hold, and where they come from
 #[utoipa::path(get, path = "/api/settings", operation_id = "getSettings", tag = "settings",
-    responses((status = 200, body = Settings, description = "The settings")))]
-pub(crate) async fn show(State(app): State<App>) -> Json<Settings> {
+    responses((status = 200, body = SettingsResponse, description = "The settings")))]
+pub(crate) async fn show(State(app): State<AppState>) -> Json<SettingsResponse> {
     Json(shown(&app, app.runtime().settings()).await)
 }
 
 /// Changes settings, for every session from its next decision on
 #[utoipa::path(put, path = "/api/settings", operation_id = "changeSettings", tag = "settings",
     request_body = SettingsChange,
-    responses((status = 200, body = Settings, description = "The settings that hold now")))]
+    responses((status = 200, body = SettingsResponse, description = "The settings that hold now")))]
 pub(crate) async fn change(
-    State(app): State<App>,
-    Input(change): Input<Map<String, Value>>,
-) -> Result<Json<Settings>, Problem> {
+    State(app): State<AppState>,
+    JsonBody(change): JsonBody<Map<String, Value>>,
+) -> Result<Json<SettingsResponse>, ApiProblem> {
     let work = {
         let app = app.clone();
-        async move { app.runtime().change_settings(&change).await.map_err(Problem::from) }
+        async move { app.runtime().change_settings(&change).await.map_err(ApiProblem::from) }
     };
     let holding = app.to_end(work).await?;
     Ok(Json(shown(&app, holding).await))
 }
 
-impl From<SettingsError> for Problem {
+impl From<SettingsError> for ApiProblem {
     fn from(error: SettingsError) -> Self {
         match error {
             SettingsError::Refused(refused) => Self::invalid(sentence(&refused.to_string())),
@@ -128,19 +130,19 @@ impl From<SettingsError> for Problem {
     }
 }
 
-async fn shown(app: &App, holding: Holding) -> Settings {
+async fn shown(app: &AppState, holding: EffectiveSettings) -> SettingsResponse {
     let agents = app.runtime().agents();
     let models = app.runtime().models().await;
-    let Holding { strategy, trigger, pruning_agent, auto_recall, summarize_with } = holding;
-    Settings {
-        sources: Sources {
+    let EffectiveSettings { strategy, trigger, pruning_agent, auto_recall, summarize_with } = holding;
+    SettingsResponse {
+        sources: SettingSources {
             strategy: named(strategy.1),
             trigger: named(trigger.1),
             pruning_agent: named(pruning_agent.1),
             auto_recall: named(auto_recall.1),
             summarize_with: named(summarize_with.1),
         },
-        allowed: Allowed {
+        allowed: AllowedSettings {
             strategy: strategy::NAMES.to_vec(),
             trigger: vec!["none", "percentage", "triggerTokens", "overflow", "planner", "manual"],
             pruning_agent: with(&pruning_agent.0, pruners(&agents, &models)),
@@ -156,37 +158,37 @@ async fn shown(app: &App, holding: Holding) -> Settings {
     }
 }
 
-fn of_trigger(trigger: Trigger) -> Value {
+fn of_trigger(trigger: StrategyTrigger) -> Value {
     match trigger {
-        Trigger::Share(share) => json!({ "type": "threshold", "percentage": share }),
-        Trigger::Tokens(tokens) => json!({ "type": "threshold", "triggerTokens": tokens }),
-        Trigger::Overflow => json!({ "type": "overflow" }),
-        Trigger::Manual => json!({ "type": "manual" }),
-        Trigger::Planner => json!({ "type": "planner" }),
+        StrategyTrigger::Share(share) => json!({ "type": "threshold", "percentage": share }),
+        StrategyTrigger::Tokens(tokens) => json!({ "type": "threshold", "triggerTokens": tokens }),
+        StrategyTrigger::Overflow => json!({ "type": "overflow" }),
+        StrategyTrigger::Manual => json!({ "type": "manual" }),
+        StrategyTrigger::Planner => json!({ "type": "planner" }),
     }
 }
 
-fn named(source: Source) -> &'static str {
+fn named(source: SettingSource) -> &'static str {
     match source {
-        Source::Default => "default",
-        Source::AgentFile => "agent-file",
-        Source::Settings => "settings",
+        SettingSource::Default => "default",
+        SettingSource::AgentFile => "agent-file",
+        SettingSource::Settings => "settings",
     }
 }
 
-fn name(value: &str, label: &str) -> AllowedName {
-    AllowedName { value: value.to_owned(), label: label.to_owned() }
+fn name(value: &str, label: &str) -> SettingOption {
+    SettingOption { value: value.to_owned(), label: label.to_owned() }
 }
 
 /// What holds is among them, though nobody may list it any more.
-fn with(holding: &str, mut names: Vec<AllowedName>) -> Vec<AllowedName> {
+fn with(holding: &str, mut names: Vec<SettingOption>) -> Vec<SettingOption> {
     if names.iter().all(|name| name.value != holding) {
         names.push(name(holding, holding));
     }
     names
 }
 
-fn pruners(agents: &[AgentEntry], models: &[String]) -> Vec<AllowedName> {
+fn pruners(agents: &[AgentEntry], models: &[String]) -> Vec<SettingOption> {
     let mut names = vec![name(SAME_AGENT, "Same as current agent (default)")];
     let usable = agents.iter().filter(|agent| agent.why.is_none());
     names.extend(usable.map(|agent| name(&agent.name, &format!("{} ({})", agent.name, agent.model))));
@@ -195,7 +197,7 @@ fn pruners(agents: &[AgentEntry], models: &[String]) -> Vec<AllowedName> {
     names
 }
 
-fn writers(models: &[String]) -> Vec<AllowedName> {
+fn writers(models: &[String]) -> Vec<SettingOption> {
     let mut names = vec![name(SAME_MODEL, "The session's model"), name(EXTRACT, "No model: an extract")];
     names.extend(models.iter().map(|model| name(model, model)));
     names

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use self::parts::Parts;
-use crate::app::App;
-use crate::content::{Content, message_metadata};
-use crate::dialect::{self, Decision, Turn, Wish};
-use crate::extract::{Input, Key, Named};
-use crate::openapi::answer::MessageMetadata;
-use crate::problem::Problem;
+use self::parts::UiPartWriter;
+use crate::app::AppState;
+use crate::content::{ClientContent, message_metadata};
+use crate::extract::{IdempotencyKey, JsonBody, PathParams};
+use crate::openapi::answer::MessageMetadataSchema;
+use crate::problem::ApiProblem;
+use crate::ui_protocol::{self, UiAnswerSubscription, UiApprovalDecision, UiTurnRequest};
 
 /// Names the version of the stream to its reader.
 const VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
@@ -27,7 +27,7 @@ const VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stre
 /// What `DefaultChatTransport` posts. Other fields are passed over.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = UiChat)]
-pub(crate) struct Chat {
+pub(crate) struct UiChatRequestBody {
     /// The chat: a session's id, or any name of up to 500 characters.
     id: String,
     /// The newest one counts.
@@ -51,7 +51,7 @@ pub(crate) struct UiMessage {
     #[schema(value_type = Vec<UiPart>)]
     parts: Vec<Value>,
     /// That of the newest message is kept: an object of at most 16 KiB.
-    #[schema(value_type = Option<MessageMetadata>)]
+    #[schema(value_type = Option<MessageMetadataSchema>)]
     metadata: Option<Value>,
 }
 
@@ -63,17 +63,17 @@ pub(crate) struct UiPart {
 }
 
 /// Sends the newest message of a chat and streams its answer (AI SDK UI message stream)
-#[utoipa::path(post, path = "/api/ui/chat", operation_id = "uiChat", tag = "front ends", request_body = Chat,
+#[utoipa::path(post, path = "/api/ui/chat", operation_id = "uiChat", tag = "front ends", request_body = UiChatRequestBody,
     responses((status = 200, body = UiPart, content_type = "text/event-stream", description = "Each `data:` is one part, the last one `[DONE]`")))]
 pub(crate) async fn chat(
-    State(app): State<App>,
-    key: Key,
-    Input(chat): Input<Chat>,
-) -> Result<Response, Problem> {
-    let Chat { id, mut messages, message, trigger, agent } = chat;
+    State(app): State<AppState>,
+    key: IdempotencyKey,
+    JsonBody(chat): JsonBody<UiChatRequestBody>,
+) -> Result<Response, ApiProblem> {
+    let UiChatRequestBody { id, mut messages, message, trigger, agent } = chat;
     messages.extend(message);
     let wish = wish(messages, trigger.as_deref() == Some("regenerate-message"))?;
-    let turn = Turn::take(&app, &id, agent, key, wish).await?;
+    let turn = UiAnswerSubscription::take(&app, &id, agent, key, wish).await?;
     Ok(stream(&app, turn))
 }
 
@@ -83,41 +83,44 @@ pub(crate) async fn chat(
         (status = 200, body = UiPart, content_type = "text/event-stream", description = "Each `data:` is one part, the last one `[DONE]`"),
         (status = 204, description = "Nothing is on its way"),
     ))]
-pub(crate) async fn reconnect(State(app): State<App>, Named(id): Named<String>) -> Result<Response, Problem> {
-    let session = match dialect::conversation(&app, &id).await {
+pub(crate) async fn reconnect(
+    State(app): State<AppState>,
+    PathParams(id): PathParams<String>,
+) -> Result<Response, ApiProblem> {
+    let session = match ui_protocol::conversation(&app, &id).await {
         Ok(session) => session,
         // A chat that was never begun.
         Err(problem) if problem.is_not_found() => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(problem) => return Err(problem),
     };
-    Ok(match dialect::running(&app, session).await? {
+    Ok(match ui_protocol::running(&app, session).await? {
         Some(turn) => stream(&app, turn),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }
 
-fn stream(app: &App, turn: Turn) -> Response {
-    let parts = Parts::of(turn.session.id().as_str());
+fn stream(app: &AppState, turn: UiAnswerSubscription) -> Response {
+    let parts = UiPartWriter::of(turn.session.id().as_str());
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
         (VERSION, "v1"),
     ];
-    (headers, Body::from_stream(dialect::answer(app, turn, parts))).into_response()
+    (headers, Body::from_stream(ui_protocol::answer(app, turn, parts))).into_response()
 }
 
 /// What a chat asks for: its history is ours, and of theirs only the end counts.
-fn wish(mut messages: Vec<UiMessage>, again: bool) -> Result<Wish, Problem> {
-    let newest = messages.pop().ok_or_else(|| Problem::invalid("There is no message."))?;
+fn wish(mut messages: Vec<UiMessage>, again: bool) -> Result<UiTurnRequest, ApiProblem> {
+    let newest = messages.pop().ok_or_else(|| ApiProblem::invalid("There is no message."))?;
     if newest.role == "user" {
         return said(newest, again);
     }
-    let decisions: Vec<Decision> = newest.parts.iter().filter_map(decision).collect();
-    Ok(if decisions.is_empty() { Wish::GoOn } else { Wish::Decide(decisions) })
+    let decisions: Vec<UiApprovalDecision> = newest.parts.iter().filter_map(decision).collect();
+    Ok(if decisions.is_empty() { UiTurnRequest::GoOn } else { UiTurnRequest::Decide(decisions) })
 }
 
-fn said(message: UiMessage, again: bool) -> Result<Wish, Problem> {
+fn said(message: UiMessage, again: bool) -> Result<UiTurnRequest, ApiProblem> {
     let mut parts = Vec::with_capacity(message.parts.len());
     for part in &message.parts {
         match part["type"].as_str() {
@@ -127,16 +130,16 @@ fn said(message: UiMessage, again: bool) -> Result<Wish, Problem> {
         }
     }
     let metadata = message_metadata(message.metadata)?;
-    Ok(Wish::Say { content: Content::Parts(parts), metadata, name: message.id, again })
+    Ok(UiTurnRequest::Say { content: ClientContent::Parts(parts), metadata, name: message.id, again })
 }
 
 /// A file that is brought along.
-fn file(part: &Value) -> Result<Value, Problem> {
+fn file(part: &Value) -> Result<Value, ApiProblem> {
     let url = part["url"].as_str().unwrap_or_default();
     let brought = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     let Some((kind, data)) = brought else {
         let detail = "Files are brought along as `data:` addresses in base64; no other address is asked.";
-        return Err(Problem::invalid(detail));
+        return Err(ApiProblem::invalid(detail));
     };
     Ok(media(part["mediaType"].as_str().unwrap_or(kind), data, part["filename"].as_str()))
 }
@@ -154,9 +157,9 @@ pub(super) fn media(media_type: &str, data: &str, name: Option<&str>) -> Value {
     media
 }
 
-fn decision(part: &Value) -> Option<Decision> {
+fn decision(part: &Value) -> Option<UiApprovalDecision> {
     let approval = part.get("approval").filter(|_| part["state"] == "approval-responded")?;
-    Some(Decision {
+    Some(UiApprovalDecision {
         approval: approval["id"].as_str()?.to_owned(),
         allowed: approval["approved"] == true,
         reason: approval["reason"].as_str().map(str::to_owned),

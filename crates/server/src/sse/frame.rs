@@ -1,14 +1,14 @@
 //! An announcement as it goes over the wire.
 
 use bytes::Bytes;
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use serde_json::Value;
 
 /// What a silent stream says.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
 /// A frame. Its id is the [`Position`](super::Position) that who has it is at.
-pub(super) fn frame(announcement: &Announcement) -> Bytes {
+pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     let id = announcement.seq.map(|seq| match announcement.ends_event {
         true => seq.to_string(),
         false => format!("{seq}.{}", announcement.nth),
@@ -17,7 +17,7 @@ pub(super) fn frame(announcement: &Announcement) -> Bytes {
 }
 
 /// A frame with that id.
-pub(super) fn with_id(announcement: &Announcement, id: Option<String>) -> Bytes {
+pub(super) fn with_id(announcement: &ApiEvent, id: Option<String>) -> Bytes {
     // What is made of strings and numbers can be written, and has no line breaks then.
     let data = serde_json::to_string(announcement).unwrap_or_default();
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();

@@ -6,7 +6,7 @@ use longhaul_core::ids::Seq;
 
 /// Where a watcher is. As text: `3`, all of event 3 was told; `3.1`, only the first of the announcements that it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct SsePosition {
     /// Everything up to this event was told.
     pub(super) after: Seq,
     /// Announcements told of one event behind it.
@@ -15,24 +15,24 @@ pub(crate) struct Position {
 
 /// A text that is no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoPosition;
+pub(crate) struct SsePositionError;
 
-impl From<Seq> for Position {
+impl From<Seq> for SsePosition {
     fn from(after: Seq) -> Self {
         Self { after, begun: (0, 0) }
     }
 }
 
-impl FromStr for Position {
-    type Err = NoPosition;
+impl FromStr for SsePosition {
+    type Err = SsePositionError;
 
-    fn from_str(text: &str) -> Result<Self, NoPosition> {
+    fn from_str(text: &str) -> Result<Self, SsePositionError> {
         let Some((seq, told)) = text.split_once('.') else {
-            return text.parse().map(Seq::into).map_err(|_| NoPosition);
+            return text.parse().map(Seq::into).map_err(|_| SsePositionError);
         };
         let (seq, told): (Seq, usize) =
-            (seq.parse().map_err(|_| NoPosition)?, told.parse().map_err(|_| NoPosition)?);
-        let before = seq.checked_sub(1).filter(|_| told > 0).ok_or(NoPosition)?;
+            (seq.parse().map_err(|_| SsePositionError)?, told.parse().map_err(|_| SsePositionError)?);
+        let before = seq.checked_sub(1).filter(|_| told > 0).ok_or(SsePositionError)?;
         Ok(Self { after: before, begun: (seq, told) })
     }
 }
@@ -43,13 +43,13 @@ mod tests {
 
     #[test]
     fn whole_events_and_parts_of_them() {
-        let read = |text: &str| text.parse::<Position>();
-        assert_eq!(read("7"), Ok(Position { after: 7, begun: (0, 0) }));
-        assert_eq!(read("7.10"), Ok(Position { after: 6, begun: (7, 10) }));
+        let read = |text: &str| text.parse::<SsePosition>();
+        assert_eq!(read("7"), Ok(SsePosition { after: 7, begun: (0, 0) }));
+        assert_eq!(read("7.10"), Ok(SsePosition { after: 6, begun: (7, 10) }));
         for text in
             ["", "x", "-1", "7.", ".1", "7.0", "0.1", "7.1.1", "7.x", "7. 1", "1e3", "99999999999999999999"]
         {
-            assert_eq!(read(text), Err(NoPosition), "{text}");
+            assert_eq!(read(text), Err(SsePositionError), "{text}");
         }
     }
 }

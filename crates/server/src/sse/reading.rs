@@ -1,6 +1,6 @@
 //! The log as those read it who were away for long.
 //!
-//! What an event means depends on all before it, so who reads the log needs a [`Replay`], which is as large as
+//! What an event means depends on all before it, so who reads the log needs a [`EventReplay`], which is as large as
 //! the session. Watchers have none of their own: those of one session read one after another, what one has read
 //! lately the next ones find, and only a few replays are kept, however many watchers stop in mid-reading.
 
@@ -8,12 +8,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
-use longhaul::announce::Replay;
+use longhaul::api_events::EventReplay;
 use longhaul_core::ids::{Seq, SessionId};
 
 use super::frame::frame;
-use crate::app::App;
-use crate::problem::Problem;
+use crate::app::AppState;
+use crate::problem::ApiProblem;
 
 /// Events read from the log at a time: those that are only folded, and those that are told.
 const PASSED_EVENTS: usize = 64;
@@ -28,22 +28,22 @@ pub(super) const REPLAYS: usize = 4;
 
 /// The sessions that are read.
 #[derive(Debug, Default)]
-pub(crate) struct Readings(Mutex<HashMap<SessionId, Weak<Reading>>>);
+pub(crate) struct LogReaderRegistry(Mutex<HashMap<SessionId, Weak<SharedLogReader>>>);
 
 /// One session's log, as long as somebody reads it.
 #[derive(Debug, Default)]
-pub(crate) struct Reading(tokio::sync::Mutex<Desk>);
+pub(crate) struct SharedLogReader(tokio::sync::Mutex<LogReaderCache>);
 
 /// What was used lately, last.
 #[derive(Debug, Default)]
-struct Desk {
-    pages: VecDeque<Arc<Page>>,
-    replays: VecDeque<Replay>,
+struct LogReaderCache {
+    pages: VecDeque<Arc<SseFramePage>>,
+    replays: VecDeque<EventReplay>,
 }
 
 /// What some events mean.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct SseFramePage {
     after: Seq,
     /// The last of the events.
     pub(super) until: Seq,
@@ -51,9 +51,9 @@ pub(crate) struct Page {
     pub(super) frames: Vec<(Seq, Bytes)>,
 }
 
-impl Readings {
+impl LogReaderRegistry {
     /// The reading of that session, shared by all who read it.
-    pub(crate) fn of(&self, session: &SessionId) -> Arc<Reading> {
+    pub(crate) fn of(&self, session: &SessionId) -> Arc<SharedLogReader> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = all.get(session).and_then(Weak::upgrade) {
             return reading;
@@ -65,18 +65,18 @@ impl Readings {
     }
 }
 
-impl Reading {
+impl SharedLogReader {
     /// A page on which the event after `after` is. The log has events up to `until`, at least.
     ///
     /// # Errors
     /// The store's; `internal` if the log is shorter or cannot be folded.
     pub(super) async fn page(
         &self,
-        app: &App,
+        app: &AppState,
         session: &SessionId,
         after: Seq,
         until: Seq,
-    ) -> Result<Arc<Page>, Problem> {
+    ) -> Result<Arc<SseFramePage>, ApiProblem> {
         let mut desk = self.0.lock().await;
         if let Some(page) = desk.page(after) {
             return Ok(page);
@@ -96,8 +96,8 @@ impl Reading {
     }
 }
 
-impl Desk {
-    fn page(&mut self, after: Seq) -> Option<Arc<Page>> {
+impl LogReaderCache {
+    fn page(&mut self, after: Seq) -> Option<Arc<SseFramePage>> {
         let at = self.pages.iter().position(|page| page.after <= after && after < page.until)?;
         let page = self.pages.remove(at)?;
         self.pages.push_back(Arc::clone(&page));
@@ -105,13 +105,13 @@ impl Desk {
     }
 
     /// The replay that has the shortest way to `after`.
-    fn replay(&mut self, after: Seq) -> Option<Replay> {
+    fn replay(&mut self, after: Seq) -> Option<EventReplay> {
         let before = self.replays.iter().enumerate().filter(|(_, replay)| replay.seq() <= after);
         let (at, _) = before.max_by_key(|(_, replay)| replay.seq())?;
         self.replays.remove(at)
     }
 
-    fn keep(&mut self, replay: Replay, page: Arc<Page>) {
+    fn keep(&mut self, replay: EventReplay, page: Arc<SseFramePage>) {
         self.replays.push_back(replay);
         self.pages.push_back(page);
         self.replays.drain(..self.replays.len().saturating_sub(REPLAYS));
@@ -120,18 +120,28 @@ impl Desk {
 }
 
 /// Folds the next events up to `until`.
-async fn pass(app: &App, session: &SessionId, replay: &mut Replay, until: Seq) -> Result<(), Problem> {
+async fn pass(
+    app: &AppState,
+    session: &SessionId,
+    replay: &mut EventReplay,
+    until: Seq,
+) -> Result<(), ApiProblem> {
     let at = replay.seq();
     let limit = PASSED_EVENTS.min(usize::try_from(until - at).unwrap_or(PASSED_EVENTS));
     let events = app.runtime().store().read(session, at, limit).await?;
     if events.is_empty() {
-        return Err(Problem::internal());
+        return Err(ApiProblem::internal());
     }
-    events.iter().try_for_each(|event| replay.pass(event)).map_err(|_| Problem::internal())
+    events.iter().try_for_each(|event| replay.pass(event)).map_err(|_| ApiProblem::internal())
 }
 
 /// Reads until the page is full or the log is at `until`.
-async fn read(app: &App, session: &SessionId, replay: &mut Replay, until: Seq) -> Result<Page, Problem> {
+async fn read(
+    app: &AppState,
+    session: &SessionId,
+    replay: &mut EventReplay,
+    until: Seq,
+) -> Result<SseFramePage, ApiProblem> {
     let after = replay.seq();
     let mut frames = Vec::new();
     let mut bytes = 0;
@@ -140,10 +150,10 @@ async fn read(app: &App, session: &SessionId, replay: &mut Replay, until: Seq) -
         let limit = TOLD_EVENTS.min(usize::try_from(until - at).unwrap_or(TOLD_EVENTS));
         let events = app.runtime().store().read(session, at, limit).await?;
         if events.is_empty() {
-            return Err(Problem::internal());
+            return Err(ApiProblem::internal());
         }
         for event in events {
-            let announcements = replay.take(&event).map_err(|_| Problem::internal())?;
+            let announcements = replay.take(&event).map_err(|_| ApiProblem::internal())?;
             for written in announcements.iter().map(frame) {
                 bytes += written.len();
                 frames.push((event.seq, written));
@@ -153,5 +163,5 @@ async fn read(app: &App, session: &SessionId, replay: &mut Replay, until: Seq) -
             }
         }
     }
-    Ok(Page { after, until: replay.seq(), frames })
+    Ok(SseFramePage { after, until: replay.seq(), frames })
 }

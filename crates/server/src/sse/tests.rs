@@ -4,15 +4,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::EventBody;
-use longhaul_store::Append;
+use longhaul_store::LogAppend;
 
-use super::held::MOST_HELD_BYTES;
+use super::backpressure::MOST_HELD_BYTES;
 use super::reading::REPLAYS;
 use super::*;
-use crate::app::ServerConfig;
-use crate::token::Token;
+use crate::app::HttpServerConfig;
+use crate::token::AccessToken;
 
 #[derive(Default)]
 struct Wakes(AtomicUsize);
@@ -31,8 +31,8 @@ struct Body {
 }
 
 impl Body {
-    fn new(app: &App, session: &Session, after: Option<Seq>) -> Self {
-        let frames = Watcher::new(app.clone(), session.clone(), after).frames();
+    fn new(app: &AppState, session: &Session, after: Option<Seq>) -> Self {
+        let frames = SseWatcher::new(app.clone(), session.clone(), after).frames();
         Self { frames: Box::pin(frames), unsent: Vec::new(), wakes: Arc::default() }
     }
 
@@ -75,10 +75,14 @@ fn share(one: &Body, other: &Body, but: usize) -> bool {
     one.len() == other.len() && one.iter().zip(&other).filter(|(one, other)| one != other).count() == but
 }
 
-async fn session_that_says(text: &str) -> (App, Session, Folder) {
+async fn session_that_says(text: &str) -> (AppState, Session, TemporaryFolder) {
     let (runtime, folder) = testing::runtime_that_says(text).unwrap();
     let session = runtime.create(None).await.unwrap();
-    (App::new(runtime, ServerConfig::new(Token::new("a token that is long enough"))), session, folder)
+    (
+        AppState::new(runtime, HttpServerConfig::new(AccessToken::new("a token that is long enough"))),
+        session,
+        folder,
+    )
 }
 
 #[tokio::test]
@@ -163,10 +167,10 @@ async fn a_process_that_is_behind_the_log_sends_its_watchers_away() {
     let store = app.runtime().store();
     let lease = store.claim(session.id(), "somebody else").await.unwrap();
     let events = vec![EventBody::RunStarted { run_id: "theirs".into() }];
-    store.append(&lease, Append { at: 1, events, ..Append::default() }).await.unwrap();
+    store.append(&lease, LogAppend { at: 1, events, ..LogAppend::default() }).await.unwrap();
     let part = format!("{}.1", told + 1).parse().unwrap();
-    for position in [Position::from(told + 1), part] {
-        let watcher = Watcher::behind(app.clone(), session.clone(), Some(position));
+    for position in [SsePosition::from(told + 1), part] {
+        let watcher = SseWatcher::behind(app.clone(), session.clone(), Some(position));
         let frames: Vec<Bytes> = watcher.told().collect().await;
         assert!(frames.is_empty(), "{position:?}: {frames:?}");
     }

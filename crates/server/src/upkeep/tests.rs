@@ -2,39 +2,42 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use longhaul::session::Runtime;
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::EventBody;
-use longhaul_core::message::{Media, Message, Part};
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, NewQueued, NewSession, SharedUpkeep, Store, UNTOUCHED};
+use longhaul_core::message::{MediaPart, Message, Part};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, NewQueuedMessage, NewSession, SharedUpkeep, Store, UNTOUCHED};
 
-use super::{Keeping, once};
-use crate::app::{App, ServerConfig};
-use crate::token::Token;
+use super::{MaintenanceConfig, once};
+use crate::app::{AppState, HttpServerConfig};
+use crate::token::AccessToken;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 struct World {
-    app: App,
+    app: AppState,
     store: Arc<MemoryStore>,
-    blobs: Blobs,
-    keeping: Keeping,
-    _folder: Folder,
+    blobs: BlobStore,
+    keeping: MaintenanceConfig,
+    _folder: TemporaryFolder,
 }
 
 impl World {
     async fn new(days: Option<u32>) -> Self {
-        let folder = Folder::new().unwrap();
+        let folder = TemporaryFolder::new().unwrap();
         let store = Arc::new(MemoryStore::new());
-        let blobs = Blobs::in_memory(1 << 20);
-        let agent =
-            testing::agent(Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("hello")))), &folder)
-                .await
-                .unwrap();
+        let blobs = BlobStore::in_memory(1 << 20);
+        let agent = testing::agent(
+            Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("hello")))),
+            &folder,
+        )
+        .await
+        .unwrap();
         let runtime = Runtime::new(agent, Arc::clone(&store) as _, blobs.clone());
         let upkeep: SharedUpkeep = Arc::clone(&store) as _;
-        let keeping = Keeping { upkeep, sessions: days.map(|days| DAY * days) };
-        let app = App::new(runtime, ServerConfig::new(Token::new("a token that is long enough")));
+        let keeping = MaintenanceConfig { upkeep, sessions: days.map(|days| DAY * days) };
+        let app =
+            AppState::new(runtime, HttpServerConfig::new(AccessToken::new("a token that is long enough")));
         Self { app, store, blobs, keeping, _folder: folder }
     }
 
@@ -74,7 +77,7 @@ async fn sessions_go_when_they_are_older_than_they_are_kept_and_nothing_goes_on_
     for old in ["gone", "runs", "waits", "open", "parked"] {
         world.session(old, 91, vec![]).await;
     }
-    let message = NewQueued::new("q", 1, vec![Part::text("still waits")], 10);
+    let message = NewQueuedMessage::new("q", 1, vec![Part::text("still waits")], 10);
     world.store.enqueue(&"waits".into(), message).await.unwrap();
     world.session("runs-2", 91, vec![EventBody::RunStarted { run_id: "r".into() }]).await;
     world.store.delete(&"runs".into()).await.unwrap();
@@ -88,7 +91,7 @@ async fn sessions_go_when_they_are_older_than_they_are_kept_and_nothing_goes_on_
     world.store.release(&lease).await.unwrap();
     assert_eq!(once(&world.app, &world.keeping, now()).await.unwrap().unwrap().sessions, 1);
     assert_eq!(world.ids().await, ["parked", "runs-2", "waits", "young"]);
-    let forever = Keeping { sessions: None, ..world.keeping.clone() };
+    let forever = MaintenanceConfig { sessions: None, ..world.keeping.clone() };
     once(&world.app, &forever, now() + DAY * 10_000).await.unwrap();
     assert_eq!(world.ids().await.len(), 4);
 }
@@ -98,13 +101,13 @@ async fn blobs_go_with_the_last_session_that_names_them() {
     let world = World::new(None).await;
     let image = |blob| {
         let media_type = "image/png".to_owned();
-        Part::Image(Media { blob, media_type, name: None, width: None, height: None })
+        Part::Image(MediaPart { blob, media_type, name: None, width: None, height: None })
     };
     let (said, waiting) = (world.blobs.put("said").await.unwrap(), world.blobs.put("waiting").await.unwrap());
     world.session("one", 1, vec![note(vec![image(said.clone())])]).await;
     world.session("two", 1, vec![note(vec![image(said.clone())])]).await;
     let parts = vec![image(waiting.clone())];
-    let message = NewQueued::new("q", 1, parts, 10);
+    let message = NewQueuedMessage::new("q", 1, parts, 10);
     world.store.enqueue(&"one".into(), message).await.unwrap();
     let swept = async |later: Duration| {
         let at = SystemTime::now() + UNTOUCHED + later;

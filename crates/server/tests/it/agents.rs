@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::agents::Agents;
-use longhaul::testing::Folder;
-use longhaul_providers::scripted::{Script, Scripted};
+use longhaul::agents::AgentRegistry;
+use longhaul::testing::TemporaryFolder;
+use longhaul_providers::scripted::{ModelScript, ScriptedProvider};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,11 +14,12 @@ use crate::world::{World, expect};
 pub(crate) const WINDOW: u64 = 4_000;
 
 /// The usual agent, one with another model, and one that cannot be used.
-pub(crate) fn three(usual: Agent) -> Agents {
-    let small = Arc::new(Scripted::new(Script::always("I am small.")).model("tiny").window(WINDOW));
+pub(crate) fn three(usual: Agent) -> AgentRegistry {
+    let small =
+        Arc::new(ScriptedProvider::new(ModelScript::always("I am small.")).model("tiny").window(WINDOW));
     let mut helper = Agent { provider: small, ..usual.clone() };
     helper.limits.window = Some(WINDOW);
-    Agents::new("main", usual).with("helper", "tiny", Ok(helper)).with(
+    AgentRegistry::new("main", usual).with("helper", "tiny", Ok(helper)).with(
         "lost",
         "none",
         Err("it needs a key".to_owned()),
@@ -35,8 +36,8 @@ async fn refused(world: &World, path: &str, body: Value, status: StatusCode) -> 
 
 #[tokio::test]
 async fn agents_are_listed_and_chosen_for_new_sessions() {
-    let data = Folder::new().unwrap();
-    let world = World::among(Some(data.path()), Script::always("I am big."), three).await;
+    let data = TemporaryFolder::new().unwrap();
+    let world = World::among(Some(data.path()), ModelScript::always("I am big."), three).await;
     let listed = json!({ "agents": [
         { "name": "main", "model": "scripted", "isDefault": true, "usable": true },
         { "name": "helper", "model": "tiny", "isDefault": false, "usable": true },
@@ -59,13 +60,13 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
     assert_eq!(newest(&world, &other).await, "I am small.");
     world.end().await;
 
-    let world = World::among(Some(data.path()), Script::always("I am big."), three).await;
+    let world = World::among(Some(data.path()), ModelScript::always("I am big."), three).await;
     world.say(&session, "And now?").await;
     world.until(&session, "idle").await;
     assert_eq!(newest(&world, &session).await, "I am small.", "also after a restart");
     world.end().await;
 
-    let world = World::over(data.path(), Script::always("I am big."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("I am big."), |_| {}).await;
     world.say(&session, "And now?").await;
     world.until(&session, "idle").await;
     assert_eq!(
@@ -75,8 +76,8 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
     );
     world.end().await;
 
-    let alone = |usual| Agents::new("main", usual);
-    let world = World::among(Some(data.path()), Script::always("I am big."), alone).await;
+    let alone = |usual| AgentRegistry::new("main", usual);
+    let world = World::among(Some(data.path()), ModelScript::always("I am big."), alone).await;
     let lost = refused(
         &world,
         "/api/message",
@@ -90,7 +91,7 @@ async fn agents_are_listed_and_chosen_for_new_sessions() {
 
 #[tokio::test]
 async fn an_agent_that_is_not_there_makes_no_session() {
-    let world = World::among(None, Script::always("I am big."), three).await;
+    let world = World::among(None, ModelScript::always("I am big."), three).await;
     let session = world.session().await;
     for (path, body, status) in [
         ("/api/sessions", json!({ "agent": "nobody" }), StatusCode::BAD_REQUEST),
@@ -111,7 +112,7 @@ async fn an_agent_that_is_not_there_makes_no_session() {
 /// The same key makes the same session, with the same agent.
 #[tokio::test]
 async fn a_key_belongs_to_the_agent_too() {
-    let world = World::among(None, Script::always("I am big."), three).await;
+    let world = World::among(None, ModelScript::always("I am big."), three).await;
     let make = |agent: Value| {
         world
             .request(Method::POST, "/api/sessions")

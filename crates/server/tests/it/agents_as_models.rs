@@ -1,13 +1,13 @@
 //! Agents that clients of other makers ask for like models.
 
-use longhaul::agents::Agents;
-use longhaul::testing::Folder;
+use longhaul::agents::AgentRegistry;
+use longhaul::testing::TemporaryFolder;
 use longhaul_core::message::Role;
-use longhaul_core::run::Approval;
-use longhaul_gateway::{Config, Dependencies, Gateway, Upstream};
-use longhaul_providers::Request;
+use longhaul_core::run::ToolApproval;
+use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions};
+use longhaul_providers::ModelRequest;
 use longhaul_providers::connect::Kind;
-use longhaul_providers::scripted::{Fault, Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ use crate::world::{PATIENCE, World, slowly};
 const CHAT: &str = "/v1/chat/completions";
 
 /// A model that looks if it is told to, and else says what it was told and how much of it.
-fn hearing() -> Script {
-    Script::closure(|request: &Request, _| {
+fn hearing() -> ModelScript {
+    ModelScript::closure(|request: &ModelRequest, _| {
         let last = request.messages.last().unwrap();
         if last.role == Role::Tool {
             ScriptedAnswer::text("That is what is there.")
@@ -131,7 +131,7 @@ async fn its_steps_are_one_text_and_its_tools_are_not_seen() {
 
 #[tokio::test]
 async fn a_conversation_is_found_after_a_restart() {
-    let data = Folder::new().unwrap();
+    let data = TemporaryFolder::new().unwrap();
     let world = World::over(data.path(), hearing(), |_| {}).await;
     let (session, said) = talk(&world, json!([user("look")])).await;
     world.end().await;
@@ -268,7 +268,7 @@ async fn the_same_key_at_the_same_time_is_the_same_message() {
 #[tokio::test]
 async fn who_leaves_stops_nothing() {
     let words = "some words that come slowly ".repeat(8);
-    let world = World::new(Script::always(slowly(&words))).await;
+    let world = World::new(ModelScript::always(slowly(&words))).await;
     let mut body = chat(json!([user("talk")]));
     body["stream"] = true.into();
     let mut streamed = asked(&world, CHAT, &[], body).await;
@@ -281,7 +281,7 @@ async fn who_leaves_stops_nothing() {
 
 #[tokio::test]
 async fn where_nobody_can_be_asked_the_answer_is_no() {
-    let script = Script::closure(|request: &Request, _| {
+    let script = ModelScript::closure(|request: &ModelRequest, _| {
         let results = request.messages.iter().filter(|message| message.role == Role::Tool).count();
         match results {
             0 | 1 => ScriptedAnswer::text("May I?")
@@ -289,7 +289,7 @@ async fn where_nobody_can_be_asked_the_answer_is_no() {
             _ => ScriptedAnswer::text("Understood."),
         }
     });
-    let world = World::with(script, |agent| agent.rules.default_approval = Approval::Ask, |_| {}).await;
+    let world = World::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await;
     let (session, text) = talk(&world, json!([user("write it")])).await;
     assert_eq!(text, "May I?\n\nMay I?\n\nUnderstood.");
     assert!(!world.folder.path().join("0.txt").exists() && !world.folder.path().join("1.txt").exists());
@@ -308,7 +308,7 @@ async fn where_nobody_can_be_asked_the_answer_is_no() {
 
 #[tokio::test]
 async fn what_fails_is_an_error_of_the_dialect() {
-    let script = Script::always(ScriptedAnswer::text("never").fail(Fault::status(400)));
+    let script = ModelScript::always(ScriptedAnswer::text("never").fail(ScriptedFault::status(400)));
     let world = World::with(script, |_| {}, |config| config.gateway_is_open = true).await;
     for stream in [false, true] {
         let mut body = chat(json!([user("hello")]));
@@ -350,12 +350,12 @@ async fn what_means_nothing_to_an_agent_is_named() {
 
 /// An agent with the name of a model, and another, before a gateway.
 async fn with_gateway() -> World {
-    let mut upstream = Upstream::new("box", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
+    let mut upstream = UpstreamOptions::new("box", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
     upstream.usual_model = Some("scripted".to_owned());
-    let gateway = Gateway::new(Config::new(vec![upstream]), Dependencies::default()).unwrap();
+    let gateway = Gateway::new(GatewayOptions::new(vec![upstream]), GatewayDependencies::default()).unwrap();
     World::serving(
         hearing(),
-        |usual| Agents::new("scripted", usual.clone()).with("coder", "scripted", Ok(usual)),
+        |usual| AgentRegistry::new("scripted", usual.clone()).with("coder", "scripted", Ok(usual)),
         |config| (config.gateway, config.gateway_is_open) = (Some(gateway), true),
     )
     .await

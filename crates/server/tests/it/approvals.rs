@@ -1,14 +1,14 @@
 //! Questions whether a tool may run.
 
-use longhaul_core::run::Approval;
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_core::run::ToolApproval;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::world::{World, expect};
 
 async fn asking() -> World {
-    let script = Script::closure(|request: &longhaul_providers::Request, _| {
+    let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         let answered = request.messages.last().unwrap().role == longhaul_core::message::Role::Tool;
         if answered {
             ScriptedAnswer::text("Understood.")
@@ -16,7 +16,7 @@ async fn asking() -> World {
             ScriptedAnswer::text("May I?").call("write", r#"{"path":"a.txt","content":"hello"}"#)
         }
     });
-    World::with(script, |agent| agent.rules.default_approval = Approval::Ask, |_| {}).await
+    World::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -99,9 +99,9 @@ impl Stream {
     }
 }
 
-fn eventful() -> Script {
+fn eventful() -> ModelScript {
     let slowly = |text: &str| ScriptedAnswer::text(text).pace(Duration::from_millis(80));
-    Script::closure(move |request: &longhaul_providers::Request, _| {
+    ModelScript::closure(move |request: &longhaul_providers::ModelRequest, _| {
         let last = request.messages.last().unwrap();
         if last.role == longhaul_core::message::Role::Tool {
             slowly("That is what is there, and this is the rest of it.")
@@ -173,7 +173,7 @@ async fn a_thousand_watchers_that_come_and_go_see_everything_once_and_in_order()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_that_come_back_at_once_find_in_memory_what_they_missed() {
     allow_many_connections();
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let opened = world.app.runtime().open(&SessionId::from(session.as_str())).await.unwrap();
     let _somebody = opened.watch();

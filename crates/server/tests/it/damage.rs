@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::world::{READ_ONLY, World, expect};
 
 /// A session with three questions and their answers, over data that no process has any more.
-async fn left(folder: &Path, script: Script) -> String {
+async fn left(folder: &Path, script: ModelScript) -> String {
     let world = World::over(folder, script, |_| {}).await;
     let session = world.session().await;
     for at in 1..=3 {
@@ -41,9 +41,9 @@ fn texts(page: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn a_damaged_event_is_named_and_the_rest_is_shown() {
     let data = tempfile::tempdir().unwrap();
-    let session = left(data.path(), Script::always("An answer.")).await;
+    let session = left(data.path(), ModelScript::always("An answer.")).await;
     flip(data.path(), "question 2?");
-    let world = World::over(data.path(), Script::always("More."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("More."), |_| {}).await;
     let page = world.get(&format!("/api/sessions/{session}/messages")).await;
     assert_eq!(texts(&page), ["question 1?", "An answer.", "An answer.", "question 3?", "An answer."]);
     let [damaged] = &page["damaged"].as_array().unwrap()[..] else { panic!("{page}") };
@@ -85,10 +85,11 @@ async fn a_damaged_event_is_named_and_the_rest_is_shown() {
 async fn damage_at_the_ends_of_a_log_is_named_too() {
     for needle in ["question 1?", "last words"] {
         let data = tempfile::tempdir().unwrap();
-        let script = Script::turns(["first words", "more words", "last words"].map(ScriptedAnswer::text));
+        let script =
+            ModelScript::turns(["first words", "more words", "last words"].map(ScriptedAnswer::text));
         let session = left(data.path(), script).await;
         flip(data.path(), needle);
-        let world = World::over(data.path(), Script::always("More."), |_| {}).await;
+        let world = World::over(data.path(), ModelScript::always("More."), |_| {}).await;
         let path = format!("/api/sessions/{session}/messages");
         let all = world.get(&path).await;
         let damaged = all["damaged"].as_array().cloned().unwrap_or_default();
@@ -110,9 +111,9 @@ async fn damage_at_the_ends_of_a_log_is_named_too() {
 #[tokio::test]
 async fn a_store_that_cannot_be_written_is_read() {
     let data = tempfile::tempdir().unwrap();
-    let session = left(data.path(), Script::always("An answer.")).await;
+    let session = left(data.path(), ModelScript::always("An answer.")).await;
     std::fs::write(data.path().join(READ_ONLY), "").unwrap();
-    let world = World::over(data.path(), Script::always("More."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("More."), |_| {}).await;
     let shown = world.get(&format!("/api/sessions/{session}")).await;
     assert_eq!((&shown["status"], &shown["lastFinishReason"]), (&json!("idle"), &json!("stop")));
     assert!(shown["tokenUsage"]["totalTokens"].as_u64().unwrap() > 0, "{shown}");

@@ -7,10 +7,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use futures_util::{StreamExt as _, stream};
-use longhaul_gateway::{Config, Dependencies, Gateway, Upstream};
+use longhaul_gateway::{Gateway, GatewayDependencies, GatewayOptions, UpstreamOptions};
 use longhaul_providers::connect::Kind;
-use longhaul_providers::scripted::Script;
-use longhaul_server::ServerConfig;
+use longhaul_providers::scripted::ModelScript;
+use longhaul_server::HttpServerConfig;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -35,7 +35,7 @@ async fn status(world: &World, method: Method, path: &str, body: Value) -> Statu
 
 #[tokio::test]
 async fn what_runs_finishes_and_nothing_begins() {
-    let world = World::new(Script::turns([slowly(&"word ".repeat(60))])).await;
+    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(60))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     world.until(&session, "streaming").await;
@@ -65,7 +65,7 @@ async fn what_runs_finishes_and_nothing_begins() {
 
 #[tokio::test]
 async fn patience_ends() {
-    let world = World::new(Script::turns([slowly(&"word ".repeat(5_000))])).await;
+    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(5_000))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
     world.until(&session, "streaming").await;
@@ -96,17 +96,17 @@ fn said(text: &str) -> String {
 }
 
 fn gateway(url: &str) -> Gateway {
-    let mut upstream = Upstream::new("up", Kind::OpenAiCompatible, url);
+    let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, url);
     upstream.endpoint.declared.window = Some(8_000);
-    Gateway::new(Config::new(vec![upstream]), Dependencies::default()).unwrap()
+    Gateway::new(GatewayOptions::new(vec![upstream]), GatewayDependencies::default()).unwrap()
 }
 
 #[tokio::test]
 async fn an_answer_of_the_gateway_comes_to_its_end_and_none_begins() {
     let (go_on, goes_on) = watch::channel(false);
     let gateway = gateway(&model_server(goes_on).await);
-    let set = move |config: &mut ServerConfig| config.gateway = Some(gateway);
-    let world = World::with(Script::always("never"), |_| {}, set).await;
+    let set = move |config: &mut HttpServerConfig| config.gateway = Some(gateway);
+    let world = World::with(ModelScript::always("never"), |_| {}, set).await;
     let ask = || {
         let body = json!({ "model": "m", "stream": true, "messages": [{ "role": "user", "content": "go" }] });
         world.request(Method::POST, "/v1/chat/completions").json(&body).send()

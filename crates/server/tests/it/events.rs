@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul_core::ids::SessionId;
 use longhaul_core::truncate::MARKER;
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -81,8 +81,8 @@ impl Seen {
     }
 }
 
-fn eventful() -> Script {
-    Script::closure(|request: &longhaul_providers::Request, _| {
+fn eventful() -> ModelScript {
+    ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         let last = request.messages.last().unwrap();
         let text = last.text();
         if last.role == longhaul_core::message::Role::Tool {
@@ -253,7 +253,7 @@ async fn a_stream_that_is_cut_behind_any_event_goes_on_right_there() {
 
 #[tokio::test]
 async fn a_part_of_an_event_that_the_log_does_not_have_is_a_gap() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let mut events = world.events_behind(&session, "1000.2").await;
     let gap = events.next().await.unwrap();
@@ -294,7 +294,7 @@ fn put_together(frames: &[Frame], text: &mut Vec<char>) {
 #[tokio::test]
 async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
     let answer = "Grüße an alle, 日本語 und 🦀, one two three. ".repeat(8);
-    let world = World::new(Script::turns([slowly(&answer)])).await;
+    let world = World::new(ModelScript::turns([slowly(&answer)])).await;
     let session = world.session().await;
     let mut first = world.events(&session, None).await;
     world.say(&session, "talk").await;
@@ -311,7 +311,7 @@ async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
 
 #[tokio::test]
 async fn a_fresh_watcher_hears_from_now_on_and_knows_where_it_is() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     world.say(&session, "before").await;
     world.until(&session, "idle").await;
@@ -326,7 +326,7 @@ async fn a_fresh_watcher_hears_from_now_on_and_knows_where_it_is() {
 
 #[tokio::test]
 async fn a_position_that_the_log_does_not_have_is_a_gap() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let mut events = world.events(&session, Some(1_000)).await;
     let gap = events.next().await.unwrap();
@@ -337,7 +337,7 @@ async fn a_position_that_the_log_does_not_have_is_a_gap() {
 
 #[tokio::test]
 async fn the_newest_position_of_a_browser_wins_over_the_address() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     world.say(&session, "hello").await;
     world.until(&session, "idle").await;
@@ -350,8 +350,9 @@ async fn the_newest_position_of_a_browser_wins_over_the_address() {
 
 #[tokio::test]
 async fn a_silent_stream_says_that_it_lives() {
-    let config = |config: &mut longhaul_server::ServerConfig| config.heartbeat = Duration::from_millis(30);
-    let world = World::with(Script::always("Yes."), |_| {}, config).await;
+    let config =
+        |config: &mut longhaul_server::HttpServerConfig| config.heartbeat = Duration::from_millis(30);
+    let world = World::with(ModelScript::always("Yes."), |_| {}, config).await;
     let session = world.session().await;
     let request = world.request(reqwest::Method::GET, &format!("/api/sessions/{session}/events"));
     let mut answer = request.send().await.unwrap();
@@ -364,7 +365,7 @@ async fn a_silent_stream_says_that_it_lives() {
 
 #[tokio::test]
 async fn streams_end_with_the_session_and_with_the_server() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let (one, two) = (world.session().await, world.session().await);
     let (mut of_one, mut of_two) = (world.events(&one, None).await, world.events(&two, None).await);
     of_one.until("queue:snapshot").await;
@@ -378,8 +379,8 @@ async fn streams_end_with_the_session_and_with_the_server() {
 }
 
 /// Much to tell: more than the backlog of a session, and more than the buffers of a connection.
-fn torrent() -> Script {
-    Script::closure(|request: &longhaul_providers::Request, _| {
+fn torrent() -> ModelScript {
+    ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         let results =
             request.messages.iter().filter(|it| it.role == longhaul_core::message::Role::Tool).count();
         let answer = ScriptedAnswer::text("many words at once ".repeat(600));
@@ -456,7 +457,7 @@ async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
 /// What passes by while a run goes on names it, and nothing else does; of a truncated output the whole can be had.
 #[tokio::test]
 async fn what_passes_by_names_its_run() {
-    let script = Script::closure(|request: &longhaul_providers::Request, _| {
+    let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         match request.messages.last().unwrap().role {
             longhaul_core::message::Role::Tool => slowly("That was it."),
             _ => slowly("I look.").call("bash", r#"{"command":"echo begin; sleep 0.1; seq 1 20000"}"#),

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use longhaul_core::message::Role;
-use longhaul_core::run::Approval;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Fault, Script, Scripted, ScriptedAnswer};
+use longhaul_core::run::ToolApproval;
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault, ScriptedProvider};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::world::{PATIENCE, World, expect, slowly};
 
 /// A model that thinks, looks, and answers.
-fn looking() -> Script {
-    Script::closure(|request: &Request, _| {
+fn looking() -> ModelScript {
+    ModelScript::closure(|request: &ModelRequest, _| {
         let last = request.messages.last().unwrap();
         if last.role == Role::Tool {
             ScriptedAnswer::text("That is what is there.")
@@ -161,7 +161,7 @@ async fn a_message_that_is_sent_again_is_not_said_twice() {
 #[tokio::test]
 async fn who_leaves_stops_nothing_and_hears_it_all_on_coming_back() {
     let words = "some words that come slowly ".repeat(8);
-    let world = World::new(Script::always(slowly(&words))).await;
+    let world = World::new(ModelScript::always(slowly(&words))).await;
     let none = world.request(Method::GET, "/api/ui/chat/chat-1/stream").send().await.unwrap();
     assert_eq!(none.status(), StatusCode::NO_CONTENT);
     let mut answer = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "talk")]))).await;
@@ -181,7 +181,7 @@ async fn who_leaves_stops_nothing_and_hears_it_all_on_coming_back() {
 
 #[tokio::test]
 async fn a_message_to_a_busy_chat_waits_and_has_its_own_answer() {
-    let script = Script::closure(|request: &Request, _| {
+    let script = ModelScript::closure(|request: &ModelRequest, _| {
         slowly(&format!("You said: {} and some more words", request.messages.last().unwrap().text()))
     });
     let world = World::new(script).await;
@@ -196,7 +196,7 @@ async fn a_message_to_a_busy_chat_waits_and_has_its_own_answer() {
 
 #[tokio::test]
 async fn a_cancel_ends_the_stream_and_what_waits_is_said_to_wait() {
-    let world = World::new(Script::always(slowly(&"word ".repeat(500)))).await;
+    let world = World::new(ModelScript::always(slowly(&"word ".repeat(500)))).await;
     let first = posted(&world, "/api/ui/chat", &chat("chat-1", json!([said("1", "one")]))).await;
     world.until("chat-1", "streaming").await;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -221,8 +221,8 @@ async fn a_cancel_ends_the_stream_and_what_waits_is_said_to_wait() {
 
 #[tokio::test]
 async fn what_failed_is_an_error_and_trying_again_goes_on() {
-    let refused = ScriptedAnswer::text("never").fail(Fault::status(400));
-    let world = World::new(Script::turns([refused, ScriptedAnswer::text("Now.")])).await;
+    let refused = ScriptedAnswer::text("never").fail(ScriptedFault::status(400));
+    let world = World::new(ModelScript::turns([refused, ScriptedAnswer::text("Now.")])).await;
     let parts = talk(&world, "chat-1", json!([said("1", "hello")])).await;
     let error = of_kind(&parts, "error")[0]["errorText"].as_str().unwrap();
     assert!(error.ends_with("(invalid-request)"), "{error}");
@@ -235,14 +235,14 @@ async fn what_failed_is_an_error_and_trying_again_goes_on() {
 }
 
 async fn asking() -> World {
-    let script = Script::closure(|request: &Request, _| {
+    let script = ModelScript::closure(|request: &ModelRequest, _| {
         if request.messages.iter().any(|message| message.role == Role::Tool) {
             ScriptedAnswer::text("Understood.")
         } else {
             ScriptedAnswer::text("May I?").call("write", r#"{"path":"a.txt","content":"hello"}"#)
         }
     });
-    World::with(script, |agent| agent.rules.default_approval = Approval::Ask, |_| {}).await
+    World::with(script, |agent| agent.rules.default_approval = ToolApproval::Ask, |_| {}).await
 }
 
 #[tokio::test]
@@ -350,7 +350,7 @@ fn tale() -> String {
 /// A server whose small window is half full of `thread`, and whose model tells the tale when it is asked for all of it,
 /// going on word for word with what a request ends with.
 async fn half_full(thread: &str) -> World {
-    let script = Script::closure(|request: &Request, _| {
+    let script = ModelScript::closure(|request: &ModelRequest, _| {
         let last = request.messages.last().unwrap();
         let answer = match (last.role, tale().strip_prefix(&last.text())) {
             (Role::Assistant, rest) => ScriptedAnswer::text(rest.unwrap_or("[this is not where I was]")),
@@ -359,7 +359,7 @@ async fn half_full(thread: &str) -> World {
         };
         Some(answer.pace(Duration::from_millis(1)))
     });
-    let world = World::of(Scripted::new(script).window(4_096).without_tools().with_prefill()).await;
+    let world = World::of(ScriptedProvider::new(script).window(4_096).without_tools().with_prefill()).await;
     for turn in 0..7 {
         let parts =
             talk(&world, thread, json!([said(&format!("q{turn}"), &format!("question {turn}"))])).await;

@@ -1,6 +1,6 @@
 //! Those who may not ask, at every address that the description has, and what tries to become a header.
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn operations() -> Vec<Operation> {
 }
 
 async fn world() -> World {
-    World::new(Script::always("Yes.")).await
+    World::new(ModelScript::always("Yes.")).await
 }
 
 /// The cookie of the page, for a server that is asked as `localhost`.

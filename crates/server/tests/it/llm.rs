@@ -1,6 +1,6 @@
 //! Who answers in a session, switched.
 
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn switch(world: &World, session: &str, to: Value, status: StatusCode) -> 
 
 #[tokio::test]
 async fn a_session_is_switched_and_keeps_its_history() {
-    let world = World::among(None, Script::always("I am big."), three).await;
+    let world = World::among(None, ModelScript::always("I am big."), three).await;
     let session = world.session().await;
     world.say(&session, "Who are you?").await;
     world.until(&session, "idle").await;
@@ -38,7 +38,7 @@ async fn a_session_is_switched_and_keeps_its_history() {
 
 #[tokio::test]
 async fn a_busy_session_is_switched_at_its_next_step() {
-    let script = Script::turns([ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 1"}"#)]);
+    let script = ModelScript::turns([ScriptedAnswer::text("Wait.").call("bash", r#"{"command":"sleep 1"}"#)]);
     let world = World::among(None, script, three).await;
     let session = world.session().await;
     world.say(&session, "Do it.").await;
@@ -51,7 +51,7 @@ async fn a_busy_session_is_switched_at_its_next_step() {
 
 #[tokio::test]
 async fn only_what_is_configured_can_be_named() {
-    let world = World::among(None, Script::always("I am big."), three).await;
+    let world = World::among(None, ModelScript::always("I am big."), three).await;
     let session = world.session().await;
     for (to, status) in [
         (json!({}), StatusCode::BAD_REQUEST),

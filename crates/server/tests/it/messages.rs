@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::world::{PATIENCE, World, expect, slowly};
 
-fn busy_then(rest: &[&str]) -> Script {
+fn busy_then(rest: &[&str]) -> ModelScript {
     let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#);
-    Script::turns(std::iter::once(busy).chain(rest.iter().map(|text| ScriptedAnswer::text(*text))))
+    ModelScript::turns(std::iter::once(busy).chain(rest.iter().map(|text| ScriptedAnswer::text(*text))))
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn cancel(world: &World, session: &str, body: Value) -> Value {
 
 #[tokio::test]
 async fn cancelling_an_answer_keeps_what_was_seen() {
-    let script = Script::turns([slowly(&"one two three ".repeat(200)), ScriptedAnswer::text("Fresh.")]);
+    let script = ModelScript::turns([slowly(&"one two three ".repeat(200)), ScriptedAnswer::text("Fresh.")]);
     let world = World::new(script).await;
     let session = world.session().await;
     assert_eq!(
@@ -150,7 +150,7 @@ async fn cancelling_an_answer_keeps_what_was_seen() {
 
 #[tokio::test]
 async fn resuming_says_whether_there_was_anything_to_go_on_with() {
-    let script = Script::turns([slowly(&"one two three ".repeat(200)), slowly(&"Fresh. ".repeat(30))]);
+    let script = ModelScript::turns([slowly(&"one two three ".repeat(200)), slowly(&"Fresh. ".repeat(30))]);
     let world = World::new(script).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/resume");
@@ -177,7 +177,7 @@ async fn resuming_says_whether_there_was_anything_to_go_on_with() {
 
 #[tokio::test]
 async fn cancelling_with_the_queue_leaves_nothing_to_do() {
-    let world = World::new(Script::turns([slowly(&"word ".repeat(300))])).await;
+    let world = World::new(ModelScript::turns([slowly(&"word ".repeat(300))])).await;
     let session = world.session().await;
     let mut events = world.events(&session, None).await;
     world.say(&session, "talk").await;
@@ -204,8 +204,10 @@ async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
          sleep {marker}5; wait"
     );
     let call = json!({ "command": command }).to_string();
-    let script =
-        Script::turns([ScriptedAnswer::text("Running.").call("bash", call), ScriptedAnswer::text("Next.")]);
+    let script = ModelScript::turns([
+        ScriptedAnswer::text("Running.").call("bash", call),
+        ScriptedAnswer::text("Next."),
+    ]);
     let world = World::new(script).await;
     let session = world.session().await;
     world.say(&session, "run it").await;
@@ -231,7 +233,7 @@ async fn cancelling_a_tool_leaves_no_process_and_no_open_call() {
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_nothing() {
-    let world = World::new(Script::always(slowly(&"word ".repeat(60)))).await;
+    let world = World::new(ModelScript::always(slowly(&"word ".repeat(60)))).await;
     let session = world.session().await;
     let mut leaving = world.events(&session, None).await;
     for at in 0..5_u64 {
@@ -253,7 +255,7 @@ async fn a_client_that_leaves_cancels_nothing() {
 
 #[tokio::test]
 async fn a_message_with_a_picture_reaches_the_model_once_stored() {
-    let world = World::new(Script::always("A dot.")).await;
+    let world = World::new(ModelScript::always("A dot.")).await;
     let session = world.session().await;
     let pixel =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -272,7 +274,7 @@ async fn a_message_with_a_picture_reaches_the_model_once_stored() {
 
 #[tokio::test]
 async fn content_without_a_type_is_known_by_its_bytes_and_keeps_its_name() {
-    let world = World::new(Script::always("Seen.")).await;
+    let world = World::new(ModelScript::always("Seen.")).await;
     let session = world.session().await;
     let pixel =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -314,7 +316,7 @@ async fn content_without_a_type_is_known_by_its_bytes_and_keeps_its_name() {
 
 #[tokio::test]
 async fn a_first_message_that_is_refused_begins_no_session() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let hash = "0".repeat(64);
     for (part, status) in [
         (json!({ "type": "image", "data": "!!!", "mediaType": "image/png" }), StatusCode::BAD_REQUEST),
@@ -338,7 +340,7 @@ async fn a_key_is_honoured_also_after_a_restart() {
         let body = json!({ "sessionId": session, "content": "just once" });
         world.request(Method::POST, "/api/message").header("idempotency-key", key).json(&body)
     };
-    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let first = expect(keyed(&world, "k1", None).send().await.unwrap(), StatusCode::OK).await;
     let session = first["sessionId"].as_str().unwrap().to_owned();
     world.until(&session, "idle").await;
@@ -349,7 +351,7 @@ async fn a_key_is_honoured_also_after_a_restart() {
     world.until(&session, "idle").await;
     world.crash();
 
-    let world = World::over(data.path(), Script::always("Again."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Again."), |_| {}).await;
     for (key, named, expected) in
         [("k1", None, &first), ("k1", Some(session.as_str()), &first), ("k2", Some(session.as_str()), &other)]
     {
@@ -376,7 +378,7 @@ async fn send_with(world: &World, session: &str, text: &str, metadata: Value) ->
 async fn metadata_is_kept_and_shown_with_its_message() {
     let data = tempfile::tempdir().unwrap();
     let busy = ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 3"}"#);
-    let script = Script::turns([busy, ScriptedAnswer::text("Seen.")]);
+    let script = ModelScript::turns([busy, ScriptedAnswer::text("Seen.")]);
     let world = World::over(data.path(), script, |_| {}).await;
     let session = world.session().await;
     let mut events = world.events(&session, None).await;
@@ -420,7 +422,7 @@ async fn metadata_is_kept_and_shown_with_its_message() {
     let total = counted(&world).await;
     world.crash();
 
-    let world = World::over(data.path(), Script::always("Again."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Again."), |_| {}).await;
     for id in [session.as_str(), fork["id"].as_str().unwrap()] {
         let page = world.get(&format!("/api/sessions/{id}/messages")).await;
         let messages = page["messages"].as_array().unwrap();
@@ -441,7 +443,7 @@ async fn metadata_is_kept_and_shown_with_its_message() {
 
 #[tokio::test]
 async fn metadata_that_is_no_small_object_is_refused_and_begins_no_session() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let deep = (0..40).fold(json!({}), |inner, _| json!({ "a": inner }));
     let refused = [
         (json!("text"), "a JSON object, and it is a text"),
@@ -469,7 +471,7 @@ async fn metadata_that_is_no_small_object_is_refused_and_begins_no_session() {
 /// A key stands for all that was asked for.
 #[tokio::test]
 async fn a_key_that_came_with_other_metadata_is_refused() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let keyed = async |metadata: Value, status: StatusCode| {
         let body = json!({ "sessionId": session, "content": "once", "metadata": metadata });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use longhaul_server::RateLimit;
 use reqwest::{Method, StatusCode};
 
@@ -21,7 +21,7 @@ fn figure(text: &str, name: &str) -> Option<u64> {
 
 #[tokio::test]
 async fn what_happens_is_counted() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::text("").call("ls", "{\"path\":\".\"}"),
         ScriptedAnswer::text("Done."),
         slowly(&"slow ".repeat(500)),
@@ -61,7 +61,7 @@ async fn what_happens_is_counted() {
 
 #[tokio::test]
 async fn what_clients_make_up_is_no_label() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     for path in ["/no/such/x%22%7D%20999", "/api/sessions/made-up"] {
         world.request(Method::GET, path).send().await.unwrap();
     }
@@ -80,7 +80,7 @@ async fn what_clients_make_up_is_no_label() {
 async fn a_client_that_asks_too_often_is_told_when_to_come_again() {
     let limit = RateLimit { requests: 3, per: Duration::from_secs(3_600) };
     let world =
-        World::with(Script::always("Yes."), |_| {}, move |config| config.rate_limit = Some(limit)).await;
+        World::with(ModelScript::always("Yes."), |_| {}, move |config| config.rate_limit = Some(limit)).await;
     for _ in 0..3 {
         world.get("/api/sessions").await;
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use longhaul_core::run::Approval;
-use longhaul_providers::scripted::{Script, ScriptedAnswer, is_summary_request};
+use longhaul_core::run::ToolApproval;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, is_summary_request};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ fn prose(seed: u64) -> String {
     (0..300).map(|at| format!("w{} ", (seed * 7_919 + at * 104_729) % 99_991)).collect()
 }
 
-fn talkative() -> Script {
-    Script::closure(|request: &longhaul_providers::Request, index| {
+fn talkative() -> ModelScript {
+    ModelScript::closure(|request: &longhaul_providers::ModelRequest, index| {
         (!is_summary_request(request)).then(|| ScriptedAnswer::text(prose(index)))
     })
 }
@@ -93,7 +93,7 @@ async fn of_two_that_come_at_once_one_is_done_and_both_hear_of_it() {
 #[tokio::test]
 async fn what_a_crash_has_cut_off_is_done_when_it_is_asked_again() {
     let data = tempfile::tempdir().unwrap();
-    let never = Script::closure(|request: &longhaul_providers::Request, index| {
+    let never = ModelScript::closure(|request: &longhaul_providers::ModelRequest, index| {
         let answer = ScriptedAnswer::text(prose(index));
         if is_summary_request(request) { answer.pace(Duration::from_secs(60)) } else { answer }
     });
@@ -119,7 +119,8 @@ async fn what_a_crash_has_cut_off_is_done_when_it_is_asked_again() {
 
 #[tokio::test]
 async fn what_was_refused_may_come_again() {
-    let world = World::new(Script::turns([slowly(&"word ".repeat(100)), ScriptedAnswer::text("Yes.")])).await;
+    let world =
+        World::new(ModelScript::turns([slowly(&"word ".repeat(100)), ScriptedAnswer::text("Yes.")])).await;
     let session = world.session().await;
     world.say(&session, "talk").await;
     world.until(&session, "streaming").await;
@@ -132,7 +133,7 @@ async fn what_was_refused_may_come_again() {
 
 #[tokio::test]
 async fn a_repeated_resume_and_a_repeated_cancel_touch_no_later_run() {
-    let script = Script::always(slowly(&"word ".repeat(200)));
+    let script = ModelScript::always(slowly(&"word ".repeat(200)));
     let world = World::new(script).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}");
@@ -158,7 +159,7 @@ async fn a_repeated_resume_and_a_repeated_cancel_touch_no_later_run() {
 async fn an_answer_to_a_question_is_given_once() {
     let data = tempfile::tempdir().unwrap();
     let script = || {
-        Script::closure(|request: &longhaul_providers::Request, _| {
+        ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
             if request.messages.last().unwrap().role == longhaul_core::message::Role::Tool {
                 ScriptedAnswer::text("Understood.")
             } else {
@@ -166,7 +167,7 @@ async fn an_answer_to_a_question_is_given_once() {
             }
         })
     };
-    let ask = |agent: &mut longhaul::agent::Agent| agent.rules.default_approval = Approval::Ask;
+    let ask = |agent: &mut longhaul::agent::Agent| agent.rules.default_approval = ToolApproval::Ask;
     let world = World::over(data.path(), script(), ask).await;
     let session = world.session().await;
     world.say(&session, "write it").await;
@@ -188,7 +189,7 @@ async fn an_answer_to_a_question_is_given_once() {
 
 #[tokio::test]
 async fn a_fork_is_made_once_whatever_becomes_of_its_origin() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     talk(&world, &session, 1).await;
     let fork = format!("/api/sessions/{session}/fork");
@@ -219,7 +220,7 @@ async fn another_message_under_the_same_key_is_refused_and_not_lost_in_silence()
 #[tokio::test]
 async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let one = done(&world, "/api/sessions", "k", json!({ "title": "one" })).await;
     let again = done(&world, "/api/sessions", "k", json!({ "title": "one" })).await;
     assert_eq!((&again["id"], &again["title"]), (&one["id"], &json!("one")));
@@ -243,7 +244,7 @@ async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused
     let made = done(&world, &fork, "k", json!({ "atSeq": 1 })).await;
     world.crash();
 
-    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     assert_eq!(done(&world, &fork, "k", json!({ "atSeq": 1 })).await["id"], made["id"]);
     for other in [json!({}), json!({ "atSeq": 2 }), json!({ "atSeq": 1_000 })] {
         refused(&world, &fork, other).await;
@@ -255,7 +256,7 @@ async fn a_session_and_a_fork_asked_for_otherwise_under_the_same_key_are_refused
 
 #[tokio::test]
 async fn a_message_that_was_refused_may_be_put_right_under_its_key() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let message = |content: Value| json!({ "sessionId": session, "content": content });
     let unknown = json!([{ "type": "file", "blob": "0".repeat(64), "mediaType": "text/plain" }]);

@@ -1,6 +1,6 @@
 //! Standing orders over HTTP: what is answered, what is refused, what watchers hear, what a crash leaves.
 
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn texts(orders: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn orders_are_pinned_listed_edited_and_removed_and_watchers_hear_of_it() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/orders");
     assert_eq!(world.get(&path).await, json!({ "orders": [] }));
@@ -72,7 +72,7 @@ async fn orders_are_pinned_listed_edited_and_removed_and_watchers_hear_of_it() {
 
 #[tokio::test]
 async fn what_cannot_be_is_a_problem() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     let path = format!("/api/sessions/{session}/orders");
     for text in ["one", "two"] {
@@ -107,7 +107,7 @@ async fn what_cannot_be_is_a_problem() {
 async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
     let data = tempfile::tempdir().unwrap();
     let script = || {
-        Script::turns([
+        ModelScript::turns([
             ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 30"}"#),
             slowly("Never said."),
         ])
@@ -132,7 +132,7 @@ async fn a_pin_amid_a_run_is_done_once_for_its_key_and_outlives_a_crash() {
     assert_eq!(world.get(&format!("/api/sessions/{session}")).await["status"], "executing_tools");
     world.crash();
 
-    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     assert_eq!(texts(&world.get(&path).await), ["Be very brief."]);
     assert_eq!(pin(&world, "p2", replacing).await, second, "the same answer in another process");
     world.say(&session, "on").await;

@@ -1,6 +1,6 @@
 //! Pages of other origins.
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use reqwest::{Method, Response, StatusCode};
 
 use crate::world::{TOKEN, World};
@@ -8,7 +8,8 @@ use crate::world::{TOKEN, World};
 const PAGE: &str = "https://page.example";
 
 async fn world() -> World {
-    World::with(Script::always("Yes."), |_| {}, |config| config.allowed_origins = vec![PAGE.to_owned()]).await
+    World::with(ModelScript::always("Yes."), |_| {}, |config| config.allowed_origins = vec![PAGE.to_owned()])
+        .await
 }
 
 async fn preflight(world: &World, origin: &str, host: Option<&str>) -> Response {
@@ -62,7 +63,7 @@ async fn others_are_told_nothing() {
         assert!(!told.headers().contains_key("access-control-allow-origin"), "{origin}");
     }
     assert_eq!(preflight(&world, PAGE, Some("evil.example")).await.status(), StatusCode::FORBIDDEN);
-    let closed = World::new(Script::always("Yes.")).await;
+    let closed = World::new(ModelScript::always("Yes.")).await;
     let told = preflight(&closed, PAGE, None).await;
     assert_eq!(told.status(), StatusCode::FORBIDDEN);
     assert!(!told.headers().contains_key("vary"));

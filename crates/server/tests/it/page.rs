@@ -1,6 +1,6 @@
 //! The page: its files, its policy, its cookie, and who cannot borrow that.
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ struct Browser {
 }
 
 async fn browser() -> Browser {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let client = Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
     Browser { world, client }
 }
@@ -196,10 +196,10 @@ async fn the_cookie_is_of_no_use_to_other_pages() {
 
 #[tokio::test]
 async fn pages_of_allowed_origins_bring_the_token_not_the_cookie() {
-    let allow = |config: &mut longhaul_server::ServerConfig| {
+    let allow = |config: &mut longhaul_server::HttpServerConfig| {
         config.allowed_origins = vec!["https://page.example".to_owned()];
     };
-    let world = World::with(Script::always("Yes."), |_| {}, allow).await;
+    let world = World::with(ModelScript::always("Yes."), |_| {}, allow).await;
     let browser = Browser { world, client: Client::builder().no_proxy().build().unwrap() };
     let cookie = cookie(&browser.login(TOKEN, &[]).await);
     let from = [("cookie", cookie.as_str()), ("origin", "https://page.example")];

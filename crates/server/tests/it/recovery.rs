@@ -1,7 +1,7 @@
 //! Restarts over the same data: at rest, in mid-answer, in mid-tool.
 
-use longhaul_core::run::Recovery;
-use longhaul_providers::scripted::{Fault, Script, ScriptedAnswer};
+use longhaul_core::run::RunRecovery;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedFault};
 use serde_json::json;
 
 use crate::world::{World, slowly};
@@ -12,13 +12,13 @@ const QUIET: std::time::Duration = std::time::Duration::from_millis(500);
 #[tokio::test]
 async fn a_session_at_rest_is_as_it_was() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let session = world.session().await;
     world.say(&session, "hello").await;
     world.until(&session, "idle").await;
     let before = (world.said(&session).await, world.get(&format!("/api/sessions/{session}")).await);
     world.crash();
-    let world = World::over(data.path(), Script::always("Yes."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Yes."), |_| {}).await;
     let after = (world.said(&session).await, world.get(&format!("/api/sessions/{session}")).await);
     assert_eq!(after, before);
     world.say(&session, "still there?").await;
@@ -30,7 +30,7 @@ async fn a_session_at_rest_is_as_it_was() {
 #[tokio::test]
 async fn what_was_streaming_is_kept_and_watchers_go_on() {
     let data = tempfile::tempdir().unwrap();
-    let world = World::over(data.path(), Script::always(slowly(&"word ".repeat(500))), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always(slowly(&"word ".repeat(500))), |_| {}).await;
     let session = world.session().await;
     let mut events = world.events(&session, Some(0)).await;
     world.say(&session, "talk").await;
@@ -42,7 +42,7 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     assert_eq!(waiting["position"], 1);
     world.crash();
 
-    let world = World::over(data.path(), Script::always("Fresh."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("Fresh."), |_| {}).await;
     let mut events = world.events(&session, Some(after)).await;
     let missed = events.until("queue:snapshot").await;
     let told: Vec<&str> = missed.iter().map(|frame| frame.name.as_str()).collect();
@@ -76,8 +76,8 @@ async fn what_was_streaming_is_kept_and_watchers_go_on() {
     world.end().await;
 }
 
-fn one_tool() -> Script {
-    Script::closure(|request: &longhaul_providers::Request, _| {
+fn one_tool() -> ModelScript {
+    ModelScript::closure(|request: &longhaul_providers::ModelRequest, _| {
         if request.messages.last().unwrap().role == longhaul_core::message::Role::Tool {
             ScriptedAnswer::text("I see.")
         } else {
@@ -118,7 +118,7 @@ async fn a_tool_that_may_have_run_is_not_run_again() {
 async fn a_run_goes_on_by_itself_if_it_was_told_to() {
     let data = tempfile::tempdir().unwrap();
     let session = crashed_in_a_tool(data.path()).await;
-    let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = Recovery::Continue;
+    let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = RunRecovery::Continue;
     // Nobody asks for the session: the server finds it by itself.
     let world = World::over(data.path(), one_tool(), continues).await;
     let seen = async {
@@ -136,9 +136,9 @@ async fn a_run_goes_on_by_itself_if_it_was_told_to() {
 
 /// A session at rest with a message in its queue, as the end of a server leaves one, and how many model calls there are
 /// within a while after the next start.
-async fn calls_for_what_waits(recovery: Recovery) -> usize {
+async fn calls_for_what_waits(recovery: RunRecovery) -> usize {
     let data = tempfile::tempdir().unwrap();
-    let slow = || Script::always(slowly(&"word ".repeat(500)));
+    let slow = || ModelScript::always(slowly(&"word ".repeat(500)));
     let world = World::over(data.path(), slow(), |_| {}).await;
     let session = world.session().await;
     world.say(&session, "talk").await;
@@ -148,7 +148,7 @@ async fn calls_for_what_waits(recovery: Recovery) -> usize {
     world.until(&session, "idle").await;
     world.crash();
     let world =
-        World::over(data.path(), Script::always("Fresh."), move |agent| agent.rules.recovery = recovery)
+        World::over(data.path(), ModelScript::always("Fresh."), move |agent| agent.rules.recovery = recovery)
             .await;
     let seen = async {
         while world.get("/api/sessions").await["sessions"][0]["queued"] != 0 {
@@ -156,9 +156,9 @@ async fn calls_for_what_waits(recovery: Recovery) -> usize {
         }
         world.until(&session, "idle").await;
     };
-    let waited = if recovery == Recovery::Continue { crate::world::PATIENCE } else { QUIET };
+    let waited = if recovery == RunRecovery::Continue { crate::world::PATIENCE } else { QUIET };
     let is_taken = tokio::time::timeout(waited, seen).await.is_ok();
-    assert_eq!(is_taken, recovery == Recovery::Continue);
+    assert_eq!(is_taken, recovery == RunRecovery::Continue);
     let calls = world.model.log().len();
     world.end().await;
     calls
@@ -166,13 +166,13 @@ async fn calls_for_what_waits(recovery: Recovery) -> usize {
 
 #[tokio::test]
 async fn messages_that_wait_are_taken_at_the_next_start_if_it_was_told_to_go_on() {
-    assert_eq!(calls_for_what_waits(Recovery::Continue).await, 1);
-    assert_eq!(calls_for_what_waits(Recovery::Rest).await, 0, "they wait for a person");
+    assert_eq!(calls_for_what_waits(RunRecovery::Continue).await, 1);
+    assert_eq!(calls_for_what_waits(RunRecovery::Rest).await, 0, "they wait for a person");
 }
 
 async fn dies_in_mid_answer(data: &std::path::Path) -> World {
-    let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = Recovery::Continue;
-    World::over(data, Script::always(slowly(&"word ".repeat(500))), continues).await
+    let continues = |agent: &mut longhaul::agent::Agent| agent.rules.recovery = RunRecovery::Continue;
+    World::over(data, ModelScript::always(slowly(&"word ".repeat(500))), continues).await
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn a_run_that_dies_again_and_again_is_parked_and_says_how_to_go_on() {
     world.crash();
 
     // Nobody has opened it since, and it is listed as what it is.
-    let world = World::over(data.path(), Script::always("At last."), |_| {}).await;
+    let world = World::over(data.path(), ModelScript::always("At last."), |_| {}).await;
     let listed = world.get("/api/sessions").await;
     assert_eq!(listed["sessions"][0]["status"], "parked");
     let resumed = world.post(&format!("/api/sessions/{session}/resume"), json!({})).await;
@@ -214,9 +214,9 @@ async fn a_run_that_dies_again_and_again_is_parked_and_says_how_to_go_on() {
 
 #[tokio::test]
 async fn a_run_that_waits_for_its_model_does_not_hold_up_the_end() {
-    for recovery in [Recovery::Continue, Recovery::Rest] {
+    for recovery in [RunRecovery::Continue, RunRecovery::Rest] {
         let data = tempfile::tempdir().unwrap();
-        let down = Script::always(ScriptedAnswer::text("never").fail(Fault::status(503)));
+        let down = ModelScript::always(ScriptedAnswer::text("never").fail(ScriptedFault::status(503)));
         let world = World::over(data.path(), down, move |agent| agent.rules.recovery = recovery).await;
         let session = world.session().await;
         world.say(&session, "are you there?").await;
@@ -226,16 +226,16 @@ async fn a_run_that_waits_for_its_model_does_not_hold_up_the_end() {
         assert!(began.elapsed() < crate::world::PATIENCE / 2, "there is nothing to wait for");
         world.end().await;
 
-        let up = Script::always("I am.");
+        let up = ModelScript::always("I am.");
         let world = World::over(data.path(), up, move |agent| agent.rules.recovery = recovery).await;
         let answered = async {
             while !world.said(&session).await.iter().any(|(_, text)| text == "I am.") {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         };
-        let waited = if recovery == Recovery::Continue { crate::world::PATIENCE } else { QUIET };
+        let waited = if recovery == RunRecovery::Continue { crate::world::PATIENCE } else { QUIET };
         let is_answered = tokio::time::timeout(waited, answered).await.is_ok();
-        assert_eq!(is_answered, recovery == Recovery::Continue);
+        assert_eq!(is_answered, recovery == RunRecovery::Continue);
         world.end().await;
     }
 }

@@ -1,6 +1,6 @@
 //! Bad input at every route: a clear problem, nothing lost, nothing leaked.
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -119,8 +119,8 @@ struct Site {
 }
 
 async fn site() -> Site {
-    let config = |config: &mut longhaul_server::ServerConfig| config.max_body_bytes = 1 << 20;
-    let world = World::with(Script::always("Yes."), |_| {}, config).await;
+    let config = |config: &mut longhaul_server::HttpServerConfig| config.max_body_bytes = 1 << 20;
+    let world = World::with(ModelScript::always("Yes."), |_| {}, config).await;
     let session = world.session().await;
     world.say(&session, "hello").await;
     world.until(&session, "idle").await;

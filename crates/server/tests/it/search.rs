@@ -2,8 +2,8 @@
 
 use longhaul_core::event::EventBody;
 use longhaul_core::message::{Message, Part, Role};
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -24,7 +24,7 @@ fn brief(found: &Value) -> Vec<(String, bool, String)> {
 
 #[tokio::test]
 async fn titles_and_messages_are_found_the_newest_session_first() {
-    let world = World::new(Script::always("An answer about Marmalade.")).await;
+    let world = World::new(ModelScript::always("An answer about Marmalade.")).await;
     let old = told(&world, "Breakfast", "What of toast?").await;
     let new = told(&world, "marmalade again", "And butter, with JAM?").await;
     let found = world.get("/api/search?q=MARMALADE").await;
@@ -41,7 +41,7 @@ async fn titles_and_messages_are_found_the_newest_session_first() {
 
 #[tokio::test]
 async fn a_session_gives_its_newest_messages() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
     for at in 0..5 {
         world.say(&session, &format!("needle {at}")).await;
@@ -63,7 +63,7 @@ async fn a_session_gives_its_newest_messages() {
 /// the rest was not.
 #[tokio::test]
 async fn a_long_log_is_searched_from_its_end_and_not_called_complete() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
     let said = |text: String| {
         let message = Message::user("m", vec![Part::text(text)]);
@@ -82,10 +82,11 @@ async fn a_long_log_is_searched_from_its_end_and_not_called_complete() {
 /// What a tool gave is found, and the name under which it is recalled.
 #[tokio::test]
 async fn outputs_of_tools_are_found_and_hits_can_be_recalled() {
-    let script = Script::closure(|request: &Request, _| match request.messages.last().unwrap().role {
-        Role::Tool => ScriptedAnswer::text("Done."),
-        _ => ScriptedAnswer::text("I look.").call("bash", r#"{"command":"echo a quokka | tr a-z A-Z"}"#),
-    });
+    let script =
+        ModelScript::closure(|request: &ModelRequest, _| match request.messages.last().unwrap().role {
+            Role::Tool => ScriptedAnswer::text("Done."),
+            _ => ScriptedAnswer::text("I look.").call("bash", r#"{"command":"echo a quokka | tr a-z A-Z"}"#),
+        });
     let world = World::new(script).await;
     let session = told(&world, "Animals", "Which one?").await;
     let found = world.get("/api/search?q=quokka").await;

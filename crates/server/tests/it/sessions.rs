@@ -1,7 +1,7 @@
 //! Sessions and what can be asked of them.
 
 use longhaul_core::history::History;
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn prose(seed: u64) -> String {
 
 /// A session that has had several long turns.
 async fn long_session() -> (World, String) {
-    let script = Script::closure(|request: &longhaul_providers::Request, index| {
+    let script = ModelScript::closure(|request: &longhaul_providers::ModelRequest, index| {
         let is_summary = longhaul_providers::scripted::is_summary_request(request);
         (!is_summary).then(|| ScriptedAnswer::text(format!("In src/part{index}.rs: {}", prose(index))))
     });
@@ -28,7 +28,7 @@ async fn long_session() -> (World, String) {
 
 #[tokio::test]
 async fn sessions_are_made_listed_renamed_and_deleted() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let made = world
         .request(Method::POST, "/api/sessions")
         .json(&json!({ "title": " First " }))
@@ -220,7 +220,7 @@ async fn a_fork_recall_and_export_have_the_whole_past() {
 
 #[tokio::test]
 async fn content_is_read_by_the_session_that_sent_it_and_by_no_other() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     let (one, two) = (world.session().await, world.session().await);
     let upload = world.request(Method::POST, &format!("/api/sessions/{one}/blobs?name=notes.txt"));
     let upload =

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -12,7 +12,7 @@ use crate::world::{PATIENCE, TOKEN, World};
 const PATIENT: Duration = Duration::from_secs(2);
 
 async fn world() -> World {
-    World::with(Script::always("Yes."), |_| {}, |config| config.body_patience = PATIENT).await
+    World::with(ModelScript::always("Yes."), |_| {}, |config| config.body_patience = PATIENT).await
 }
 
 /// A request whose head announces `length` bytes, and the first of them.

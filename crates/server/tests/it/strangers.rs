@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -40,7 +40,8 @@ async fn read_until(socket: &mut TcpStream, word: &str) {
 #[tokio::test]
 async fn who_brings_no_token_in_time_is_put_out_and_who_did_stays() {
     let brief = Duration::from_millis(100);
-    let world = World::with(Script::always("Yes."), |_| {}, move |config| config.first_request = brief).await;
+    let world =
+        World::with(ModelScript::always("Yes."), |_| {}, move |config| config.first_request = brief).await;
     let mut known = connect(&world, &with_token("/api/sessions")).await;
     read_until(&mut known, "sessions").await;
     for begun in ["", "GET /healthz HTTP/1.1\r\nHost: l", "POST /api/message HTTP/1.1\r\nHost: localhost\r\n"]
@@ -54,7 +55,7 @@ async fn who_brings_no_token_in_time_is_put_out_and_who_did_stays() {
 
 #[tokio::test]
 async fn a_stranger_is_answered_once() {
-    let world = World::new(Script::always("Yes.")).await;
+    let world = World::new(ModelScript::always("Yes.")).await;
     for (path, status) in [("/healthz", "200"), ("/readyz", "200"), ("/api/sessions", "401")] {
         let answer =
             to_end(connect(&world, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await).await;
@@ -65,11 +66,11 @@ async fn a_stranger_is_answered_once() {
 
 #[tokio::test]
 async fn strangers_are_few_and_take_no_place_from_those_who_are_in() {
-    let few = |config: &mut longhaul_server::ServerConfig| {
+    let few = |config: &mut longhaul_server::HttpServerConfig| {
         config.max_strangers = 2;
         config.first_request = PATIENCE * 10;
     };
-    let world = World::with(Script::always("Yes."), |_| {}, few).await;
+    let world = World::with(ModelScript::always("Yes."), |_| {}, few).await;
     let mut inside = Vec::new();
     for _ in 0..5 {
         let mut socket = connect(&world, &with_token("/api/sessions")).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_providers::scripted::Script;
+use longhaul_providers::scripted::ModelScript;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,7 +32,7 @@ type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u16, &'a str, &'a str);
 
 #[tokio::test]
 async fn every_dialect_is_told_in_its_words_what_is_wrong() {
-    let world = World::new(Script::always("never")).await;
+    let world = World::new(ModelScript::always("never")).await;
     let bearer = format!("Bearer {TOKEN}");
     let token = ("authorization", bearer.as_str());
     let coded = ("content-encoding", "gzip");
@@ -78,7 +78,7 @@ async fn every_dialect_is_told_in_its_words_what_is_wrong() {
 
 #[tokio::test]
 async fn a_base_url_without_v1_or_with_two_is_told_so() {
-    let world = World::new(Script::always("never")).await;
+    let world = World::new(ModelScript::always("never")).await;
     let bearer = format!("Bearer {TOKEN}");
     let token = ("authorization", bearer.as_str());
     let lacks = "The base URL lacks /v1: the path here is /v1/";
@@ -124,10 +124,10 @@ async fn answer(socket: &mut TcpStream) -> String {
 #[tokio::test]
 async fn a_body_that_says_it_is_too_large_is_refused_before_it_comes_and_the_connection_stays() {
     let brief = Duration::from_millis(300);
-    let set = move |config: &mut longhaul_server::ServerConfig| {
+    let set = move |config: &mut longhaul_server::HttpServerConfig| {
         (config.max_body_bytes, config.body_patience) = (1_000, brief);
     };
-    let world = World::with(Script::always("never"), |_| {}, set).await;
+    let world = World::with(ModelScript::always("never"), |_| {}, set).await;
     let head = |path: &str, rest: &str| {
         format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{rest}\r\n")
     };
@@ -154,7 +154,7 @@ async fn a_body_that_says_it_is_too_large_is_refused_before_it_comes_and_the_con
 /// Base URLs with a slash at their end make two of one.
 #[tokio::test]
 async fn slashes_too_many_are_no_other_path() {
-    let world = World::new(Script::always("never")).await;
+    let world = World::new(ModelScript::always("never")).await;
     let bearer = format!("Bearer {TOKEN}");
     let token = ("authorization", bearer.as_str());
     for (path, same) in [

@@ -10,12 +10,12 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use longhaul::agent::Agent;
-use longhaul::agents::Agents;
+use longhaul::agents::AgentRegistry;
 use longhaul::session::Runtime;
-use longhaul::testing::{self, Folder};
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_server::{App, ServerConfig, Token, serve};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_server::{AccessToken, AppState, HttpServerConfig, serve};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use longhaul_store_sqlite::SqliteStore;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -44,11 +44,11 @@ impl Dice {
 }
 
 pub(crate) struct World {
-    pub(crate) app: App,
-    pub(crate) model: Arc<Scripted>,
+    pub(crate) app: AppState,
+    pub(crate) model: Arc<ScriptedProvider>,
     pub(crate) address: SocketAddr,
     pub(crate) client: reqwest::Client,
-    pub(crate) folder: Folder,
+    pub(crate) folder: TemporaryFolder,
     machine: Option<tokio::runtime::Runtime>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -56,13 +56,13 @@ pub(crate) struct World {
 /// In a folder in which this file is, nothing is written.
 pub(crate) const READ_ONLY: &str = "only-read-this";
 
-async fn storage(data: Option<PathBuf>) -> (SharedStore, Blobs) {
-    let Some(folder) = data else { return (Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20)) };
+async fn storage(data: Option<PathBuf>) -> (SharedStore, BlobStore) {
+    let Some(folder) = data else { return (Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20)) };
     let store = match folder.join(READ_ONLY).exists() {
         true => SqliteStore::open_to_read(&folder).await.unwrap(),
         false => SqliteStore::open(&folder).await.unwrap(),
     };
-    (Arc::new(store), Blobs::local(&folder.join("blobs"), 64 << 20).unwrap())
+    (Arc::new(store), BlobStore::local(&folder.join("blobs"), 64 << 20).unwrap())
 }
 
 /// A script whose every answer is slow enough to be caught in the act.
@@ -71,67 +71,68 @@ pub(crate) fn slowly(text: &str) -> ScriptedAnswer {
 }
 
 impl World {
-    pub(crate) async fn new(script: Script) -> Self {
+    pub(crate) async fn new(script: ModelScript) -> Self {
         Self::with(script, |_| {}, |_| {}).await
     }
 
     pub(crate) async fn with(
-        script: Script,
+        script: ModelScript,
         agent: impl FnOnce(&mut Agent) + Send + 'static,
-        config: impl FnOnce(&mut ServerConfig) + Send + 'static,
+        config: impl FnOnce(&mut HttpServerConfig) + Send + 'static,
     ) -> Self {
-        Self::start(Scripted::new(script).window(WINDOW), None, agent, config).await
+        Self::start(ScriptedProvider::new(script).window(WINDOW), None, agent, config).await
     }
 
     /// With a model of the test's own.
-    pub(crate) async fn of(model: Scripted) -> Self {
+    pub(crate) async fn of(model: ScriptedProvider) -> Self {
         Self::start(model, None, |_| {}, |_| {}).await
     }
 
     /// Over the data in `folder`, as a new process would.
     pub(crate) async fn over(
         folder: &Path,
-        script: Script,
+        script: ModelScript,
         agent: impl FnOnce(&mut Agent) + Send + 'static,
     ) -> Self {
-        Self::start(Scripted::new(script).window(WINDOW), Some(folder.to_owned()), agent, |_| {}).await
+        Self::start(ScriptedProvider::new(script).window(WINDOW), Some(folder.to_owned()), agent, |_| {})
+            .await
     }
 
     /// Its model's agent among others; over the data in `folder`, if one is named.
     pub(crate) async fn among(
         folder: Option<&Path>,
-        script: Script,
-        gather: impl FnOnce(Agent) -> Agents + Send + 'static,
+        script: ModelScript,
+        gather: impl FnOnce(Agent) -> AgentRegistry + Send + 'static,
     ) -> Self {
-        let model = Scripted::new(script).window(WINDOW);
+        let model = ScriptedProvider::new(script).window(WINDOW);
         Self::start_with(model, folder.map(Path::to_owned), |_| {}, |_| {}, gather).await
     }
 
     /// Its model's agent among others, served in another way.
     pub(crate) async fn serving(
-        script: Script,
-        gather: impl FnOnce(Agent) -> Agents + Send + 'static,
-        config: impl FnOnce(&mut ServerConfig) + Send + 'static,
+        script: ModelScript,
+        gather: impl FnOnce(Agent) -> AgentRegistry + Send + 'static,
+        config: impl FnOnce(&mut HttpServerConfig) + Send + 'static,
     ) -> Self {
-        let model = Scripted::new(script).window(WINDOW);
+        let model = ScriptedProvider::new(script).window(WINDOW);
         Self::start_with(model, None, |_| {}, config, gather).await
     }
 
     async fn start(
-        model: Scripted,
+        model: ScriptedProvider,
         data: Option<PathBuf>,
         change: impl FnOnce(&mut Agent) + Send + 'static,
-        configure: impl FnOnce(&mut ServerConfig) + Send + 'static,
+        configure: impl FnOnce(&mut HttpServerConfig) + Send + 'static,
     ) -> Self {
-        Self::start_with(model, data, change, configure, Agents::only).await
+        Self::start_with(model, data, change, configure, AgentRegistry::only).await
     }
 
     async fn start_with(
-        model: Scripted,
+        model: ScriptedProvider,
         data: Option<PathBuf>,
         change: impl FnOnce(&mut Agent) + Send + 'static,
-        configure: impl FnOnce(&mut ServerConfig) + Send + 'static,
-        gather: impl FnOnce(Agent) -> Agents + Send + 'static,
+        configure: impl FnOnce(&mut HttpServerConfig) + Send + 'static,
+        gather: impl FnOnce(Agent) -> AgentRegistry + Send + 'static,
     ) -> Self {
         let machine =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -140,14 +141,14 @@ impl World {
         // Not in this runtime: what is started here belongs to that machine.
         let (machine, (app, listener, folder)) = tokio::task::spawn_blocking(move || {
             let started = machine.block_on(async {
-                let folder = Folder::new().unwrap();
+                let folder = TemporaryFolder::new().unwrap();
                 let mut agent = testing::agent(provider, &folder).await.unwrap();
                 change(&mut agent);
                 let (store, blobs) = storage(data).await;
-                let mut config = ServerConfig::new(Token::new(TOKEN));
+                let mut config = HttpServerConfig::new(AccessToken::new(TOKEN));
                 configure(&mut config);
                 let store = config.counters.watching(store);
-                let app = App::new(Runtime::of(gather(agent), store, blobs), config);
+                let app = AppState::new(Runtime::of(gather(agent), store, blobs), config);
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 (app, listener, folder)
             });

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use longhaul_providers::scripted::{Script, ScriptedAnswer};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer};
 
 use crate::world::World;
 
@@ -48,7 +48,7 @@ fn log_of(folder: &Path) -> Vec<u8> {
 #[ignore = "a measurement, not a test: it prints figures"]
 async fn a_short_message_and_many_streams() {
     let folder = tempfile::tempdir().unwrap();
-    let script = Script::always("Hello there.");
+    let script = ModelScript::always("Hello there.");
     let world = World::over(folder.path(), script, |_| {}).await;
     let session = world.session().await;
     for _ in 0..3 {
@@ -68,7 +68,7 @@ async fn a_short_message_and_many_streams() {
 
     let folder = tempfile::tempdir().unwrap();
     let answer = ScriptedAnswer::text("word ".repeat(WORDS)).pace(Duration::from_millis(20));
-    let world = World::over(folder.path(), Script::always(answer), |_| {}).await;
+    let world = World::over(folder.path(), ModelScript::always(answer), |_| {}).await;
     let mut sessions = Vec::new();
     for _ in 0..STREAMS {
         sessions.push(world.session().await);

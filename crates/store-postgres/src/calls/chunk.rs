@@ -1,26 +1,31 @@
 //! Pieces of streaming answers.
 
 use async_trait::async_trait;
-use longhaul_store::{Chunk, StoreError};
+use longhaul_store::{AnswerChunk, StoreError};
 use sqlx::PgConnection;
 
-use crate::error::Failure;
-use crate::held::{Found, LeasedWrite, Place};
+use crate::error::PostgresOperationError;
+use crate::held::{PostgresLeasedWrite, PostgresWriteContext, PostgresWriteStatus};
 use crate::text::{text_to_db, to_db};
 
 /// [`Store::put_chunk`](longhaul_store::Store::put_chunk).
-pub(crate) struct Put {
-    pub(crate) chunk: Chunk,
+pub(crate) struct PostgresChunkInsert {
+    pub(crate) chunk: AnswerChunk,
 }
 
 #[async_trait]
-impl LeasedWrite for Put {
+impl PostgresLeasedWrite for PostgresChunkInsert {
     type Answer = ();
 
     const COUNTS: bool = false;
 
-    async fn write(&self, db: &mut PgConnection, place: &Place, again: bool) -> Result<(), Failure> {
-        let Chunk { step, index, body } = &self.chunk;
+    async fn write(
+        &self,
+        db: &mut PgConnection,
+        place: &PostgresWriteContext,
+        again: bool,
+    ) -> Result<(), PostgresOperationError> {
+        let AnswerChunk { step, index, body } = &self.chunk;
         let (step, body) = (text_to_db(step), text_to_db(body));
         let put = sqlx::query_scalar!(
             r#"WITH held AS (
@@ -45,15 +50,19 @@ impl LeasedWrite for Put {
             return Ok(());
         }
         match place.look(db).await? {
-            Found::Void => Err(place.fenced().into()),
+            PostgresWriteStatus::Void => Err(place.fenced().into()),
             _ => Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into()),
         }
     }
 }
 
-impl Put {
+impl PostgresChunkInsert {
     /// Returns whether the newest piece of the step is this one: it was put, and the answer was lost.
-    async fn is_kept(&self, db: &mut PgConnection, place: &Place) -> Result<bool, sqlx::Error> {
+    async fn is_kept(
+        &self,
+        db: &mut PgConnection,
+        place: &PostgresWriteContext,
+    ) -> Result<bool, sqlx::Error> {
         let newest = sqlx::query!(
             "SELECT idx, body FROM chunk WHERE session_no = $1 AND step = $2 ORDER BY idx DESC LIMIT 1",
             place.no,

@@ -4,15 +4,15 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, SessionId};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_store::{Accepted, NewQueued, StoreError, encode_queued};
+use longhaul_store::{EnqueueReceipt, NewQueuedMessage, StoreError, encode_queued};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::{Call, call_name};
-use crate::error::{Failure, not_found};
+use crate::call::{PostgresOperation, call_name};
+use crate::error::{PostgresOperationError, not_found};
 use crate::text::{count_from_db, text_from_db, text_to_db, to_db};
 
 /// [`Store::enqueue`](longhaul_store::Store::enqueue); answers with the session's number too.
-pub(crate) struct Enqueue {
+pub(crate) struct PostgresEnqueue {
     session: SessionId,
     id: QueueId,
     client_key: Option<String>,
@@ -22,8 +22,8 @@ pub(crate) struct Enqueue {
     made_by: String,
 }
 
-impl Enqueue {
-    pub(crate) fn new(session: &SessionId, new: NewQueued) -> Result<Self, StoreError> {
+impl PostgresEnqueue {
+    pub(crate) fn new(session: &SessionId, new: NewQueuedMessage) -> Result<Self, StoreError> {
         Ok(Self {
             session: session.clone(),
             body: encode_queued(&new.parts, new.metadata.as_ref())?,
@@ -36,7 +36,7 @@ impl Enqueue {
     }
 
     /// What was accepted under the same key before, or by this call, whose answer was lost.
-    async fn known(&self, db: &mut PgConnection, no: i64) -> Result<Option<Accepted>, sqlx::Error> {
+    async fn known(&self, db: &mut PgConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let first = sqlx::query!(
             r#"SELECT queue_id, made_by, (SELECT count(*) FROM inbox AS waiting
                    WHERE waiting.session_no = $1 AND waiting.state = 0
@@ -49,14 +49,14 @@ impl Enqueue {
         )
         .fetch_optional(db)
         .await?;
-        Ok(first.map(|first| Accepted {
+        Ok(first.map(|first| EnqueueReceipt {
             id: text_from_db(first.queue_id).into(),
             position: count_from_db(first.position),
             repeated: first.made_by != self.made_by,
         }))
     }
 
-    async fn insert(&self, db: &mut PgConnection, no: i64) -> Result<(), Failure> {
+    async fn insert(&self, db: &mut PgConnection, no: i64) -> Result<(), PostgresOperationError> {
         let inserted = sqlx::query!(
             "INSERT INTO inbox (session_no, queue_id, client_key, queued_ms, body, made_by)
              VALUES ($1, $2, $3, $4, $5, $6)
@@ -78,10 +78,14 @@ impl Enqueue {
 }
 
 #[async_trait]
-impl Call for Enqueue {
-    type Answer = (Accepted, i64);
+impl PostgresOperation for PostgresEnqueue {
+    type Answer = (EnqueueReceipt, i64);
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(Accepted, i64), Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<(EnqueueReceipt, i64), PostgresOperationError> {
         let mut all = db.begin().await?;
         // The lock comes first, so that what follows sees all messages that came before.
         let no = sqlx::query_scalar!(
@@ -100,7 +104,7 @@ impl Call for Enqueue {
         }
         self.insert(&mut all, no).await?;
         all.commit().await?;
-        Ok((Accepted { id: self.id.clone(), position: waiting + 1, repeated: false }, no))
+        Ok((EnqueueReceipt { id: self.id.clone(), position: waiting + 1, repeated: false }, no))
     }
 }
 
@@ -115,13 +119,13 @@ async fn count_waiting(db: &mut PgConnection, no: i64) -> Result<usize, sqlx::Er
 }
 
 /// [`Store::edit_queued`](longhaul_store::Store::edit_queued); answers with the session's number.
-pub(crate) struct Edit {
+pub(crate) struct PostgresQueueEdit {
     id: SessionId,
     entry: QueueId,
     body: String,
 }
 
-impl Edit {
+impl PostgresQueueEdit {
     pub(crate) fn new(
         id: &SessionId,
         entry: &QueueId,
@@ -133,10 +137,10 @@ impl Edit {
 }
 
 #[async_trait]
-impl Call for Edit {
+impl PostgresOperation for PostgresQueueEdit {
     type Answer = i64;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
         let edited = sqlx::query_scalar!(
             r#"WITH edited AS (
                    UPDATE inbox SET body = $3
@@ -155,13 +159,13 @@ impl Call for Edit {
 }
 
 /// Removes one waiting message, or all; answers with their ids, oldest first, and the session's number.
-pub(crate) struct Remove {
+pub(crate) struct PostgresQueueRemoval {
     id: SessionId,
     entry: Option<QueueId>,
     removed_by: String,
 }
 
-impl Remove {
+impl PostgresQueueRemoval {
     /// [`Store::remove_queued`](longhaul_store::Store::remove_queued).
     pub(crate) fn one(id: &SessionId, entry: &QueueId) -> Self {
         Self { id: id.clone(), entry: Some(entry.clone()), removed_by: call_name() }
@@ -174,10 +178,14 @@ impl Remove {
 }
 
 #[async_trait]
-impl Call for Remove {
+impl PostgresOperation for PostgresQueueRemoval {
     type Answer = (Vec<QueueId>, i64);
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(Vec<QueueId>, i64), Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<(Vec<QueueId>, i64), PostgresOperationError> {
         let session = text_to_db(self.id.as_str());
         let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*session)
             .fetch_optional(&mut *db)
@@ -215,6 +223,6 @@ impl Call for Remove {
     }
 }
 
-fn does_not_wait(entry: &QueueId) -> Failure {
+fn does_not_wait(entry: &QueueId) -> PostgresOperationError {
     StoreError::NotFound(format!("waiting message {entry}")).into()
 }

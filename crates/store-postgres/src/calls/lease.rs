@@ -5,32 +5,36 @@ use longhaul_core::ids::SessionId;
 use longhaul_store::{BootId, StoreError};
 use sqlx::PgConnection;
 
-use crate::call::Call;
-use crate::error::{Failure, not_found};
+use crate::call::PostgresOperation;
+use crate::error::{PostgresOperationError, not_found};
 use crate::text::{text_from_db, text_to_db};
 
 /// [`Store::claim`](longhaul_store::Store::claim).
-pub(crate) struct Claim {
+pub(crate) struct PostgresLeaseClaim {
     pub(crate) id: SessionId,
     pub(crate) owner_name: String,
     pub(crate) boot: BootId,
 }
 
 /// A session that was claimed.
-pub(crate) struct Claimed {
+pub(crate) struct PostgresLeaseRow {
     pub(crate) no: i64,
     pub(crate) epoch: i64,
 }
 
 #[async_trait]
-impl Call for Claim {
-    type Answer = Claimed;
+impl PostgresOperation for PostgresLeaseClaim {
+    type Answer = PostgresLeaseRow;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Claimed, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<PostgresLeaseRow, PostgresOperationError> {
         let (id, owner_name) = (text_to_db(self.id.as_str()), text_to_db(&self.owner_name));
         // Epochs begin at `no << 32`: no lease fits a later session of the same name.
         let claimed = sqlx::query_as!(
-            Claimed,
+            PostgresLeaseRow,
             r#"UPDATE session
                SET owner = $2, owner_name = $3, epoch = greatest(epoch, no << 32) + 1, writes = 0
                WHERE id = $1
@@ -51,7 +55,7 @@ impl Call for Claim {
     }
 }
 
-impl Claim {
+impl PostgresLeaseClaim {
     async fn refusal(&self, db: &mut PgConnection) -> Result<StoreError, sqlx::Error> {
         let session = sqlx::query!(
             r#"SELECT node.boot_id AS "boot_id?", node.address
@@ -76,17 +80,17 @@ impl Claim {
 }
 
 /// [`Store::release`](longhaul_store::Store::release).
-pub(crate) struct Release {
+pub(crate) struct PostgresLeaseRelease {
     pub(crate) no: i64,
     pub(crate) boot: BootId,
     pub(crate) epoch: i64,
 }
 
 #[async_trait]
-impl Call for Release {
+impl PostgresOperation for PostgresLeaseRelease {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         sqlx::query!(
             "UPDATE session SET owner = NULL WHERE no = $1 AND owner = $2 AND epoch = $3",
             self.no,

@@ -3,32 +3,32 @@
 use async_trait::async_trait;
 use longhaul_core::event::FORMAT;
 use longhaul_core::ids::Seq;
-use longhaul_store::{Append, StoreError};
+use longhaul_store::{LogAppend, StoreError};
 use sqlx::PgConnection;
 
-use crate::encoded::Encoded;
-use crate::error::Failure;
-use crate::held::{Found, LeasedWrite, Place};
+use crate::encoded::PostgresEncodedEvents;
+use crate::error::PostgresOperationError;
+use crate::held::{PostgresLeasedWrite, PostgresWriteContext, PostgresWriteStatus};
 use crate::text::{from_db, limit_to_db, text_to_db, to_db};
 
 /// [`Store::append`](longhaul_store::Store::append); answers with the first event's position.
-pub(crate) struct AppendEvents {
+pub(crate) struct PostgresEventAppend {
     at: i64,
-    events: Encoded,
+    events: PostgresEncodedEvents,
     title: Option<String>,
     takes: Vec<String>,
     settles: Vec<String>,
 }
 
 /// What the statement says: where the log ended before, if anything was done; how many of the entries waited.
-struct Outcome {
+struct PostgresAppendRow {
     before: Option<i64>,
     waiting: i64,
 }
 
-impl AppendEvents {
-    pub(crate) fn new(append: &Append) -> Result<Self, StoreError> {
-        let events = Encoded::new(append.events.iter().map(|event| (append.at, event)))?;
+impl PostgresEventAppend {
+    pub(crate) fn new(append: &LogAppend) -> Result<Self, StoreError> {
+        let events = PostgresEncodedEvents::new(append.events.iter().map(|event| (append.at, event)))?;
         Ok(Self {
             at: to_db(append.at),
             title: events.change.title.as_deref().map(|title| text_to_db(title).into_owned()),
@@ -40,9 +40,13 @@ impl AppendEvents {
 
     /// All of it in one statement, so that the session's row is never locked while this node is waited for. Entries of
     /// the queue are locked before the session; whoever else locks both does it under the session's lock alone.
-    async fn append(&self, db: &mut PgConnection, place: &Place) -> Result<Outcome, sqlx::Error> {
+    async fn append(
+        &self,
+        db: &mut PgConnection,
+        place: &PostgresWriteContext,
+    ) -> Result<PostgresAppendRow, sqlx::Error> {
         sqlx::query_as!(
-            Outcome,
+            PostgresAppendRow,
             r#"WITH waiting AS MATERIALIZED (
                    SELECT no FROM inbox
                    WHERE session_no = $1 AND queue_id = ANY($10::text[]) AND state = 0
@@ -98,21 +102,26 @@ impl AppendEvents {
 }
 
 #[async_trait]
-impl LeasedWrite for AppendEvents {
+impl PostgresLeasedWrite for PostgresEventAppend {
     type Answer = Seq;
 
-    async fn write(&self, db: &mut PgConnection, place: &Place, _again: bool) -> Result<Seq, Failure> {
+    async fn write(
+        &self,
+        db: &mut PgConnection,
+        place: &PostgresWriteContext,
+        _again: bool,
+    ) -> Result<Seq, PostgresOperationError> {
         let outcome = self.append(&mut *db, place).await?;
         if let Some(before) = outcome.before {
             return Ok(from_db(before + 1));
         }
         match place.look(db).await? {
-            Found::Done { last_seq } => Ok(from_db(last_seq - self.events.count() + 1)),
-            Found::Before if outcome.waiting != limit_to_db(self.takes.len()) => {
+            PostgresWriteStatus::Done { last_seq } => Ok(from_db(last_seq - self.events.count() + 1)),
+            PostgresWriteStatus::Before if outcome.waiting != limit_to_db(self.takes.len()) => {
                 Err(StoreError::Conflict(format!("not all of the queued messages {:?} wait", self.takes))
                     .into())
             }
-            Found::Before | Found::Void => Err(place.fenced().into()),
+            PostgresWriteStatus::Before | PostgresWriteStatus::Void => Err(place.fenced().into()),
         }
     }
 }

@@ -1,23 +1,27 @@
 //! What is remembered for prefixes of conversations, and what gives way.
 
 use async_trait::async_trait;
-use longhaul_store::{MemoKey, MemoLimits};
+use longhaul_store::{PrefixCacheKey, PrefixCacheLimits};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::Call;
-use crate::error::Failure;
+use crate::call::PostgresOperation;
+use crate::error::PostgresOperationError;
 use crate::text::{count_from_db, limit_to_db};
 
 /// What is remembered under keys: place and body of each that is known, in order.
-pub(crate) struct Remembered {
+pub(crate) struct PostgresPrefixCacheQuery {
     pub(crate) keys: Vec<Vec<u8>>,
 }
 
 #[async_trait]
-impl Call for Remembered {
+impl PostgresOperation for PostgresPrefixCacheQuery {
     type Answer = Vec<(usize, String)>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<(usize, String)>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<(usize, String)>, PostgresOperationError> {
         let rows = sqlx::query!(
             r#"SELECT asked.place AS "place!", memo.body
                FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (key, place)
@@ -31,19 +35,19 @@ impl Call for Remembered {
 }
 
 /// [`Memo::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
-pub(crate) struct Put {
+pub(crate) struct PostgresPrefixCacheInsert {
     /// The oldest first.
-    pub(crate) found: Vec<MemoKey>,
+    pub(crate) found: Vec<PrefixCacheKey>,
     /// None to note only what was found.
-    pub(crate) entry: Option<(MemoKey, String)>,
-    pub(crate) limits: MemoLimits,
+    pub(crate) entry: Option<(PrefixCacheKey, String)>,
+    pub(crate) limits: PrefixCacheLimits,
 }
 
 #[async_trait]
-impl Call for Put {
+impl PostgresOperation for PostgresPrefixCacheInsert {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         lock(&mut all).await?;
         self.touch(&mut all).await?;
@@ -65,7 +69,11 @@ pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 /// Remembers an entry as the most recently used.
-pub(crate) async fn insert(db: &mut PgConnection, key: &MemoKey, body: &str) -> Result<(), sqlx::Error> {
+pub(crate) async fn insert(
+    db: &mut PgConnection,
+    key: &PrefixCacheKey,
+    body: &str,
+) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO memo (key, used, bytes, body)
          VALUES ($1, (SELECT coalesce(max(used), 0) + 1 FROM memo), $2, $3)
@@ -79,7 +87,7 @@ pub(crate) async fn insert(db: &mut PgConnection, key: &MemoKey, body: &str) -> 
     Ok(())
 }
 
-impl Put {
+impl PostgresPrefixCacheInsert {
     async fn touch(&self, db: &mut PgConnection) -> Result<(), sqlx::Error> {
         if self.found.is_empty() {
             return Ok(());

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;
-use longhaul_store::{BootId, Node, StoreError};
+use longhaul_store::{BootId, ClusterNode, StoreError};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::Call;
-use crate::error::{Failure, not_found};
+use crate::call::PostgresOperation;
+use crate::error::{PostgresOperationError, not_found};
 use crate::text::{count_from_db, from_db, limit_to_db, text_from_db, text_to_db};
 
 /// Makes this process a node. Its earlier life, if it had one, ends at once.
-pub(crate) struct Join {
+pub(crate) struct PostgresNodeJoin {
     pub(crate) boot: BootId,
     pub(crate) before: Option<BootId>,
     pub(crate) address: Option<String>,
@@ -20,12 +20,12 @@ pub(crate) struct Join {
     pub(crate) ttl: Duration,
 }
 
-impl Join {
+impl PostgresNodeJoin {
     /// Refuses where a node lives that has another token.
     ///
     /// # Errors
     /// [`StoreError::OtherToken`], until the others have ended.
-    async fn check_token(&self, db: &mut PgConnection) -> Result<(), Failure> {
+    async fn check_token(&self, db: &mut PgConnection) -> Result<(), PostgresOperationError> {
         // Of two that come together one has to see the other.
         sqlx::query!(
             "SELECT pg_advisory_xact_lock(
@@ -52,10 +52,10 @@ impl Join {
 }
 
 #[async_trait]
-impl Call for Join {
+impl PostgresOperation for PostgresNodeJoin {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let address = self.address.as_deref().map(text_to_db);
         let mut all = db.begin().await?;
         if self.token_digest.is_some()
@@ -87,16 +87,16 @@ impl Call for Join {
 }
 
 /// Lengthens the lease. Answers whether it was there to be lengthened: one that has run out is not revived.
-pub(crate) struct Renew {
+pub(crate) struct PostgresNodeRenewal {
     pub(crate) boot: BootId,
     pub(crate) ttl: Duration,
 }
 
 #[async_trait]
-impl Call for Renew {
+impl PostgresOperation for PostgresNodeRenewal {
     type Answer = bool;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
         let renewed = sqlx::query!(
             "UPDATE node SET lease_until = clock_timestamp() + make_interval(secs => $2)
              WHERE boot_id = $1 AND lease_until > clock_timestamp()",
@@ -110,29 +110,29 @@ impl Call for Renew {
 }
 
 /// Ends the lease: this node's sessions are free.
-pub(crate) struct Leave {
+pub(crate) struct PostgresNodeRemoval {
     pub(crate) boot: BootId,
 }
 
 #[async_trait]
-impl Call for Leave {
+impl PostgresOperation for PostgresNodeRemoval {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         sqlx::query!("DELETE FROM node WHERE boot_id = $1", self.boot.as_str()).execute(db).await?;
         Ok(())
     }
 }
 
-struct Row {
+struct PostgresNodeRow {
     boot_id: String,
     address: Option<String>,
     since_ms: i64,
     sessions: i64,
 }
 
-impl From<Row> for Node {
-    fn from(row: Row) -> Self {
+impl From<PostgresNodeRow> for ClusterNode {
+    fn from(row: PostgresNodeRow) -> Self {
         Self {
             boot_id: BootId::new(row.boot_id),
             address: row.address.map(text_from_db),
@@ -143,42 +143,50 @@ impl From<Row> for Node {
 }
 
 /// [`Nodes::nodes`](longhaul_store::Nodes::nodes).
-pub(crate) struct Living;
+pub(crate) struct PostgresLiveNodesQuery;
 
 #[async_trait]
-impl Call for Living {
-    type Answer = Vec<Node>;
+impl PostgresOperation for PostgresLiveNodesQuery {
+    type Answer = Vec<ClusterNode>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Node>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<ClusterNode>, PostgresOperationError> {
         let rows = sqlx::query_as!(
-            Row,
+            PostgresNodeRow,
             r#"SELECT boot_id, address, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
                       (SELECT count(*) FROM session WHERE owner = boot_id) AS "sessions!"
                FROM node WHERE lease_until > clock_timestamp() ORDER BY since, boot_id"#
         )
         .fetch_all(db)
         .await?;
-        Ok(rows.into_iter().map(Node::from).collect())
+        Ok(rows.into_iter().map(ClusterNode::from).collect())
     }
 }
 
 /// [`Nodes::living_owner`](longhaul_store::Nodes::living_owner).
-pub(crate) struct Owner {
+pub(crate) struct PostgresOwnerQuery {
     pub(crate) id: SessionId,
 }
 
 #[async_trait]
-impl Call for Owner {
-    type Answer = Option<Node>;
+impl PostgresOperation for PostgresOwnerQuery {
+    type Answer = Option<ClusterNode>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<Node>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Option<ClusterNode>, PostgresOperationError> {
         let owner =
             sqlx::query_scalar!("SELECT owner FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
                 .fetch_optional(&mut *db)
                 .await?
                 .ok_or_else(|| not_found(&self.id))?;
         let row = sqlx::query_as!(
-            Row,
+            PostgresNodeRow,
             r#"SELECT boot_id, address, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
                       (SELECT count(*) FROM session WHERE owner = boot_id) AS "sessions!"
                FROM node WHERE boot_id = $1 AND lease_until > clock_timestamp()"#,
@@ -186,12 +194,12 @@ impl Call for Owner {
         )
         .fetch_optional(db)
         .await?;
-        Ok(row.map(Node::from))
+        Ok(row.map(ClusterNode::from))
     }
 }
 
 /// [`Nodes::orphans`](longhaul_store::Nodes::orphans).
-pub(crate) struct Orphans {
+pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
     /// Whether messages count that wait since a cancel or a crash.
     pub(crate) waiting: bool,
@@ -200,10 +208,14 @@ pub(crate) struct Orphans {
 }
 
 #[async_trait]
-impl Call for Orphans {
+impl PostgresOperation for PostgresOrphansQuery {
     type Answer = Vec<SessionId>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionId>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<SessionId>, PostgresOperationError> {
         let ids = sqlx::query_scalar!(
             "SELECT id FROM session
              WHERE no IN (SELECT no FROM session WHERE running UNION SELECT session_no FROM inbox WHERE state = 0)
@@ -223,16 +235,20 @@ impl Call for Orphans {
 }
 
 /// [`Nodes::next_lease_end`](longhaul_store::Nodes::next_lease_end).
-pub(crate) struct NextEnd {
+pub(crate) struct PostgresNextLeaseEndQuery {
     /// The node that asks.
     pub(crate) boot: BootId,
 }
 
 #[async_trait]
-impl Call for NextEnd {
+impl PostgresOperation for PostgresNextLeaseEndQuery {
     type Answer = Option<Duration>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<Duration>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Option<Duration>, PostgresOperationError> {
         let left = sqlx::query_scalar!(
             r#"SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS "left?"
                FROM node WHERE boot_id <> $1 AND lease_until > clock_timestamp()"#,
@@ -246,15 +262,15 @@ impl Call for NextEnd {
 }
 
 /// Whether the database started less than `ttl` ago: then nodes that live may not have come back to it yet.
-pub(crate) struct IsYoung {
+pub(crate) struct PostgresRecentStartQuery {
     pub(crate) ttl: Duration,
 }
 
 #[async_trait]
-impl Call for IsYoung {
+impl PostgresOperation for PostgresRecentStartQuery {
     type Answer = bool;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
         let young = sqlx::query_scalar!(
             r#"SELECT pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => $1) AS "young!""#,
             self.ttl.as_secs_f64()
@@ -266,24 +282,28 @@ impl Call for IsYoung {
 }
 
 /// Where the logs of sessions end, and how much others did for their owners: for a node that may have missed news.
-pub(crate) struct News {
+pub(crate) struct PostgresMissedNewsQuery {
     pub(crate) sessions: Vec<i64>,
 }
 
 /// What is new in one session.
-pub(crate) struct Newest {
+pub(crate) struct PostgresSessionHeadRow {
     pub(crate) no: i64,
     pub(crate) last_seq: i64,
     pub(crate) mail: i64,
 }
 
 #[async_trait]
-impl Call for News {
-    type Answer = Vec<Newest>;
+impl PostgresOperation for PostgresMissedNewsQuery {
+    type Answer = Vec<PostgresSessionHeadRow>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Newest>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<PostgresSessionHeadRow>, PostgresOperationError> {
         let rows = sqlx::query_as!(
-            Newest,
+            PostgresSessionHeadRow,
             "SELECT no, last_seq, mail FROM session WHERE no = ANY($1::bigint[])",
             &self.sessions
         )
@@ -294,16 +314,16 @@ impl Call for News {
 }
 
 /// Tells the other nodes.
-pub(crate) struct Tell {
+pub(crate) struct PostgresNotifyCommand {
     pub(crate) channel: String,
     pub(crate) payload: String,
 }
 
 #[async_trait]
-impl Call for Tell {
+impl PostgresOperation for PostgresNotifyCommand {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         sqlx::query!("SELECT pg_notify($1, $2)", self.channel, self.payload).execute(db).await?;
         Ok(())
     }

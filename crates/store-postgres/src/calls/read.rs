@@ -4,65 +4,65 @@ use async_trait::async_trait;
 use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_store::{
-    Chunk, SessionCounts, SessionRecord, StoreError, ViewChange, decode_queued, event_checksum,
+    AnswerChunk, SessionCounts, SessionRecord, StoreError, ViewChangeKind, decode_queued, event_checksum,
 };
 use sqlx::PgConnection;
 
-use crate::call::Call;
-use crate::error::{Failure, not_found};
+use crate::call::PostgresOperation;
+use crate::error::{PostgresOperationError, not_found};
 use crate::text::{count_from_db, from_db, limit_to_db, text_from_db, text_to_db, to_db};
 
 /// [`Store::session`](longhaul_store::Store::session).
-pub(crate) struct Record {
+pub(crate) struct PostgresSessionQuery {
     pub(crate) id: SessionId,
 }
 
 /// [`Store::sessions`](longhaul_store::Store::sessions).
-pub(crate) struct Records {
+pub(crate) struct PostgresSessionListQuery {
     pub(crate) limit: usize,
 }
 
 /// The number of a session and where its log ends.
-pub(crate) struct Position {
+pub(crate) struct PostgresLogExtentQuery {
     pub(crate) id: SessionId,
 }
 
 /// [`Store::read`](longhaul_store::Store::read).
-pub(crate) struct Events {
+pub(crate) struct PostgresEventsQuery {
     pub(crate) id: SessionId,
     pub(crate) after: Seq,
     pub(crate) limit: usize,
 }
 
 /// [`Store::view_changes`](longhaul_store::Store::view_changes).
-pub(crate) struct ViewChanges {
+pub(crate) struct PostgresViewChangesQuery {
     pub(crate) id: SessionId,
-    pub(crate) kind: ViewChange,
+    pub(crate) kind: ViewChangeKind,
     pub(crate) after: Seq,
     pub(crate) limit: usize,
 }
 
 /// [`Store::session_counts`](longhaul_store::Store::session_counts).
-pub(crate) struct Counts;
+pub(crate) struct PostgresSessionCountsQuery;
 
 /// [`Store::queue`](longhaul_store::Store::queue).
-pub(crate) struct Queue {
+pub(crate) struct PostgresQueueQuery {
     pub(crate) id: SessionId,
 }
 
 /// [`Store::chunks`](longhaul_store::Store::chunks).
-pub(crate) struct Chunks {
+pub(crate) struct PostgresChunksQuery {
     pub(crate) id: SessionId,
 }
 
 /// [`Store::blobs`](longhaul_store::Store::blobs).
-pub(crate) struct Blobs {
+pub(crate) struct PostgresBlobsQuery {
     pub(crate) id: SessionId,
 }
 
-struct RecordRow {
+struct PostgresSessionRow {
     id: String,
     title: Option<String>,
     created_ms: i64,
@@ -74,7 +74,7 @@ struct RecordRow {
 }
 
 /// An event as it is stored.
-pub(crate) struct EventRow {
+pub(crate) struct PostgresEventRow {
     seq: i64,
     format: i32,
     at_ms: i64,
@@ -83,12 +83,16 @@ pub(crate) struct EventRow {
 }
 
 #[async_trait]
-impl Call for Record {
+impl PostgresOperation for PostgresSessionQuery {
     type Answer = SessionRecord;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionRecord, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<SessionRecord, PostgresOperationError> {
         let row = sqlx::query_as!(
-            RecordRow,
+            PostgresSessionRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
                       (SELECT count(*) FROM inbox WHERE session_no = session.no AND state = 0) AS "queued!"
                FROM session WHERE id = $1"#,
@@ -96,17 +100,21 @@ impl Call for Record {
         )
         .fetch_optional(db)
         .await?;
-        row.map(RecordRow::into_record).ok_or_else(|| not_found(&self.id).into())
+        row.map(PostgresSessionRow::into_record).ok_or_else(|| not_found(&self.id).into())
     }
 }
 
 #[async_trait]
-impl Call for Records {
+impl PostgresOperation for PostgresSessionListQuery {
     type Answer = Vec<SessionRecord>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionRecord>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<SessionRecord>, PostgresOperationError> {
         let rows = sqlx::query_as!(
-            RecordRow,
+            PostgresSessionRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
                       (SELECT count(*) FROM inbox WHERE session_no = session.no AND state = 0) AS "queued!"
                FROM session ORDER BY updated_ms DESC, no DESC LIMIT $1"#,
@@ -114,15 +122,15 @@ impl Call for Records {
         )
         .fetch_all(db)
         .await?;
-        Ok(rows.into_iter().map(RecordRow::into_record).collect())
+        Ok(rows.into_iter().map(PostgresSessionRow::into_record).collect())
     }
 }
 
 #[async_trait]
-impl Call for Position {
+impl PostgresOperation for PostgresLogExtentQuery {
     type Answer = (i64, Seq);
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(i64, Seq), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(i64, Seq), PostgresOperationError> {
         let row =
             sqlx::query!("SELECT no, last_seq FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
                 .fetch_optional(db)
@@ -132,10 +140,14 @@ impl Call for Position {
 }
 
 #[async_trait]
-impl Call for Events {
-    type Answer = Vec<EventRow>;
+impl PostgresOperation for PostgresEventsQuery {
+    type Answer = Vec<PostgresEventRow>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<EventRow>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<PostgresEventRow>, PostgresOperationError> {
         // One row without an event, if the session is there and has none.
         let rows = sqlx::query!(
             r#"SELECT found.seq AS "seq?", found.format AS "format?", found.at_ms AS "at_ms?", found.body AS "body?",
@@ -156,17 +168,21 @@ impl Call for Events {
         }
         let events = rows.into_iter().filter_map(|row| {
             let (seq, format, at_ms, body) = (row.seq?, row.format?, row.at_ms?, row.body?);
-            Some(EventRow { seq, format, at_ms, body, checksum: row.checksum })
+            Some(PostgresEventRow { seq, format, at_ms, body, checksum: row.checksum })
         });
         Ok(events.collect())
     }
 }
 
 #[async_trait]
-impl Call for Queue {
-    type Answer = Vec<Queued>;
+impl PostgresOperation for PostgresQueueQuery {
+    type Answer = Vec<QueuedMessage>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Queued>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<QueuedMessage>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let rows = sqlx::query!(
             "SELECT queue_id, queued_ms, body FROM inbox WHERE session_no = $1 AND state = 0 ORDER BY inbox.no",
@@ -180,17 +196,21 @@ impl Call for Queue {
                     StoreError::Corrupt(format!("queued message {}: {error}", row.queue_id))
                 })?;
                 let id = text_from_db(row.queue_id).into();
-                Ok(Queued { id, queued_at: from_db(row.queued_ms), parts, metadata })
+                Ok(QueuedMessage { id, queued_at: from_db(row.queued_ms), parts, metadata })
             })
             .collect()
     }
 }
 
 #[async_trait]
-impl Call for Chunks {
-    type Answer = Vec<Chunk>;
+impl PostgresOperation for PostgresChunksQuery {
+    type Answer = Vec<AnswerChunk>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Chunk>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<AnswerChunk>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let rows = sqlx::query!(
             "SELECT step, idx, body FROM chunk WHERE session_no = $1
@@ -199,7 +219,7 @@ impl Call for Chunks {
         )
         .fetch_all(db)
         .await?;
-        let chunks = rows.into_iter().map(|row| Chunk {
+        let chunks = rows.into_iter().map(|row| AnswerChunk {
             step: text_from_db(row.step),
             index: from_db(row.idx),
             body: text_from_db(row.body),
@@ -209,10 +229,14 @@ impl Call for Chunks {
 }
 
 #[async_trait]
-impl Call for Blobs {
+impl PostgresOperation for PostgresBlobsQuery {
     type Answer = Vec<BlobRef>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<BlobRef>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<BlobRef>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let rows = sqlx::query!(
             "SELECT hash, bytes FROM blob_ref WHERE session_no = $1 ORDER BY first_seq, hash",
@@ -227,16 +251,16 @@ impl Call for Blobs {
 }
 
 #[async_trait]
-impl Call for ViewChanges {
+impl PostgresOperation for PostgresViewChangesQuery {
     type Answer = Vec<Event>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Event>, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Event>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let (after, limit) = (to_db(self.after), limit_to_db(self.limit));
         let rows = match self.kind {
-            ViewChange::Edited => {
+            ViewChangeKind::Edited => {
                 sqlx::query_as!(
-                    EventRow,
+                    PostgresEventRow,
                     r#"SELECT seq, format, at_ms, body, checksum FROM event
                        WHERE starts_with(body, '{"kind":"view-edited"') AND session_no = $1 AND seq > $2
                        ORDER BY seq LIMIT $3"#,
@@ -247,9 +271,9 @@ impl Call for ViewChanges {
                 .fetch_all(db)
                 .await?
             }
-            ViewChange::Restored => {
+            ViewChangeKind::Restored => {
                 sqlx::query_as!(
-                    EventRow,
+                    PostgresEventRow,
                     r#"SELECT seq, format, at_ms, body, checksum FROM event
                        WHERE starts_with(body, '{"kind":"view-restored"') AND session_no = $1 AND seq > $2
                        ORDER BY seq LIMIT $3"#,
@@ -270,10 +294,14 @@ impl Call for ViewChanges {
 }
 
 #[async_trait]
-impl Call for Counts {
+impl PostgresOperation for PostgresSessionCountsQuery {
     type Answer = SessionCounts;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionCounts, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<SessionCounts, PostgresOperationError> {
         let row = sqlx::query!(
             r#"SELECT count(*) AS "sessions!", count(*) FILTER (WHERE parked) AS "parked!",
                       (SELECT count(*) FROM inbox WHERE state = 0) AS "queued!"
@@ -286,7 +314,7 @@ impl Call for Counts {
     }
 }
 
-async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Failure> {
+async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, PostgresOperationError> {
     let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*text_to_db(id.as_str()))
         .fetch_optional(db)
         .await?;
@@ -300,7 +328,7 @@ async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Failur
 pub(crate) async fn decode(
     session: &SessionId,
     after: Seq,
-    rows: Vec<EventRow>,
+    rows: Vec<PostgresEventRow>,
 ) -> Result<Vec<Event>, StoreError> {
     let mut events = Vec::with_capacity(rows.len());
     for (index, row) in (1..).zip(rows) {
@@ -311,7 +339,7 @@ pub(crate) async fn decode(
     Ok(events)
 }
 
-impl RecordRow {
+impl PostgresSessionRow {
     fn into_record(self) -> SessionRecord {
         SessionRecord {
             id: text_from_db(self.id).into(),
@@ -326,7 +354,7 @@ impl RecordRow {
     }
 }
 
-impl EventRow {
+impl PostgresEventRow {
     fn into_event(self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
         let (seq, at) = (from_db(self.seq), from_db(self.at_ms));
         if seq != expected {

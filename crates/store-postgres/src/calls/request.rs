@@ -2,21 +2,21 @@
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;
-use longhaul_store::{NewRequest, Request};
+use longhaul_store::{IdempotentRequest, NewIdempotentRequest};
 use sqlx::PgConnection;
 
-use crate::call::Call;
-use crate::error::{Failure, not_found};
+use crate::call::PostgresOperation;
+use crate::error::{PostgresOperationError, not_found};
 use crate::text::{from_db, text_from_db, text_to_db, to_db};
 
 /// [`Store::begin_request`](longhaul_store::Store::begin_request).
-pub(crate) struct Begin {
+pub(crate) struct PostgresRequestBegin {
     pub(crate) id: SessionId,
-    pub(crate) request: NewRequest,
+    pub(crate) request: NewIdempotentRequest,
     pub(crate) begun_by: String,
 }
 
-struct Known {
+struct PostgresRequestRow {
     begun_by: String,
     what: String,
     since_seq: i64,
@@ -24,10 +24,14 @@ struct Known {
 }
 
 #[async_trait]
-impl Call for Begin {
-    type Answer = Request;
+impl PostgresOperation for PostgresRequestBegin {
+    type Answer = IdempotentRequest;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Request, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<IdempotentRequest, PostgresOperationError> {
         loop {
             let known = sqlx::query!(
                 r#"SELECT request.begun_by AS "begun_by?", what AS "what?", since_seq AS "since_seq?", answer
@@ -42,7 +46,12 @@ impl Call for Begin {
             if let (Some(begun_by), Some(what), Some(since_seq)) =
                 (known.begun_by, known.what, known.since_seq)
             {
-                return Ok(self.known(Known { begun_by, what, since_seq, answer: known.answer }));
+                return Ok(self.known(PostgresRequestRow {
+                    begun_by,
+                    what,
+                    since_seq,
+                    answer: known.answer,
+                }));
             }
             if let Some(first) = self.insert(&mut *db).await? {
                 return Ok(first);
@@ -52,8 +61,8 @@ impl Call for Begin {
     }
 }
 
-impl Begin {
-    async fn insert(&self, db: &mut PgConnection) -> Result<Option<Request>, sqlx::Error> {
+impl PostgresRequestBegin {
+    async fn insert(&self, db: &mut PgConnection) -> Result<Option<IdempotentRequest>, sqlx::Error> {
         let since = sqlx::query_scalar!(
             r#"INSERT INTO request (session_no, key, begun_by, what, since_seq, at_ms)
                SELECT no, $2, $3, $4, last_seq, $5 FROM session WHERE id = $1
@@ -66,7 +75,7 @@ impl Begin {
         )
         .fetch_optional(db)
         .await?;
-        Ok(since.map(|since| Request {
+        Ok(since.map(|since| IdempotentRequest {
             what: self.request.what.clone(),
             since: from_db(since),
             repeated: false,
@@ -74,8 +83,8 @@ impl Begin {
         }))
     }
 
-    fn known(&self, known: Known) -> Request {
-        Request {
+    fn known(&self, known: PostgresRequestRow) -> IdempotentRequest {
+        IdempotentRequest {
             what: text_from_db(known.what),
             since: from_db(known.since_seq),
             repeated: known.begun_by != self.begun_by,
@@ -85,17 +94,17 @@ impl Begin {
 }
 
 /// [`Store::answer_request`](longhaul_store::Store::answer_request).
-pub(crate) struct Answer {
+pub(crate) struct PostgresRequestAnswer {
     pub(crate) id: SessionId,
     pub(crate) key: String,
     pub(crate) answer: Option<String>,
 }
 
 #[async_trait]
-impl Call for Answer {
+impl PostgresOperation for PostgresRequestAnswer {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let (id, key) = (text_to_db(self.id.as_str()), text_to_db(&self.key));
         let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*id)
             .fetch_optional(&mut *db)

@@ -5,26 +5,26 @@ use longhaul_core::ids::{Millis, SessionId};
 use longhaul_store::{NewSession, SessionRecord, StoreError};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::{Call, call_name};
-use crate::encoded::Encoded;
-use crate::error::{Failure, not_found};
+use crate::call::{PostgresOperation, call_name};
+use crate::encoded::PostgresEncodedEvents;
+use crate::error::{PostgresOperationError, not_found};
 use crate::text::{text_to_db, to_db};
 
 /// [`Store::create`](longhaul_store::Store::create).
-pub(crate) struct Create {
+pub(crate) struct PostgresSessionCreation {
     id: SessionId,
     title: Option<String>,
     at: Millis,
-    events: Encoded,
+    events: PostgresEncodedEvents,
     made_by: String,
 }
 
-impl Create {
+impl PostgresSessionCreation {
     pub(crate) fn new(new: &NewSession) -> Result<Self, StoreError> {
         if new.events.is_empty() {
             return Err(StoreError::Conflict(format!("session {} has no first event", new.id)));
         }
-        let events = Encoded::new(new.events.iter().map(|(at, event)| (*at, event)))?;
+        let events = PostgresEncodedEvents::new(new.events.iter().map(|(at, event)| (*at, event)))?;
         let title = events.change.title.clone().or_else(|| new.title.clone());
         Ok(Self { id: new.id.clone(), title, at: new.at, events, made_by: call_name() })
     }
@@ -94,10 +94,10 @@ impl Create {
 }
 
 #[async_trait]
-impl Call for Create {
+impl PostgresOperation for PostgresSessionCreation {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         if self.insert(db).await? || again && self.is_mine(db).await? {
             return Ok(());
         }
@@ -106,16 +106,16 @@ impl Call for Create {
 }
 
 /// [`Store::delete`](longhaul_store::Store::delete) of a session that was there.
-pub(crate) struct Delete {
+pub(crate) struct PostgresSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) no: i64,
 }
 
 #[async_trait]
-impl Call for Delete {
+impl PostgresOperation for PostgresSessionDeletion {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), Failure> {
+    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         // First the lock, then a statement of its own, so that it sees what was appended until then.
         let held = sqlx::query_scalar!(

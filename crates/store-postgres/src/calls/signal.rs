@@ -2,26 +2,26 @@
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;
-use longhaul_store::Signal;
+use longhaul_store::SessionSignal;
 use sqlx::PgConnection;
 
-use crate::call::Call;
-use crate::error::{Failure, not_found};
-use crate::held::{Found, LeasedWrite, Place};
+use crate::call::PostgresOperation;
+use crate::error::{PostgresOperationError, not_found};
+use crate::held::{PostgresLeasedWrite, PostgresWriteContext, PostgresWriteStatus};
 use crate::text::{from_db, text_from_db, text_to_db};
 
 /// [`Nodes::signal`](longhaul_store::Nodes::signal); answers with the session's number.
-pub(crate) struct Send {
+pub(crate) struct PostgresSignalInsert {
     pub(crate) id: SessionId,
     pub(crate) body: String,
     pub(crate) sent_by: String,
 }
 
 #[async_trait]
-impl Call for Send {
+impl PostgresOperation for PostgresSignalInsert {
     type Answer = i64;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
         let no = sqlx::query_scalar!(
             r#"WITH addressed AS (
                    UPDATE session SET mail = mail + 1 WHERE id = $1 RETURNING no
@@ -40,27 +40,31 @@ impl Call for Send {
     }
 }
 
-struct Row {
+struct PostgresSignalRow {
     no: i64,
     body: String,
 }
 
-impl From<Row> for Signal {
-    fn from(row: Row) -> Self {
+impl From<PostgresSignalRow> for SessionSignal {
+    fn from(row: PostgresSignalRow) -> Self {
         Self { no: from_db(row.no), body: text_from_db(row.body) }
     }
 }
 
 /// [`Nodes::signals`](longhaul_store::Nodes::signals).
-pub(crate) struct Waiting {
+pub(crate) struct PostgresSignalsQuery {
     pub(crate) id: SessionId,
 }
 
 #[async_trait]
-impl Call for Waiting {
-    type Answer = Vec<Signal>;
+impl PostgresOperation for PostgresSignalsQuery {
+    type Answer = Vec<SessionSignal>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Signal>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<SessionSignal>, PostgresOperationError> {
         let rows = sqlx::query!(
             r#"SELECT signal.no AS "no?", body AS "body?"
                FROM session LEFT JOIN signal ON session_no = session.no AND taken_epoch IS NULL
@@ -72,24 +76,26 @@ impl Call for Waiting {
         if rows.is_empty() {
             return Err(not_found(&self.id).into());
         }
-        let signals = rows.into_iter().filter_map(|row| Some(Row { no: row.no?, body: row.body? }.into()));
+        let signals = rows
+            .into_iter()
+            .filter_map(|row| Some(PostgresSignalRow { no: row.no?, body: row.body? }.into()));
         Ok(signals.collect())
     }
 }
 
 /// [`Nodes::take_signals`](longhaul_store::Nodes::take_signals).
-pub(crate) struct Take;
+pub(crate) struct PostgresSignalsTake;
 
 #[async_trait]
-impl LeasedWrite for Take {
-    type Answer = Vec<Signal>;
+impl PostgresLeasedWrite for PostgresSignalsTake {
+    type Answer = Vec<SessionSignal>;
 
     async fn write(
         &self,
         db: &mut PgConnection,
-        place: &Place,
+        place: &PostgresWriteContext,
         _again: bool,
-    ) -> Result<Vec<Signal>, Failure> {
+    ) -> Result<Vec<SessionSignal>, PostgresOperationError> {
         // What an earlier write took was answered, and is dropped; or its answer was lost, and it is taken again.
         let held = sqlx::query_scalar!(
             r#"WITH held AS (
@@ -114,11 +120,11 @@ impl LeasedWrite for Take {
         )
         .fetch_optional(&mut *db)
         .await?;
-        if held.is_none() && !matches!(place.look(&mut *db).await?, Found::Done { .. }) {
+        if held.is_none() && !matches!(place.look(&mut *db).await?, PostgresWriteStatus::Done { .. }) {
             return Err(place.fenced().into());
         }
         let rows = sqlx::query_as!(
-            Row,
+            PostgresSignalRow,
             "SELECT no, body FROM signal
              WHERE session_no = $1 AND taken_epoch = $2 AND taken_write = $3 ORDER BY no",
             place.no,
@@ -127,6 +133,6 @@ impl LeasedWrite for Take {
         )
         .fetch_all(db)
         .await?;
-        Ok(rows.into_iter().map(Signal::from).collect())
+        Ok(rows.into_iter().map(SessionSignal::from).collect())
     }
 }

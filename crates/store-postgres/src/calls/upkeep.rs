@@ -3,23 +3,27 @@
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use longhaul_core::ids::{Millis, SessionId};
-use longhaul_store::{NamedBlobs, StoreError, decode_queued};
+use longhaul_store::{ReferencedBlobs, StoreError, decode_queued};
 use sqlx::{Connection, PgConnection};
 
-use crate::call::Call;
+use crate::call::PostgresOperation;
 use crate::calls::session::remove;
-use crate::error::Failure;
+use crate::error::PostgresOperationError;
 use crate::text::{limit_to_db, text_from_db, text_to_db, to_db};
 
 /// [`Upkeep::named_blobs`](longhaul_store::Upkeep::named_blobs).
-pub(crate) struct Named;
+pub(crate) struct PostgresReferencedBlobsQuery;
 
 #[async_trait]
-impl Call for Named {
-    type Answer = NamedBlobs;
+impl PostgresOperation for PostgresReferencedBlobsQuery {
+    type Answer = ReferencedBlobs;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<NamedBlobs, Failure> {
-        let mut named = NamedBlobs::default();
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<ReferencedBlobs, PostgresOperationError> {
+        let mut named = ReferencedBlobs::default();
         // First: what is taken in between is named by a log then.
         for body in sqlx::query_scalar!("SELECT body FROM inbox WHERE state = 0").fetch_all(&mut *db).await? {
             let (parts, _) = decode_queued(&body)
@@ -37,16 +41,20 @@ impl Call for Named {
 }
 
 /// [`Upkeep::at_rest_before`](longhaul_store::Upkeep::at_rest_before).
-pub(crate) struct Resting {
+pub(crate) struct PostgresIdleSessionsQuery {
     pub(crate) before: Millis,
     pub(crate) limit: usize,
 }
 
 #[async_trait]
-impl Call for Resting {
+impl PostgresOperation for PostgresIdleSessionsQuery {
     type Answer = Vec<SessionId>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<SessionId>, Failure> {
+    async fn make(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<SessionId>, PostgresOperationError> {
         let ids = sqlx::query_scalar!(
             "SELECT id FROM session
              WHERE updated_ms < $1 AND NOT running AND NOT parked
@@ -63,16 +71,16 @@ impl Call for Resting {
 }
 
 /// [`Upkeep::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest); answers with the number of what is gone.
-pub(crate) struct DeleteAtRest {
+pub(crate) struct PostgresIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,
 }
 
 #[async_trait]
-impl Call for DeleteAtRest {
+impl PostgresOperation for PostgresIdleSessionDeletion {
     type Answer = Option<i64>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<i64>, Failure> {
+    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<i64>, PostgresOperationError> {
         let mut all = db.begin().await?;
         // First the lock, then a statement of its own, so that it sees what was said until then.
         let no = sqlx::query_scalar!(

@@ -10,13 +10,13 @@ const PAYLOAD_BYTES: usize = 7_900;
 
 /// One piece of news, by the number of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(super) enum PostgresNotification {
     Grown(i64, Seq),
     Mailed(i64),
     Gone(i64),
 }
 
-impl fmt::Display for Item {
+impl fmt::Display for PostgresNotification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Grown(no, last) => write!(f, "{no}:{last}"),
@@ -26,7 +26,7 @@ impl fmt::Display for Item {
     }
 }
 
-impl Item {
+impl PostgresNotification {
     fn read(text: &str) -> Option<Self> {
         if let Some((no, last)) = text.split_once(':') {
             return Some(Self::Grown(no.parse().ok()?, last.parse().ok()?));
@@ -39,7 +39,7 @@ impl Item {
 }
 
 /// The items as payloads, each short enough.
-pub(super) fn pack(sender: &str, items: impl Iterator<Item = Item>) -> Vec<String> {
+pub(super) fn pack(sender: &str, items: impl Iterator<Item = PostgresNotification>) -> Vec<String> {
     let mut payloads: Vec<String> = Vec::new();
     for item in items {
         let item = item.to_string();
@@ -55,23 +55,29 @@ pub(super) fn pack(sender: &str, items: impl Iterator<Item = Item>) -> Vec<Strin
 }
 
 /// Who sent a payload, and what it says. What cannot be read is left out: a newer version may say more.
-pub(super) fn unpack(payload: &str) -> (&str, impl Iterator<Item = Item>) {
+pub(super) fn unpack(payload: &str) -> (&str, impl Iterator<Item = PostgresNotification>) {
     let mut words = payload.split(' ');
-    (words.next().unwrap_or_default(), words.filter_map(Item::read))
+    (words.next().unwrap_or_default(), words.filter_map(PostgresNotification::read))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Item, PAYLOAD_BYTES, pack, unpack};
+    use super::{PAYLOAD_BYTES, PostgresNotification, pack, unpack};
 
     #[test]
     fn news_comes_as_it_was_sent_in_payloads_that_postgres_takes() {
-        let items: Vec<Item> = (0..2_000)
-            .flat_map(|no| [Item::Grown(no, 1 << 40), Item::Mailed(no), Item::Gone(i64::MAX - no)])
+        let items: Vec<PostgresNotification> = (0..2_000)
+            .flat_map(|no| {
+                [
+                    PostgresNotification::Grown(no, 1 << 40),
+                    PostgresNotification::Mailed(no),
+                    PostgresNotification::Gone(i64::MAX - no),
+                ]
+            })
             .collect();
         let payloads = pack("somebody", items.iter().copied());
         assert!(payloads.len() > 5 && payloads.iter().all(|payload| payload.len() <= PAYLOAD_BYTES));
-        let read: Vec<Item> = payloads.iter().flat_map(|payload| unpack(payload).1).collect();
+        let read: Vec<PostgresNotification> = payloads.iter().flat_map(|payload| unpack(payload).1).collect();
         assert_eq!(read, items);
         assert!(payloads.iter().all(|payload| unpack(payload).0 == "somebody"));
         assert!(pack("somebody", std::iter::empty()).is_empty());
@@ -81,6 +87,13 @@ mod tests {
     fn what_cannot_be_read_is_left_out() {
         let (sender, items) = unpack("other 1:2 x 3:y ~4 5!  6");
         assert_eq!(sender, "other");
-        assert_eq!(items.collect::<Vec<_>>(), [Item::Grown(1, 2), Item::Gone(5), Item::Mailed(6)]);
+        assert_eq!(
+            items.collect::<Vec<_>>(),
+            [
+                PostgresNotification::Grown(1, 2),
+                PostgresNotification::Gone(5),
+                PostgresNotification::Mailed(6)
+            ]
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
-use longhaul_store::{Append, Lease, NewQueued, Nodes, Standing, Store, StoreError};
+use longhaul_store::{ClusterStore, Lease, LogAppend, NewQueuedMessage, NodeStatus, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use sqlx::Connection;
 use tokio::task::JoinSet;
@@ -194,7 +194,7 @@ async fn after_a_long_outage_owners_come_first() {
         proxy.refuse(true);
     }
     sleep(quick().ttl + Duration::from_millis(1_500)).await;
-    assert_eq!(*writers.store.standing().borrow(), Standing::Fenced);
+    assert_eq!(*writers.store.standing().borrow(), NodeStatus::Fenced);
     for proxy in [&way, &other_way] {
         proxy.refuse(false);
     }
@@ -228,7 +228,7 @@ async fn a_question_that_outlasts_an_outage_finds_nobody_gone() {
         async move { other.orphans(1, true).await.unwrap() }
     });
     sleep(quick().ttl + Duration::from_millis(1_500)).await;
-    assert_eq!(*other.standing().borrow(), Standing::Fenced);
+    assert_eq!(*other.standing().borrow(), NodeStatus::Fenced);
     other_way.refuse(false);
     assert_eq!(
         asking.await.unwrap(),
@@ -270,7 +270,7 @@ async fn what_arrives_after_the_takeover_is_not_written() {
     let begun = Instant::now();
     // The statement is on its way, and waits there.
     let takes = vec!["q".into()];
-    let late = owner.append(&lease, Append { takes, ..append_of(vec![note("late")]) }).await;
+    let late = owner.append(&lease, LogAppend { takes, ..append_of(vec![note("late")]) }).await;
     assert!(fenced(&late), "{late:?}");
     let mut taken = None;
     until("the takeover", async || {
@@ -286,7 +286,7 @@ async fn what_arrives_after_the_takeover_is_not_written() {
     sleep(Duration::from_millis(300)).await;
     assert_eq!(notes(&other, "s").await, ["before"]);
     let takes = vec!["q".into()];
-    other.append(&taken.unwrap(), Append { takes, ..append_of(vec![note("after")]) }).await.unwrap();
+    other.append(&taken.unwrap(), LogAppend { takes, ..append_of(vec![note("after")]) }).await.unwrap();
     assert_eq!(notes(&other, "s").await, ["before", "after"]);
     owner.close().await;
     other.close().await;
@@ -327,7 +327,7 @@ async fn a_message_whose_acceptance_was_lost_is_accepted_once() {
     for number in 0..24 {
         let parts = vec![Part::text("x")];
         let id = format!("q{number}");
-        let message = NewQueued::new(id, 1, parts, 99);
+        let message = NewQueuedMessage::new(id, 1, parts, 99);
         proxy.lose_answer_after(number % 12);
         let accepted = store.enqueue(&"s".into(), message).await.unwrap();
         proxy.lose_nothing();

@@ -27,7 +27,9 @@ use std::time::Duration;
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::{Message, Part};
-use longhaul_store::{Append, Lease, MemoryStore, NewQueued, NewSession, SharedStore, Store, StoreError};
+use longhaul_store::{
+    Lease, LogAppend, MemoryStore, NewQueuedMessage, NewSession, SharedStore, Store, StoreError,
+};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 
 use place::Place;
@@ -81,8 +83,8 @@ async fn begin(store: &PostgresStore, id: &str) -> Lease {
     store.claim(&id.into(), "test").await.unwrap()
 }
 
-fn append_of(events: Vec<EventBody>) -> Append {
-    Append { at: 2, events, ..Append::default() }
+fn append_of(events: Vec<EventBody>) -> LogAppend {
+    LogAppend { at: 2, events, ..LogAppend::default() }
 }
 
 /// Appends one note and gives its position.
@@ -92,7 +94,8 @@ async fn append(store: &PostgresStore, lease: &Lease, text: &str) -> Result<Seq,
 
 async fn enqueue(store: &PostgresStore, session: &str, id: &str) -> Result<(), StoreError> {
     let parts = vec![Part::text(id)];
-    let message = NewQueued { client_key: Some(id.into()), ..NewQueued::new(id, 1, parts, 10_000) };
+    let message =
+        NewQueuedMessage { client_key: Some(id.into()), ..NewQueuedMessage::new(id, 1, parts, 10_000) };
     store.enqueue(&session.into(), message).await.map(|_| ())
 }
 

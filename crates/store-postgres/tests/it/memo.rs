@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use longhaul_store::memo::conformance::{edit, key};
-use longhaul_store::{Memo, MemoLimits, MemoryMemo, Store, StoreError};
+use longhaul_store::{MemoryPrefixCache, PrefixCache, PrefixCacheLimits, Store, StoreError};
 use longhaul_store_postgres::PostgresMemo;
 
 use crate::place::Place;
 
-async fn memo(limits: MemoLimits) -> (Arc<dyn Memo>, Option<Place>) {
+async fn memo(limits: PrefixCacheLimits) -> (Arc<dyn PrefixCache>, Option<Place>) {
     match Place::new().await {
         Some(place) => (Arc::new(in_place(&place, limits).await), Some(place)),
-        None => (Arc::new(MemoryMemo::new(limits)), None),
+        None => (Arc::new(MemoryPrefixCache::new(limits)), None),
     }
 }
 
 longhaul_store::memo_conformance!(memo);
 
-async fn in_place(place: &Place, limits: MemoLimits) -> PostgresMemo {
+async fn in_place(place: &Place, limits: PrefixCacheLimits) -> PostgresMemo {
     PostgresMemo::new(Arc::new(place.open().await), limits)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_share_what_is_remembered_and_its_limits() {
     let Some(place) = Place::new().await else { return };
-    let limits = MemoLimits { entries: 3, bytes: 1_000_000 };
+    let limits = PrefixCacheLimits { entries: 3, bytes: 1_000_000 };
     let (here, there) = (in_place(&place, limits).await, in_place(&place, limits).await);
     let puts: Vec<_> = (0..12).map(|number| (number, if number % 2 == 0 { &here } else { &there })).collect();
     let edits = [edit("x")];
@@ -42,7 +42,7 @@ async fn nodes_share_what_is_remembered_and_its_limits() {
 async fn a_closed_store_remembers_nothing_more() {
     let Some(place) = Place::new().await else { return };
     let store = Arc::new(place.open().await);
-    let memo = PostgresMemo::new(Arc::clone(&store), MemoLimits::default());
+    let memo = PostgresMemo::new(Arc::clone(&store), PrefixCacheLimits::default());
     store.close().await;
     assert_eq!(memo.put(key(1), &[]).await, Err(StoreError::Closed));
     assert_eq!(memo.find(&[key(1)]).await, Err(StoreError::Closed));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
-use longhaul_store::{Nodes, Store, StoreError};
+use longhaul_store::{ClusterStore, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::time::timeout;
 
@@ -131,7 +131,7 @@ async fn a_watch_on_another_node_ends_with_its_session() {
     }
 }
 
-async fn arrives(arrivals: &mut longhaul_store::Arrivals, id: &str) {
+async fn arrives(arrivals: &mut longhaul_store::SessionChangeReceiver, id: &str) {
     let arriving = async { while arrivals.next().await.unwrap().as_str() != id {} };
     timeout(PATIENCE, arriving).await.unwrap();
 }
@@ -186,7 +186,7 @@ async fn a_signal_is_taken_once_by_the_owner() {
         other.signal(&"s".into(), body.into()).await.unwrap();
     }
     other.signal(&"t".into(), "for another".into()).await.unwrap();
-    let bodies = |signals: Vec<longhaul_store::Signal>| -> Vec<String> {
+    let bodies = |signals: Vec<longhaul_store::SessionSignal>| -> Vec<String> {
         signals.into_iter().map(|signal| signal.body).collect()
     };
     for store in [&owner, &other] {

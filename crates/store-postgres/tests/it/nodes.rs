@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::ids::SessionId;
-use longhaul_store::{Append, Chunk, Lease, Nodes, Standing, Store, StoreError};
+use longhaul_store::{AnswerChunk, ClusterStore, Lease, LogAppend, NodeStatus, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
@@ -70,12 +70,12 @@ async fn nodes_are_listed_with_what_they_have() {
     assert!(listed.iter().all(|node| u128::from(node.since).abs_diff(now) < 60_000));
     let owner = there.living_owner(&"a".into()).await.unwrap().unwrap();
     assert_eq!(owner, listed[0]);
-    assert_eq!(*here.standing().borrow(), Standing::Joined(owner.boot_id));
+    assert_eq!(*here.standing().borrow(), NodeStatus::Joined(owner.boot_id));
     assert_eq!(there.living_owner(&"free".into()).await, Ok(None));
     let unknown = there.living_owner(&"nobody".into()).await;
     assert!(matches!(unknown, Err(StoreError::NotFound(_))));
     here.close().await;
-    assert_eq!(*here.standing().borrow(), Standing::Left);
+    assert_eq!(*here.standing().borrow(), NodeStatus::Left);
     assert_eq!(there.nodes().await.unwrap().len(), 1);
     assert_eq!(there.living_owner(&"a".into()).await, Ok(None));
     claim(&there, "a").await.unwrap();
@@ -106,9 +106,9 @@ async fn a_node_with_another_token_is_not_let_in_while_others_live() {
     until("the end of its lease", async || two.nodes().await.unwrap().len() == 1).await;
     let one = place.open_with(with_token("one")).await;
     two.stall(false);
-    let fenced = |now: &Standing| *now == Standing::Fenced;
+    let fenced = |now: &NodeStatus| *now == NodeStatus::Fenced;
     timeout(crate::PATIENCE, standing.wait_for(fenced)).await.unwrap().unwrap();
-    let joined = |now: &Standing| matches!(now, Standing::Joined(_));
+    let joined = |now: &NodeStatus| matches!(now, NodeStatus::Joined(_));
     assert!(timeout(quick().ttl, standing.wait_for(joined)).await.is_err(), "it stays out");
     one.close().await;
     timeout(crate::PATIENCE, standing.wait_for(joined)).await.unwrap().unwrap();
@@ -152,7 +152,7 @@ async fn a_node_knows_when_the_first_lease_of_another_ends() {
     until("a young database sparing others", async || left().await.is_some()).await;
     let full = 10..=20;
     assert!(left().await.is_some_and(|left| full.contains(&left)), "{:?}", left().await);
-    let Standing::Joined(name) = late.standing().borrow().clone() else { panic!("it has joined") };
+    let NodeStatus::Joined(name) = late.standing().borrow().clone() else { panic!("it has joined") };
     let set = |seconds: i64| {
         let until = format!("clock_timestamp() + interval '{seconds} s'");
         format!("UPDATE node SET lease_until = {until} WHERE boot_id = '{name}'")
@@ -202,7 +202,7 @@ async fn orphans_have_work_and_no_living_owner() {
         if id == "taken" {
             enqueue(&gone, id, "m").await.unwrap();
             let takes = vec!["m".into()];
-            gone.append(&lease, Append { takes, ..append_of(vec![note("x")]) }).await.unwrap();
+            gone.append(&lease, LogAppend { takes, ..append_of(vec![note("x")]) }).await.unwrap();
         }
     }
     let living = place.open_with(quick()).await;
@@ -269,7 +269,7 @@ async fn a_lease_that_has_run_out_is_not_revived() {
     let first = standing.borrow_and_update().clone();
     // By its own clock the node is in time; the clock of the database decides.
     place.execute("UPDATE node SET lease_until = clock_timestamp() - interval '1 second'").await;
-    let again = |now: &Standing| matches!(now, Standing::Joined(_)) && *now != first;
+    let again = |now: &NodeStatus| matches!(now, NodeStatus::Joined(_)) && *now != first;
     timeout(crate::PATIENCE, standing.wait_for(again)).await.unwrap().unwrap();
     assert!(fenced(&append(&node, &lease, "late").await));
     assert_eq!(node.nodes().await.unwrap().len(), 1, "its earlier life is over");
@@ -298,18 +298,18 @@ async fn a_stopped_owner_writes_nothing_after_the_takeover() {
     let before = (other.session(&id).await, other.queue(&id).await, other.chunks(&id).await);
     // It still believes in its leases, so this is what the database itself refuses: the first time, each.
     let takes = vec!["q".into()];
-    let late = Append { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };
+    let late = LogAppend { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };
     assert!(fenced(&owner.append(&lease, late).await));
     let [for_chunk, for_signals] = more;
     other.signal(&"u".into(), "cancel".into()).await.unwrap();
     assert!(fenced(&owner.take_signals(&for_signals).await));
     assert_eq!(other.signals(&"u".into()).await.unwrap().len(), 1);
-    let chunk = Chunk { step: "step".into(), index: 0, body: "late".into() };
+    let chunk = AnswerChunk { step: "step".into(), index: 0, body: "late".into() };
     assert!(fenced(&owner.put_chunk(&for_chunk, chunk).await));
     assert_eq!(other.chunks(&"t".into()).await.unwrap(), []);
     for attempt in 0..3 {
         let takes = vec!["q".into()];
-        let late = Append { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };
+        let late = LogAppend { takes, settles: vec!["step".into()], ..append_of(vec![note("late")]) };
         assert!(fenced(&owner.append(&lease, late).await), "{attempt}");
         assert!(fenced(&owner.take_signals(&lease).await), "{attempt}");
     }
@@ -321,7 +321,7 @@ async fn a_stopped_owner_writes_nothing_after_the_takeover() {
     owner.stall(false);
     assert!(fenced(&append(&owner, &lease, "late").await));
     let mut standing = owner.standing();
-    let back = |now: &Standing| matches!(now, Standing::Joined(_)) && *now != name;
+    let back = |now: &NodeStatus| matches!(now, NodeStatus::Joined(_)) && *now != name;
     timeout(crate::PATIENCE, standing.wait_for(back)).await.unwrap().unwrap();
     assert!(fenced(&append(&owner, &lease, "late").await), "old leases stay void");
     assert_eq!(notes(&other, "s").await, ["before"]);
@@ -345,7 +345,7 @@ async fn a_node_that_cannot_renew_stops_by_itself_and_comes_back_as_another() {
     // An append that waits for an answer is let go at that moment, and no later.
     let waiting = append(&node, &lease, "unanswered").await;
     let after = begun.elapsed();
-    assert!(fenced(&waiting) && *standing.borrow_and_update() == Standing::Fenced, "{waiting:?}");
+    assert!(fenced(&waiting) && *standing.borrow_and_update() == NodeStatus::Fenced, "{waiting:?}");
     assert!(after < quick().ttl, "before the lease ends: {after:?}");
     let at_once = Instant::now();
     assert!(fenced(&append(&node, &lease, "late").await));
@@ -354,7 +354,7 @@ async fn a_node_that_cannot_renew_stops_by_itself_and_comes_back_as_another() {
     proxy.refuse(true);
     proxy.cut(false);
     proxy.refuse(false);
-    let joined = |now: &Standing| matches!(now, Standing::Joined(_));
+    let joined = |now: &NodeStatus| matches!(now, NodeStatus::Joined(_));
     let second = timeout(crate::PATIENCE, standing.wait_for(joined)).await.unwrap().unwrap().clone();
     assert_ne!(first, second);
     assert!(fenced(&append(&node, &lease, "late").await));
@@ -368,9 +368,9 @@ async fn a_node_that_cannot_renew_stops_by_itself_and_comes_back_as_another() {
 }
 
 /// Waits until the node has joined under another name than `before`, and claims `s` there.
-async fn back(node: &PostgresStore, before: &Standing) -> Lease {
+async fn back(node: &PostgresStore, before: &NodeStatus) -> Lease {
     let mut standing = node.standing();
-    let other = |now: &Standing| matches!(now, Standing::Joined(_)) && now != before;
+    let other = |now: &NodeStatus| matches!(now, NodeStatus::Joined(_)) && now != before;
     timeout(crate::PATIENCE, standing.wait_for(other)).await.unwrap().unwrap();
     claim(node, "s").await.unwrap()
 }
@@ -410,7 +410,7 @@ async fn connections_that_nobody_answers_any_more_do_not_keep_a_node_away() {
             let append = append(&node, &lease, "unanswered").await;
             assert!(fenced(&append), "{append:?}");
         }
-        let is_fenced = |now: &Standing| *now == Standing::Fenced;
+        let is_fenced = |now: &NodeStatus| *now == NodeStatus::Fenced;
         timeout(crate::PATIENCE, node.standing().wait_for(is_fenced)).await.unwrap().unwrap();
         proxy.forget();
         proxy.cut(false);
@@ -444,7 +444,7 @@ async fn a_database_that_hangs_or_ends_is_left_in_time() {
         let begun = Instant::now();
         let waiting = append(&node, &lease, "unanswered").await;
         let after = begun.elapsed();
-        assert!(fenced(&waiting) && *node.standing().borrow() == Standing::Fenced, "{hangs}: {waiting:?}");
+        assert!(fenced(&waiting) && *node.standing().borrow() == NodeStatus::Fenced, "{hangs}: {waiting:?}");
         assert!(after < quick().ttl, "{hangs}: before the lease ends: {after:?}");
         if hangs {
             cluster.thaw()

@@ -1,6 +1,6 @@
 //! Opening the store, or being told clearly why not.
 
-use longhaul_store::{Nodes, Store, StoreError};
+use longhaul_store::{ClusterStore, Store, StoreError};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::task::JoinSet;
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use longhaul_core::event::EventBody;
-use longhaul_core::message::{BlobRef, Media, Message, Part};
+use longhaul_core::message::{BlobRef, MediaPart, Message, Part};
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_store::memo::conformance::{edit, key};
-use longhaul_store::transfer::{SessionCopy, Transfer, carry};
+use longhaul_store::transfer::{SessionCopy, SessionTransfer, carry};
 use longhaul_store::{
-    Append, Chunk, Lease, Memo, MemoLimits, NewQueued, NewRequest, NewSession, Store, StoreError,
+    AnswerChunk, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage, NewSession, PrefixCache,
+    PrefixCacheLimits, Store, StoreError,
 };
 use longhaul_store_postgres::PostgresMemo;
 use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
@@ -19,7 +20,7 @@ use crate::{append_of, note, notes, run_started, started};
 
 fn picture(name: &str) -> EventBody {
     let blob = BlobRef { hash: name.repeat(64), bytes: 7 };
-    let media = Media { blob, media_type: "image/png".into(), name: None, width: None, height: None };
+    let media = MediaPart { blob, media_type: "image/png".into(), name: None, width: None, height: None };
     note_of(Part::Image(media))
 }
 
@@ -40,20 +41,24 @@ async fn fill(store: &dyn Store, id: &str) -> Lease {
         let client_key = key.map(str::to_owned);
         let parts = vec![Part::text(format!("text of {name}"))];
         let metadata = key.and_then(|key| MessageMetadata::try_from(json!({ "z": key, "a": 1 })).ok());
-        let new = NewQueued { client_key, metadata, ..NewQueued::new(name, 4, parts, 9) };
+        let new = NewQueuedMessage { client_key, metadata, ..NewQueuedMessage::new(name, 4, parts, 9) };
         store.enqueue(id, new).await.unwrap();
     }
     store.remove_queued(id, &"q2".into()).await.unwrap();
     for (step, index) in [("z", 0), ("a", 0), ("z", 1)] {
-        let chunk = Chunk { step: step.into(), index, body: "\0piece".into() };
+        let chunk = AnswerChunk { step: step.into(), index, body: "\0piece".into() };
         store.put_chunk(&lease, chunk).await.unwrap();
     }
     let takes = vec!["q1".into()];
-    let append =
-        Append { at: 77, events: (0..1_200).map(|n| note(&n.to_string())).collect(), takes, settles: vec![] };
+    let append = LogAppend {
+        at: 77,
+        events: (0..1_200).map(|n| note(&n.to_string())).collect(),
+        takes,
+        settles: vec![],
+    };
     store.append(&lease, append).await.unwrap();
     for (key, answer) in [("b", Some("yes\0")), ("A", None), ("é", Some(""))] {
-        let request = NewRequest { key: key.into(), what: "what".into(), at: 5 };
+        let request = NewIdempotentRequest { key: key.into(), what: "what".into(), at: 5 };
         store.begin_request(id, request).await.unwrap();
         if let Some(answer) = answer {
             store.answer_request(id, key, Some(answer.into())).await.unwrap();
@@ -100,13 +105,13 @@ async fn a_session_goes_to_postgres_and_back_and_is_the_same() {
         let lease = store.claim(&ID.into(), "next").await.unwrap();
         assert!(lease.epoch > first.epoch);
         let takes = vec!["q3".into()];
-        let events = store.append(&lease, Append { takes, ..append_of(vec![note("on")]) }).await.unwrap();
+        let events = store.append(&lease, LogAppend { takes, ..append_of(vec![note("on")]) }).await.unwrap();
         assert_eq!(events[0].seq, 1_206);
-        let chunk = Chunk { step: "z".into(), index: 2, body: "on".into() };
+        let chunk = AnswerChunk { step: "z".into(), index: 2, body: "on".into() };
         store.put_chunk(&lease, chunk).await.unwrap();
     }
     assert_eq!(notes(&postgres, ID).await.len(), 1_202);
-    for store in [&postgres as &dyn Transfer, &back] {
+    for store in [&postgres as &dyn SessionTransfer, &back] {
         let taken = store.import(&copies[0]).await;
         assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
     }
@@ -124,7 +129,7 @@ async fn what_is_not_whole_is_not_stored() {
     let mut damaged = sqlite.export(&ID.into()).await.unwrap();
     damaged.id = "damaged".into();
     damaged.inbox.push(damaged.inbox[0].clone());
-    for store in [&sqlite as &dyn Transfer, &postgres] {
+    for store in [&sqlite as &dyn SessionTransfer, &postgres] {
         assert!(matches!(store.import(&damaged).await, Err(StoreError::Storage(_))), "two of one id");
         assert!(
             matches!(store.export(&"damaged".into()).await, Err(StoreError::NotFound(_))),
@@ -132,7 +137,7 @@ async fn what_is_not_whole_is_not_stored() {
         );
     }
     damaged.events.remove(3);
-    for store in [&sqlite as &dyn Transfer, &postgres] {
+    for store in [&sqlite as &dyn SessionTransfer, &postgres] {
         let gap = StoreError::Corrupt("session damaged: event 4 is missing".into());
         assert_eq!(store.import(&damaged).await, Err(gap));
     }
@@ -155,7 +160,7 @@ async fn sessions_and_memos_keep_their_order() {
     }
     assert_eq!(postgres.sessions(9).await, sqlite.sessions(9).await);
     assert_eq!(postgres.created().await.unwrap(), ["c".into(), "a".into(), "b".into()]);
-    let remembered = SqliteMemo::new(Arc::clone(&sqlite), MemoLimits::default());
+    let remembered = SqliteMemo::new(Arc::clone(&sqlite), PrefixCacheLimits::default());
     for number in [2, 1, 3] {
         remembered.put(key(number), &[edit("x")]).await.unwrap();
     }
@@ -164,7 +169,7 @@ async fn sessions_and_memos_keep_their_order() {
     assert_eq!(postgres.export_memo().await.unwrap(), entries);
     sqlite.import_memo(&entries).await.unwrap();
     assert_eq!(sqlite.export_memo().await.unwrap(), entries);
-    let limits = MemoLimits { entries: 2, ..MemoLimits::default() };
+    let limits = PrefixCacheLimits { entries: 2, ..PrefixCacheLimits::default() };
     let memo = PostgresMemo::new(Arc::clone(&postgres), limits);
     memo.put(key(9), &[]).await.unwrap();
     assert!(memo.find(&[key(3)]).await.unwrap().is_some());

@@ -1,8 +1,8 @@
 //! Databases of every earlier version are read and go on. `tests/fixtures/make.sh` makes one for each migration.
 
 use longhaul_core::event::EventBody;
-use longhaul_store::transfer::{MemoCopy, Transfer};
-use longhaul_store::{MemoKey, Nodes, Store, Upkeep, blob_hashes};
+use longhaul_store::transfer::{PrefixCacheEntryCopy, SessionTransfer};
+use longhaul_store::{ClusterStore, PrefixCacheKey, Store, StoreMaintenance, blob_hashes};
 
 use crate::append;
 use crate::place::Place;
@@ -52,7 +52,7 @@ async fn what_earlier_versions_wrote_is_read_and_goes_on() {
         let lease = store.claim(first, "now").await.unwrap();
         assert_eq!(store.take_signals(&lease).await.unwrap().len(), 1, "{version}");
         assert_eq!(append(&store, &lease, "goes on").await.unwrap(), before + 1, "{version}");
-        let entry = MemoCopy { key: MemoKey::from_bytes([7; 32]), body: "[]".into() };
+        let entry = PrefixCacheEntryCopy { key: PrefixCacheKey::from_bytes([7; 32]), body: "[]".into() };
         store.import_memo(std::slice::from_ref(&entry)).await.unwrap();
         assert!(store.export_memo().await.unwrap().contains(&entry), "{version}");
         // New sessions come after those of then.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::message::Part;
-use longhaul_store::{NewQueued, Store, StoreError, Upkeep, conformance};
+use longhaul_store::{NewQueuedMessage, Store, StoreError, StoreMaintenance, conformance};
 use tokio::task::JoinSet;
 
 use crate::place::Place;
@@ -44,7 +44,7 @@ async fn what_is_said_in_the_moment_of_deletion_is_refused_or_kept() {
         racing.spawn(async move {
             tokio::time::sleep(Duration::from_micros(round * 50)).await;
             let parts = vec![Part::text("hello")];
-            let message = NewQueued::new("q", 1, parts, 10);
+            let message = NewQueuedMessage::new("q", 1, parts, 10);
             sender.enqueue(&session.into(), message).await.map(|_| ())
         });
         let deleted = one.delete_at_rest(&id.as_str().into(), u64::MAX >> 1).await.unwrap();

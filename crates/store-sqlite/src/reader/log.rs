@@ -3,9 +3,9 @@
 use futures_util::TryStreamExt;
 use longhaul_core::event::{Event, FORMAT};
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::{StoreError, ViewChange, event_checksum};
+use longhaul_store::{StoreError, ViewChangeKind, event_checksum};
 
-use super::{Reader, not_found};
+use super::{SqliteReader, not_found};
 use crate::error::store_error;
 use crate::key::{event_id, from_db, last_event_id, limit_to_db, seq_of};
 
@@ -22,13 +22,13 @@ const BETWEEN: u8 = 0x1e;
 const NO_CHECKSUM: &str = "-";
 
 /// Where a log is, and how far it goes.
-struct Place {
+struct SqliteLogExtent {
     no: i64,
     last_seq: i64,
 }
 
 /// An event as it is stored. A damaged body need not be UTF-8.
-pub(crate) struct StoredEvent<'a> {
+pub(crate) struct SqliteEventRow<'a> {
     pub(crate) id: i64,
     pub(crate) format: i64,
     pub(crate) at_ms: i64,
@@ -37,7 +37,7 @@ pub(crate) struct StoredEvent<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl Reader {
+impl SqliteReader {
     pub(crate) async fn events(
         &self,
         id: &SessionId,
@@ -59,14 +59,14 @@ impl Reader {
     pub(crate) async fn view_changes(
         &self,
         id: &SessionId,
-        kind: ViewChange,
+        kind: ViewChangeKind,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let place = self.place(id).await?;
         let (from, to, limit) = (event_id(place.no, after), last_event_id(place.no), limit_to_db(limit));
         let ids = match kind {
-            ViewChange::Edited => {
+            ViewChangeKind::Edited => {
                 sqlx::query_scalar!(
                     r#"SELECT id AS "id!" FROM event INDEXED BY event_view_edited
                        WHERE substr(body, 1, 21) = '{"kind":"view-edited"' AND id > ? AND id <= ?
@@ -78,7 +78,7 @@ impl Reader {
                 .fetch_all(self.pool())
                 .await
             }
-            ViewChange::Restored => {
+            ViewChangeKind::Restored => {
                 sqlx::query_scalar!(
                     r#"SELECT id AS "id!" FROM event INDEXED BY event_view_restored
                        WHERE substr(body, 1, 23) = '{"kind":"view-restored"' AND id > ? AND id <= ?
@@ -102,9 +102,9 @@ impl Reader {
         Ok(events)
     }
 
-    async fn place(&self, id: &SessionId) -> Result<Place, StoreError> {
+    async fn place(&self, id: &SessionId) -> Result<SqliteLogExtent, StoreError> {
         let name = id.as_str();
-        sqlx::query_as!(Place, r#"SELECT no AS "no!", last_seq FROM session WHERE id = ?"#, name)
+        sqlx::query_as!(SqliteLogExtent, r#"SELECT no AS "no!", last_seq FROM session WHERE id = ?"#, name)
             .fetch_optional(self.pool())
             .await
             .map_err(|error| store_error(&error))?
@@ -205,7 +205,7 @@ impl Reader {
         match row.map_err(|error| store_error(&error)) {
             Ok(Some(row)) => {
                 let (format, at_ms, checksum) = (row.format, row.at_ms, row.checksum);
-                StoredEvent { id, format, at_ms, checksum, body: &row.body }.decode(session, seq).map(Some)
+                SqliteEventRow { id, format, at_ms, checksum, body: &row.body }.decode(session, seq).map(Some)
             }
             Ok(None) => Ok(None),
             // A page of the file is damaged, and with it this event and perhaps its neighbours.
@@ -216,7 +216,7 @@ impl Reader {
 }
 
 /// The fields of an event in a row: key, format, time, checksum, body.
-fn split_fields(event: &[u8]) -> Option<StoredEvent<'_>> {
+fn split_fields(event: &[u8]) -> Option<SqliteEventRow<'_>> {
     let mut fields = event.splitn(5, |byte| *byte == b' ');
     let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
     let (id, format, at_ms) = (text()?.parse().ok()?, text()?.parse().ok()?, text()?.parse().ok()?);
@@ -224,10 +224,10 @@ fn split_fields(event: &[u8]) -> Option<StoredEvent<'_>> {
         NO_CHECKSUM => None,
         checksum => Some(checksum.parse().ok()?),
     };
-    Some(StoredEvent { id, format, at_ms, checksum, body: fields.next()? })
+    Some(SqliteEventRow { id, format, at_ms, checksum, body: fields.next()? })
 }
 
-impl StoredEvent<'_> {
+impl SqliteEventRow<'_> {
     /// The reason why the event is damaged, if its checksum says so.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let found = event_checksum(self.format, from_db(self.at_ms), self.body);

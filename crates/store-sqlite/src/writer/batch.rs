@@ -5,34 +5,34 @@ use std::sync::Arc;
 
 use longhaul_core::event::FORMAT;
 use longhaul_core::ids::{Millis, Seq, SessionId};
-use longhaul_store::{Lease, RecordChange, StoreError, Watchers, event_checksum};
+use longhaul_store::{Lease, SessionRecordChange, SessionWatchers, StoreError, event_checksum};
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
 
-use super::chunk::Steps;
-use crate::error::Failure;
+use super::chunk::SqliteChunkCounts;
+use crate::error::SqliteWriteError;
 use crate::key::{event_id, to_db};
 
 /// Events in one `INSERT`, at most (six parameters each).
 const INSERT_ROWS: usize = 64;
 
 /// The requests of one transaction write here. Events, the session rows they change and pieces of answers are gathered;
-/// everything else is written at once, through [`Batch::db`].
+/// everything else is written at once, through [`SqliteWriteBatch::db`].
 ///
 /// The connection has a thread of its own, and a call to it costs as much as the statement it carries. What is
 /// gathered is therefore written together with `BEGIN` and `COMMIT`: a transaction that only appends is one call.
-pub(crate) struct Batch<'w> {
+pub(crate) struct SqliteWriteBatch<'w> {
     connection: &'w mut SqliteConnection,
     begun: bool,
-    pub(crate) leases: &'w mut Leases,
-    pub(crate) news: News,
-    rows: Vec<EventRow>,
-    grown: BTreeMap<i64, Grown>,
+    pub(crate) leases: &'w mut SqliteLeaseTable,
+    pub(crate) news: SqliteCommitNotices,
+    rows: Vec<SqliteEventInsert>,
+    grown: BTreeMap<i64, SqliteSessionUpdate>,
     /// Session, step, index and text of pieces.
     pieces: Vec<(i64, String, i64, String)>,
 }
 
 /// An event to insert.
-struct EventRow {
+struct SqliteEventInsert {
     id: i64,
     epoch: i64,
     at: Millis,
@@ -40,7 +40,7 @@ struct EventRow {
 }
 
 /// What became of a session's row.
-struct Grown {
+struct SqliteSessionUpdate {
     last_seq: Seq,
     at: Millis,
     running: Option<bool>,
@@ -49,13 +49,13 @@ struct Grown {
 
 /// What to tell watchers after the commit.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct SqliteCommitNotices {
     pub(crate) grown: Vec<(SessionId, Seq)>,
     pub(crate) deleted: Vec<SessionId>,
 }
 
-impl News {
-    pub(crate) fn tell(self, watchers: &Watchers) {
+impl SqliteCommitNotices {
+    pub(crate) fn tell(self, watchers: &SessionWatchers) {
         for (id, seq) in &self.grown {
             watchers.publish(id, *seq);
         }
@@ -65,9 +65,9 @@ impl News {
     }
 }
 
-impl<'w> Batch<'w> {
-    pub(crate) fn new(connection: &'w mut SqliteConnection, leases: &'w mut Leases) -> Self {
-        let (news, rows, grown) = (News::default(), Vec::new(), BTreeMap::new());
+impl<'w> SqliteWriteBatch<'w> {
+    pub(crate) fn new(connection: &'w mut SqliteConnection, leases: &'w mut SqliteLeaseTable) -> Self {
+        let (news, rows, grown) = (SqliteCommitNotices::default(), Vec::new(), BTreeMap::new());
         Self { connection, begun: false, leases, news, rows, grown, pieces: Vec::new() }
     }
 
@@ -88,7 +88,7 @@ impl<'w> Batch<'w> {
         epoch: i64,
         events: impl IntoIterator<Item = (Millis, Arc<str>)>,
     ) {
-        let rows = (first..).zip(events).map(|(seq, (at, body))| EventRow {
+        let rows = (first..).zip(events).map(|(seq, (at, body))| SqliteEventInsert {
             id: event_id(no, seq),
             epoch,
             at,
@@ -98,10 +98,10 @@ impl<'w> Batch<'w> {
     }
 
     /// Stages the change of a session's row. A later one of the same transaction wins, field by field.
-    pub(crate) fn stage_growth(&mut self, no: i64, last_seq: Seq, at: Millis, change: &RecordChange) {
+    pub(crate) fn stage_growth(&mut self, no: i64, last_seq: Seq, at: Millis, change: &SessionRecordChange) {
         let earlier = self.grown.get(&no).map(|grown| (grown.running, grown.parked)).unwrap_or_default();
         let (running, parked) = (change.running.or(earlier.0), change.parked.or(earlier.1));
-        self.grown.insert(no, Grown { last_seq, at, running, parked });
+        self.grown.insert(no, SqliteSessionUpdate { last_seq, at, running, parked });
     }
 
     /// Stages a piece of an answer, which is the next of its step.
@@ -115,7 +115,7 @@ impl<'w> Batch<'w> {
     }
 
     /// Makes it durable.
-    pub(crate) async fn commit(mut self) -> Result<News, sqlx::Error> {
+    pub(crate) async fn commit(mut self) -> Result<SqliteCommitNotices, sqlx::Error> {
         self.write_staged("COMMIT").await?;
         Ok(self.news)
     }
@@ -145,7 +145,7 @@ impl<'w> Batch<'w> {
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub(crate) async fn session_no(&mut self, id: &SessionId) -> Result<i64, Failure> {
+    pub(crate) async fn session_no(&mut self, id: &SessionId) -> Result<i64, SqliteWriteError> {
         let name = id.as_str();
         let no = sqlx::query_scalar!(r#"SELECT no AS "no!" FROM session WHERE id = ?"#, name)
             .fetch_optional(self.db().await?)
@@ -154,7 +154,7 @@ impl<'w> Batch<'w> {
     }
 }
 
-fn push_insert(query: &mut QueryBuilder<Sqlite>, rows: &[EventRow]) {
+fn push_insert(query: &mut QueryBuilder<Sqlite>, rows: &[SqliteEventInsert]) {
     if rows.is_empty() {
         return;
     }
@@ -168,7 +168,10 @@ fn push_insert(query: &mut QueryBuilder<Sqlite>, rows: &[EventRow]) {
     query.push(";");
 }
 
-fn push_update(query: &mut QueryBuilder<Sqlite>, grown: &BTreeMap<i64, Grown>) -> Result<(), sqlx::Error> {
+fn push_update(
+    query: &mut QueryBuilder<Sqlite>,
+    grown: &BTreeMap<i64, SqliteSessionUpdate>,
+) -> Result<(), sqlx::Error> {
     if grown.is_empty() {
         return Ok(());
     }
@@ -221,23 +224,23 @@ fn parameter(rows: serde_json::Result<String>) -> Result<String, sqlx::Error> {
 /// The leases that are held. The writer is the only one to give and take them, so this is all there is to
 /// know; the database has the epochs so that they go on counting after a restart.
 #[derive(Debug, Default)]
-pub(crate) struct Leases {
-    held: HashMap<SessionId, Held>,
+pub(crate) struct SqliteLeaseTable {
+    held: HashMap<SessionId, SqliteLeasedSession>,
     /// The answers that stream.
-    pub(super) steps: Steps,
+    pub(super) steps: SqliteChunkCounts,
     /// What the entries that this transaction changed were before, in order.
-    before: Vec<(SessionId, Option<Held>)>,
+    before: Vec<(SessionId, Option<SqliteLeasedSession>)>,
 }
 
 /// A session that has a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct SqliteLeasedSession {
     pub(crate) no: i64,
     pub(crate) epoch: i64,
     pub(crate) last_seq: Seq,
 }
 
-impl Leases {
+impl SqliteLeaseTable {
     /// Returns whether anybody holds the session.
     pub(crate) fn is_held(&self, id: &SessionId) -> bool {
         self.held.contains_key(id)
@@ -247,12 +250,12 @@ impl Leases {
     ///
     /// # Errors
     /// [`StoreError::Fenced`].
-    pub(crate) fn check(&self, lease: &Lease) -> Result<Held, StoreError> {
+    pub(crate) fn check(&self, lease: &Lease) -> Result<SqliteLeasedSession, StoreError> {
         let held = self.held.get(&lease.session_id).filter(|held| to_db(lease.epoch) == held.epoch);
         held.copied().ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
     }
 
-    pub(crate) fn set(&mut self, id: &SessionId, held: Option<Held>) {
+    pub(crate) fn set(&mut self, id: &SessionId, held: Option<SqliteLeasedSession>) {
         let before = match held {
             Some(held) => self.held.insert(id.clone(), held),
             None => self.held.remove(id),

@@ -1,18 +1,18 @@
 //! Pieces of streaming answers.
 //!
 //! The table is a log without an index: pieces of all sessions lie in the order in which they came, so that one commit
-//! writes a few full pages. What an index would tell, [`Steps`] knows. A settled step gets a marker; its pieces are
+//! writes a few full pages. What an index would tell, [`SqliteChunkCounts`] knows. A settled step gets a marker; its pieces are
 //! deleted later with those of others, so that a page is rewritten once and not for each step that has a piece in it.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use longhaul_store::{Chunk, Lease, StoreError};
+use longhaul_store::{AnswerChunk, Lease, StoreError};
 use sqlx::SqliteConnection;
 
-use super::Write;
-use super::batch::Batch;
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::SqliteWriteBatch;
+use crate::error::SqliteWriteError;
 use crate::key::to_db;
 
 /// The index of the marker that settles a step.
@@ -23,7 +23,7 @@ const MAX_SETTLED_ROWS: i64 = 256;
 
 /// What the table of pieces holds, without their text.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
+pub(crate) struct SqliteChunkCounts {
     /// Whether the other fields are known. They are read again after a failed transaction.
     known: bool,
     /// The number of pieces of each step that is not settled, by session and step.
@@ -32,7 +32,7 @@ pub(crate) struct Steps {
     settled_rows: i64,
 }
 
-impl Steps {
+impl SqliteChunkCounts {
     /// Forgets everything; the table is read when it is needed next.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
@@ -80,18 +80,18 @@ impl Steps {
 }
 
 /// [`Store::put_chunk`](longhaul_store::Store::put_chunk).
-pub(crate) struct Put {
+pub(crate) struct SqliteChunkInsert {
     pub(crate) lease: Lease,
-    pub(crate) chunk: Chunk,
+    pub(crate) chunk: AnswerChunk,
 }
 
 #[async_trait]
-impl Write for Put {
+impl SqliteWriteOperation for SqliteChunkInsert {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let no = batch.leases.check(&self.lease)?.no;
-        let Chunk { step, index, body } = &self.chunk;
+        let AnswerChunk { step, index, body } = &self.chunk;
         let index = to_db(*index);
         know_steps(batch).await?;
         if index != batch.leases.steps.next_piece(no, step) {
@@ -108,16 +108,20 @@ impl Write for Put {
 }
 
 /// Reads which steps there are, unless that is known.
-async fn know_steps(batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
+async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     if !batch.leases.steps.known {
         batch.flush().await?;
-        batch.leases.steps = Steps::read(batch.db().await?).await?;
+        batch.leases.steps = SqliteChunkCounts::read(batch.db().await?).await?;
     }
     Ok(())
 }
 
 /// Drops the pieces of a step that is settled.
-pub(super) async fn drop_step(batch: &mut Batch<'_>, no: i64, step: &str) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_step(
+    batch: &mut SqliteWriteBatch<'_>,
+    no: i64,
+    step: &str,
+) -> Result<(), sqlx::Error> {
     know_steps(batch).await?;
     if batch.leases.steps.settle(no, step) {
         batch.stage_piece(no, step, SETTLED, "");
@@ -129,7 +133,7 @@ pub(super) async fn drop_step(batch: &mut Batch<'_>, no: i64, step: &str) -> Res
 }
 
 /// Deletes the rows of all settled steps.
-async fn sweep(batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
+async fn sweep(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     batch.flush().await?;
     sqlx::query!(
         "DELETE FROM chunk WHERE (session_no, step) IN (SELECT session_no, step FROM chunk WHERE idx = -1)"
@@ -141,7 +145,7 @@ async fn sweep(batch: &mut Batch<'_>) -> Result<(), sqlx::Error> {
 }
 
 /// Deletes all pieces of a session.
-pub(super) async fn drop_session(batch: &mut Batch<'_>, no: i64) -> Result<(), sqlx::Error> {
+pub(super) async fn drop_session(batch: &mut SqliteWriteBatch<'_>, no: i64) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM chunk WHERE session_no = ?", no).execute(batch.db().await?).await?;
     batch.leases.steps.forget();
     Ok(())
@@ -149,11 +153,11 @@ pub(super) async fn drop_session(batch: &mut Batch<'_>, no: i64) -> Result<(), s
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SETTLED_ROWS, Steps};
+    use super::{MAX_SETTLED_ROWS, SqliteChunkCounts};
 
     #[test]
     fn settled_rows_are_swept_once_they_are_more_than_the_live_ones() {
-        let mut steps = Steps { known: true, ..Steps::default() };
+        let mut steps = SqliteChunkCounts { known: true, ..SqliteChunkCounts::default() };
         for _ in 0..MAX_SETTLED_ROWS {
             steps.add_piece(1, "a");
         }

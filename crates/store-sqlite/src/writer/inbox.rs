@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, SessionId};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_store::{Accepted, NewQueued, StoreError, encode_queued};
+use longhaul_store::{EnqueueReceipt, NewQueuedMessage, StoreError, encode_queued};
 use sqlx::SqliteConnection;
 
-use super::Write;
-use super::batch::Batch;
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::SqliteWriteBatch;
+use crate::error::SqliteWriteError;
 use crate::key::{count_from_db, last_event_id, to_db};
 
 /// The states of messages that wait no more.
@@ -17,7 +17,7 @@ const TAKEN: i64 = 1;
 const REMOVED: i64 = 2;
 
 /// [`Store::enqueue`](longhaul_store::Store::enqueue).
-pub(crate) struct Enqueue {
+pub(crate) struct SqliteEnqueue {
     session: SessionId,
     id: QueueId,
     client_key: Option<String>,
@@ -26,8 +26,8 @@ pub(crate) struct Enqueue {
     queue_limit: usize,
 }
 
-impl Enqueue {
-    pub(crate) fn new(session: &SessionId, new: NewQueued) -> Result<Self, StoreError> {
+impl SqliteEnqueue {
+    pub(crate) fn new(session: &SessionId, new: NewQueuedMessage) -> Result<Self, StoreError> {
         Ok(Self {
             session: session.clone(),
             body: encode_queued(&new.parts, new.metadata.as_ref())?,
@@ -39,7 +39,7 @@ impl Enqueue {
     }
 
     /// What was accepted under the same key before.
-    async fn known(&self, db: &mut SqliteConnection, no: i64) -> Result<Option<Accepted>, sqlx::Error> {
+    async fn known(&self, db: &mut SqliteConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let Some(key) = &self.client_key else { return Ok(None) };
         let first = sqlx::query!(
             r#"SELECT queue_id, (SELECT count(*) FROM inbox AS waiting
@@ -51,7 +51,7 @@ impl Enqueue {
         )
         .fetch_optional(db)
         .await?;
-        Ok(first.map(|first| Accepted {
+        Ok(first.map(|first| EnqueueReceipt {
             id: first.queue_id.into(),
             position: count_from_db(first.position),
             repeated: true,
@@ -59,7 +59,7 @@ impl Enqueue {
     }
 
     /// Queues it behind the others.
-    async fn insert(&self, db: &mut SqliteConnection, no: i64) -> Result<(), Failure> {
+    async fn insert(&self, db: &mut SqliteConnection, no: i64) -> Result<(), SqliteWriteError> {
         let (id, at, last) = (self.id.as_str(), to_db(self.at), last_event_id(no));
         let inserted = sqlx::query!(
             "INSERT INTO inbox (id, queue_id, client_key, queued_ms, body)
@@ -85,10 +85,10 @@ impl Enqueue {
 }
 
 #[async_trait]
-impl Write for Enqueue {
-    type Answer = Accepted;
+impl SqliteWriteOperation for SqliteEnqueue {
+    type Answer = EnqueueReceipt;
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Accepted, Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<EnqueueReceipt, SqliteWriteError> {
         let no = batch.session_no(&self.session).await?;
         if let Some(first) = self.known(batch.db().await?, no).await? {
             return Ok(first);
@@ -98,7 +98,7 @@ impl Write for Enqueue {
             return Err(StoreError::QueueFull(waiting).into());
         }
         self.insert(batch.db().await?, no).await?;
-        Ok(Accepted { id: self.id.clone(), position: waiting + 1, repeated: false })
+        Ok(EnqueueReceipt { id: self.id.clone(), position: waiting + 1, repeated: false })
     }
 
     fn bytes(&self) -> usize {
@@ -120,13 +120,13 @@ async fn count_waiting(db: &mut SqliteConnection, no: i64) -> Result<usize, sqlx
 }
 
 /// [`Store::edit_queued`](longhaul_store::Store::edit_queued).
-pub(crate) struct Edit {
+pub(crate) struct SqliteQueueEdit {
     id: SessionId,
     entry: QueueId,
     body: String,
 }
 
-impl Edit {
+impl SqliteQueueEdit {
     pub(crate) fn new(
         id: &SessionId,
         entry: &QueueId,
@@ -138,10 +138,10 @@ impl Edit {
 }
 
 #[async_trait]
-impl Write for Edit {
+impl SqliteWriteOperation for SqliteQueueEdit {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let no = batch.session_no(&self.id).await?;
         let (entry, last) = (self.entry.as_str(), last_event_id(no));
         let edited = sqlx::query!(
@@ -164,16 +164,16 @@ impl Write for Edit {
 }
 
 /// [`Store::remove_queued`](longhaul_store::Store::remove_queued).
-pub(crate) struct Remove {
+pub(crate) struct SqliteQueueRemoval {
     pub(crate) id: SessionId,
     pub(crate) entry: QueueId,
 }
 
 #[async_trait]
-impl Write for Remove {
+impl SqliteWriteOperation for SqliteQueueRemoval {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let no = batch.session_no(&self.id).await?;
         let entry = self.entry.as_str();
         let ids = id_list(std::slice::from_ref(&self.entry))?;
@@ -183,15 +183,15 @@ impl Write for Remove {
 }
 
 /// [`Store::clear_queue`](longhaul_store::Store::clear_queue).
-pub(crate) struct Clear {
+pub(crate) struct SqliteQueueClearing {
     pub(crate) id: SessionId,
 }
 
 #[async_trait]
-impl Write for Clear {
+impl SqliteWriteOperation for SqliteQueueClearing {
     type Answer = Vec<QueueId>;
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Vec<QueueId>, Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Vec<QueueId>, SqliteWriteError> {
         let no = batch.session_no(&self.id).await?;
         let last = last_event_id(no);
         let ids = sqlx::query_scalar!(
@@ -213,7 +213,12 @@ impl Write for Clear {
 ///
 /// # Errors
 /// [`StoreError::Conflict`] if one of them does not wait, or is listed twice.
-pub(super) async fn take(db: &mut SqliteConnection, no: i64, ids: &str, count: usize) -> Result<(), Failure> {
+pub(super) async fn take(
+    db: &mut SqliteConnection,
+    no: i64,
+    ids: &str,
+    count: usize,
+) -> Result<(), SqliteWriteError> {
     let last = last_event_id(no);
     let waiting = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!: i64" FROM inbox
@@ -264,6 +269,6 @@ pub(super) fn id_list(ids: &[QueueId]) -> Result<String, StoreError> {
     serde_json::to_string(ids).map_err(|error| StoreError::Storage(error.to_string()))
 }
 
-fn found(rows: u64, entry: &str) -> Result<(), Failure> {
+fn found(rows: u64, entry: &str) -> Result<(), SqliteWriteError> {
     if rows == 0 { Err(StoreError::NotFound(format!("waiting message {entry}")).into()) } else { Ok(()) }
 }

@@ -4,22 +4,22 @@ use async_trait::async_trait;
 use longhaul_core::ids::SessionId;
 use longhaul_store::{Lease, StoreError};
 
-use super::Write;
-use super::batch::{Batch, Held};
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::{SqliteLeasedSession, SqliteWriteBatch};
+use crate::error::SqliteWriteError;
 use crate::key::from_db;
 
 /// [`Store::claim`](longhaul_store::Store::claim).
-pub(crate) struct Claim {
+pub(crate) struct SqliteLeaseClaim {
     pub(crate) id: SessionId,
     pub(crate) owner: String,
 }
 
 #[async_trait]
-impl Write for Claim {
+impl SqliteWriteOperation for SqliteLeaseClaim {
     type Answer = Lease;
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Lease, Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Lease, SqliteWriteError> {
         batch.flush().await?;
         let id = self.id.as_str();
         // Epochs begin at `no << 32`: no lease fits a later session of the same name.
@@ -32,22 +32,22 @@ impl Write for Claim {
         .fetch_optional(batch.db().await?)
         .await?
         .ok_or_else(|| StoreError::NotFound(format!("session {id}")))?;
-        let held = Held { no: row.no, epoch: row.epoch, last_seq: from_db(row.last_seq) };
+        let held = SqliteLeasedSession { no: row.no, epoch: row.epoch, last_seq: from_db(row.last_seq) };
         batch.leases.set(&self.id, Some(held));
         Ok(Lease { session_id: self.id.clone(), epoch: from_db(row.epoch) })
     }
 }
 
 /// [`Store::release`](longhaul_store::Store::release).
-pub(crate) struct Release {
+pub(crate) struct SqliteLeaseRelease {
     pub(crate) lease: Lease,
 }
 
 #[async_trait]
-impl Write for Release {
+impl SqliteWriteOperation for SqliteLeaseRelease {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let Ok(held) = batch.leases.check(&self.lease) else { return Ok(()) };
         batch.flush().await?;
         sqlx::query!("UPDATE session SET owner = NULL WHERE no = ?", held.no)

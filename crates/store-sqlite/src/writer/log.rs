@@ -6,24 +6,24 @@ use async_trait::async_trait;
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::{Millis, Seq};
 use longhaul_core::message::BlobRef;
-use longhaul_store::{Append, Lease, RecordChange, StoreError, blob_refs};
+use longhaul_store::{Lease, LogAppend, SessionRecordChange, StoreError, blob_refs};
 use sqlx::SqliteConnection;
 
-use super::Write;
-use super::batch::{Batch, Held};
+use super::SqliteWriteOperation;
+use super::batch::{SqliteLeasedSession, SqliteWriteBatch};
 use super::inbox;
-use crate::error::Failure;
+use crate::error::SqliteWriteError;
 use crate::key::{advance, to_db};
 
 /// Events in their stored form, with what else of them is stored. Made by the caller's task, not the writer's.
-pub(super) struct Encoded {
+pub(super) struct SqliteEncodedEvents {
     pub(super) bodies: Vec<(Millis, Arc<str>)>,
-    pub(super) change: RecordChange,
+    pub(super) change: SessionRecordChange,
     /// Each with the index of the event that names it.
     blobs: Vec<(u64, BlobRef)>,
 }
 
-impl Encoded {
+impl SqliteEncodedEvents {
     pub(super) fn new<'e>(
         events: impl Iterator<Item = (Millis, &'e EventBody)> + Clone,
     ) -> Result<Self, StoreError> {
@@ -38,7 +38,7 @@ impl Encoded {
                 blob_refs(event).into_iter().map(move |blob| (index, blob.clone()))
             })
             .collect();
-        Ok(Self { bodies, blobs, change: RecordChange::of(events.map(|(_, event)| event)) })
+        Ok(Self { bodies, blobs, change: SessionRecordChange::of(events.map(|(_, event)| event)) })
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -48,7 +48,7 @@ impl Encoded {
     /// Notes which blobs these events, which begin at `first`, name.
     pub(super) async fn name_blobs(
         &self,
-        batch: &mut Batch<'_>,
+        batch: &mut SqliteWriteBatch<'_>,
         no: i64,
         first: Seq,
     ) -> Result<(), sqlx::Error> {
@@ -70,41 +70,41 @@ impl Encoded {
 }
 
 /// [`Store::append`](longhaul_store::Store::append); answers with the first event's position.
-pub(crate) struct AppendEvents {
+pub(crate) struct SqliteEventAppend {
     lease: Lease,
     at: Millis,
-    events: Encoded,
+    events: SqliteEncodedEvents,
     takes: String,
     take_count: usize,
     settles: Vec<String>,
 }
 
-impl AppendEvents {
-    pub(crate) fn new(lease: &Lease, append: &Append) -> Result<Self, StoreError> {
+impl SqliteEventAppend {
+    pub(crate) fn new(lease: &Lease, append: &LogAppend) -> Result<Self, StoreError> {
         Ok(Self {
             lease: lease.clone(),
             at: append.at,
-            events: Encoded::new(append.events.iter().map(|event| (append.at, event)))?,
+            events: SqliteEncodedEvents::new(append.events.iter().map(|event| (append.at, event)))?,
             takes: inbox::id_list(&append.takes)?,
             take_count: append.takes.len(),
             settles: append.settles.clone(),
         })
     }
 
-    fn stage(&self, batch: &mut Batch<'_>, held: Held, last_seq: Seq) {
+    fn stage(&self, batch: &mut SqliteWriteBatch<'_>, held: SqliteLeasedSession, last_seq: Seq) {
         let id = &self.lease.session_id;
         batch.stage_events(held.no, held.last_seq + 1, held.epoch, self.events.bodies.iter().cloned());
         batch.stage_growth(held.no, last_seq, self.at, &self.events.change);
-        batch.leases.set(id, Some(Held { last_seq, ..held }));
+        batch.leases.set(id, Some(SqliteLeasedSession { last_seq, ..held }));
         batch.news.grown.push((id.clone(), last_seq));
     }
 }
 
 #[async_trait]
-impl Write for AppendEvents {
+impl SqliteWriteOperation for SqliteEventAppend {
     type Answer = Seq;
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Seq, Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Seq, SqliteWriteError> {
         let held = batch.leases.check(&self.lease)?;
         let last_seq = advance(held.last_seq, self.events.bodies.len())?;
         if self.take_count > 0 {

@@ -1,28 +1,28 @@
 //! What is remembered for prefixes of conversations, and what gives way.
 
 use async_trait::async_trait;
-use longhaul_store::{MemoKey, MemoLimits};
+use longhaul_store::{PrefixCacheKey, PrefixCacheLimits};
 use sqlx::SqliteConnection;
 
-use super::Write;
-use super::batch::Batch;
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::SqliteWriteBatch;
+use crate::error::SqliteWriteError;
 use crate::key::limit_to_db;
 
 /// [`Memo::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
-pub(crate) struct Put {
+pub(crate) struct SqlitePrefixCacheInsert {
     /// The oldest first.
-    pub(crate) found: Vec<MemoKey>,
+    pub(crate) found: Vec<PrefixCacheKey>,
     /// None to note only what was found.
-    pub(crate) entry: Option<(MemoKey, String)>,
-    pub(crate) limits: MemoLimits,
+    pub(crate) entry: Option<(PrefixCacheKey, String)>,
+    pub(crate) limits: PrefixCacheLimits,
 }
 
 #[async_trait]
-impl Write for Put {
+impl SqliteWriteOperation for SqlitePrefixCacheInsert {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         self.touch(batch).await?;
         let Some((key, body)) = &self.entry else { return Ok(()) };
         let (key, bytes) = (key.as_bytes().as_slice(), limit_to_db(body.len()));
@@ -35,8 +35,8 @@ impl Write for Put {
     }
 }
 
-impl Put {
-    async fn touch(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+impl SqlitePrefixCacheInsert {
+    async fn touch(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         if self.found.is_empty() {
             return Ok(());
         }
@@ -56,7 +56,7 @@ impl Put {
         Ok(())
     }
 
-    async fn shrink(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn shrink(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let (entries, bytes) = (limit_to_db(self.limits.entries), limit_to_db(self.limits.bytes));
         sqlx::query!(
             "DELETE FROM memo WHERE no IN (
@@ -98,7 +98,7 @@ pub(super) async fn insert(
 ///
 /// # Errors
 /// Never, as far as is known.
-pub(crate) fn keys_to_db(keys: &[MemoKey]) -> Result<String, serde_json::Error> {
-    let names: Vec<String> = keys.iter().map(MemoKey::to_hex).collect();
+pub(crate) fn keys_to_db(keys: &[PrefixCacheKey]) -> Result<String, serde_json::Error> {
+    let names: Vec<String> = keys.iter().map(PrefixCacheKey::to_hex).collect();
     serde_json::to_string(&names)
 }

@@ -2,26 +2,26 @@
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;
-use longhaul_store::{NewRequest, Request};
+use longhaul_store::{IdempotentRequest, NewIdempotentRequest};
 
-use super::Write;
-use super::batch::Batch;
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::SqliteWriteBatch;
+use crate::error::SqliteWriteError;
 use crate::key::{from_db, to_db};
 
 /// [`Store::begin_request`](longhaul_store::Store::begin_request).
-pub(crate) struct Begin {
+pub(crate) struct SqliteRequestBegin {
     pub(crate) id: SessionId,
-    pub(crate) request: NewRequest,
+    pub(crate) request: NewIdempotentRequest,
 }
 
 #[async_trait]
-impl Write for Begin {
-    type Answer = Request;
+impl SqliteWriteOperation for SqliteRequestBegin {
+    type Answer = IdempotentRequest;
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<Request, Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<IdempotentRequest, SqliteWriteError> {
         let no = batch.session_no(&self.id).await?;
-        let NewRequest { key, what, at } = &self.request;
+        let NewIdempotentRequest { key, what, at } = &self.request;
         let known = sqlx::query!(
             "SELECT what, since_seq, answer FROM request WHERE session_no = ? AND key = ?",
             no,
@@ -31,7 +31,7 @@ impl Write for Begin {
         .await?;
         if let Some(known) = known {
             let since = from_db(known.since_seq);
-            return Ok(Request { what: known.what, since, repeated: true, answer: known.answer });
+            return Ok(IdempotentRequest { what: known.what, since, repeated: true, answer: known.answer });
         }
         // What the same transaction appends before has come before.
         batch.flush().await?;
@@ -47,7 +47,7 @@ impl Write for Begin {
         )
         .fetch_one(batch.db().await?)
         .await?;
-        Ok(Request { what: what.clone(), since: from_db(since), repeated: false, answer: None })
+        Ok(IdempotentRequest { what: what.clone(), since: from_db(since), repeated: false, answer: None })
     }
 
     fn bytes(&self) -> usize {
@@ -56,17 +56,17 @@ impl Write for Begin {
 }
 
 /// [`Store::answer_request`](longhaul_store::Store::answer_request).
-pub(crate) struct Answer {
+pub(crate) struct SqliteRequestAnswer {
     pub(crate) id: SessionId,
     pub(crate) key: String,
     pub(crate) answer: Option<String>,
 }
 
 #[async_trait]
-impl Write for Answer {
+impl SqliteWriteOperation for SqliteRequestAnswer {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let no = batch.session_no(&self.id).await?;
         let db = batch.db().await?;
         match &self.answer {

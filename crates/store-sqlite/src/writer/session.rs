@@ -4,26 +4,26 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};
 use longhaul_store::{NewSession, SessionRecord, StoreError};
 
-use super::Write;
-use super::batch::Batch;
-use super::log::Encoded;
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::SqliteWriteBatch;
+use super::log::SqliteEncodedEvents;
+use crate::error::SqliteWriteError;
 use crate::key::{advance, event_id, last_event_id, to_db};
 
 /// [`Store::create`](longhaul_store::Store::create).
-pub(crate) struct Create {
+pub(crate) struct SqliteSessionCreation {
     id: SessionId,
     title: Option<String>,
     at: Millis,
-    events: Encoded,
+    events: SqliteEncodedEvents,
 }
 
-impl Create {
+impl SqliteSessionCreation {
     pub(crate) fn new(new: &NewSession) -> Result<Self, StoreError> {
         if new.events.is_empty() {
             return Err(StoreError::Conflict(format!("session {} has no first event", new.id)));
         }
-        let events = Encoded::new(new.events.iter().map(|(at, event)| (*at, event)))?;
+        let events = SqliteEncodedEvents::new(new.events.iter().map(|(at, event)| (*at, event)))?;
         let title = events.change.title.clone().or_else(|| new.title.clone());
         Ok(Self { id: new.id.clone(), title, at: new.at, events })
     }
@@ -52,10 +52,10 @@ impl Create {
 }
 
 #[async_trait]
-impl Write for Create {
+impl SqliteWriteOperation for SqliteSessionCreation {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let (id, at) = (self.id.as_str(), to_db(self.at));
         let (running, parked) = (i64::from(self.running()), i64::from(self.parked()));
         let last_seq = to_db(advance(0, self.events.bodies.len())?);
@@ -84,15 +84,15 @@ impl Write for Create {
 }
 
 /// [`Store::delete`](longhaul_store::Store::delete).
-pub(crate) struct Delete {
+pub(crate) struct SqliteSessionDeletion {
     pub(crate) id: SessionId,
 }
 
 #[async_trait]
-impl Write for Delete {
+impl SqliteWriteOperation for SqliteSessionDeletion {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         if batch.leases.is_held(&self.id) {
             return Err(StoreError::Busy(self.id.clone()).into());
         }
@@ -102,7 +102,7 @@ impl Write for Delete {
     }
 }
 
-async fn remove(batch: &mut Batch<'_>, id: &SessionId, no: i64) -> Result<(), Failure> {
+async fn remove(batch: &mut SqliteWriteBatch<'_>, id: &SessionId, no: i64) -> Result<(), SqliteWriteError> {
     let (first, last) = (event_id(no, 0), last_event_id(no));
     sqlx::query!("DELETE FROM event WHERE id BETWEEN ? AND ?", first, last)
         .execute(batch.db().await?)
@@ -117,16 +117,16 @@ async fn remove(batch: &mut Batch<'_>, id: &SessionId, no: i64) -> Result<(), Fa
 }
 
 /// [`Upkeep::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest).
-pub(crate) struct DeleteAtRest {
+pub(crate) struct SqliteIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,
 }
 
 #[async_trait]
-impl Write for DeleteAtRest {
+impl SqliteWriteOperation for SqliteIdleSessionDeletion {
     type Answer = bool;
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<bool, Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<bool, SqliteWriteError> {
         if batch.leases.is_held(&self.id) {
             return Ok(false);
         }

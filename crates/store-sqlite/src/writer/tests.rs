@@ -4,18 +4,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::{Append, Chunk, Lease, NewSession, StoreError, Watchers};
+use longhaul_store::{AnswerChunk, Lease, LogAppend, NewSession, SessionWatchers, StoreError};
 use tokio::sync::oneshot;
 
-use super::batch::{Batch, Leases};
-use super::{Desk, Pending, Request, Write, chunk, gather, lease, log, session};
-use crate::error::Failure;
-use crate::open::{Opened, open};
+use super::batch::{SqliteLeaseTable, SqliteWriteBatch};
+use super::{
+    PendingSqliteWrite, SqliteWriteOperation, SqliteWriteRequest, SqliteWriterTask, chunk, gather, lease,
+    log, session,
+};
+use crate::error::SqliteWriteError;
+use crate::open::{SqliteConnections, open};
 
 /// A writer's desk without its task, so that a test decides what goes into one transaction.
 struct Setup {
-    desk: Desk,
-    _opened: (tempfile::TempDir, crate::lock::FolderLock, sqlx::SqlitePool),
+    desk: SqliteWriterTask,
+    _opened: (tempfile::TempDir, crate::lock::ExclusiveFolderLock, sqlx::SqlitePool),
 }
 
 type Outcome<T> = oneshot::Receiver<Result<T, StoreError>>;
@@ -23,18 +26,18 @@ type Outcome<T> = oneshot::Receiver<Result<T, StoreError>>;
 impl Setup {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let Opened { lock, writer, readers } = open(folder.path()).await.unwrap();
-        let desk = Desk {
+        let SqliteConnections { lock, writer, readers } = open(folder.path()).await.unwrap();
+        let desk = SqliteWriterTask {
             db: writer,
-            watchers: Arc::new(Watchers::default()),
-            leases: Leases::default(),
+            watchers: Arc::new(SessionWatchers::default()),
+            leases: SqliteLeaseTable::default(),
             poisoned: None,
             last_failure: Arc::default(),
         };
         Self { desk, _opened: (folder, lock, readers) }
     }
 
-    async fn write<W: Write>(&mut self, write: W) -> Result<W::Answer, StoreError> {
+    async fn write<W: SqliteWriteOperation>(&mut self, write: W) -> Result<W::Answer, StoreError> {
         let (request, outcome) = pending(write);
         self.desk.write(vec![request]).await;
         outcome.await.unwrap()
@@ -43,7 +46,7 @@ impl Setup {
     async fn begin(&mut self, id: &str) -> Lease {
         let started = EventBody::SessionStarted { title: None, forked_from: None, imported_from: None };
         let new = NewSession { id: id.into(), title: None, at: 1, events: vec![(1, started)] };
-        self.write(session::Create::new(&new).unwrap()).await.unwrap();
+        self.write(session::SqliteSessionCreation::new(&new).unwrap()).await.unwrap();
         self.write(claim(id)).await.unwrap()
     }
 
@@ -52,18 +55,18 @@ impl Setup {
     }
 }
 
-fn pending<W: Write>(write: W) -> (Box<dyn Request>, Outcome<W::Answer>) {
+fn pending<W: SqliteWriteOperation>(write: W) -> (Box<dyn SqliteWriteRequest>, Outcome<W::Answer>) {
     let (reply, outcome) = oneshot::channel();
-    (Box::new(Pending { write, answer: None, reply }), outcome)
+    (Box::new(PendingSqliteWrite { write, answer: None, reply }), outcome)
 }
 
-fn claim(id: &str) -> lease::Claim {
-    lease::Claim { id: SessionId::from(id), owner: "test".into() }
+fn claim(id: &str) -> lease::SqliteLeaseClaim {
+    lease::SqliteLeaseClaim { id: SessionId::from(id), owner: "test".into() }
 }
 
-fn titled(lease: &Lease, title: &str) -> log::AppendEvents {
+fn titled(lease: &Lease, title: &str) -> log::SqliteEventAppend {
     let events = vec![EventBody::TitleSet { title: title.into() }];
-    log::AppendEvents::new(lease, &Append { at: 2, events, ..Append::default() }).unwrap()
+    log::SqliteEventAppend::new(lease, &LogAppend { at: 2, events, ..LogAppend::default() }).unwrap()
 }
 
 /// Fails in the database, after having changed it.
@@ -80,10 +83,10 @@ impl Broken {
 }
 
 #[async_trait]
-impl Write for Broken {
+impl SqliteWriteOperation for Broken {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         self.tries.fetch_add(1, Ordering::Relaxed);
         sqlx::query("DELETE FROM session").execute(batch.db().await?).await?;
         Err((self.error)().into())
@@ -157,8 +160,8 @@ async fn requests_of_one_transaction_see_each_other() {
     let mut setup = Setup::new().await;
     let old = setup.begin("a").await;
     let (before, before_outcome) = pending(titled(&old, "before"));
-    let (releasing, _released) = pending(lease::Release { lease: old.clone() });
-    let (deleting, delete_outcome) = pending(session::Delete { id: "a".into() });
+    let (releasing, _released) = pending(lease::SqliteLeaseRelease { lease: old.clone() });
+    let (deleting, delete_outcome) = pending(session::SqliteSessionDeletion { id: "a".into() });
     let (claiming, claim_outcome) = pending(claim("a"));
     setup.desk.write(vec![before, releasing, deleting, claiming]).await;
     assert_eq!(before_outcome.await.unwrap(), Ok(2));
@@ -168,7 +171,7 @@ async fn requests_of_one_transaction_see_each_other() {
 
     let old = setup.begin("a").await;
     let (before, _before) = pending(titled(&old, "before"));
-    let (releasing, _released) = pending(lease::Release { lease: old });
+    let (releasing, _released) = pending(lease::SqliteLeaseRelease { lease: old });
     let (claiming, claim_outcome) = pending(claim("a"));
     setup.desk.write(vec![before, releasing, claiming]).await;
     let new = claim_outcome.await.unwrap().unwrap();
@@ -180,8 +183,8 @@ async fn pieces_of_one_transaction_follow_each_other() {
     let mut setup = Setup::new().await;
     let lease = setup.begin("a").await;
     let put = |index: u64| {
-        let chunk = Chunk { step: "s".into(), index, body: format!("{index}\0\"") };
-        pending(chunk::Put { lease: lease.clone(), chunk })
+        let chunk = AnswerChunk { step: "s".into(), index, body: format!("{index}\0\"") };
+        pending(chunk::SqliteChunkInsert { lease: lease.clone(), chunk })
     };
     for breaks in [false, true] {
         let first = if breaks { 3 } else { 0 };
@@ -211,7 +214,7 @@ async fn a_transaction_is_bounded_in_requests_and_bytes() {
     let waits = |titles: Vec<String>| {
         let (sender, waiting) = tokio::sync::mpsc::channel(1024);
         for title in titles {
-            let request = super::Message::Write(pending(titled(&lease, &title)).0);
+            let request = super::SqliteWriterMessage::Write(pending(titled(&lease, &title)).0);
             assert!(sender.try_send(request).is_ok());
         }
         waiting

@@ -1,25 +1,25 @@
 //! Sessions and memos from another store.
 
 use async_trait::async_trait;
-use longhaul_store::transfer::{MemoCopy, SessionCopy};
+use longhaul_store::transfer::{PrefixCacheEntryCopy, SessionCopy};
 use longhaul_store::{StoreError, event_checksum};
 use sqlx::SqliteConnection;
 
-use super::Write;
-use super::batch::Batch;
-use crate::error::Failure;
+use super::SqliteWriteOperation;
+use super::batch::SqliteWriteBatch;
+use crate::error::SqliteWriteError;
 use crate::key::{advance, event_id, limit_to_db, to_db};
 
 /// [`Transfer::import`](longhaul_store::Transfer::import).
-pub(crate) struct Import {
+pub(crate) struct SqliteSessionImport {
     pub(crate) copy: SessionCopy,
 }
 
 #[async_trait]
-impl Write for Import {
+impl SqliteWriteOperation for SqliteSessionImport {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         let copy = &self.copy;
         let (id, created, updated) = (copy.id.as_str(), to_db(copy.created_at), to_db(copy.updated_at));
         let last_seq = to_db(advance(0, copy.events.len())?);
@@ -53,7 +53,7 @@ impl Write for Import {
     }
 }
 
-impl Import {
+impl SqliteSessionImport {
     async fn events(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
         for event in &self.copy.events {
             let (id, format) = (event_id(no, event.seq), i64::from(event.format));
@@ -144,16 +144,16 @@ impl Import {
 }
 
 /// [`Transfer::import_memo`](longhaul_store::Transfer::import_memo).
-pub(crate) struct ImportMemo {
-    pub(crate) entries: Vec<MemoCopy>,
+pub(crate) struct SqlitePrefixCacheImport {
+    pub(crate) entries: Vec<PrefixCacheEntryCopy>,
 }
 
 #[async_trait]
-impl Write for ImportMemo {
+impl SqliteWriteOperation for SqlitePrefixCacheImport {
     type Answer = ();
 
-    async fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
-        for MemoCopy { key, body } in &self.entries {
+    async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
+        for PrefixCacheEntryCopy { key, body } in &self.entries {
             let (key, bytes) = (key.as_bytes().as_slice(), limit_to_db(body.len()));
             super::memo::insert(batch.db().await?, key, bytes, body).await?;
         }

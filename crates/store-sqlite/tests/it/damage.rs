@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use longhaul_core::ids::{Seq, SessionId};
-use longhaul_store::transfer::Transfer;
-use longhaul_store::{Append, Store, StoreError};
+use longhaul_store::transfer::SessionTransfer;
+use longhaul_store::{LogAppend, Store, StoreError};
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::{append, begin, last_seq, note, open};
@@ -17,7 +17,7 @@ async fn written(folder: &Path) {
     for id in ["s", "other"] {
         let lease = begin(&store, id).await;
         let events = (2..=7).map(|seq| note(&format!("{id}: damage me {seq}."))).collect();
-        store.append(&lease, Append { at: 2, events, ..Append::default() }).await.unwrap();
+        store.append(&lease, LogAppend { at: 2, events, ..LogAppend::default() }).await.unwrap();
     }
     store.close().await;
 }

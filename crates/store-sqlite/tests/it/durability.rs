@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
-use longhaul_store::{Append, Chunk, NewQueued, Store, StoreError};
+use longhaul_store::{AnswerChunk, LogAppend, NewQueuedMessage, Store, StoreError};
 
 use crate::{append, assert_sound, begin, database, last_seq, note, open};
 
@@ -59,7 +59,7 @@ async fn everything_is_kept_over_a_restart_but_leases() {
     let store = open(folder.path()).await;
     let lease = begin(&store, "s").await;
     append(&store, &lease, 10).await.unwrap();
-    let chunk = Chunk { step: "a".into(), index: 0, body: "partial".into() };
+    let chunk = AnswerChunk { step: "a".into(), index: 0, body: "partial".into() };
     store.put_chunk(&lease, chunk.clone()).await.unwrap();
     store.enqueue(&"s".into(), queued("q", "k")).await.unwrap();
     let before = (store.session(&"s".into()).await, store.queue(&"s".into()).await);
@@ -78,9 +78,9 @@ async fn everything_is_kept_over_a_restart_but_leases() {
     store.close().await;
 }
 
-fn queued(id: &str, key: &str) -> NewQueued {
+fn queued(id: &str, key: &str) -> NewQueuedMessage {
     let parts = vec![Part::text("waits")];
-    NewQueued { client_key: Some(key.into()), ..NewQueued::new(id, 3, parts, 10) }
+    NewQueuedMessage { client_key: Some(key.into()), ..NewQueuedMessage::new(id, 3, parts, 10) }
 }
 
 /// The files as a crash would leave them: copied while the store is open and everything is acknowledged.
@@ -113,7 +113,8 @@ async fn a_torn_wal_loses_only_its_end_and_leaves_no_gap() {
     let store = open(folder.path()).await;
     let lease = begin(&store, "s").await;
     for _ in 0..20 {
-        let three = Append { at: 2, events: vec![note("x"), note("y"), note("z")], ..Append::default() };
+        let three =
+            LogAppend { at: 2, events: vec![note("x"), note("y"), note("z")], ..LogAppend::default() };
         store.append(&lease, three).await.unwrap();
     }
     let mut newest = Seq::MAX;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use longhaul_core::event::{EventBody, NoteReason};
 use longhaul_core::ids::Seq;
 use longhaul_core::message::{Message, Part};
-use longhaul_store::{Append, Lease, NewSession, SharedStore, Store, StoreError};
+use longhaul_store::{Lease, LogAppend, NewSession, SharedStore, Store, StoreError};
 use longhaul_store_sqlite::SqliteStore;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, SqliteConnection};
@@ -51,7 +51,7 @@ async fn begin(store: &SqliteStore, id: &str) -> Lease {
 
 /// Appends one note of `bytes` length and gives its position.
 async fn append(store: &SqliteStore, lease: &Lease, bytes: usize) -> Result<Seq, StoreError> {
-    let append = Append { at: 2, events: vec![note(&"x".repeat(bytes))], ..Append::default() };
+    let append = LogAppend { at: 2, events: vec![note(&"x".repeat(bytes))], ..LogAppend::default() };
     Ok(store.append(lease, append).await?[0].seq)
 }
 

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul_store::memo::conformance::{edit, key};
-use longhaul_store::{Memo, MemoLimits, Store, StoreError};
+use longhaul_store::{PrefixCache, PrefixCacheLimits, Store, StoreError};
 use longhaul_store_sqlite::{SqliteMemo, SqliteStore};
 use tempfile::TempDir;
 
 use super::{database, open};
 
-async fn memo(limits: MemoLimits) -> (Arc<dyn Memo>, TempDir) {
+async fn memo(limits: PrefixCacheLimits) -> (Arc<dyn PrefixCache>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let memo = in_folder(folder.path(), limits).await.1;
     (Arc::new(memo), folder)
@@ -18,7 +18,7 @@ async fn memo(limits: MemoLimits) -> (Arc<dyn Memo>, TempDir) {
 
 longhaul_store::memo_conformance!(memo);
 
-async fn in_folder(folder: &Path, limits: MemoLimits) -> (Arc<SqliteStore>, SqliteMemo) {
+async fn in_folder(folder: &Path, limits: PrefixCacheLimits) -> (Arc<SqliteStore>, SqliteMemo) {
     let store = Arc::new(open(folder).await);
     (Arc::clone(&store), SqliteMemo::new(store, limits))
 }
@@ -30,13 +30,13 @@ async fn knows(memo: &SqliteMemo, number: u32) -> bool {
 #[tokio::test]
 async fn what_is_remembered_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, memo) = in_folder(folder.path(), MemoLimits::default()).await;
+    let (store, memo) = in_folder(folder.path(), PrefixCacheLimits::default()).await;
     for number in 1..=3 {
         memo.put(key(number), &[edit("kept"), edit("in order")]).await.unwrap();
     }
     store.close().await;
     drop((store, memo));
-    let (store, memo) = in_folder(folder.path(), MemoLimits { entries: 2, bytes: 1_000_000 }).await;
+    let (store, memo) = in_folder(folder.path(), PrefixCacheLimits { entries: 2, bytes: 1_000_000 }).await;
     let found = memo.find(&[key(8), key(1)]).await.unwrap().unwrap();
     assert_eq!((found.index, found.edits), (1, vec![edit("kept"), edit("in order")]));
     memo.put(key(4), &[]).await.unwrap();
@@ -48,7 +48,7 @@ async fn what_is_remembered_outlives_the_process() {
 #[tokio::test]
 async fn a_closed_store_remembers_nothing_more() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, memo) = in_folder(folder.path(), MemoLimits::default()).await;
+    let (store, memo) = in_folder(folder.path(), PrefixCacheLimits::default()).await;
     store.close().await;
     assert_eq!(memo.put(key(1), &[]).await, Err(StoreError::Closed));
     assert_eq!(memo.find(&[key(1)]).await, Err(StoreError::Closed));
@@ -57,10 +57,10 @@ async fn a_closed_store_remembers_nothing_more() {
 #[tokio::test]
 async fn who_only_reads_finds_and_does_not_put() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, memo) = in_folder(folder.path(), MemoLimits::default()).await;
+    let (store, memo) = in_folder(folder.path(), PrefixCacheLimits::default()).await;
     memo.put(key(1), &[edit("x")]).await.unwrap();
     let reading = Arc::new(SqliteStore::open_to_read(folder.path()).await.unwrap());
-    let beside = SqliteMemo::new(Arc::clone(&reading), MemoLimits::default());
+    let beside = SqliteMemo::new(Arc::clone(&reading), PrefixCacheLimits::default());
     for _ in 0..1_200 {
         assert!(knows(&beside, 1).await);
     }
@@ -72,7 +72,7 @@ async fn who_only_reads_finds_and_does_not_put() {
 #[tokio::test]
 async fn an_entry_that_cannot_be_read_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, memo) = in_folder(folder.path(), MemoLimits::default()).await;
+    let (store, memo) = in_folder(folder.path(), PrefixCacheLimits::default()).await;
     memo.put(key(1), &[edit("shorter prefix")]).await.unwrap();
     memo.put(key(2), &[edit("longer prefix")]).await.unwrap();
     store.close().await;
@@ -81,7 +81,7 @@ async fn an_entry_that_cannot_be_read_is_unknown() {
     let broken = "UPDATE memo SET body = '[{' WHERE no = (SELECT max(no) FROM memo)";
     sqlx::query(broken).execute(&mut db).await.unwrap();
     sqlx::Connection::close(db).await.unwrap();
-    let (store, memo) = in_folder(folder.path(), MemoLimits::default()).await;
+    let (store, memo) = in_folder(folder.path(), PrefixCacheLimits::default()).await;
     let found = memo.find(&[key(2), key(1)]).await.unwrap().unwrap();
     assert_eq!((found.index, found.edits), (1, vec![edit("shorter prefix")]));
     memo.put(key(2), &[edit("again")]).await.unwrap();

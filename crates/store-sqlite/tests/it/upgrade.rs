@@ -1,8 +1,8 @@
 //! Data folders of every earlier version are read and go on. `tests/fixtures/make.sh` makes one for each migration.
 
 use longhaul_core::event::EventBody;
-use longhaul_store::transfer::Transfer;
-use longhaul_store::{Append, MemoKey, Store, StoreError, Upkeep, blob_hashes};
+use longhaul_store::transfer::SessionTransfer;
+use longhaul_store::{LogAppend, PrefixCacheKey, Store, StoreError, StoreMaintenance, blob_hashes};
 use longhaul_store_sqlite::SqliteStore;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -62,10 +62,12 @@ async fn what_earlier_versions_wrote_is_read_and_goes_on() {
         let before = store.session(first).await.unwrap().last_seq;
         // A lease of the process that wrote it is void.
         let lease = store.claim(first, "now").await.unwrap();
-        let append = Append { at: 1, events: vec![note("goes on")], ..Append::default() };
+        let append = LogAppend { at: 1, events: vec![note("goes on")], ..LogAppend::default() };
         assert_eq!(store.append(&lease, append).await.unwrap()[0].seq, before + 1, "{version}");
-        let entry =
-            longhaul_store::transfer::MemoCopy { key: MemoKey::from_bytes([7; 32]), body: "[]".into() };
+        let entry = longhaul_store::transfer::PrefixCacheEntryCopy {
+            key: PrefixCacheKey::from_bytes([7; 32]),
+            body: "[]".into(),
+        };
         store.import_memo(std::slice::from_ref(&entry)).await.unwrap();
         assert!(store.export_memo().await.unwrap().contains(&entry), "{version}");
         store.close().await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_store::{StoreError, Upkeep, conformance};
+use longhaul_store::{StoreError, StoreMaintenance, conformance};
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::open;

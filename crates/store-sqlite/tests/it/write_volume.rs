@@ -4,7 +4,7 @@ use std::path::Path;
 
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::Part;
-use longhaul_store::{Append, Chunk, NewQueued, Store};
+use longhaul_store::{AnswerChunk, LogAppend, NewQueuedMessage, Store};
 use tokio::task::JoinSet;
 
 use crate::{begin, note, open};
@@ -37,13 +37,22 @@ async fn a_short_message_writes_a_small_multiple_of_its_events() {
     let messages = 50;
     for number in 0..messages {
         let id = format!("0190b2f4-0000-7000-8000-{number:012}");
-        let new = NewQueued::new(id.as_str(), 2, vec![Part::text("hi")], 9);
+        let new = NewQueuedMessage::new(id.as_str(), 2, vec![Part::text("hi")], 9);
         store.enqueue(&"s".into(), new).await.unwrap();
         let takes = vec![id.into()];
-        store.append(&lease, Append { at: 3, events: start.clone(), takes, settles: vec![] }).await.unwrap();
-        store.append(&lease, Append { at: 4, events: call.clone(), ..Append::default() }).await.unwrap();
+        store
+            .append(&lease, LogAppend { at: 3, events: start.clone(), takes, settles: vec![] })
+            .await
+            .unwrap();
+        store
+            .append(&lease, LogAppend { at: 4, events: call.clone(), ..LogAppend::default() })
+            .await
+            .unwrap();
         let settles = vec![format!("s{number}")];
-        store.append(&lease, Append { at: 5, events: answer.clone(), takes: vec![], settles }).await.unwrap();
+        store
+            .append(&lease, LogAppend { at: 5, events: answer.clone(), takes: vec![], settles })
+            .await
+            .unwrap();
     }
     let written = (wal_bytes(folder.path()) - before) / messages;
     assert!(written <= MAX_RATIO * event_bytes, "{written} B for {event_bytes} B of events");
@@ -68,7 +77,7 @@ async fn slow_streams_write_a_small_multiple_of_their_text() {
             .iter()
             .map(|lease| {
                 let (store, lease, body) = (std::sync::Arc::clone(&store), lease.clone(), piece.clone());
-                async move { store.put_chunk(&lease, Chunk { step: "s4".into(), index, body }).await }
+                async move { store.put_chunk(&lease, AnswerChunk { step: "s4".into(), index, body }).await }
             })
             .collect();
         assert!(puts.join_all().await.into_iter().all(|put| put.is_ok()));
@@ -93,11 +102,11 @@ async fn pieces_of_settled_steps_are_hidden_at_once_and_deleted_later() {
         for answer in 0..20 {
             let step = format!("{round}.{answer}");
             for index in 0..20 {
-                let chunk = Chunk { step: step.clone(), index, body: "text".into() };
+                let chunk = AnswerChunk { step: step.clone(), index, body: "text".into() };
                 store.put_chunk(&lease, chunk).await.unwrap();
             }
             let settles = vec![step];
-            let append = Append { at: 3, events: vec![note("done")], takes: vec![], settles };
+            let append = LogAppend { at: 3, events: vec![note("done")], takes: vec![], settles };
             store.append(&lease, append).await.unwrap();
             assert_eq!(store.chunks(&"s".into()).await.unwrap(), []);
         }

@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinSet;
 
-use super::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED};
+use super::{BlobError, BlobStore, BlobSweepReport, ReferencedBlobs, UNTOUCHED};
 
 /// The largest blob of the place that is checked, in bytes.
 pub const LIMIT: u64 = 1 << 20;
 
 /// Checks a place that holds nothing, and holds up to [`LIMIT`] bytes in a blob. It holds something afterwards.
-pub async fn all(blobs: &Blobs) {
+pub async fn all(blobs: &BlobStore) {
     blobs.check().await.unwrap();
     gives_back_what_was_put(blobs).await;
     gives_ranges(blobs).await;
@@ -22,7 +22,7 @@ pub async fn all(blobs: &Blobs) {
     what_is_set_aside_is_read_and_comes_back(blobs).await;
 }
 
-async fn gives_back_what_was_put(blobs: &Blobs) {
+async fn gives_back_what_was_put(blobs: &BlobStore) {
     for content in [Vec::new(), b"\0\xff\r\n".to_vec(), vec![7; LIMIT as usize]] {
         let blob = blobs.put(content.clone()).await.unwrap();
         assert_eq!(blob.bytes, content.len() as u64);
@@ -33,7 +33,7 @@ async fn gives_back_what_was_put(blobs: &Blobs) {
     }
 }
 
-async fn gives_ranges(blobs: &Blobs) {
+async fn gives_ranges(blobs: &BlobStore) {
     let blob = blobs.put("0123456789").await.unwrap();
     for (range, part) in [(0..10, "0123456789"), (3..5, "34"), (10..10, ""), (0..0, "")] {
         assert_eq!(blobs.get_range(&blob, range).await.unwrap(), part);
@@ -45,7 +45,7 @@ async fn gives_ranges(blobs: &Blobs) {
     }
 }
 
-async fn refuses(blobs: &Blobs) {
+async fn refuses(blobs: &BlobStore) {
     let large = vec![0; LIMIT as usize + 1];
     assert_eq!(blobs.put(large).await, Err(BlobError::TooLarge { bytes: LIMIT + 1, limit: LIMIT }));
     let absent = blake3::hash(b"never stored").to_hex().to_string();
@@ -55,7 +55,7 @@ async fn refuses(blobs: &Blobs) {
     }
 }
 
-async fn takes_the_same_from_many(blobs: &Blobs) {
+async fn takes_the_same_from_many(blobs: &BlobStore) {
     let mut storing = JoinSet::new();
     for _ in 0..8 {
         let blobs = blobs.clone();
@@ -71,14 +71,14 @@ fn later() -> SystemTime {
     SystemTime::now() + UNTOUCHED + Duration::from_secs(60)
 }
 
-async fn what_nobody_names_goes_in_two_steps(blobs: &Blobs) {
+async fn what_nobody_names_goes_in_two_steps(blobs: &BlobStore) {
     let (kept, gone) = (blobs.put("kept").await.unwrap(), blobs.put("gone").await.unwrap());
-    let named = NamedBlobs::from_iter([&kept.hash]);
+    let named = ReferencedBlobs::from_iter([&kept.hash]);
     let now = blobs.sweep_unnamed(&named, SystemTime::now()).await.unwrap();
-    assert_eq!(now, Swept::default(), "what was touched within a day stays");
+    assert_eq!(now, BlobSweepReport::default(), "what was touched within a day stays");
     let first = blobs.sweep_unnamed(&named, later()).await.unwrap();
     assert!(first.set_aside >= 1 && first.removed == 0 && first.brought_back == 0, "{first:?}");
-    assert_eq!(blobs.sweep_unnamed(&named, SystemTime::now()).await.unwrap(), Swept::default());
+    assert_eq!(blobs.sweep_unnamed(&named, SystemTime::now()).await.unwrap(), BlobSweepReport::default());
     let second = blobs.sweep_unnamed(&named, later()).await.unwrap();
     assert_eq!((second.removed, second.set_aside), (first.set_aside, 0));
     assert!(second.removed_bytes >= gone.bytes);
@@ -88,17 +88,17 @@ async fn what_nobody_names_goes_in_two_steps(blobs: &Blobs) {
     assert_eq!(blobs.get(&gone).await.unwrap(), "gone");
 }
 
-async fn what_is_set_aside_is_read_and_comes_back(blobs: &Blobs) {
+async fn what_is_set_aside_is_read_and_comes_back(blobs: &BlobStore) {
     let contents = ["read", "in part", "stored again", "named again"];
     let mut stored = Vec::new();
     for content in contents {
         stored.push(blobs.put(content).await.unwrap());
     }
-    assert!(blobs.sweep_unnamed(&NamedBlobs::default(), later()).await.unwrap().set_aside >= 4);
+    assert!(blobs.sweep_unnamed(&ReferencedBlobs::default(), later()).await.unwrap().set_aside >= 4);
     assert_eq!(blobs.get(&stored[0]).await.unwrap(), "read");
     assert_eq!(blobs.get_range(&stored[1], 3..7).await.unwrap(), "part");
     assert_eq!(blobs.put("stored again").await.unwrap(), stored[2]);
-    let named = NamedBlobs::from_iter(stored.iter().map(|blob| &blob.hash));
+    let named = ReferencedBlobs::from_iter(stored.iter().map(|blob| &blob.hash));
     let swept = blobs.sweep_unnamed(&named, SystemTime::now()).await.unwrap();
     assert_eq!((swept.brought_back, swept.removed, swept.set_aside), (4, 0, 0), "{swept:?}");
     // Nothing is left aside: two more days take nothing that is named.

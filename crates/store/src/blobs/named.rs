@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use longhaul_core::event::{EventBody, ViewOp};
+use longhaul_core::event::{EventBody, ViewOperation};
 use longhaul_core::message::{BlobRef, Part, ToolResult};
 
 /// The hashes of all blobs that an event names, each once, in the order they appear.
@@ -28,7 +28,7 @@ fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
         EventBody::ToolFinished { result } => of_result(result, named),
         EventBody::ViewEdited(edit) => {
             for op in &edit.ops {
-                if let ViewOp::Replace { parts, .. } = op {
+                if let ViewOperation::Replace { parts, .. } = op {
                     of_parts(parts, named);
                 }
             }

@@ -1,23 +1,23 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use longhaul_core::event::{EditKind, EditReason, EventBody, NoteReason, ViewEdit, ViewOp};
+use longhaul_core::event::{EditKind, EditReason, EventBody, NoteReason, ViewEdit, ViewOperation};
 use longhaul_core::ids::LogRange;
-use longhaul_core::message::{BlobRef, Media, Message, Part, ToolResult, ToolStatus, Truncation};
+use longhaul_core::message::{BlobRef, MediaPart, Message, OutputTruncation, Part, ToolResult, ToolStatus};
 
 use super::conformance::{self, LIMIT};
-use super::{BlobError, Blobs, NamedBlobs, Swept, UNTOUCHED, blob_hashes};
+use super::{BlobError, BlobStore, BlobSweepReport, ReferencedBlobs, UNTOUCHED, blob_hashes};
 
-fn local() -> (tempfile::TempDir, Blobs) {
+fn local() -> (tempfile::TempDir, BlobStore) {
     let folder = tempfile::tempdir().unwrap();
-    let blobs = Blobs::local(folder.path(), LIMIT).unwrap();
+    let blobs = BlobStore::local(folder.path(), LIMIT).unwrap();
     (folder, blobs)
 }
 
 #[tokio::test]
 async fn local_and_memory_behave_alike() {
     let (_folder, local) = local();
-    for blobs in [&local, &Blobs::in_memory(LIMIT)] {
+    for blobs in [&local, &BlobStore::in_memory(LIMIT)] {
         conformance::all(blobs).await;
     }
 }
@@ -55,7 +55,7 @@ async fn what_a_killed_process_left_half_written_is_removed() {
     assert_eq!(blobs.sweep().await, Ok(2));
     assert!(staged.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
     assert_eq!(blobs.get(&blob).await.unwrap(), "kept");
-    assert_eq!(Blobs::in_memory(LIMIT).sweep().await, Ok(0));
+    assert_eq!(BlobStore::in_memory(LIMIT).sweep().await, Ok(0));
 }
 
 #[tokio::test]
@@ -69,11 +69,11 @@ async fn what_is_stored_again_counts_as_new() {
     age(48);
     blobs.put("content").await.unwrap();
     // Whoever stored it has a day to name it.
-    let swept = blobs.sweep_unnamed(&NamedBlobs::default(), now + hour * 24).await.unwrap();
-    assert_eq!(swept, Swept::default());
+    let swept = blobs.sweep_unnamed(&ReferencedBlobs::default(), now + hour * 24).await.unwrap();
+    assert_eq!(swept, BlobSweepReport::default());
     assert_eq!(std::fs::read(&path).unwrap(), b"content");
     age(48);
-    assert_eq!(blobs.sweep_unnamed(&NamedBlobs::default(), now).await.unwrap().set_aside, 1);
+    assert_eq!(blobs.sweep_unnamed(&ReferencedBlobs::default(), now).await.unwrap().set_aside, 1);
     assert!(!path.exists() && blobs.get(&blob).await.unwrap() == "content" && path.exists());
 }
 
@@ -81,10 +81,10 @@ async fn what_is_stored_again_counts_as_new() {
 async fn who_has_the_blobs_alone_removes_at_once_what_is_old() {
     let (folder, blobs) = local();
     let (named, unnamed) = (blobs.put("named").await.unwrap(), blobs.put("unnamed").await.unwrap());
-    let all = || NamedBlobs::from_iter([&named.hash]);
+    let all = || ReferencedBlobs::from_iter([&named.hash]);
     assert_eq!(blobs.keep_only(&all(), Duration::from_secs(60)).await, Ok((0, 0)));
     let later = SystemTime::now() + UNTOUCHED + Duration::from_secs(60);
-    assert_eq!(blobs.sweep_unnamed(&NamedBlobs::default(), later).await.unwrap().set_aside, 2);
+    assert_eq!(blobs.sweep_unnamed(&ReferencedBlobs::default(), later).await.unwrap().set_aside, 2);
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert_eq!(blobs.keep_only(&all(), Duration::ZERO).await, Ok((1, 7)), "also what is aside");
     assert_eq!(blobs.get(&unnamed).await, Err(BlobError::NotFound(unnamed.hash.clone())));
@@ -111,7 +111,7 @@ async fn blobs_survive_the_process() {
     let (folder, blobs) = local();
     let blob = blobs.put("kept").await.unwrap();
     drop(blobs);
-    let again = Blobs::local(folder.path(), LIMIT).unwrap();
+    let again = BlobStore::local(folder.path(), LIMIT).unwrap();
     assert_eq!(again.get(&blob).await.unwrap(), "kept");
 }
 
@@ -121,11 +121,11 @@ fn blob(name: &str) -> BlobRef {
 
 fn image(name: &str) -> Part {
     let media_type = "image/png".to_owned();
-    Part::Image(Media { blob: blob(name), media_type, name: None, width: None, height: None })
+    Part::Image(MediaPart { blob: blob(name), media_type, name: None, width: None, height: None })
 }
 
 fn result(content: Vec<Part>, truncated: Option<&str>) -> ToolResult {
-    let truncated = truncated.map(|name| Truncation {
+    let truncated = truncated.map(|name| OutputTruncation {
         head_bytes: 0,
         omitted_chars: 1,
         total_chars: 1,
@@ -155,11 +155,12 @@ fn every_blob_that_an_event_names_is_found() {
 #[test]
 fn blobs_in_the_replacement_of_an_edit_are_found() {
     let nested = Part::ToolResult(result(vec![image("e")], Some("f")));
-    let replace = ViewOp::Replace { range: LogRange::one(2), parts: vec![nested, image("g")], summary: true };
+    let replace =
+        ViewOperation::Replace { range: LogRange::one(2), parts: vec![nested, image("g")], summary: true };
     let edit = ViewEdit {
         id: "e".into(),
         base_view_hash: String::new(),
-        ops: vec![ViewOp::clear(1), replace],
+        ops: vec![ViewOperation::clear(1), replace],
         kind: EditKind::Compaction,
         strategy: "truncation".into(),
         reason: EditReason::Requested,

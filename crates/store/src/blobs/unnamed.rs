@@ -15,7 +15,7 @@ use longhaul_core::message::Part;
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectMeta, ObjectStoreExt, PutMode, PutOptions};
 
-use super::{BlobError, Blobs, TOP, storage};
+use super::{BlobError, BlobStore, TOP, storage};
 
 /// The folder of what is set aside.
 pub(super) const ASIDE: &str = "aside";
@@ -29,11 +29,11 @@ pub(super) const RENEWED: Duration = Duration::from_secs(60 * 60);
 
 /// The blobs that are named: by logs, and by messages that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NamedBlobs(HashSet<[u8; 32]>);
+pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 
 /// What a sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct BlobSweepReport {
     /// Blobs that nobody names, and that will go if nobody does for another day.
     pub set_aside: u64,
     /// Blobs that were set aside and are named.
@@ -44,7 +44,7 @@ pub struct Swept {
     pub removed_bytes: u64,
 }
 
-impl NamedBlobs {
+impl ReferencedBlobs {
     /// Adds a blob. What is no hash names none.
     pub fn add(&mut self, hash: &str) {
         self.0.extend(blake3::Hash::from_hex(hash).ok().map(|hash| *hash.as_bytes()));
@@ -63,7 +63,7 @@ impl NamedBlobs {
     }
 }
 
-impl<S: AsRef<str>> FromIterator<S> for NamedBlobs {
+impl<S: AsRef<str>> FromIterator<S> for ReferencedBlobs {
     fn from_iter<I: IntoIterator<Item = S>>(hashes: I) -> Self {
         let mut named = Self::default();
         hashes.into_iter().for_each(|hash| named.add(hash.as_ref()));
@@ -71,16 +71,20 @@ impl<S: AsRef<str>> FromIterator<S> for NamedBlobs {
     }
 }
 
-impl Blobs {
+impl BlobStore {
     /// Sets aside what is not in `named` and was not touched since [`UNTOUCHED`] before `now`, removes what has been
     /// aside for as long, and brings back what is named again. Others may store and read meanwhile, and other
     /// processes sweep. `named` may be older than what is stored now.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
-    pub async fn sweep_unnamed(&self, named: &NamedBlobs, now: SystemTime) -> Result<Swept, BlobError> {
+    pub async fn sweep_unnamed(
+        &self,
+        named: &ReferencedBlobs,
+        now: SystemTime,
+    ) -> Result<BlobSweepReport, BlobError> {
         let oldest = seconds(now.checked_sub(UNTOUCHED).unwrap_or(SystemTime::UNIX_EPOCH));
-        let mut swept = Swept::default();
+        let mut swept = BlobSweepReport::default();
         // First: what is set aside below stays for a day.
         for object in self.all(ASIDE).await? {
             let Some(hash) = object.location.filename() else { continue };
@@ -108,7 +112,7 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
-    pub async fn keep_only(&self, named: &NamedBlobs, age: Duration) -> Result<(u64, u64), BlobError> {
+    pub async fn keep_only(&self, named: &ReferencedBlobs, age: Duration) -> Result<(u64, u64), BlobError> {
         let oldest = seconds(SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
         let (mut count, mut bytes) = (0, 0);
         for object in self.all(ASIDE).await?.into_iter().chain(self.all(TOP).await?) {

@@ -1,44 +1,44 @@
 //! Pieces of streaming answers.
 
-use super::{Setup, append, conflict, fenced, note};
-use crate::{Append, Chunk, Lease, SharedStore, StoreError};
+use super::{ConformanceSetup, append, conflict, fenced, note};
+use crate::{AnswerChunk, Lease, LogAppend, SharedStore, StoreError};
 
-fn chunk(step: &str, index: u64) -> Chunk {
-    Chunk { step: step.to_owned(), index, body: format!("{step} {index} é🦀\0\"") }
+fn chunk(step: &str, index: u64) -> AnswerChunk {
+    AnswerChunk { step: step.to_owned(), index, body: format!("{step} {index} é🦀\0\"") }
 }
 
-async fn put(setup: &Setup, lease: &Lease, step: &str, index: u64) -> Result<(), StoreError> {
+async fn put(setup: &ConformanceSetup, lease: &Lease, step: &str, index: u64) -> Result<(), StoreError> {
     setup.store.put_chunk(lease, chunk(step, index)).await
 }
 
 /// Pieces come back step by step, in their order.
 pub async fn chunks_are_kept_in_order(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     for index in 0..12 {
         put(&setup, &lease, "z-first", index).await.unwrap();
         put(&setup, &lease, "a-second", index).await.unwrap();
     }
-    let expected: Vec<Chunk> =
+    let expected: Vec<AnswerChunk> =
         ["z-first", "a-second"].iter().flat_map(|step| (0..12).map(|index| chunk(step, index))).collect();
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), expected);
 }
 
 /// The append that settles a step drops its pieces, and no others.
 pub async fn settled_chunks_are_dropped(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     for step in ["a", "b", "c"] {
         put(&setup, &lease, step, 0).await.unwrap();
     }
     let settles = vec!["a".to_owned(), "c".to_owned(), "unknown".to_owned()];
-    setup.store.append(&lease, Append { settles, ..append(vec![note("done")]) }).await.unwrap();
+    setup.store.append(&lease, LogAppend { settles, ..append(vec![note("done")]) }).await.unwrap();
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), [chunk("b", 0)]);
 }
 
 /// A piece that is not the next of its step is refused: what is kept has no holes and no repeats.
 pub async fn only_the_next_chunk_is_kept(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     assert!(conflict(&put(&setup, &lease, "a", 1).await));
     put(&setup, &lease, "a", 0).await.unwrap();
@@ -46,14 +46,14 @@ pub async fn only_the_next_chunk_is_kept(store: SharedStore) {
     assert!(conflict(&put(&setup, &lease, "a", 2).await));
     put(&setup, &lease, "a", 1).await.unwrap();
     let settles = vec!["a".to_owned()];
-    setup.store.append(&lease, Append { settles, ..append(vec![note("done")]) }).await.unwrap();
+    setup.store.append(&lease, LogAppend { settles, ..append(vec![note("done")]) }).await.unwrap();
     assert!(conflict(&put(&setup, &lease, "a", 2).await), "a late piece of a settled step");
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), []);
 }
 
 /// Only the newest lease keeps pieces.
 pub async fn chunks_are_fenced(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let old = setup.claim().await;
     put(&setup, &old, "a", 0).await.unwrap();
     let new = setup.claim().await;

@@ -3,26 +3,28 @@
 use std::sync::Arc;
 
 use longhaul_core::message::Part;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 
 use super::{
-    NOW, Setup, accepted, append, conflict, message, metadata, metadata_text, new_session, not_found, note,
+    ConformanceSetup, NOW, accepted, append, conflict, message, metadata, metadata_text, new_session,
+    not_found, note,
 };
-use crate::{Append, NewQueued, SharedStore, StoreError};
+use crate::{LogAppend, NewQueuedMessage, SharedStore, StoreError};
 
-fn taking(ids: &[&str]) -> Append {
+fn taking(ids: &[&str]) -> LogAppend {
     let takes = ids.iter().map(|id| (*id).into()).collect();
-    Append { takes, ..append(vec![note("taken")]) }
+    LogAppend { takes, ..append(vec![note("taken")]) }
 }
 
 /// Messages wait in the order they came; their position says how many are before them.
 pub async fn queued_messages_have_positions(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for (position, id) in (1..).zip(["c", "a", "b"]) {
         assert_eq!(setup.enqueue(id, None).await, accepted(id, position, false));
     }
     let queue = setup.store.queue(&setup.id).await.unwrap();
-    let expected = ["c", "a", "b"].map(|id| Queued::new(id, NOW, vec![Part::text(format!("text of {id}"))]));
+    let expected =
+        ["c", "a", "b"].map(|id| QueuedMessage::new(id, NOW, vec![Part::text(format!("text of {id}"))]));
     assert_eq!(queue, expected);
     let lease = setup.claim().await;
     setup.store.append(&lease, taking(&["c"])).await.unwrap();
@@ -31,7 +33,7 @@ pub async fn queued_messages_have_positions(store: SharedStore) {
 
 /// The same key again answers with the first message, wherever it is by now.
 pub async fn a_repeated_key_adds_nothing(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for (id, key) in [("a", "ka"), ("b", "kb"), ("c", "kc")] {
         setup.enqueue(id, Some(key)).await.unwrap();
     }
@@ -49,7 +51,7 @@ pub async fn a_repeated_key_adds_nothing(store: SharedStore) {
 
 /// Two sessions may be given the same key and the same message id.
 pub async fn keys_belong_to_their_session(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     setup.store.create(new_session("other", NOW)).await.unwrap();
     assert_eq!(setup.enqueue("a", Some("k")).await, accepted("a", 1, false));
     let other = setup.store.enqueue(&"other".into(), message("a", Some("k"), 100)).await;
@@ -58,7 +60,7 @@ pub async fn keys_belong_to_their_session(store: SharedStore) {
 
 /// No more messages wait than the limit allows, also when many come at once.
 pub async fn the_queue_has_a_limit(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let comers = (0..20).map(|n| {
         let (store, id) = (Arc::clone(&setup.store), setup.id.clone());
         tokio::spawn(async move { store.enqueue(&id, message(&format!("q{n}"), None, 5)).await })
@@ -80,7 +82,7 @@ pub async fn the_queue_has_a_limit(store: SharedStore) {
 
 /// Two messages of a session cannot have one id.
 pub async fn a_taken_queue_id_is_a_conflict(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", Some("k")).await.unwrap();
     assert!(conflict(&setup.enqueue("a", None).await));
     assert!(conflict(&setup.enqueue("a", Some("other")).await));
@@ -89,13 +91,13 @@ pub async fn a_taken_queue_id_is_a_conflict(store: SharedStore) {
 
 /// An edited message keeps its place and says the new text; one that does not wait is not found.
 pub async fn waiting_messages_can_be_edited(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
     setup.enqueue("b", None).await.unwrap();
     let parts = vec![Part::text("new"), Part::text("é\0\"")];
     setup.store.edit_queued(&setup.id, &"a".into(), parts.clone(), None).await.unwrap();
     let queue = setup.store.queue(&setup.id).await.unwrap();
-    assert_eq!(queue[0], Queued::new("a", NOW, parts.clone()));
+    assert_eq!(queue[0], QueuedMessage::new("a", NOW, parts.clone()));
     let lease = setup.claim().await;
     setup.store.append(&lease, taking(&["a"])).await.unwrap();
     assert!(not_found(&setup.store.edit_queued(&setup.id, &"a".into(), parts.clone(), None).await));
@@ -104,10 +106,10 @@ pub async fn waiting_messages_can_be_edited(store: SharedStore) {
 
 /// What a client sent along waits with its message, also when others change; an edit says whether it stays.
 pub async fn metadata_waits_with_its_message(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for (id, with) in [("a", true), ("b", false), ("c", true)] {
         let metadata = with.then(|| metadata(id));
-        let new = NewQueued { metadata, ..message(id, Some(id), 100) };
+        let new = NewQueuedMessage { metadata, ..message(id, Some(id), 100) };
         setup.store.enqueue(&setup.id, new).await.unwrap();
     }
     let waiting = async || -> Vec<String> {
@@ -116,7 +118,7 @@ pub async fn metadata_waits_with_its_message(store: SharedStore) {
     };
     let [of_a, of_c] = ["a", "c"].map(|id| metadata_text(Some(&metadata(id))));
     assert_eq!(waiting().await, [&of_a, "null", &of_c]);
-    let again = NewQueued { metadata: Some(metadata("other")), ..message("x", Some("b"), 100) };
+    let again = NewQueuedMessage { metadata: Some(metadata("other")), ..message("x", Some("b"), 100) };
     assert_eq!(setup.store.enqueue(&setup.id, again).await, accepted("b", 2, true));
     assert_eq!(waiting().await, [&of_a, "null", &of_c], "a repeated key changes nothing");
     let parts = vec![Part::text("new")];
@@ -135,7 +137,7 @@ pub async fn metadata_waits_with_its_message(store: SharedStore) {
 
 /// A removed message waits no more; those behind it move up.
 pub async fn waiting_messages_can_be_removed(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for id in ["a", "b", "c"] {
         setup.enqueue(id, Some(id)).await.unwrap();
     }
@@ -148,7 +150,7 @@ pub async fn waiting_messages_can_be_removed(store: SharedStore) {
 
 /// Clearing removes every waiting message and names them, oldest first.
 pub async fn the_queue_can_be_cleared(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for id in ["b", "a", "c"] {
         setup.enqueue(id, None).await.unwrap();
     }
@@ -162,7 +164,7 @@ pub async fn the_queue_can_be_cleared(store: SharedStore) {
 
 /// A message enters the log once: taking it again is a conflict, also within one call.
 pub async fn a_message_is_taken_once(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
     let lease = setup.claim().await;
     assert!(conflict(&setup.store.append(&lease, taking(&["a", "a"])).await));
@@ -174,7 +176,7 @@ pub async fn a_message_is_taken_once(store: SharedStore) {
 
 /// A message that was removed in between cannot be taken, and nothing is appended.
 pub async fn a_removed_message_is_not_taken(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
     let lease = setup.claim().await;
     setup.store.remove_queued(&setup.id, &"a".into()).await.unwrap();
@@ -184,7 +186,7 @@ pub async fn a_removed_message_is_not_taken(store: SharedStore) {
 
 /// If one of several cannot be taken, the others keep waiting.
 pub async fn all_messages_are_taken_or_none(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for id in ["a", "b", "c"] {
         setup.enqueue(id, None).await.unwrap();
     }
@@ -198,7 +200,7 @@ pub async fn all_messages_are_taken_or_none(store: SharedStore) {
 
 /// When a message is taken and removed at the same time, one of the two happens.
 pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     for round in 0..20 {
         let name = format!("q{round}");
@@ -215,7 +217,7 @@ pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
 
 /// Anyone may enqueue, whoever holds the session.
 pub async fn enqueueing_needs_no_lease(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     assert_eq!(setup.enqueue("a", None).await, accepted("a", 1, false));
     let _lease = setup.claim().await;
     assert_eq!(setup.enqueue("b", None).await, accepted("b", 2, false));

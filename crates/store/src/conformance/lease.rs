@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use longhaul_core::ids::SessionId;
 
-use super::{NOW, Setup, append, fenced, new_session, note, started};
+use super::{ConformanceSetup, NOW, append, fenced, new_session, note, started};
 use crate::{Lease, SharedStore, StoreError};
 
-async fn write(setup: &Setup, lease: &Lease, text: &str) -> Result<(), StoreError> {
+async fn write(setup: &ConformanceSetup, lease: &Lease, text: &str) -> Result<(), StoreError> {
     setup.store.append(lease, append(vec![note(text)])).await.map(|_| ())
 }
 
 /// After a second claim the first can append nothing; the second can.
 pub async fn an_older_claim_is_fenced(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let first = setup.claim().await;
     write(&setup, &first, "first").await.unwrap();
     let second = setup.claim().await;
@@ -27,7 +27,7 @@ pub async fn an_older_claim_is_fenced(store: SharedStore) {
 
 /// A lease that was given up appends nothing more.
 pub async fn a_released_lease_is_void(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     setup.store.release(&lease).await.unwrap();
     assert!(fenced(&write(&setup, &lease, "late").await, &setup.id));
@@ -38,7 +38,7 @@ pub async fn a_released_lease_is_void(store: SharedStore) {
 
 /// Giving up a lease that somebody else has superseded does not disturb them.
 pub async fn releasing_a_void_lease_changes_nothing(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let first = setup.claim().await;
     let second = setup.claim().await;
     setup.store.release(&first).await.unwrap();
@@ -50,7 +50,7 @@ pub async fn releasing_a_void_lease_changes_nothing(store: SharedStore) {
 
 /// Of claims made at the same time exactly one can append.
 pub async fn of_two_racing_claims_one_holds(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for round in 0..20 {
         let claims = [(); 2].map(|()| {
             let (store, id) = (Arc::clone(&setup.store), setup.id.clone());
@@ -73,7 +73,7 @@ pub async fn of_two_racing_claims_one_holds(store: SharedStore) {
 
 /// A lease of a deleted session is no lease of a later session of the same name.
 pub async fn a_lease_does_not_outlive_its_session(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let old = setup.claim().await;
     setup.store.release(&old).await.unwrap();
     setup.store.delete(&setup.id).await.unwrap();

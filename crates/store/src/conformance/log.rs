@@ -3,18 +3,23 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use longhaul_core::event::{Coalesced, EditKind, EditReason, Event, EventBody, FORMAT, ViewEdit, ViewOp};
+use longhaul_core::event::{
+    CoalescedMessages, EditKind, EditReason, Event, EventBody, FORMAT, ViewEdit, ViewOperation,
+};
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{BlobRef, Finish, Media, Message, Origin, Part, RawJson, Reasoning, Role, Text};
+use longhaul_core::message::{
+    BlobRef, MediaPart, Message, ModelOrigin, ModelStopReason, Part, RawJson, ReasoningPart, Role, TextPart,
+};
 
 use super::{
-    NOW, Setup, append, conflict, metadata, metadata_text, new_session, not_found, note, seqs, started,
+    ConformanceSetup, NOW, append, conflict, metadata, metadata_text, new_session, not_found, note, seqs,
+    started,
 };
-use crate::{Append, SharedStore, ViewChange};
+use crate::{LogAppend, SharedStore, ViewChangeKind};
 
 /// Appended events are answered with positions 1, 2, 3 … and read back at them.
 pub async fn seq_counts_without_gaps(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let mut next = 2;
     for count in [1, 3, 1, 70, 130, 2] {
@@ -30,18 +35,19 @@ pub async fn seq_counts_without_gaps(store: SharedStore) {
 
 /// Every byte of an event is kept: Unicode, control characters, JSON inside, numbers as they were written.
 pub async fn events_come_back_as_they_went_in(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let text = "a\0b\u{1e}\u{1f}\u{7f}\\\"'\n\r\t\u{2028}\u{feff}é e\u{301} 🦀👩‍👩‍👧 \u{10ffff} {\"a\":1e400} % ? $1 :x --";
     let native = RawJson(r#"{"b":1.0e3,"a":"\u00e9","a":10000000000000000000000}"#.into());
     let parts = vec![
         Part::text(text),
-        Part::Text(Text { text: String::new(), native: Some(native.clone()) }),
-        Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }),
+        Part::Text(TextPart { text: String::new(), native: Some(native.clone()) }),
+        Part::Reasoning(ReasoningPart { text: String::new(), native: Some(native) }),
     ];
-    let origin = Some(Origin { provider: "p".into(), api: "a".into(), model: text.into() });
+    let origin = Some(ModelOrigin { provider: "p".into(), api: "a".into(), model: text.into() });
     let message = Message { id: text.into(), role: Role::Assistant, parts, origin };
-    let body = EventBody::AssistantAdded { step_id: "s".into(), message, finish: Finish::Stop, cut: None };
+    let body =
+        EventBody::AssistantAdded { step_id: "s".into(), message, finish: ModelStopReason::Stop, cut: None };
     setup.store.append(&lease, append(vec![body.clone()])).await.unwrap();
     let stored = setup.store.read(&setup.id, 1, 1).await.unwrap();
     assert_eq!(stored, [Event { seq: 2, at: NOW, format: FORMAT, body }]);
@@ -49,7 +55,7 @@ pub async fn events_come_back_as_they_went_in(store: SharedStore) {
 
 /// What a client sent along is stored with its message, and with those that one message is made of.
 pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let taken = |ids: &[&str], metadata, coalesced| EventBody::MessagesTaken {
         message: Message::user("m", vec![Part::text("x")]),
@@ -57,7 +63,7 @@ pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
         coalesced,
         metadata,
     };
-    let coalesced = Coalesced {
+    let coalesced = CoalescedMessages {
         message_count: 2,
         original_messages: vec!["b".into(), "c\0".into()],
         first_queued_at: 1,
@@ -75,7 +81,7 @@ pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
 
 /// A body of megabytes is an ordinary event.
 pub async fn large_bodies_are_kept(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let large = note(&"0123456789 \"é\" ".repeat(300_000));
     let events = vec![note("before"), large.clone(), note("after")];
@@ -85,12 +91,12 @@ pub async fn large_bodies_are_kept(store: SharedStore) {
 
 /// When a queue entry cannot be taken, nothing else of the call happens either.
 pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     setup.enqueue("q", None).await.unwrap();
-    let chunk = crate::Chunk { step: "step".into(), index: 0, body: "kept".into() };
+    let chunk = crate::AnswerChunk { step: "step".into(), index: 0, body: "kept".into() };
     setup.store.put_chunk(&lease, chunk.clone()).await.unwrap();
-    let refused = Append {
+    let refused = LogAppend {
         at: NOW + 1,
         events: vec![note("a"), note("b")],
         takes: vec!["q".into(), "gone".into()],
@@ -108,11 +114,11 @@ pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
 
 /// An append may carry no events: it takes and settles, and the log stays as it is.
 pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     setup.enqueue("q", None).await.unwrap();
     let before = setup.store.session(&setup.id).await.unwrap();
-    let takes = Append { at: NOW + 9, takes: vec!["q".into()], ..Append::default() };
+    let takes = LogAppend { at: NOW + 9, takes: vec!["q".into()], ..LogAppend::default() };
     assert_eq!(setup.store.append(&lease, takes).await.unwrap(), []);
     let after = setup.store.session(&setup.id).await.unwrap();
     assert_eq!((after.last_seq, after.updated_at, after.queued), (1, before.updated_at, 0));
@@ -148,26 +154,26 @@ pub async fn changes_of_the_view_are_found(store: SharedStore) {
     let behind = setup.store.claim(&"behind".into(), "owner").await.unwrap();
     setup.store.append(&behind, append(vec![edited("d")])).await.unwrap();
     for (kind, after, limit, expected) in [
-        (ViewChange::Edited, 0, 9, vec![4, 7, 9]),
-        (ViewChange::Edited, 4, 1, vec![7]),
-        (ViewChange::Edited, 9, 9, vec![]),
-        (ViewChange::Edited, 0, 0, vec![]),
-        (ViewChange::Restored, 0, usize::MAX, vec![6, 10]),
-        (ViewChange::Restored, 6, 9, vec![10]),
-        (ViewChange::Restored, u64::MAX, 9, vec![]),
+        (ViewChangeKind::Edited, 0, 9, vec![4, 7, 9]),
+        (ViewChangeKind::Edited, 4, 1, vec![7]),
+        (ViewChangeKind::Edited, 9, 9, vec![]),
+        (ViewChangeKind::Edited, 0, 0, vec![]),
+        (ViewChangeKind::Restored, 0, usize::MAX, vec![6, 10]),
+        (ViewChangeKind::Restored, 6, 9, vec![10]),
+        (ViewChangeKind::Restored, u64::MAX, 9, vec![]),
     ] {
         let found = setup.store.view_changes(&setup.id, kind, after, limit).await.unwrap();
         assert_eq!(seqs(&found), expected, "{kind:?} after {after}, limit {limit}");
         assert!(found.iter().all(|event| kind.is_kind_of(&event.body)));
     }
-    assert!(not_found(&setup.store.view_changes(&"x".into(), ViewChange::Edited, 0, 9).await));
+    assert!(not_found(&setup.store.view_changes(&"x".into(), ViewChangeKind::Edited, 0, 9).await));
 }
 
 fn edited(id: &str) -> EventBody {
     EventBody::ViewEdited(Box::new(ViewEdit {
         id: id.into(),
         base_view_hash: String::new(),
-        ops: vec![ViewOp::clear(1)],
+        ops: vec![ViewOperation::clear(1)],
         kind: EditKind::Prune,
         strategy: "s".into(),
         reason: EditReason::Requested,
@@ -186,7 +192,7 @@ fn edited(id: &str) -> EventBody {
 
 /// Small events and large ones, in any mixture, come back as they were, whatever a reader asks for at a time.
 pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let text = |index: usize| match index {
         20 | 150 | 151 => "large \u{1e}\n".repeat(150_000),
@@ -219,9 +225,9 @@ pub async fn the_tail_is_the_newest(store: SharedStore) {
 }
 
 /// A session between two others, whose log has `count` more events than the first.
-async fn filled(store: SharedStore, count: usize) -> Setup {
+async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
     store.create(new_session("before", NOW)).await.unwrap();
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     setup.store.create(new_session("behind", NOW)).await.unwrap();
     let lease = setup.claim().await;
     setup.store.append(&lease, append(vec![note("n"); count])).await.unwrap();
@@ -261,7 +267,7 @@ fn own_events(id: &SessionId) -> Vec<Vec<EventBody>> {
 
 /// Somebody who reads while others write sees each event once and in order, by asking for what is newer.
 pub async fn readers_never_see_a_gap(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let writing = Arc::clone(&setup.store);
     let writer = tokio::spawn(async move {
@@ -281,7 +287,7 @@ pub async fn readers_never_see_a_gap(store: SharedStore) {
 
 /// The blobs that the log names are listed, each once; another session's are not among them.
 pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let other = new_session("other", NOW);
     let events = vec![(NOW, started()), (NOW, picture("a")), (NOW, picture("z"))];
     setup.store.create(crate::NewSession { events, ..other }).await.unwrap();
@@ -293,7 +299,7 @@ pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
     assert_eq!(listed(&setup, "other").await, HashSet::from([blob("a"), blob("z")]));
 }
 
-async fn listed(setup: &Setup, id: &str) -> HashSet<BlobRef> {
+async fn listed(setup: &ConformanceSetup, id: &str) -> HashSet<BlobRef> {
     let blobs = setup.store.blobs(&id.into()).await.unwrap();
     let set: HashSet<BlobRef> = blobs.iter().cloned().collect();
     assert_eq!(set.len(), blobs.len(), "each once");
@@ -306,7 +312,7 @@ fn blob(name: &str) -> BlobRef {
 
 fn picture(name: &str) -> EventBody {
     let media =
-        Media { blob: blob(name), media_type: "image/png".into(), name: None, width: None, height: None };
+        MediaPart { blob: blob(name), media_type: "image/png".into(), name: None, width: None, height: None };
     let message = Message::user("m", vec![Part::Image(media)]);
     EventBody::message_taken(message)
 }

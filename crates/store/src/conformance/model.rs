@@ -8,15 +8,15 @@ use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::{QueueId, SessionId};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 
 use super::{note, run_finished, started, titled};
-use crate::{Append, Chunk, Lease, NewQueued, NewSession, SessionRecord, Store, StoreError};
+use crate::{AnswerChunk, Lease, LogAppend, NewQueuedMessage, NewSession, SessionRecord, Store, StoreError};
 
 /// Something to ask. Small numbers name sessions, leases (the newest first), queue entries, kinds of events, steps.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the arguments of what the store is asked")]
-pub enum Op {
+pub enum StoreOperation {
     /// [`Store::create`].
     Create(u8),
     /// [`Store::delete`].
@@ -53,7 +53,7 @@ fn event(kind: u8) -> EventBody {
 }
 
 /// A store with the leases it has given.
-pub struct Subject<'s> {
+pub struct StoreUnderTest<'s> {
     store: &'s dyn Store,
     leases: Vec<Lease>,
     /// How often each number of a session's queue entries was accepted and settled: ids are never given again.
@@ -63,14 +63,14 @@ pub struct Subject<'s> {
 /// An answer without what may differ: the epochs of leases, the wording of errors.
 pub type Answer = Result<String, Discriminant<StoreError>>;
 
-impl<'s> Subject<'s> {
+impl<'s> StoreUnderTest<'s> {
     /// A store that has given none.
     pub fn new(store: &'s dyn Store) -> Self {
         Self { store, leases: Vec::new(), generations: HashMap::new() }
     }
 
     /// What it answers when it is asked `op` at the time `at`.
-    pub async fn act(&mut self, op: &Op, at: u64) -> Answer {
+    pub async fn act(&mut self, op: &StoreOperation, at: u64) -> Answer {
         self.try_act(op, at).await.map_err(|error| std::mem::discriminant(&error))
     }
 
@@ -96,17 +96,23 @@ impl<'s> Subject<'s> {
         self.entry_id(session, number)
     }
 
-    async fn try_act(&mut self, op: &Op, at: u64) -> Result<String, StoreError> {
+    async fn try_act(&mut self, op: &StoreOperation, at: u64) -> Result<String, StoreError> {
         let store = self.store;
         Ok(match op {
-            Op::Create(session) => format!("{:?}", store.create(new_session(*session, at)).await?),
-            Op::Delete(session) => format!("{:?}", store.delete(&session_id(*session).into()).await?),
-            Op::Claim(session) => {
+            StoreOperation::Create(session) => {
+                format!("{:?}", store.create(new_session(*session, at)).await?)
+            }
+            StoreOperation::Delete(session) => {
+                format!("{:?}", store.delete(&session_id(*session).into()).await?)
+            }
+            StoreOperation::Claim(session) => {
                 self.leases.push(store.claim(&session_id(*session).into(), "model").await?);
                 String::new()
             }
-            Op::Release(_) | Op::Append { .. } | Op::PutChunk { .. } => self.act_with_lease(op, at).await?,
-            Op::Enqueue { session, id, key, limit } => {
+            StoreOperation::Release(_) | StoreOperation::Append { .. } | StoreOperation::PutChunk { .. } => {
+                self.act_with_lease(op, at).await?
+            }
+            StoreOperation::Enqueue { session, id, key, limit } => {
                 let session = session_id(*session).into();
                 let entry = self.next_entry_id(&session, *id).await;
                 let accepted = store.enqueue(&session, queued(entry, *key, *limit, at)).await?;
@@ -115,7 +121,7 @@ impl<'s> Subject<'s> {
                 }
                 format!("{accepted:?}")
             }
-            Op::Edit { session, id } => {
+            StoreOperation::Edit { session, id } => {
                 let parts = vec![Part::text(format!("edited at {at}"))];
                 let entry = self.entry_id(&session_id(*session).into(), *id);
                 format!(
@@ -123,23 +129,25 @@ impl<'s> Subject<'s> {
                     store.edit_queued(&session_id(*session).into(), &entry, parts, metadata_at(at)).await?
                 )
             }
-            Op::Remove { session, id } => {
+            StoreOperation::Remove { session, id } => {
                 let entry = self.entry_id(&session_id(*session).into(), *id);
                 format!("{:?}", store.remove_queued(&session_id(*session).into(), &entry).await?)
             }
-            Op::Clear(session) => format!("{:?}", store.clear_queue(&session_id(*session).into()).await?),
+            StoreOperation::Clear(session) => {
+                format!("{:?}", store.clear_queue(&session_id(*session).into()).await?)
+            }
         })
     }
 
-    async fn act_with_lease(&self, op: &Op, at: u64) -> Result<String, StoreError> {
+    async fn act_with_lease(&self, op: &StoreOperation, at: u64) -> Result<String, StoreError> {
         Ok(match op {
-            Op::Release(lease) => match self.lease(*lease) {
+            StoreOperation::Release(lease) => match self.lease(*lease) {
                 Some(lease) => format!("{:?}", self.store.release(lease).await?),
                 None => String::new(),
             },
-            Op::Append { lease, events, takes, settles } => {
+            StoreOperation::Append { lease, events, takes, settles } => {
                 let Some(lease) = self.lease(*lease) else { return Ok(String::new()) };
-                let append = Append {
+                let append = LogAppend {
                     at,
                     events: events.iter().map(|kind| event(*kind)).collect(),
                     takes: takes.iter().map(|id| self.entry_id(&lease.session_id, *id)).collect(),
@@ -147,9 +155,10 @@ impl<'s> Subject<'s> {
                 };
                 format!("{:?}", self.store.append(lease, append).await?)
             }
-            Op::PutChunk { lease, step, index } => {
+            StoreOperation::PutChunk { lease, step, index } => {
                 let Some(lease) = self.lease(*lease) else { return Ok(String::new()) };
-                let chunk = Chunk { step: step.to_string(), index: *index, body: format!("piece at {at}") };
+                let chunk =
+                    AnswerChunk { step: step.to_string(), index: *index, body: format!("piece at {at}") };
                 format!("{:?}", self.store.put_chunk(lease, chunk).await?)
             }
             _ => String::new(),
@@ -161,12 +170,12 @@ fn new_session(session: u8, at: u64) -> NewSession {
     NewSession { id: session_id(session).into(), title: None, at, events: vec![(at, started())] }
 }
 
-fn queued(id: QueueId, key: Option<u8>, queue_limit: usize, at: u64) -> NewQueued {
+fn queued(id: QueueId, key: Option<u8>, queue_limit: usize, at: u64) -> NewQueuedMessage {
     let parts = vec![Part::text(format!("queued at {at}"))];
-    NewQueued {
+    NewQueuedMessage {
         client_key: key.map(|key| key.to_string()),
         metadata: metadata_at(at),
-        ..NewQueued::new(id, at, parts, queue_limit)
+        ..NewQueuedMessage::new(id, at, parts, queue_limit)
     }
 }
 
@@ -177,15 +186,15 @@ fn metadata_at(at: u64) -> Option<MessageMetadata> {
 
 /// Everything a store knows.
 #[derive(Debug, PartialEq)]
-pub struct Content {
+pub struct StoreSnapshot {
     sessions: Vec<SessionRecord>,
     logs: Vec<Vec<Event>>,
-    queues: Vec<Vec<Queued>>,
-    chunks: Vec<Vec<Chunk>>,
+    queues: Vec<Vec<QueuedMessage>>,
+    chunks: Vec<Vec<AnswerChunk>>,
 }
 
 /// Everything `store` knows.
-pub async fn content(store: &dyn Store) -> Content {
+pub async fn content(store: &dyn Store) -> StoreSnapshot {
     let sessions = store.sessions(usize::MAX).await.unwrap();
     let (mut logs, mut queues, mut chunks) = (Vec::new(), Vec::new(), Vec::new());
     for session in &sessions {
@@ -193,5 +202,5 @@ pub async fn content(store: &dyn Store) -> Content {
         queues.push(store.queue(&session.id).await.unwrap());
         chunks.push(store.chunks(&session.id).await.unwrap());
     }
-    Content { sessions, logs, queues, chunks }
+    StoreSnapshot { sessions, logs, queues, chunks }
 }

@@ -1,19 +1,19 @@
 //! Requests that are repeated: noted before they are done, answered the same again.
 
-use super::{NOW, Setup, append, new_session, not_found, note};
-use crate::{NewRequest, Request, SharedStore};
+use super::{ConformanceSetup, NOW, append, new_session, not_found, note};
+use crate::{IdempotentRequest, NewIdempotentRequest, SharedStore};
 
-fn request(key: &str, what: &str) -> NewRequest {
-    NewRequest { key: key.to_owned(), what: what.to_owned(), at: NOW }
+fn request(key: &str, what: &str) -> NewIdempotentRequest {
+    NewIdempotentRequest { key: key.to_owned(), what: what.to_owned(), at: NOW }
 }
 
-fn known(what: &str, since: u64, repeated: bool, answer: Option<&str>) -> Request {
-    Request { what: what.to_owned(), since, repeated, answer: answer.map(str::to_owned) }
+fn known(what: &str, since: u64, repeated: bool, answer: Option<&str>) -> IdempotentRequest {
+    IdempotentRequest { what: what.to_owned(), since, repeated, answer: answer.map(str::to_owned) }
 }
 
 /// A request that comes again finds what was asked first, where the log was then, and the answer.
 pub async fn a_repeated_request_finds_its_answer(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let begin = async |key: &str, what: &str| setup.store.begin_request(&setup.id, request(key, what)).await;
     assert_eq!(begin("k", "this").await, Ok(known("this", 1, false, None)));
     assert_eq!(begin("k", "that").await, Ok(known("this", 1, true, None)), "it is being done");
@@ -27,7 +27,7 @@ pub async fn a_repeated_request_finds_its_answer(store: SharedStore) {
 
 /// A request that came to nothing may come again.
 pub async fn a_forgotten_request_is_new(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let begin = async || setup.store.begin_request(&setup.id, request("k", "this")).await;
     begin().await.unwrap();
     setup.store.answer_request(&setup.id, "k", None).await.unwrap();
@@ -38,7 +38,7 @@ pub async fn a_forgotten_request_is_new(store: SharedStore) {
 
 /// Of many that come at once one is the first.
 pub async fn of_racing_requests_one_is_first(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let comers = (0..20).map(|_| {
         let (store, id) = (SharedStore::clone(&setup.store), setup.id.clone());
         tokio::spawn(async move { store.begin_request(&id, request("k", "this")).await.unwrap() })
@@ -52,7 +52,7 @@ pub async fn of_racing_requests_one_is_first(store: SharedStore) {
 
 /// Requests belong to their session, and end with it.
 pub async fn requests_belong_to_their_session(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let begin = async |id: &str| setup.store.begin_request(&id.into(), request("k", "this")).await;
     begin("s").await.unwrap();
     setup.store.create(new_session("other", NOW)).await.unwrap();

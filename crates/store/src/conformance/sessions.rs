@@ -5,9 +5,10 @@ use longhaul_core::ids::SessionId;
 use longhaul_core::message::{Message, Part};
 
 use super::{
-    NOW, Setup, append, conflict, message, new_session, not_found, note, run_finished, started, titled,
+    ConformanceSetup, NOW, append, conflict, message, new_session, not_found, note, run_finished, started,
+    titled,
 };
-use crate::{Append, NewSession, SessionCounts, SessionRecord, SharedStore, StoreError};
+use crate::{LogAppend, NewSession, SessionCounts, SessionRecord, SharedStore, StoreError};
 
 /// A session is found as it was created.
 pub async fn created_sessions_are_found(store: SharedStore) {
@@ -33,7 +34,7 @@ pub async fn created_sessions_are_found(store: SharedStore) {
 
 /// An id is given once; the session that has it stays as it is.
 pub async fn a_taken_id_is_a_conflict(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let again = NewSession { title: Some("other".into()), ..new_session("s", NOW + 1) };
     assert!(conflict(&setup.store.create(again).await));
     let record = setup.store.session(&setup.id).await.unwrap();
@@ -73,7 +74,7 @@ pub async fn the_last_changed_session_comes_first(store: SharedStore) {
     assert_eq!(listed(&store, 10).await, ["b", "d", "c", "a"]);
     let lease = store.claim(&"a".into(), "owner").await.unwrap();
     assert_eq!(listed(&store, 10).await, ["b", "d", "c", "a"], "a claim changes no log");
-    let later = Append { at: NOW + 3, events: vec![note("x")], ..Append::default() };
+    let later = LogAppend { at: NOW + 3, events: vec![note("x")], ..LogAppend::default() };
     store.append(&lease, later).await.unwrap();
     assert_eq!(listed(&store, 2).await, ["a", "b"]);
     assert_eq!(listed(&store, 0).await, [""; 0]);
@@ -86,7 +87,7 @@ async fn listed(store: &SharedStore, limit: usize) -> Vec<String> {
 
 /// Title, `running`, position, time and queue length of the record are those of the log and the queue.
 pub async fn the_record_follows_the_log(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let begun = EventBody::RunStarted { run_id: "r".into() };
     let steps: [(EventBody, Option<&str>, bool); 5] = [
@@ -98,7 +99,11 @@ pub async fn the_record_follows_the_log(store: SharedStore) {
     ];
     for (seq, (event, title, running)) in (2..).zip(steps) {
         let at = NOW + seq;
-        setup.store.append(&lease, Append { at, events: vec![event], ..Append::default() }).await.unwrap();
+        setup
+            .store
+            .append(&lease, LogAppend { at, events: vec![event], ..LogAppend::default() })
+            .await
+            .unwrap();
         let record = setup.store.session(&setup.id).await.unwrap();
         assert_eq!((record.last_seq, record.updated_at), (seq, at));
         assert_eq!((record.title.as_deref(), record.running), (title, running));
@@ -112,7 +117,7 @@ pub async fn the_record_follows_the_log(store: SharedStore) {
 
 /// A parked session is known for one until something is said or run.
 pub async fn the_record_says_what_is_parked(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let parked = || EventBody::Parked { reason: "again and again".to_owned() };
     let taken = EventBody::message_taken(Message::user("m", vec![Part::text("go on")]));
@@ -136,12 +141,12 @@ pub async fn the_record_says_what_is_parked(store: SharedStore) {
 
 /// A deleted session is gone with its log, queue and chunks; its id is free again, and so are the others.
 pub async fn a_deleted_session_is_gone(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let store = &setup.store;
     store.create(new_session("other", NOW)).await.unwrap();
     let lease = setup.claim().await;
     store.append(&lease, append(vec![note("x")])).await.unwrap();
-    let chunk = crate::Chunk { step: "step".into(), index: 0, body: "x".into() };
+    let chunk = crate::AnswerChunk { step: "step".into(), index: 0, body: "x".into() };
     store.put_chunk(&lease, chunk).await.unwrap();
     setup.enqueue("q", Some("key")).await.unwrap();
     store.release(&lease).await.unwrap();
@@ -158,7 +163,7 @@ pub async fn a_deleted_session_is_gone(store: SharedStore) {
 
 /// A session in use is not deleted.
 pub async fn a_leased_session_is_not_deleted(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     assert_eq!(setup.store.delete(&setup.id).await, Err(StoreError::Busy(setup.id.clone())));
     setup.store.append(&lease, append(vec![note("still here")])).await.unwrap();
@@ -168,7 +173,7 @@ pub async fn a_leased_session_is_not_deleted(store: SharedStore) {
 
 /// After closing, every call says that the store is closed; closing again is harmless.
 pub async fn a_closed_store_refuses(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let store = &setup.store;
     store.close().await;
@@ -185,7 +190,7 @@ pub async fn a_closed_store_refuses(store: SharedStore) {
 /// Sessions are counted: all, those that are parked, and the messages that wait in any of them.
 pub async fn sessions_are_counted(store: SharedStore) {
     assert_eq!(store.session_counts().await.unwrap(), SessionCounts::default());
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     for id in ["a", "b"] {
         setup.store.create(new_session(id, NOW)).await.unwrap();
     }

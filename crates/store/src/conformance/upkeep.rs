@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{BlobRef, Media, Message, Part};
+use longhaul_core::message::{BlobRef, MediaPart, Message, Part};
 
 use super::{NOW, append, new_session, note, started};
-use crate::{NamedBlobs, NewQueued, NewSession, Store, Upkeep};
+use crate::{NewQueuedMessage, NewSession, ReferencedBlobs, Store, StoreMaintenance};
 
 fn image(blob: &BlobRef) -> Part {
     let media_type = "image/png".to_owned();
-    Part::Image(Media { blob: blob.clone(), media_type, name: None, width: None, height: None })
+    Part::Image(MediaPart { blob: blob.clone(), media_type, name: None, width: None, height: None })
 }
 
 fn blob(text: &str) -> BlobRef {
     BlobRef { hash: blake3::hash(text.as_bytes()).to_hex().to_string(), bytes: 1 }
 }
 
-fn queued(id: &str, parts: Vec<Part>) -> NewQueued {
-    NewQueued::new(id, NOW, parts, 10)
+fn queued(id: &str, parts: Vec<Part>) -> NewQueuedMessage {
+    NewQueuedMessage::new(id, NOW, parts, 10)
 }
 
 /// All blobs are named that a log or a message that waits names, and no others.
-pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + Upkeep>(store: Arc<S>) {
+pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + StoreMaintenance>(store: Arc<S>) {
     let [said, waiting, other] = ["said", "waiting", "other"].map(blob);
     let message = Message::user("m", vec![image(&said)]);
     let taken = EventBody::message_taken(message);
@@ -31,16 +31,16 @@ pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + Upkeep>(store:
     store.create(NewSession { id: "s".into(), title: None, at: NOW, events }).await.unwrap();
     store.enqueue(&"s".into(), queued("q", vec![image(&waiting)])).await.unwrap();
     let named = store.named_blobs().await.unwrap();
-    assert_eq!(named, NamedBlobs::from_iter([&said.hash, &waiting.hash]));
+    assert_eq!(named, ReferencedBlobs::from_iter([&said.hash, &waiting.hash]));
     assert!(named.has(&said.hash) && !named.has(&other.hash));
     store.clear_queue(&"s".into()).await.unwrap();
-    assert_eq!(store.named_blobs().await.unwrap(), NamedBlobs::from_iter([&said.hash]));
+    assert_eq!(store.named_blobs().await.unwrap(), ReferencedBlobs::from_iter([&said.hash]));
     store.delete(&"s".into()).await.unwrap();
-    assert_eq!(store.named_blobs().await.unwrap(), NamedBlobs::default());
+    assert_eq!(store.named_blobs().await.unwrap(), ReferencedBlobs::default());
 }
 
 /// Only what is old and at rest may go, and what was said in between keeps a session.
-pub async fn only_old_sessions_at_rest_may_go<S: Store + Upkeep>(store: Arc<S>) {
+pub async fn only_old_sessions_at_rest_may_go<S: Store + StoreMaintenance>(store: Arc<S>) {
     let resting = async |limit| -> Vec<String> {
         let ids = store.at_rest_before(NOW, limit).await.unwrap();
         ids.iter().map(|id| id.as_str().to_owned()).collect()
@@ -66,7 +66,7 @@ pub async fn only_old_sessions_at_rest_may_go<S: Store + Upkeep>(store: Arc<S>) 
     // It is old again only after its time.
     let a = SessionId::from("a");
     let claimed = store.claim(&a, "somebody").await.unwrap();
-    store.append(&claimed, crate::Append { at: NOW, ..append(vec![note("more")]) }).await.unwrap();
+    store.append(&claimed, crate::LogAppend { at: NOW, ..append(vec![note("more")]) }).await.unwrap();
     store.release(&claimed).await.unwrap();
     assert!(!store.delete_at_rest(&a, NOW).await.unwrap());
     assert!(store.delete_at_rest(&a, NOW + 1).await.unwrap());

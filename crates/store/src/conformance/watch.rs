@@ -7,7 +7,7 @@ use longhaul_core::ids::Seq;
 use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 
-use super::{Setup, append, note};
+use super::{ConformanceSetup, append, note};
 use crate::SharedStore;
 
 /// Longer than anything here takes; so that a missed change fails the test instead of hanging it.
@@ -24,7 +24,7 @@ async fn ends(watch: &mut Receiver<Seq>) -> bool {
 
 /// A watch knows the newest position at once.
 pub async fn a_watch_starts_at_the_newest(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     assert_eq!(*setup.store.watch(&setup.id).await.unwrap().borrow(), 1);
     setup.store.append(&lease, append(vec![note("a"), note("b")])).await.unwrap();
@@ -35,7 +35,7 @@ pub async fn a_watch_starts_at_the_newest(store: SharedStore) {
 
 /// Every append is seen by all who watch; what is announced can be read.
 pub async fn a_watch_sees_the_newest(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let mut watches =
         [setup.store.watch(&setup.id).await.unwrap(), setup.store.watch(&setup.id).await.unwrap()];
@@ -50,7 +50,7 @@ pub async fn a_watch_sees_the_newest(store: SharedStore) {
 
 /// However appending and watching interleave, the watcher arrives at the last position.
 pub async fn a_watch_misses_nothing(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let writing = Arc::clone(&setup.store);
     let writer = tokio::spawn(async move {
@@ -73,7 +73,7 @@ pub async fn a_watch_misses_nothing(store: SharedStore) {
 
 /// When the session is deleted, its watches end.
 pub async fn a_watch_ends_with_its_session(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let mut watch = setup.store.watch(&setup.id).await.unwrap();
     setup.store.delete(&setup.id).await.unwrap();
     assert!(ends(&mut watch).await);
@@ -81,7 +81,7 @@ pub async fn a_watch_ends_with_its_session(store: SharedStore) {
 
 /// When the store is closed, all watches end.
 pub async fn a_watch_ends_with_the_store(store: SharedStore) {
-    let setup = Setup::new(store).await;
+    let setup = ConformanceSetup::new(store).await;
     let mut watch = setup.store.watch(&setup.id).await.unwrap();
     setup.store.close().await;
     assert!(ends(&mut watch).await);

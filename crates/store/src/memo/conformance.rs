@@ -1,14 +1,14 @@
 //! What every memo promises, as tests that any back-end runs.
 //!
 //! A back-end writes `longhaul_store::memo_conformance!(make);` in a test module, where
-//! `async fn make(limits: MemoLimits) -> (Arc<dyn Memo>, Guard)` gives a new empty memo and whatever must outlive it.
+//! `async fn make(limits: MemoLimits) -> (Arc<dyn PrefixCache>, Guard)` gives a new empty memo and whatever must outlive it.
 #![expect(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 
 use std::sync::Arc;
 
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 
-use super::{Found, Memo, MemoKey, MemoScope, encode_edits};
+use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheScope, encode_edits};
 
 /// Makes one test of each promise. See [the module](mod@crate::memo::conformance).
 #[macro_export]
@@ -32,7 +32,7 @@ macro_rules! memo_conformance {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    let limits = $crate::memo::MemoLimits { entries: $entries, bytes: $bytes };
+                    let limits = $crate::memo::PrefixCacheLimits { entries: $entries, bytes: $bytes };
                     let (memo, _guard) = super::$make(limits).await;
                     $crate::memo::conformance::$case(memo).await;
                 }
@@ -42,9 +42,9 @@ macro_rules! memo_conformance {
 }
 
 /// The key of the prefix of a number.
-pub fn key(number: u32) -> MemoKey {
-    let scope = MemoScope { credential: b"somebody", upstream: "here", policy: "1" };
-    MemoKey::new(&scope, blake3::hash(&number.to_le_bytes()).as_bytes())
+pub fn key(number: u32) -> PrefixCacheKey {
+    let scope = PrefixCacheScope { credential: b"somebody", upstream: "here", policy: "1" };
+    PrefixCacheKey::new(&scope, blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
 /// An edit that explains itself in `why`.
@@ -69,19 +69,19 @@ pub fn edit(why: &str) -> ViewEdit {
     }
 }
 
-async fn put(memo: &Arc<dyn Memo>, number: u32, why: &str) {
+async fn put(memo: &Arc<dyn PrefixCache>, number: u32, why: &str) {
     memo.put(key(number), &[edit(why)]).await.unwrap();
 }
 
 /// What is known of a prefix, in words.
-async fn known(memo: &Arc<dyn Memo>, number: u32) -> Option<String> {
+async fn known(memo: &Arc<dyn PrefixCache>, number: u32) -> Option<String> {
     let found = memo.find(&[key(number)]).await.unwrap()?;
     assert_eq!(found.index, 0);
     Some(found.edits.into_iter().map(|edit| edit.why).collect())
 }
 
 /// An empty memo knows nothing, and asking for nothing finds nothing.
-pub async fn nothing_is_known_at_first(memo: Arc<dyn Memo>) {
+pub async fn nothing_is_known_at_first(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find(&[key(1), key(2)]).await, Ok(None));
     put(&memo, 1, "one").await;
     assert_eq!(memo.find(&[]).await, Ok(None));
@@ -89,16 +89,16 @@ pub async fn nothing_is_known_at_first(memo: Arc<dyn Memo>) {
 }
 
 /// Edits come back as they went in, in their order, none included.
-pub async fn what_was_put_is_found(memo: Arc<dyn Memo>) {
+pub async fn what_was_put_is_found(memo: Arc<dyn PrefixCache>) {
     let edits = vec![edit("first \u{1f980}\u{0}\"\\"), edit("second")];
     memo.put(key(1), &edits).await.unwrap();
     memo.put(key(2), &[]).await.unwrap();
-    assert_eq!(memo.find(&[key(1)]).await, Ok(Some(Found { index: 0, edits })));
-    assert_eq!(memo.find(&[key(2)]).await, Ok(Some(Found { index: 0, edits: Vec::new() })));
+    assert_eq!(memo.find(&[key(1)]).await, Ok(Some(PrefixCacheHit { index: 0, edits })));
+    assert_eq!(memo.find(&[key(2)]).await, Ok(Some(PrefixCacheHit { index: 0, edits: Vec::new() })));
 }
 
 /// The order of the keys decides, not the order of the puts.
-pub async fn the_first_known_key_wins(memo: Arc<dyn Memo>) {
+pub async fn the_first_known_key_wins(memo: Arc<dyn PrefixCache>) {
     for number in [3, 1, 2] {
         put(&memo, number, &number.to_string()).await;
     }
@@ -106,19 +106,19 @@ pub async fn the_first_known_key_wins(memo: Arc<dyn Memo>) {
         [([9, 8, 2, 1, 3], 2, "2"), ([9, 3, 2, 1, 3], 1, "3"), ([1, 2, 3, 8, 9], 0, "1")]
     {
         let found = memo.find(&asked.map(key)).await;
-        assert_eq!(found, Ok(Some(Found { index, edits: vec![edit(why)] })));
+        assert_eq!(found, Ok(Some(PrefixCacheHit { index, edits: vec![edit(why)] })));
     }
 }
 
 /// Of two puts under one key the later is known.
-pub async fn a_later_put_replaces(memo: Arc<dyn Memo>) {
+pub async fn a_later_put_replaces(memo: Arc<dyn PrefixCache>) {
     put(&memo, 1, "old").await;
     put(&memo, 1, "new").await;
     assert_eq!(known(&memo, 1).await.as_deref(), Some("new"));
 }
 
 /// With room for three the entry gives way that was neither put nor found for the longest time.
-pub async fn the_least_recently_used_gives_way(memo: Arc<dyn Memo>) {
+pub async fn the_least_recently_used_gives_way(memo: Arc<dyn PrefixCache>) {
     for number in 1..=3 {
         put(&memo, number, "x").await;
     }
@@ -142,7 +142,7 @@ pub async fn the_least_recently_used_gives_way(memo: Arc<dyn Memo>) {
 }
 
 /// With room for 3,000 bytes in all, large entries push out small ones.
-pub async fn bytes_are_bounded_too(memo: Arc<dyn Memo>) {
+pub async fn bytes_are_bounded_too(memo: Arc<dyn PrefixCache>) {
     let frame = encode_edits(&[edit("")]).unwrap().len();
     let sized = |bytes: usize| "x".repeat(bytes - frame);
     for number in 1..=3 {
@@ -162,7 +162,7 @@ pub async fn bytes_are_bounded_too(memo: Arc<dyn Memo>) {
 }
 
 /// What is larger than the memo pushes out nothing, not even what it should replace.
-pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn Memo>) {
+pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn PrefixCache>) {
     put(&memo, 1, "small").await;
     put(&memo, 2, "other").await;
     put(&memo, 1, &"x".repeat(3_001)).await;
@@ -171,14 +171,14 @@ pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn Memo>) {
 }
 
 /// A long conversation has thousands of prefixes.
-pub async fn thousands_of_keys_are_looked_up(memo: Arc<dyn Memo>) {
+pub async fn thousands_of_keys_are_looked_up(memo: Arc<dyn PrefixCache>) {
     put(&memo, 7, "deep").await;
-    let keys: Vec<MemoKey> = (7..5_007).rev().map(key).collect();
+    let keys: Vec<PrefixCacheKey> = (7..5_007).rev().map(key).collect();
     assert_eq!(memo.find(&keys).await.unwrap().unwrap().index, 4_999);
 }
 
 /// None of many puts is lost, and the last word on a common key is one of them.
-pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn Memo>) {
+pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn PrefixCache>) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 1..=40 {
         let memo = Arc::clone(&memo);
@@ -198,7 +198,7 @@ pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn Memo>) {
 }
 
 /// Texts come back as they went in, and share the room with edits: whatever was not used for the longest time gives way.
-pub async fn texts_are_kept_beside_edits(memo: Arc<dyn Memo>) {
+pub async fn texts_are_kept_beside_edits(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find_text(&key(1)).await, Ok(None));
     for text in ["first", "{\"a\": [1, \"\u{1f980}\"]}\n"] {
         memo.put_text(key(1), text).await.unwrap();

@@ -2,14 +2,14 @@
 
 /// How much is remembered at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoLimits {
+pub struct PrefixCacheLimits {
     /// Entries.
     pub entries: usize,
     /// Bytes of all entries together, by [`encode_edits`](super::encode_edits).
     pub bytes: usize,
 }
 
-impl Default for MemoLimits {
+impl Default for PrefixCacheLimits {
     /// 10,000 prefixes, 64 MiB: a summary is a few kilobytes long.
     fn default() -> Self {
         Self { entries: 10_000, bytes: 64 << 20 }

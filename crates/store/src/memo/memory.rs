@@ -6,57 +6,57 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use longhaul_core::event::ViewEdit;
 
-use super::{Found, Memo, MemoKey, MemoLimits, encode_edits};
+use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheLimits, encode_edits};
 use crate::StoreError;
 
 /// Keeps everything in memory.
 #[derive(Debug)]
-pub struct MemoryMemo {
-    limits: MemoLimits,
-    state: Mutex<State>,
+pub struct MemoryPrefixCache {
+    limits: PrefixCacheLimits,
+    state: Mutex<PrefixCacheState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entries: HashMap<MemoKey, Entry>,
+struct PrefixCacheState {
+    entries: HashMap<PrefixCacheKey, PrefixCacheEntry>,
     /// The keys, the least recently used first.
-    by_use: BTreeMap<u64, MemoKey>,
+    by_use: BTreeMap<u64, PrefixCacheKey>,
     uses: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
-    kept: Kept,
+struct PrefixCacheEntry {
+    kept: PrefixCacheValue,
     bytes: usize,
     used: u64,
 }
 
 #[derive(Clone, Debug)]
-enum Kept {
+enum PrefixCacheValue {
     Edits(Vec<ViewEdit>),
     Text(String),
 }
 
-impl MemoryMemo {
+impl MemoryPrefixCache {
     /// An empty memo.
-    pub fn new(limits: MemoLimits) -> Self {
+    pub fn new(limits: PrefixCacheLimits) -> Self {
         Self { limits, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PrefixCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Default for MemoryMemo {
+impl Default for MemoryPrefixCache {
     fn default() -> Self {
-        Self::new(MemoLimits::default())
+        Self::new(PrefixCacheLimits::default())
     }
 }
 
-impl State {
-    fn find(&mut self, key: &MemoKey) -> Option<Kept> {
+impl PrefixCacheState {
+    fn find(&mut self, key: &PrefixCacheKey) -> Option<PrefixCacheValue> {
         let entry = self.entries.get_mut(key)?;
         self.by_use.remove(&entry.used);
         self.uses += 1;
@@ -65,22 +65,22 @@ impl State {
         Some(entry.kept.clone())
     }
 
-    fn put(&mut self, key: MemoKey, kept: Kept, bytes: usize) {
+    fn put(&mut self, key: PrefixCacheKey, kept: PrefixCacheValue, bytes: usize) {
         self.remove(&key);
         self.uses += 1;
         self.by_use.insert(self.uses, key);
-        self.entries.insert(key, Entry { kept, bytes, used: self.uses });
+        self.entries.insert(key, PrefixCacheEntry { kept, bytes, used: self.uses });
         self.bytes += bytes;
     }
 
-    fn remove(&mut self, key: &MemoKey) {
+    fn remove(&mut self, key: &PrefixCacheKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
         }
     }
 
-    fn shrink(&mut self, limits: MemoLimits) {
+    fn shrink(&mut self, limits: PrefixCacheLimits) {
         while self.entries.len() > limits.entries || self.bytes > limits.bytes {
             let Some((_, oldest)) = self.by_use.first_key_value() else { return };
             let oldest = *oldest;
@@ -90,37 +90,37 @@ impl State {
 }
 
 #[async_trait]
-impl Memo for MemoryMemo {
-    async fn find(&self, keys: &[MemoKey]) -> Result<Option<Found>, StoreError> {
+impl PrefixCache for MemoryPrefixCache {
+    async fn find(&self, keys: &[PrefixCacheKey]) -> Result<Option<PrefixCacheHit>, StoreError> {
         let mut state = self.state();
         let hit = keys.iter().enumerate().find_map(|(index, key)| match state.find(key)? {
-            Kept::Edits(edits) => Some(Found { index, edits }),
-            Kept::Text(_) => None,
+            PrefixCacheValue::Edits(edits) => Some(PrefixCacheHit { index, edits }),
+            PrefixCacheValue::Text(_) => None,
         });
         Ok(hit)
     }
 
-    async fn put(&self, key: MemoKey, edits: &[ViewEdit]) -> Result<(), StoreError> {
+    async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) -> Result<(), StoreError> {
         let bytes = encode_edits(edits)?.len();
         if bytes <= self.limits.bytes {
             let mut state = self.state();
-            state.put(key, Kept::Edits(edits.to_vec()), bytes);
+            state.put(key, PrefixCacheValue::Edits(edits.to_vec()), bytes);
             state.shrink(self.limits);
         }
         Ok(())
     }
 
-    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError> {
+    async fn find_text(&self, key: &PrefixCacheKey) -> Result<Option<String>, StoreError> {
         match self.state().find(key) {
-            Some(Kept::Text(text)) => Ok(Some(text)),
-            Some(Kept::Edits(_)) | None => Ok(None),
+            Some(PrefixCacheValue::Text(text)) => Ok(Some(text)),
+            Some(PrefixCacheValue::Edits(_)) | None => Ok(None),
         }
     }
 
-    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError> {
+    async fn put_text(&self, key: PrefixCacheKey, text: &str) -> Result<(), StoreError> {
         if text.len() <= self.limits.bytes {
             let mut state = self.state();
-            state.put(key, Kept::Text(text.to_owned()), text.len());
+            state.put(key, PrefixCacheValue::Text(text.to_owned()), text.len());
             state.shrink(self.limits);
         }
         Ok(())
@@ -131,11 +131,11 @@ impl Memo for MemoryMemo {
 mod tests {
     use std::sync::Arc;
 
-    use super::MemoryMemo;
-    use crate::memo::{Memo, MemoLimits};
+    use super::MemoryPrefixCache;
+    use crate::memo::{PrefixCache, PrefixCacheLimits};
 
-    async fn memo(limits: MemoLimits) -> (Arc<dyn Memo>, ()) {
-        (Arc::new(MemoryMemo::new(limits)), ())
+    async fn memo(limits: PrefixCacheLimits) -> (Arc<dyn PrefixCache>, ()) {
+        (Arc::new(MemoryPrefixCache::new(limits)), ())
     }
 
     crate::memo_conformance!(memo);

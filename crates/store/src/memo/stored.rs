@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use longhaul_core::event::ViewEdit;
 
-use super::{Found, Memo, MemoKey, MemoLimits, decode_edits, encode_edits};
+use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheLimits, decode_edits, encode_edits};
 use crate::StoreError;
 
 /// Keys found since the last write, at most: then they are written by themselves.
@@ -13,12 +13,12 @@ const NOTED_KEYS: usize = 512;
 
 /// Where entries stand as rows.
 #[async_trait]
-pub trait MemoRows: Send + Sync {
+pub trait PrefixCacheRows: Send + Sync {
     /// What stands under those of `keys` that are known, in their order: the place of the key among them, and the body.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::Closed`].
-    async fn remembered(&self, keys: &[MemoKey]) -> Result<Vec<(usize, String)>, StoreError>;
+    async fn remembered(&self, keys: &[PrefixCacheKey]) -> Result<Vec<(usize, String)>, StoreError>;
 
     /// Notes in order that the entries `found` were used, puts `entry` after them, and lets go of what is beyond
     /// `limits`.
@@ -27,9 +27,9 @@ pub trait MemoRows: Send + Sync {
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`]; [`StoreError::Closed`].
     async fn remember(
         &self,
-        found: Vec<MemoKey>,
-        entry: Option<(MemoKey, String)>,
-        limits: MemoLimits,
+        found: Vec<PrefixCacheKey>,
+        entry: Option<(PrefixCacheKey, String)>,
+        limits: PrefixCacheLimits,
     ) -> Result<(), StoreError>;
 }
 
@@ -38,20 +38,20 @@ pub trait MemoRows: Send + Sync {
 /// What was found last is the last to give way, as far as that was noted: it is with what is put. A crash may lose the
 /// newest of these notes, never an entry.
 #[derive(Debug)]
-pub struct StoredMemo<S> {
+pub struct DatabasePrefixCache<S> {
     store: Arc<S>,
-    limits: MemoLimits,
-    found: Mutex<Vec<MemoKey>>,
+    limits: PrefixCacheLimits,
+    found: Mutex<Vec<PrefixCacheKey>>,
 }
 
-impl<S: MemoRows> StoredMemo<S> {
-    /// The memo in `store`. What is beyond `limits` gives way at the next [`Memo::put`].
-    pub fn new(store: Arc<S>, limits: MemoLimits) -> Self {
+impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
+    /// The memo in `store`. What is beyond `limits` gives way at the next [`PrefixCache::put`].
+    pub fn new(store: Arc<S>, limits: PrefixCacheLimits) -> Self {
         Self { store, limits, found: Mutex::default() }
     }
 
     /// Notes that `key` was used. Answers with all notes if they are due to be written.
-    fn note(&self, key: MemoKey) -> Option<Vec<MemoKey>> {
+    fn note(&self, key: PrefixCacheKey) -> Option<Vec<PrefixCacheKey>> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if found.last() != Some(&key) {
             found.push(key);
@@ -60,7 +60,7 @@ impl<S: MemoRows> StoredMemo<S> {
     }
 
     /// Notes that `key` was used, in the store too if that is due.
-    async fn use_of(&self, key: MemoKey) {
+    async fn use_of(&self, key: PrefixCacheKey) {
         if let Some(found) = self.note(key)
             && let Err(error) = self.store.remember(found, None, self.limits).await
         {
@@ -69,7 +69,7 @@ impl<S: MemoRows> StoredMemo<S> {
     }
 
     /// Puts a body that is not by itself too large.
-    async fn put_body(&self, key: MemoKey, body: String) -> Result<(), StoreError> {
+    async fn put_body(&self, key: PrefixCacheKey, body: String) -> Result<(), StoreError> {
         if body.len() > self.limits.bytes {
             return Ok(());
         }
@@ -79,8 +79,8 @@ impl<S: MemoRows> StoredMemo<S> {
 }
 
 #[async_trait]
-impl<S: MemoRows> Memo for StoredMemo<S> {
-    async fn find(&self, keys: &[MemoKey]) -> Result<Option<Found>, StoreError> {
+impl<S: PrefixCacheRows> PrefixCache for DatabasePrefixCache<S> {
+    async fn find(&self, keys: &[PrefixCacheKey]) -> Result<Option<PrefixCacheHit>, StoreError> {
         if keys.is_empty() {
             return Ok(None);
         }
@@ -88,23 +88,23 @@ impl<S: MemoRows> Memo for StoredMemo<S> {
             let Some(key) = keys.get(index) else { continue };
             let Some(edits) = decode_edits(key, &body) else { continue };
             self.use_of(*key).await;
-            return Ok(Some(Found { index, edits }));
+            return Ok(Some(PrefixCacheHit { index, edits }));
         }
         Ok(None)
     }
 
-    async fn put(&self, key: MemoKey, edits: &[ViewEdit]) -> Result<(), StoreError> {
+    async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) -> Result<(), StoreError> {
         self.put_body(key, encode_edits(edits)?).await
     }
 
-    async fn find_text(&self, key: &MemoKey) -> Result<Option<String>, StoreError> {
+    async fn find_text(&self, key: &PrefixCacheKey) -> Result<Option<String>, StoreError> {
         let known = self.store.remembered(std::slice::from_ref(key)).await?;
         let Some((_, text)) = known.into_iter().next() else { return Ok(None) };
         self.use_of(*key).await;
         Ok(Some(text))
     }
 
-    async fn put_text(&self, key: MemoKey, text: &str) -> Result<(), StoreError> {
+    async fn put_text(&self, key: PrefixCacheKey, text: &str) -> Result<(), StoreError> {
         self.put_body(key, text.to_owned()).await
     }
 }

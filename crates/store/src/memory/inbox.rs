@@ -3,31 +3,31 @@
 use longhaul_core::ids::QueueId;
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 
-use crate::{Accepted, NewQueued, StoreError};
+use crate::{EnqueueReceipt, NewQueuedMessage, StoreError};
 
 /// Every message ever accepted, in order: those that wait no more are kept for their keys.
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
-    entries: Vec<Entry>,
+pub(super) struct MemoryInbox {
+    entries: Vec<MemoryInboxEntry>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    message: Queued,
+struct MemoryInboxEntry {
+    message: QueuedMessage,
     client_key: Option<String>,
     waiting: bool,
 }
 
-impl Inbox {
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Queued> {
+impl MemoryInbox {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &QueuedMessage> {
         self.entries.iter().filter(|entry| entry.waiting).map(|entry| &entry.message)
     }
 
-    pub(super) fn accept(&mut self, new: NewQueued) -> Result<Accepted, StoreError> {
+    pub(super) fn accept(&mut self, new: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
         if let Some(first) = self.known(new.client_key.as_deref()) {
-            return Ok(Accepted { id: first.clone(), position: self.position(first), repeated: true });
+            return Ok(EnqueueReceipt { id: first.clone(), position: self.position(first), repeated: true });
         }
         let waiting = self.waiting().count();
         if waiting >= new.queue_limit {
@@ -36,9 +36,10 @@ impl Inbox {
         if self.entries.iter().any(|entry| entry.message.id == new.id) {
             return Err(StoreError::Conflict(format!("queued message {} exists", new.id)));
         }
-        let message = Queued { metadata: new.metadata, ..Queued::new(new.id.clone(), new.at, new.parts) };
-        self.entries.push(Entry { message, client_key: new.client_key, waiting: true });
-        Ok(Accepted { id: new.id, position: waiting + 1, repeated: false })
+        let message =
+            QueuedMessage { metadata: new.metadata, ..QueuedMessage::new(new.id.clone(), new.at, new.parts) };
+        self.entries.push(MemoryInboxEntry { message, client_key: new.client_key, waiting: true });
+        Ok(EnqueueReceipt { id: new.id, position: waiting + 1, repeated: false })
     }
 
     fn known(&self, key: Option<&str>) -> Option<&QueueId> {
@@ -86,19 +87,19 @@ impl Inbox {
         ids
     }
 
-    fn find(&mut self, id: &QueueId) -> Result<&mut Entry, StoreError> {
+    fn find(&mut self, id: &QueueId) -> Result<&mut MemoryInboxEntry, StoreError> {
         let mut waiting = self.entries.iter_mut().filter(|entry| entry.waiting);
         waiting
             .find(|entry| entry.message.id == *id)
             .ok_or_else(|| StoreError::NotFound(format!("waiting message {id}")))
     }
 
-    fn settle(&mut self, which: impl Fn(&Queued) -> bool) {
-        self.entries.iter_mut().filter(|entry| which(&entry.message)).for_each(Entry::settle);
+    fn settle(&mut self, which: impl Fn(&QueuedMessage) -> bool) {
+        self.entries.iter_mut().filter(|entry| which(&entry.message)).for_each(MemoryInboxEntry::settle);
     }
 }
 
-impl Entry {
+impl MemoryInboxEntry {
     fn settle(&mut self) {
         self.waiting = false;
         self.message.parts = Vec::new();

@@ -6,13 +6,14 @@ use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::{Millis, Seq, SessionId};
 use longhaul_core::message::BlobRef;
 
-use super::inbox::Inbox;
+use super::inbox::MemoryInbox;
 use crate::{
-    Append, Chunk, NewRequest, NewSession, RecordChange, Request, SessionRecord, StoreError, blob_refs,
+    AnswerChunk, IdempotentRequest, LogAppend, NewIdempotentRequest, NewSession, SessionRecord,
+    SessionRecordChange, StoreError, blob_refs,
 };
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct MemorySession {
     id: SessionId,
     pub(super) no: u64,
     title: Option<String>,
@@ -23,19 +24,19 @@ pub(super) struct Session {
     /// The epoch of the lease that is held.
     pub(super) lease: Option<u64>,
     events: Vec<Event>,
-    pub(super) inbox: Inbox,
-    streams: Vec<Stream>,
-    requests: HashMap<String, Request>,
+    pub(super) inbox: MemoryInbox,
+    streams: Vec<MemoryChunkStream>,
+    requests: HashMap<String, IdempotentRequest>,
 }
 
 /// The pieces of one step's answer.
 #[derive(Debug)]
-struct Stream {
+struct MemoryChunkStream {
     step: String,
     pieces: Vec<String>,
 }
 
-impl Session {
+impl MemorySession {
     pub(super) fn new(new: NewSession, no: u64) -> Self {
         let mut session = Self {
             id: new.id,
@@ -47,7 +48,7 @@ impl Session {
             parked: false,
             lease: None,
             events: Vec::new(),
-            inbox: Inbox::default(),
+            inbox: MemoryInbox::default(),
             streams: Vec::new(),
             requests: HashMap::new(),
         };
@@ -72,7 +73,7 @@ impl Session {
         self.events.last().map_or(0, |event| event.seq)
     }
 
-    pub(super) fn append(&mut self, append: Append) -> Result<Vec<Event>, StoreError> {
+    pub(super) fn append(&mut self, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         self.inbox.take(&append.takes)?;
         self.streams.retain(|stream| !append.settles.contains(&stream.step));
         let before = self.events.len();
@@ -88,17 +89,18 @@ impl Session {
         for (seq, (at, body)) in (self.last_seq() + 1..).zip(bodies) {
             self.events.push(Event { seq, at, format: FORMAT, body });
         }
-        let change = RecordChange::of(self.events[before..].iter().map(|event| &event.body));
+        let change = SessionRecordChange::of(self.events[before..].iter().map(|event| &event.body));
         self.title = change.title.or(self.title.take());
         self.running = change.running.unwrap_or(self.running);
         self.parked = change.parked.unwrap_or(self.parked);
     }
 
-    pub(super) fn begin_request(&mut self, new: NewRequest) -> Request {
+    pub(super) fn begin_request(&mut self, new: NewIdempotentRequest) -> IdempotentRequest {
         if let Some(known) = self.requests.get(&new.key) {
-            return Request { repeated: true, ..known.clone() };
+            return IdempotentRequest { repeated: true, ..known.clone() };
         }
-        let first = Request { what: new.what, since: self.last_seq(), repeated: false, answer: None };
+        let first =
+            IdempotentRequest { what: new.what, since: self.last_seq(), repeated: false, answer: None };
         self.requests.insert(new.key, first.clone());
         first
     }
@@ -115,7 +117,7 @@ impl Session {
         self.events.iter().skip(skipped).take(limit).cloned().collect()
     }
 
-    pub(super) fn put_chunk(&mut self, chunk: Chunk) -> Result<(), StoreError> {
+    pub(super) fn put_chunk(&mut self, chunk: AnswerChunk) -> Result<(), StoreError> {
         let kept = self.streams.iter_mut().find(|stream| stream.step == chunk.step);
         let next = kept.as_ref().map_or(0, |stream| stream.pieces.len() as u64);
         if chunk.index != next {
@@ -126,13 +128,13 @@ impl Session {
         }
         match kept {
             Some(stream) => stream.pieces.push(chunk.body),
-            None => self.streams.push(Stream { step: chunk.step, pieces: vec![chunk.body] }),
+            None => self.streams.push(MemoryChunkStream { step: chunk.step, pieces: vec![chunk.body] }),
         }
         Ok(())
     }
 
-    pub(super) fn chunks(&self) -> Vec<Chunk> {
-        self.streams.iter().flat_map(Stream::chunks).collect()
+    pub(super) fn chunks(&self) -> Vec<AnswerChunk> {
+        self.streams.iter().flat_map(MemoryChunkStream::chunks).collect()
     }
 
     pub(super) fn blobs(&self) -> Vec<BlobRef> {
@@ -142,9 +144,9 @@ impl Session {
     }
 }
 
-impl Stream {
-    fn chunks(&self) -> impl Iterator<Item = Chunk> {
-        (0..).zip(&self.pieces).map(|(index, body)| Chunk {
+impl MemoryChunkStream {
+    fn chunks(&self) -> impl Iterator<Item = AnswerChunk> {
+        (0..).zip(&self.pieces).map(|(index, body)| AnswerChunk {
             step: self.step.clone(),
             index,
             body: body.clone(),

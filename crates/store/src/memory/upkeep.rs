@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};
 
 use super::MemoryStore;
-use super::log::Session;
-use crate::{NamedBlobs, StoreError, Turn, Upkeep};
+use super::log::MemorySession;
+use crate::{MaintenanceLock, ReferencedBlobs, StoreError, StoreMaintenance};
 
 #[async_trait]
-impl Upkeep for MemoryStore {
-    async fn named_blobs(&self) -> Result<NamedBlobs, StoreError> {
+impl StoreMaintenance for MemoryStore {
+    async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError> {
         let state = self.open()?;
-        let mut named = NamedBlobs::default();
+        let mut named = ReferencedBlobs::default();
         for session in state.sessions.values() {
             session.blobs().iter().for_each(|blob| named.add(&blob.hash));
             session.inbox.waiting().for_each(|waiting| named.add_parts(&waiting.parts));
@@ -39,12 +39,12 @@ impl Upkeep for MemoryStore {
         Ok(true)
     }
 
-    async fn turn(&self) -> Result<Option<Turn>, StoreError> {
-        self.open().map(|_| Some(Turn::alone()))
+    async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
+        self.open().map(|_| Some(MaintenanceLock::alone()))
     }
 }
 
-fn rests(session: &Session, before: Millis) -> bool {
+fn rests(session: &MemorySession, before: Millis) -> bool {
     let record = session.record();
     let waits = record.running || record.parked || record.queued > 0;
     record.updated_at < before && !waits && session.lease.is_none()

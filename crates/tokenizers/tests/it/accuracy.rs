@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use longhaul_core::estimate::{Family, Groups, TextCounter, text_groups};
-use longhaul_tokenizers::OpenAi;
+use longhaul_core::estimate::{TextCounter, TokenizerFamily, TokensByScript, text_groups};
+use longhaul_tokenizers::OpenAiCounter;
 
 use crate::documents::{Documents, FIXTURES, Half, documents, fixtures_for};
 use crate::families::family;
@@ -16,13 +16,13 @@ use crate::families::family;
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     half: Half,
-    estimate: Groups,
+    estimate: TokensByScript,
     exact: f64,
 }
 
 type Pairs = BTreeMap<&'static str, Vec<Pair>>;
 
-type Factors = [f64; Groups::COUNT];
+type Factors = [f64; TokensByScript::COUNT];
 
 /// Signed errors in percent, sorted by size.
 struct Errors(Vec<f64>);
@@ -50,9 +50,9 @@ impl Errors {
 
 /// Tokens count as they are estimated, bytes and messages for nothing.
 const AS_IT_IS: Factors = {
-    let mut factors = [0.0; Groups::COUNT];
+    let mut factors = [0.0; TokensByScript::COUNT];
     let mut kind = 0;
-    while kind < Groups::KINDS {
+    while kind < TokensByScript::KINDS {
         factors[kind] = 1.0;
         kind += 1;
     }
@@ -63,11 +63,11 @@ const AS_IT_IS: Factors = {
 const GOAL: [f64; 2] = [2.0, 8.0];
 
 /// What is reached there, rounded up: over all documents, and by kind, the worst of each.
-const REACHED: [(&str, Family, [f64; 2], [f64; 2]); 4] = [
-    ("o200k", Family::O200k, [1.5, 5.8], [1.8, 6.7]),
-    ("llama3", Family::Llama, [1.7, 6.7], [2.8, 7.6]),
-    ("qwen3", Family::Qwen, [1.6, 6.5], [2.5, 7.8]),
-    ("gemma3", Family::Gemma, [1.6, 6.1], [2.3, 6.8]),
+const REACHED: [(&str, TokenizerFamily, [f64; 2], [f64; 2]); 4] = [
+    ("o200k", TokenizerFamily::O200k, [1.5, 5.8], [1.8, 6.7]),
+    ("llama3", TokenizerFamily::Llama, [1.7, 6.7], [2.8, 7.6]),
+    ("qwen3", TokenizerFamily::Qwen, [1.6, 6.5], [2.5, 7.8]),
+    ("gemma3", TokenizerFamily::Gemma, [1.6, 6.1], [2.3, 6.8]),
 ];
 
 #[test]
@@ -78,7 +78,7 @@ fn each_family_by_its_own_weights() {
     }
     let texts = documents(Path::new(FIXTURES));
     assert_eq!(texts.len(), 4, "every kind was met");
-    let o200k = OpenAi::named("o200k_base").unwrap();
+    let o200k = OpenAiCounter::named("o200k_base").unwrap();
     println!("texts, median and 95th percentile of the error per document in percent, mean error");
     println!("{:8} {:12} {:>20} {:>20} {:>7}", "", "kind", "fitting half", "judging half", "bias");
     for (name, own, all_reached, kind_reached) in REACHED {
@@ -137,7 +137,7 @@ fn a_family_that_is_not_known() {
     }
 }
 
-fn pairs(texts: &Documents, counter: &dyn TextCounter, estimate: impl Fn(&str) -> Groups) -> Pairs {
+fn pairs(texts: &Documents, counter: &dyn TextCounter, estimate: impl Fn(&str) -> TokensByScript) -> Pairs {
     let pair = |text: &String| Pair {
         half: Half::of(text),
         estimate: estimate(text),
@@ -146,7 +146,7 @@ fn pairs(texts: &Documents, counter: &dyn TextCounter, estimate: impl Fn(&str) -
     texts.iter().map(|(kind, texts)| (*kind, texts.iter().map(pair).collect())).collect()
 }
 
-fn family_or<'a>(name: &'static str, o200k: &'a OpenAi, test: &str) -> Option<&'a dyn TextCounter> {
+fn family_or<'a>(name: &'static str, o200k: &'a OpenAiCounter, test: &str) -> Option<&'a dyn TextCounter> {
     if name == "o200k" { Some(o200k) } else { family(name, test).map(|counter| counter as &dyn TextCounter) }
 }
 
@@ -161,7 +161,7 @@ fn one_factor(seen: &[Pair]) -> Factors {
 /// A factor for each group: solves the normal equations, with a weak pull towards 1 for groups that are hardly met.
 fn least_squares(seen: &[Pair]) -> Factors {
     const PULL: f64 = 1e-3;
-    const N: usize = Groups::COUNT;
+    const N: usize = TokensByScript::COUNT;
     let mut rows = [[0.0; N + 1]; N];
     for (group, row) in rows.iter_mut().enumerate() {
         (row[group], row[N]) = (PULL, PULL * AS_IT_IS[group]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longhaul_core::estimate::TextCounter;
-use longhaul_tokenizers::OpenAi;
+use longhaul_tokenizers::OpenAiCounter;
 use proptest::prelude::*;
 
 use crate::documents::{FIXTURES, documents, fixtures_for};
@@ -18,7 +18,7 @@ fn the_same_encoding_from_a_tokenizer_json() {
     }
     for (name, encoding) in [("gpt4o", "o200k_base"), ("gpt35turbo", "cl100k_base")] {
         let Some(file) = family(name, test) else { continue };
-        let built_in = OpenAi::named(encoding).unwrap();
+        let built_in = OpenAiCounter::named(encoding).unwrap();
         for (kind, texts) in documents(Path::new(FIXTURES)) {
             for text in texts {
                 assert_eq!(built_in.tokens(&text), file.tokens(&text), "{encoding}, {kind}: {text:?}");
@@ -48,7 +48,7 @@ proptest! {
     fn another_implementation_agrees(text in prop::collection::vec(any_char(), 0..60)) {
         let text: String = text.into_iter().collect();
         for name in ["o200k_base", "cl100k_base"] {
-            prop_assert_eq!(OpenAi::named(name).unwrap().tokens(&text), other(name).count(text.as_bytes()) as u64);
+            prop_assert_eq!(OpenAiCounter::named(name).unwrap().tokens(&text), other(name).count(text.as_bytes()) as u64);
         }
     }
 }

@@ -1,24 +1,24 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longhaul_core::estimate::{CountKind, Groups, TextCounter};
-use longhaul_tokenizers::{Cached, ContentKey};
+use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript};
+use longhaul_tokenizers::{CachedCounter, ContentKey};
 
 /// Counts bytes, and how often it was asked.
 #[derive(Debug, Default)]
 struct Asked(AtomicU64);
 
 impl TextCounter for &Asked {
-    fn groups(&self, text: &str) -> Groups {
+    fn groups(&self, text: &str) -> TokensByScript {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Groups::of_kinds([text.len() as u64, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0], 0)
+        TokensByScript::of_kinds([text.len() as u64, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0], 0)
     }
 
     fn name(&self) -> &'static str {
         "bytes"
     }
 
-    fn kind(&self) -> CountKind {
-        CountKind::Estimated
+    fn kind(&self) -> CountAccuracy {
+        CountAccuracy::Estimated
     }
 }
 
@@ -35,23 +35,23 @@ fn block(n: usize) -> String {
 #[test]
 fn a_block_is_counted_once() {
     let asked = Asked::default();
-    let counter = Cached::new(&asked);
+    let counter = CachedCounter::new(&asked);
     for _ in 0..3 {
         assert_eq!(
             counter.groups(&block(1)),
-            Groups::of_kinds([100, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0], 0),
+            TokensByScript::of_kinds([100, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0], 0),
             "groups are kept apart"
         );
         assert_eq!(counter.tokens(&block(1)), 109);
     }
     assert_eq!((asked.times(), counter.len()), (1, 1));
-    assert_eq!((counter.name(), counter.kind()), ("bytes", CountKind::Estimated));
+    assert_eq!((counter.name(), counter.kind()), ("bytes", CountAccuracy::Estimated));
 }
 
 #[test]
 fn a_known_key_finds_the_same_count() {
     let asked = Asked::default();
-    let counter = Cached::new(&asked);
+    let counter = CachedCounter::new(&asked);
     let text = block(7);
     let groups = counter.groups(&text);
     assert_eq!(counter.groups_of(ContentKey::of(&text), ""), groups, "the text is not read again");
@@ -61,7 +61,7 @@ fn a_known_key_finds_the_same_count() {
 #[test]
 fn the_memory_is_bounded_and_keeps_what_is_in_use() {
     let asked = Asked::default();
-    let counter = Cached::with_entries(&asked, 100);
+    let counter = CachedCounter::with_entries(&asked, 100);
     for n in 0..1_000 {
         counter.tokens(&block(n));
         counter.tokens(&block(0));
@@ -77,7 +77,7 @@ fn the_memory_is_bounded_and_keeps_what_is_in_use() {
 #[test]
 fn threads_share_it() {
     let asked = Asked::default();
-    let counter = Cached::new(&asked);
+    let counter = CachedCounter::new(&asked);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..500).for_each(|n| assert_eq!(counter.tokens(&block(n)), 109)));

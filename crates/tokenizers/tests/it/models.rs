@@ -1,4 +1,4 @@
-use longhaul_tokenizers::{OpenAi, encoding_of};
+use longhaul_tokenizers::{OpenAiCounter, encoding_of};
 
 #[test]
 fn models_of_openai() {
@@ -40,7 +40,7 @@ fn models_of_openai() {
     ];
     for (model, encoding) in cases {
         assert_eq!(encoding_of(model), Some(encoding), "{model}");
-        assert!(OpenAi::named(encoding).is_some(), "{encoding} is built in");
+        assert!(OpenAiCounter::named(encoding).is_some(), "{encoding} is built in");
     }
 }
 

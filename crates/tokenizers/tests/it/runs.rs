@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use longhaul_core::estimate::TextCounter;
-use longhaul_tokenizers::OpenAi;
+use longhaul_tokenizers::OpenAiCounter;
 use proptest::prelude::*;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -23,11 +23,11 @@ fn a_megabyte_of_one_thing_is_counted_exactly() {
     }
 }
 
-fn both() -> [OpenAi; 2] {
-    ["o200k_base", "cl100k_base"].map(|name| OpenAi::named(name).unwrap())
+fn both() -> [OpenAiCounter; 2] {
+    ["o200k_base", "cl100k_base"].map(|name| OpenAiCounter::named(name).unwrap())
 }
 
-fn plain(counter: &OpenAi, text: &str) -> u64 {
+fn plain(counter: &OpenAiCounter, text: &str) -> u64 {
     tiktoken::get_encoding(counter.name()).unwrap().count(text) as u64
 }
 
@@ -125,7 +125,7 @@ fn cases(usual: u32) -> u32 {
 /// Sixteen times the text may take up to 128 times as long on a busy machine; quadratic would be 256 times.
 #[test]
 fn work_grows_with_the_text_and_not_with_its_square() {
-    let counter = OpenAi::named("o200k_base").unwrap();
+    let counter = OpenAiCounter::named("o200k_base").unwrap();
     let more = ["é", "9", "\n ", "/\n", "\u{e000}", "ᾳ", "\r\n\t"];
     for alphabet in ALPHABETS.iter().chain(&more) {
         let long = noise(alphabet, MEBIBYTE, 3);
@@ -137,7 +137,7 @@ fn work_grows_with_the_text_and_not_with_its_square() {
     }
 }
 
-fn best_of(times: u32, counter: &OpenAi, text: &str) -> Duration {
+fn best_of(times: u32, counter: &OpenAiCounter, text: &str) -> Duration {
     let time = || {
         let start = Instant::now();
         counter.tokens(text);

@@ -5,13 +5,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use longhaul_core::estimate::{Counter, TextCounter};
+use longhaul_core::estimate::{MessageTokenCounter, TextCounter};
 use longhaul_core::event::{
-    EditKind, EditReason, Event, EventBody, FORMAT, StepKind, StepStart, ViewEdit, ViewOp,
+    EditKind, EditReason, Event, EventBody, FORMAT, StepKind, StepStart, ViewEdit, ViewOperation,
 };
-use longhaul_core::history::{History, ItemKind, closing_result};
+use longhaul_core::history::{History, ViewItemKind, closing_result};
 use longhaul_core::ids::LogRange;
-use longhaul_core::message::{Finish, Message, Origin, Part, Role, ToolCall, ToolStatus};
+use longhaul_core::message::{Message, ModelOrigin, ModelStopReason, Part, Role, ToolCall, ToolStatus};
 use longhaul_core::meter::{self, TokenizerProfile};
 use longhaul_core::usage::Usage;
 
@@ -247,7 +247,7 @@ impl Session<'_> {
         let actual = self.actual();
         let expected = meter::read(&self.history, self.fixed[0]).total;
         let step_id = longhaul_core::ids::StepId::new(format!("s{}", self.history.last_seq()));
-        let origin = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+        let origin = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
         let start = StepStart {
             step_id: step_id.clone(),
             run_id: "r".into(),
@@ -273,7 +273,7 @@ impl Session<'_> {
                 native: None,
             })
         });
-        let finish = if call.is_some() { Finish::ToolCalls } else { Finish::Stop };
+        let finish = if call.is_some() { ModelStopReason::ToolCalls } else { ModelStopReason::Stop };
         let parts: Vec<Part> = [Part::text(text)].into_iter().chain(call).collect();
         let output_tokens = self.server.parts(&parts) + 1;
         let id = format!("m{}", self.history.last_seq()).into();
@@ -301,8 +301,8 @@ impl Session<'_> {
     fn prune(&mut self) {
         let view = self.history.view();
         let old = view.iter().take(view.len().saturating_sub(5));
-        let results = old.filter(|item| matches!(item.kind, ItemKind::Result { cleared: None, .. }));
-        let ops: Vec<ViewOp> = results.map(|item| ViewOp::clear(item.range.from)).collect();
+        let results = old.filter(|item| matches!(item.kind, ViewItemKind::Result { cleared: None, .. }));
+        let ops: Vec<ViewOperation> = results.map(|item| ViewOperation::clear(item.range.from)).collect();
         if !ops.is_empty() {
             self.edit(EditKind::Prune, ops);
         }
@@ -314,10 +314,10 @@ impl Session<'_> {
         let view = self.history.view();
         let range = LogRange { from: view[0].range.from, to: view[newest].range.from - 1 };
         let parts = vec![Part::text(summary)];
-        self.edit(EditKind::Compaction, vec![ViewOp::Replace { range, parts, summary: true }]);
+        self.edit(EditKind::Compaction, vec![ViewOperation::Replace { range, parts, summary: true }]);
     }
 
-    fn edit(&mut self, kind: EditKind, ops: Vec<ViewOp>) {
+    fn edit(&mut self, kind: EditKind, ops: Vec<ViewOperation>) {
         let edit = ViewEdit {
             id: format!("e{}", self.history.last_seq()).into(),
             base_view_hash: self.history.view_hash(),
@@ -348,7 +348,7 @@ fn fixed_part(server: &mut Server, texts: &Texts, rng: &mut Rng) -> [u64; 2] {
     while fixed[0] < wanted {
         let kind = *rng.of(&["prose", "prose", "JSON"]);
         let text = texts.draw(rng, kind, 2_000);
-        fixed[0] += Counter::structured().text(&text);
+        fixed[0] += MessageTokenCounter::structured().text(&text);
         fixed[1] += server.text(&text);
     }
     fixed
@@ -365,8 +365,8 @@ fn talk(server: &mut Server, texts: &Texts, seed: u64, errors: &mut Errors) {
     for _ in 0..4 {
         let topic = *rng.of(&[Topic::Coding, Topic::Data, Topic::Chat, Topic::Foreign]);
         let counter = match profile.take() {
-            Some(profile) => Counter::structured().clone().with_prior(profile),
-            None => Counter::structured().clone(),
+            Some(profile) => MessageTokenCounter::structured().clone().with_prior(profile),
+            None => MessageTokenCounter::structured().clone(),
         };
         let mut session = Session { server, history: History::new(counter), fixed, is_edited: false };
         session.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });

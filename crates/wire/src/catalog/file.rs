@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::prices::Prices;
-use super::{Model, Retention, Source, name};
+use super::prices::ListPrices;
+use super::{CatalogModel, CatalogSource, ReasoningScope, name};
 
 /// The whole table.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
-    pub(super) sources: BTreeMap<String, Source>,
+pub(super) struct ModelCatalog {
+    pub(super) sources: BTreeMap<String, CatalogSource>,
     /// The hosts of each maker's own API.
     pub(super) makers: BTreeMap<String, Vec<String>>,
-    pub(super) models: Vec<Model>,
+    pub(super) models: Vec<CatalogModel>,
     /// The names in words, in the order of the models.
     pub(super) words: Vec<Vec<String>>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Catalog {
 /// What is known of one row.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Facts {
+pub(super) struct CatalogEntry {
     /// With alternatives in braces.
     names: Vec<String>,
     pub(super) maker: String,
@@ -36,13 +36,13 @@ pub(super) struct Facts {
     /// Of the window, what may be input, if that is less.
     pub(super) max_input: Option<u64>,
     pub(super) max_output: Option<u64>,
-    pub(super) usd: Option<Prices>,
+    pub(super) usd: Option<ListPrices>,
     pub(super) tools: Option<bool>,
     pub(super) images: Option<bool>,
     pub(super) files: Option<bool>,
     pub(super) prefill: Option<bool>,
     #[serde(default, deserialize_with = "retention")]
-    pub(super) reasoning: Option<Retention>,
+    pub(super) reasoning: Option<ReasoningScope>,
     pub(super) tokenizer: Option<String>,
     pub(super) framing: Option<String>,
     pub(super) image_rule: Option<String>,
@@ -51,31 +51,31 @@ pub(super) struct Facts {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CatalogFile {
     #[serde(rename = "about")]
     _about: String,
     #[serde(rename = "rules")]
     _rules: BTreeMap<String, String>,
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, CatalogSource>,
     makers: BTreeMap<String, Vec<String>>,
-    models: Vec<Facts>,
+    models: Vec<CatalogEntry>,
 }
 
 /// Reads the table that comes with this build. It is right: a test reads it.
-pub(super) fn read(text: &str) -> Catalog {
+pub(super) fn read(text: &str) -> ModelCatalog {
     parse(text).unwrap_or_default()
 }
 
-pub(super) fn parse(text: &str) -> Result<Catalog, serde_json::Error> {
-    let File { sources, makers, models, .. } = serde_json::from_str(text)?;
+pub(super) fn parse(text: &str) -> Result<ModelCatalog, serde_json::Error> {
+    let CatalogFile { sources, makers, models, .. } = serde_json::from_str(text)?;
     let named = models.into_iter().flat_map(|facts| {
         let facts = Arc::new(facts);
         let names: Vec<String> = facts.names.iter().flat_map(|name| expand(name)).collect();
-        names.into_iter().map(move |name| Model { name, facts: Arc::clone(&facts) })
+        names.into_iter().map(move |name| CatalogModel { name, facts: Arc::clone(&facts) })
     });
-    let models: Vec<Model> = named.collect();
+    let models: Vec<CatalogModel> = named.collect();
     let words = models.iter().map(|model| name::words(&model.name)).collect();
-    Ok(Catalog { sources, makers, models, words })
+    Ok(ModelCatalog { sources, makers, models, words })
 }
 
 /// `a-{b,c}` is `a-b` and `a-c`.
@@ -85,11 +85,11 @@ fn expand(name: &str) -> Vec<String> {
     choices.split(',').flat_map(|choice| expand(&format!("{head}{choice}{tail}"))).collect()
 }
 
-fn retention<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Retention>, D::Error> {
+fn retention<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<ReasoningScope>, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
-        "never" => Ok(Some(Retention::Never)),
-        "turn" => Ok(Some(Retention::Turn)),
-        "always" => Ok(Some(Retention::Always)),
+        "never" => Ok(Some(ReasoningScope::Never)),
+        "turn" => Ok(Some(ReasoningScope::Turn)),
+        "always" => Ok(Some(ReasoningScope::Always)),
         other => Err(serde::de::Error::unknown_variant(other, &["never", "turn", "always"])),
     }
 }

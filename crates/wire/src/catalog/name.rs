@@ -1,7 +1,7 @@
 //! Names of models, in the many ways in which they are written.
 
-use super::Model;
-use super::file::Catalog;
+use super::CatalogModel;
+use super::file::ModelCatalog;
 
 /// Regions that Bedrock puts before a maker's name.
 const REGIONS: &[&str] = &["us", "eu", "ap", "apac", "au", "ca", "jp", "global", "us-gov"];
@@ -41,7 +41,7 @@ const QUANTISED: &[&str] = &["q", "iq", "tq", "fp", "bf", "f", "int", "nf", "mxf
 const QUANTA: &[&str] = &["0", "1", "k", "s", "m", "l", "xs", "xxs", "xl", "nl"];
 
 /// The model with the longest name that `asked` begins with, if nothing follows that makes it another.
-pub(super) fn find<'a>(catalog: &'a Catalog, asked: &str) -> Option<&'a Model> {
+pub(super) fn find<'a>(catalog: &'a ModelCatalog, asked: &str) -> Option<&'a CatalogModel> {
     let candidates = forms(asked).into_iter().map(|form| words(&form));
     candidates
         .filter_map(|asked| longest(catalog, &asked))
@@ -91,7 +91,7 @@ fn without<'a>(known: &[&str], name: &'a str) -> Option<&'a str> {
     name.split_once('.').filter(|(first, _)| known.contains(first)).map(|(_, rest)| rest)
 }
 
-fn longest<'a>(catalog: &'a Catalog, asked: &[String]) -> Option<(usize, &'a Model)> {
+fn longest<'a>(catalog: &'a ModelCatalog, asked: &[String]) -> Option<(usize, &'a CatalogModel)> {
     let known = catalog.models.iter().zip(&catalog.words);
     let begins = known.filter(|(_, words)| asked.starts_with(words));
     let (model, words) = begins.max_by_key(|(_, words)| words.len())?;

@@ -5,24 +5,24 @@ use serde::Deserialize;
 
 /// List prices, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub struct Prices {
+pub struct ListPrices {
     #[serde(flatten)]
-    base: Rates,
-    above: Option<Above>,
+    base: TokenRates,
+    above: Option<LongInputRates>,
 }
 
 /// What holds for a whole request whose input is longer.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-struct Above {
+struct LongInputRates {
     #[serde(rename = "from")]
     tokens: u64,
     #[serde(flatten)]
-    rates: Rates,
+    rates: TokenRates,
 }
 
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub struct Rates {
+pub struct TokenRates {
     /// Input that is read for the first time.
     pub input: f64,
     /// Input that is read from the cache; `None`: as input.
@@ -33,9 +33,9 @@ pub struct Rates {
     pub output: f64,
 }
 
-impl Prices {
+impl ListPrices {
     /// The same rates for requests of any length.
-    pub fn flat(base: Rates) -> Self {
+    pub fn flat(base: TokenRates) -> Self {
         Self { base, above: None }
     }
 
@@ -46,7 +46,7 @@ impl Prices {
     /// let prices = catalog::prices("gemini-2.5-pro", "https://generativelanguage.googleapis.com").unwrap();
     /// assert_eq!((prices.at(200_000).input, prices.at(200_001).input), (1.25, 2.5));
     /// ```
-    pub fn at(&self, input_tokens: u64) -> Rates {
+    pub fn at(&self, input_tokens: u64) -> TokenRates {
         match self.above {
             Some(above) if input_tokens > above.tokens => above.rates,
             _ => self.base,
@@ -54,7 +54,7 @@ impl Prices {
     }
 
     /// The input tokens above which a request costs more, and what it costs then.
-    pub fn above(&self) -> Option<(u64, Rates)> {
+    pub fn above(&self) -> Option<(u64, TokenRates)> {
         self.above.map(|above| (above.tokens, above.rates))
     }
 

@@ -3,10 +3,10 @@ use std::collections::BTreeSet;
 use longhaul_core::usage::Usage;
 
 use super::*;
-use crate::Ability;
+use crate::FeatureSupport;
 
 fn named(asked: &str) -> Option<&'static str> {
-    find(asked).map(Model::name)
+    find(asked).map(CatalogModel::name)
 }
 
 /// (as it is asked for, as it is known). Grouped by who writes it so.
@@ -186,11 +186,11 @@ fn open_weights_have_a_window_only_at_their_makers() {
             assert_eq!((limits.window, limits.max_output), (None, None), "{model} at {local}");
             assert_eq!(
                 (limits.source, limits.tools),
-                (LimitSource::Unknown, Ability::Unknown),
+                (LimitSource::Unknown, FeatureSupport::Unknown),
                 "{model} at {local}"
             );
             assert_eq!(prices(model, local), None, "{model} at {local}");
-            assert!(find(model).and_then(Model::upper_bound).is_some(), "{model}");
+            assert!(find(model).and_then(CatalogModel::upper_bound).is_some(), "{model}");
         }
     }
     assert_eq!(window("glm-4.6", "https://open.bigmodel.cn/api/paas/v4"), Some(200_000));
@@ -200,10 +200,14 @@ fn open_weights_have_a_window_only_at_their_makers() {
     assert_eq!(window("gpt-4o", "http://localhost:4000/v1"), Some(128_000), "a proxy");
     let vertex = "https://us-central1-aiplatform.googleapis.com/v1";
     assert_eq!(window("gemini-2.5-pro", vertex), Some(1_048_576));
-    assert_eq!(limits("qwen3-8b", "http://localhost:1234/v1").images, Ability::No, "it never had eyes");
+    assert_eq!(
+        limits("qwen3-8b", "http://localhost:1234/v1").images,
+        FeatureSupport::No,
+        "it never had eyes"
+    );
     assert_eq!(
         limits("gemma-3-27b", "http://localhost:1234/v1").images,
-        Ability::Unknown,
+        FeatureSupport::Unknown,
         "it may run without"
     );
 }
@@ -217,10 +221,16 @@ fn the_window_is_what_may_be_input() {
     );
     let limits = limits("claude-sonnet-4-5", "https://api.anthropic.com");
     assert_eq!((limits.window, limits.max_output), (Some(200_000), Some(64_000)));
-    assert_eq!((limits.source, limits.reasoning), (LimitSource::Catalogue, Some(Retention::Turn)));
-    assert_eq!((limits.tools, limits.images, limits.files), (Ability::Yes, Ability::Yes, Ability::Yes));
+    assert_eq!((limits.source, limits.reasoning), (LimitSource::Catalogue, Some(ReasoningScope::Turn)));
+    assert_eq!(
+        (limits.tools, limits.images, limits.files),
+        (FeatureSupport::Yes, FeatureSupport::Yes, FeatureSupport::Yes)
+    );
     let prefill = |model: &str| find(model).unwrap().limits("").prefill;
-    assert_eq!((prefill("claude-sonnet-4-5"), prefill("claude-opus-4-6")), (Ability::Yes, Ability::No));
+    assert_eq!(
+        (prefill("claude-sonnet-4-5"), prefill("claude-opus-4-6")),
+        (FeatureSupport::Yes, FeatureSupport::No)
+    );
     assert_eq!(super::limits("unheard-of", "https://api.openai.com/v1"), Limits::default());
 }
 
@@ -237,16 +247,16 @@ fn what_a_call_costs() {
     let expected = 5_000.0 * 3.0 + 80_000.0 * 0.3 + 15_000.0 * 3.75 + 1_000.0 * 15.0;
     assert!((prices.cost_usd(&usage) - expected / 1e6).abs() < 1e-12);
     assert_eq!(super::prices("ft:gpt-4o-mini-2024-07-18:acme::1", "https://api.openai.com/v1"), None);
-    let flat = Prices::flat(Rates { input: 1.0, cached: None, write: None, output: 2.0 });
+    let flat = ListPrices::flat(TokenRates { input: 1.0, cached: None, write: None, output: 2.0 });
     assert!((flat.cost_usd(&usage) - 0.102).abs() < 1e-12, "what is not priced apart is input");
 }
 
 #[test]
 fn the_vocabulary_is_named_where_it_is_known() {
-    let of = |model: &str| find(model).and_then(Model::tokenizer);
+    let of = |model: &str| find(model).and_then(CatalogModel::tokenizer);
     assert_eq!((of("gpt-4o"), of("gpt-4")), (Some("o200k_base"), Some("cl100k_base")));
     assert_eq!((of("gpt-oss-20b"), of("claude-opus-4-5")), (Some("o200k_harmony"), None));
-    assert_eq!(find("gpt-4o-mini").and_then(Model::image_rule), Some("openai-tiles-2833-5667"));
-    assert_eq!(find("qwen3-8b").and_then(Model::framing), Some("chatml"));
-    assert!(find("gpt-4o").and_then(Model::source).is_some_and(|source| source.date == "2026-11-12"));
+    assert_eq!(find("gpt-4o-mini").and_then(CatalogModel::image_rule), Some("openai-tiles-2833-5667"));
+    assert_eq!(find("qwen3-8b").and_then(CatalogModel::framing), Some("chatml"));
+    assert!(find("gpt-4o").and_then(CatalogModel::source).is_some_and(|source| source.date == "2026-11-12"));
 }

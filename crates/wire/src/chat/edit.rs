@@ -3,10 +3,10 @@
 use crate::ToolChoice;
 use bytes::Bytes;
 
-use crate::edit::canonical::Node;
+use crate::edit::canonical::JsonNode;
 use crate::edit::{
-    Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
-    RequestEdit, Segment, StreamMerger, StreamParser, Wire,
+    AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
+    PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
 use crate::raw_json::{field, fields, string};
 
@@ -19,12 +19,12 @@ mod stream_parser;
 mod tool_call_filter;
 mod whole;
 
-pub use stream_merger::ChatSplice;
+pub use stream_merger::ChatStreamMerger;
 pub use stream_parser::ChatStreamParser;
 
-use crate::edit::envelope::Names;
+use crate::edit::envelope::EnvelopeFieldNames;
 
-const NAMES: Names = Names {
+const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items: "messages",
     max_output: &["max_completion_tokens", "max_tokens"],
     system: "",
@@ -36,7 +36,7 @@ const NAMES: Names = Names {
 ///
 /// # Errors
 /// [`ParseError`] if it is said in a way that other dialects do not have.
-pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
+pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };
@@ -55,40 +55,40 @@ pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
 
 /// The dialect.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Chat;
+pub struct ChatCodec;
 
-impl Wire for Chat {
+impl WireCodec for ChatCodec {
     fn dialect(&self) -> Dialect {
         Dialect::Chat
     }
 
-    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError> {
-        Envelope::read(bytes, &NAMES)
+    fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError> {
+        RequestEnvelope::read(bytes, &NAMES)
     }
 
-    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
-        Envelope::read_after(bytes, &NAMES, known)
+    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
+        RequestEnvelope::read_after(bytes, &NAMES, known)
     }
 
-    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError> {
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
         let read = |(index, item): (usize, &&str)| item::piece(item, before + index).map(|piece| vec![piece]);
         items.iter().enumerate().map(read).collect()
     }
 
-    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError> {
+    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
         let tools = envelope.tools_at.as_ref().map(|at| item::tools(envelope.text(at))).transpose()?;
         Ok(FixedContent { system: String::new(), tools: tools.unwrap_or_default() })
     }
 
     fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
-        let mut node: Node<'_> =
+        let mut node: JsonNode<'_> =
             serde_json::from_str(item).map_err(|error| item::unreadable(index, &error))?;
         item::settle(&mut node);
         node.write(out);
         Ok(())
     }
 
-    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
         render::render(envelope, edited)
     }
 
@@ -97,7 +97,7 @@ impl Wire for Chat {
     }
 
     fn stream_merger(&self) -> Box<dyn StreamMerger> {
-        Box::<ChatSplice>::default()
+        Box::<ChatStreamMerger>::default()
     }
 
     fn answer(&self, body: &[u8]) -> Option<PartialResponse> {
@@ -122,7 +122,7 @@ impl Wire for Chat {
         items.map(|item| hidden::with_calls_of(&item, &mut calls).unwrap_or(item)).collect()
     }
 
-    fn results(&self, answered: &[Answered]) -> Vec<String> {
+    fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String> {
         hidden::results(answered)
     }
 

@@ -1,55 +1,55 @@
 //! What each server of this wire does in its own way, as data: one row for each family of servers.
 //!
 //! A family is known by its host, else by what its server answers (`discover`); until then,
-//! and for everybody else, it is [`Family::COMPATIBLE`]: what all of them take.
+//! and for everybody else, it is [`ServerFamily::COMPATIBLE`]: what all of them take.
 
 mod rows;
 
 use url::Url;
 
-use crate::{Ability, Declared, Limits, Retention};
+use crate::{DeclaredLimits, FeatureSupport, Limits, ReasoningScope};
 
 /// What a family of servers does in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct ServerFamily {
     /// Its name, for people.
     pub name: &'static str,
     /// The hosts, and those below them, at which it is known without asking.
     pub hosts: &'static [&'static str],
     /// What the output limit is called.
-    pub output_limit: OutputLimit,
+    pub output_limit: OutputLimitField,
     /// Whether a stream reports its usage only if `stream_options` asks for it.
     pub asks_for_usage: bool,
     /// Where plain reasoning goes in an assistant message.
     pub reasoning: ReasoningPlace,
     /// How much plain reasoning goes back to the model that wrote it. Reasoning with proof (a signature,
     /// encrypted items) always does.
-    pub replay: Replay,
+    pub replay: ReasoningReplay,
     /// Whether `reasoning_details` that prove nothing go back too.
     pub unsigned_details: bool,
     /// What it takes as the name of a call.
-    pub call_ids: CallIds,
+    pub call_ids: CallIdFormat,
     /// Whether `tool_choice` can name a tool; if not, that tool alone is listed and one is required.
     pub names_tools: bool,
     /// Whether it takes pictures.
-    pub images: Ability,
+    pub images: FeatureSupport,
     /// How it takes documents (PDF).
-    pub documents: Documents,
+    pub documents: DocumentSupport,
     /// Whether a user message may follow a tool's result; if not, an assistant's word is put between.
     pub user_after_tool: bool,
     /// How it goes on with an assistant message that ends the request.
-    pub prefill: Prefill,
+    pub prefill: PrefillSupport,
     /// Fields that its requests have besides, with their JSON.
     pub fields: &'static [(&'static str, &'static str)],
     /// Where it says what it has loaded.
-    pub pages: &'static [Page],
+    pub pages: &'static [DiscoveryEndpoint],
     /// How it counts.
-    pub counter: Option<Counter>,
+    pub counter: Option<TokenCountEndpoint>,
 }
 
 /// What the output limit is called in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OutputLimit {
+pub enum OutputLimitField {
     /// `max_tokens`: local and most compatible servers.
     #[default]
     MaxTokens,
@@ -70,7 +70,7 @@ pub enum ReasoningPlace {
 
 /// How much plain reasoning goes back to the model that wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Replay {
+pub enum ReasoningReplay {
     /// None.
     #[default]
     Never,
@@ -82,30 +82,30 @@ pub enum Replay {
     Always,
 }
 
-impl Replay {
+impl ReasoningReplay {
     /// The same in the words of [`Limits`], on the side of counting too much.
-    pub fn retention(self) -> Retention {
+    pub fn retention(self) -> ReasoningScope {
         match self {
-            Self::Never => Retention::Never,
-            Self::Turn => Retention::Turn,
-            Self::ToolTurns | Self::Always => Retention::Always,
+            Self::Never => ReasoningScope::Never,
+            Self::Turn => ReasoningScope::Turn,
+            Self::ToolTurns | Self::Always => ReasoningScope::Always,
         }
     }
 }
 
-impl From<Retention> for Replay {
-    fn from(kept: Retention) -> Self {
+impl From<ReasoningScope> for ReasoningReplay {
+    fn from(kept: ReasoningScope) -> Self {
         match kept {
-            Retention::Never => Self::Never,
-            Retention::Turn => Self::Turn,
-            Retention::Always => Self::Always,
+            ReasoningScope::Never => Self::Never,
+            ReasoningScope::Turn => Self::Turn,
+            ReasoningScope::Always => Self::Always,
         }
     }
 }
 
 /// What a server takes as the name of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallIds {
+pub enum CallIdFormat {
     /// Anything up to this many bytes.
     UpTo(usize),
     /// Exactly nine letters or digits.
@@ -114,7 +114,7 @@ pub enum CallIds {
 
 /// How a server takes documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Documents {
+pub enum DocumentSupport {
     /// Nobody said that it does.
     Unknown,
     /// It does not.
@@ -127,7 +127,7 @@ pub enum Documents {
 
 /// How a server goes on with an assistant message that ends the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prefill {
+pub enum PrefillSupport {
     /// Nobody said that it does.
     Unknown,
     /// It does not.
@@ -140,7 +140,7 @@ pub enum Prefill {
 
 /// A page on which servers describe themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Page {
+pub enum DiscoveryEndpoint {
     /// llama.cpp: `/props`.
     Props,
     /// LM Studio 0.4: `/api/v1/models`.
@@ -155,14 +155,14 @@ pub enum Page {
 
 /// How a server counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counter {
+pub enum TokenCountEndpoint {
     /// llama.cpp: `/apply-template`, then `/tokenize`.
     ApplyTemplate,
     /// vLLM: `/tokenize` with the messages.
     Tokenize,
 }
 
-impl Family {
+impl ServerFamily {
     /// The family at a base URL, if its host tells.
     pub fn at(base_url: &str) -> Option<&'static Self> {
         let url = Url::parse(base_url).ok()?;
@@ -175,19 +175,25 @@ impl Family {
 
     /// With what the user knows better of the model.
     #[must_use]
-    pub fn declared(self, declared: &Declared) -> Self {
+    pub fn declared(self, declared: &DeclaredLimits) -> Self {
         let documents = match (declared.files, self.documents) {
-            (Some(false), _) => Documents::No,
-            (Some(true), Documents::Unknown | Documents::No) => Documents::File,
+            (Some(false), _) => DocumentSupport::No,
+            (Some(true), DocumentSupport::Unknown | DocumentSupport::No) => DocumentSupport::File,
             (_, known) => known,
         };
         let prefill = match (declared.prefill, self.prefill) {
-            (Some(false), _) => Prefill::No,
-            (Some(true), Prefill::Unknown | Prefill::No) => Prefill::Fields(&[]),
+            (Some(false), _) => PrefillSupport::No,
+            (Some(true), PrefillSupport::Unknown | PrefillSupport::No) => PrefillSupport::Fields(&[]),
             (_, known) => known,
         };
-        let replay = declared.reasoning.map_or(self.replay, Replay::from);
-        Self { images: Ability::from(declared.images).or(self.images), documents, prefill, replay, ..self }
+        let replay = declared.reasoning.map_or(self.replay, ReasoningReplay::from);
+        Self {
+            images: FeatureSupport::from(declared.images).or(self.images),
+            documents,
+            prefill,
+            replay,
+            ..self
+        }
     }
 
     /// Returns the [`Limits`] that follow from the family where the server itself said nothing.
@@ -195,16 +201,20 @@ impl Family {
         Limits {
             images: self.images,
             files: match self.documents {
-                Documents::Unknown => Ability::Unknown,
-                Documents::No => Ability::No,
-                Documents::File | Documents::DocumentUrl => Ability::Yes,
+                DocumentSupport::Unknown => FeatureSupport::Unknown,
+                DocumentSupport::No => FeatureSupport::No,
+                DocumentSupport::File | DocumentSupport::DocumentUrl => FeatureSupport::Yes,
             },
             prefill: match self.prefill {
-                Prefill::Unknown => Ability::Unknown,
-                Prefill::No => Ability::No,
-                Prefill::Fields(_) | Prefill::Prefix => Ability::Yes,
+                PrefillSupport::Unknown => FeatureSupport::Unknown,
+                PrefillSupport::No => FeatureSupport::No,
+                PrefillSupport::Fields(_) | PrefillSupport::Prefix => FeatureSupport::Yes,
             },
-            reasoning: Some(if self.unsigned_details { Retention::Always } else { self.replay.retention() }),
+            reasoning: Some(if self.unsigned_details {
+                ReasoningScope::Always
+            } else {
+                self.replay.retention()
+            }),
             ..Limits::default()
         }
     }

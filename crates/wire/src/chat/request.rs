@@ -1,4 +1,4 @@
-//! From a [`Request`] to the bytes that are sent.
+//! From a [`ModelRequest`] to the bytes that are sent.
 //!
 //! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
 //! stays (model, options, tools) comes before the messages, what may change (the choice of a tool, the output
@@ -15,20 +15,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Media, RawJson, Role, ToolSpec, ToolStatus};
+use longhaul_core::message::{MediaPart, RawJson, Role, ToolSpec, ToolStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::family::{Family, OutputLimit, Prefill};
+use super::family::{OutputLimitField, PrefillSupport, ServerFamily};
 use crate::request_body::RequestBody;
-use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
 /// The body of the request, as servers of `family` take it.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, or a tool result answers no call of this request.
-pub fn encode(request: &Request, settings: &ModelSettings, family: &Family) -> Result<Bytes, ProviderError> {
+pub fn encode(
+    request: &ModelRequest,
+    settings: &ModelSettings,
+    family: &ServerFamily,
+) -> Result<Bytes, ProviderError> {
     let settings = &*settings.with_fields(&request.fields);
     let declared = &settings.body;
     let mut body = RequestBody::default();
@@ -43,7 +47,7 @@ pub fn encode(request: &Request, settings: &ModelSettings, family: &Family) -> R
         body.put_unless(declared, "stream_options", &json!({"include_usage": true}))?;
     }
     body.put("messages", &messages::encode(request, settings, family)?)?;
-    if let (Prefill::Fields(fields), true) = (family.prefill, is_prefilled(request)) {
+    if let (PrefillSupport::Fields(fields), true) = (family.prefill, is_prefilled(request)) {
         put_fields(&mut body, declared, fields)?;
     }
     if let Some(choice) = choice(request, family) {
@@ -51,8 +55,8 @@ pub fn encode(request: &Request, settings: &ModelSettings, family: &Family) -> R
     }
     if let Some(limit) = request.max_output_tokens {
         let name = match family.output_limit {
-            OutputLimit::MaxTokens => "max_tokens",
-            OutputLimit::MaxCompletionTokens => "max_completion_tokens",
+            OutputLimitField::MaxTokens => "max_tokens",
+            OutputLimitField::MaxCompletionTokens => "max_completion_tokens",
         };
         body.put_unless(declared, name, &limit)?;
     }
@@ -74,24 +78,27 @@ fn put_fields(
 }
 
 /// Returns whether the model is to go on with an answer.
-pub(super) fn is_prefilled(request: &Request) -> bool {
+pub(super) fn is_prefilled(request: &ModelRequest) -> bool {
     request.messages.last().is_some_and(|message| message.role == Role::Assistant)
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ChatRequestTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: ChatRequestFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct ChatRequestFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
 }
 
-fn tools<'a>(request: &'a Request, family: &Family) -> Result<Vec<Tool<'a>>, ProviderError> {
+fn tools<'a>(
+    request: &'a ModelRequest,
+    family: &ServerFamily,
+) -> Result<Vec<ChatRequestTool<'a>>, ProviderError> {
     let alone = match &request.tool_choice {
         ToolChoice::Named(name) if !family.names_tools => Some(name),
         _ => None,
@@ -100,8 +107,9 @@ fn tools<'a>(request: &'a Request, family: &Family) -> Result<Vec<Tool<'a>>, Pro
     listed
         .map(|spec| {
             let parameters = schema(spec)?;
-            let function = Function { name: &spec.name, description: &spec.description, parameters };
-            Ok(Tool { r#type: "function", function })
+            let function =
+                ChatRequestFunction { name: &spec.name, description: &spec.description, parameters };
+            Ok(ChatRequestTool { r#type: "function", function })
         })
         .collect()
 }
@@ -115,7 +123,7 @@ pub(crate) fn schema(spec: &ToolSpec) -> Result<&RawValue, ProviderError> {
         .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))
 }
 
-fn choice(request: &Request, family: &Family) -> Option<Value> {
+fn choice(request: &ModelRequest, family: &ServerFamily) -> Option<Value> {
     match &request.tool_choice {
         _ if request.tools.is_empty() => None,
         ToolChoice::Auto => None,
@@ -134,7 +142,7 @@ fn fields(json: &RawJson) -> Option<BTreeMap<String, Box<RawValue>>> {
 
 /// A picture or a file as a data URL, or the address from which the server takes it; nothing if neither came with the
 /// request.
-pub(crate) fn data_url(media: &Media, request: &Request) -> Option<String> {
+pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<String> {
     let Some(bytes) = request.media.get(&media.blob.hash) else {
         return request.links.get(&media.blob.hash).cloned();
     };

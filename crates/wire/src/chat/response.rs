@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Opaque, RawJson};
+use longhaul_core::message::{OpaquePart, RawJson};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use crate::raw_json::{self, RawObject};
 
 /// One chunk of a stream, or a whole answer.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChatResponseChunk<'a> {
     #[serde(borrow, default)]
     pub(super) choices: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -24,7 +24,7 @@ pub(super) struct Chunk<'a> {
     object: Option<&'a RawValue>,
 }
 
-impl Chunk<'_> {
+impl ChatResponseChunk<'_> {
     /// Some servers put the error's fields into the chunk itself.
     pub(super) fn is_error(&self) -> bool {
         let named = self.object.is_some_and(|object| object.get() == "\"error\"");
@@ -34,7 +34,7 @@ impl Chunk<'_> {
 
 /// What may hold an error beside its content.
 #[derive(Deserialize)]
-struct HeldError<'a> {
+struct ChatErrorHolder<'a> {
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
@@ -46,7 +46,7 @@ fn says_error(value: &str) -> bool {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChatResponseChoice<'a> {
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
@@ -61,7 +61,7 @@ pub(super) struct Choice<'a> {
     error: Option<&'a RawValue>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> ChatResponseChoice<'a> {
     /// We ask for one choice; of several the first is ours.
     pub(super) fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
@@ -70,7 +70,7 @@ impl<'a> Choice<'a> {
     /// The error that ended the choice (OpenRouter): of the choice itself, or inside its delta or message.
     pub(super) fn error(&self) -> Option<&'a str> {
         let held = [self.delta, self.message].into_iter().flatten();
-        let held = held.filter_map(|raw| serde_json::from_str::<HeldError<'a>>(raw.get()).ok()?.error);
+        let held = held.filter_map(|raw| serde_json::from_str::<ChatErrorHolder<'a>>(raw.get()).ok()?.error);
         self.error.into_iter().chain(held).map(RawValue::get).find(|error| says_error(error))
     }
 
@@ -89,7 +89,7 @@ impl<'a> Choice<'a> {
     ///
     /// # Errors
     /// `third-party` if it is no object.
-    pub(super) fn delta(&self, streamed: bool) -> Result<Option<Delta<'a>>, ProviderError> {
+    pub(super) fn delta(&self, streamed: bool) -> Result<Option<ChatResponseDelta<'a>>, ProviderError> {
         let whole = self.message.filter(|_| !streamed);
         self.delta.or(whole).map_or(Ok(None), |raw| raw_json::content("delta", raw.get()))
     }
@@ -97,7 +97,7 @@ impl<'a> Choice<'a> {
 
 /// What a message or a piece of it may hold.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct ChatResponseDelta<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -114,29 +114,29 @@ pub(super) struct Delta<'a> {
 
 /// A piece of an answer, in the order in which it is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ChatResponsePart {
     Reasoning(String),
     Text(String),
     /// A block of another kind, whole.
-    Opaque(Opaque),
+    Opaque(OpaquePart),
 }
 
-impl Piece {
+impl ChatResponsePart {
     fn says_nothing(&self) -> bool {
         matches!(self, Self::Reasoning(text) | Self::Text(text) if text.is_empty())
     }
 }
 
-impl<'a> Delta<'a> {
+impl<'a> ChatResponseDelta<'a> {
     /// Reasoning first: one delta may hold it beside the text that follows it. Where it comes under both
     /// names it is the same text.
     ///
     /// # Errors
     /// `third-party` for content that nobody can read.
-    pub(super) fn pieces(&self) -> Result<Vec<Piece>, ProviderError> {
+    pub(super) fn pieces(&self) -> Result<Vec<ChatResponsePart>, ProviderError> {
         let mut pieces = Vec::new();
         let reasoning = [self.reasoning_content, self.reasoning].into_iter().flatten().map(text_of);
-        pieces.extend(reasoning.filter(|text| !text.is_empty()).take(1).map(Piece::Reasoning));
+        pieces.extend(reasoning.filter(|text| !text.is_empty()).take(1).map(ChatResponsePart::Reasoning));
         for spoken in [self.content, self.refusal].into_iter().flatten() {
             spoken_pieces(spoken, &mut pieces)?;
         }
@@ -151,7 +151,7 @@ impl<'a> Delta<'a> {
 
     /// # Errors
     /// `third-party` for calls that nobody can read.
-    pub(super) fn tool_calls(&self) -> Result<Vec<CallPiece<'a>>, ProviderError> {
+    pub(super) fn tool_calls(&self) -> Result<Vec<ChatResponseToolCall<'a>>, ProviderError> {
         let calls: Vec<&'a RawValue> = content("tool_calls", self.tool_calls)?;
         let read = |raw: &'a RawValue| {
             serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("tool_calls", raw.get()))
@@ -177,9 +177,9 @@ pub(super) fn content<'a, T: Deserialize<'a> + Default>(
 }
 
 /// `content` is a string, or a list of blocks (Mistral) of which some are reasoning.
-fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), ProviderError> {
+fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<ChatResponsePart>) -> Result<(), ProviderError> {
     if raw.get().starts_with('"') {
-        pieces.push(Piece::Text(content("content", Some(raw))?));
+        pieces.push(ChatResponsePart::Text(content("content", Some(raw))?));
         return Ok(());
     }
     let blocks: Vec<&RawValue> = content("content", Some(raw))?;
@@ -189,17 +189,20 @@ fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<Piece>) -> Result<(), Provider
     Ok(())
 }
 
-fn block_piece(raw: &RawValue) -> Result<Option<Piece>, ProviderError> {
+fn block_piece(raw: &RawValue) -> Result<Option<ChatResponsePart>, ProviderError> {
     let unreadable = || raw_json::garbled("content", raw.get());
     let block: Value = serde_json::from_str(raw.get()).map_err(|_| unreadable())?;
     if let Value::String(text) = block {
-        return Ok(Some(Piece::Text(text)));
+        return Ok(Some(ChatResponsePart::Text(text)));
     }
     let kind = block.get("type").and_then(Value::as_str);
     Ok(match kind.or(block.get("text").map(|_| "text")).ok_or_else(unreadable)? {
-        "thinking" => block.get("thinking").map(|text| Piece::Reasoning(joined(text))),
-        "text" => block.get("text").map(|text| Piece::Text(joined(text))),
-        kind => Some(Piece::Opaque(Opaque { kind: kind.to_owned(), native: RawJson(raw.get().to_owned()) })),
+        "thinking" => block.get("thinking").map(|text| ChatResponsePart::Reasoning(joined(text))),
+        "text" => block.get("text").map(|text| ChatResponsePart::Text(joined(text))),
+        kind => Some(ChatResponsePart::Opaque(OpaquePart {
+            kind: kind.to_owned(),
+            native: RawJson(raw.get().to_owned()),
+        })),
     })
 }
 
@@ -213,27 +216,27 @@ fn joined(value: &Value) -> String {
 
 /// A piece of a tool call.
 #[derive(Debug, Deserialize)]
-pub(super) struct CallPiece<'a> {
+pub(super) struct ChatResponseToolCall<'a> {
     #[serde(default)]
     pub(super) index: Option<i64>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    function: Option<FunctionPiece<'a>>,
+    function: Option<ChatResponseFunctionCall<'a>>,
     /// Kept beside the call and sent back: Gemini's compatible API signs its calls there.
     #[serde(borrow, default)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
-struct FunctionPiece<'a> {
+struct ChatResponseFunctionCall<'a> {
     #[serde(borrow, default)]
     name: Option<&'a RawValue>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
-impl CallPiece<'_> {
+impl ChatResponseToolCall<'_> {
     /// The provider's name of the call; `None` where it is empty.
     pub(super) fn id(&self) -> Option<String> {
         let raw = self.id?;
@@ -257,12 +260,12 @@ impl CallPiece<'_> {
 
 /// What a router gave with its reasoning, as it is kept in a part's `native`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Details<'a> {
+pub(super) struct NativeReasoningDetails<'a> {
     #[serde(borrow)]
     pub(super) reasoning_details: &'a RawValue,
 }
 
-impl Details<'_> {
+impl NativeReasoningDetails<'_> {
     /// Returns whether one of them is signed or encrypted.
     pub(super) fn are_proven(&self) -> bool {
         let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();

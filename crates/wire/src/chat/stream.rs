@@ -7,41 +7,41 @@ mod envelope;
 mod parts;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Opaque};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, OpaquePart};
 use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
-use super::response::{self, Choice, Chunk, Delta, Piece};
+use super::response::{self, ChatResponseChoice, ChatResponseChunk, ChatResponseDelta, ChatResponsePart};
 use crate::StreamDecoder;
 use crate::server_error;
 use crate::{AnswerSize, ModelEvent, ProviderError, finish, raw_json, usage};
-use calls::Calls;
-use details::Details;
-use envelope::Envelope;
+use calls::ChatCallAssembler;
+use details::ReasoningDetailsAssembler;
+use envelope::ChatResponseEnvelope;
 
 /// Characters of a payload nobody can read which go into the error.
 const MAX_QUOTE_CHARS: usize = 200;
 
 /// Reads one answer, payload by payload.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct ChatStreamDecoder {
     /// Text, reasoning and calls in the order in which each began.
-    slots: Vec<Slot>,
+    slots: Vec<PartialChatPart>,
     /// Those of `slots` that were not reported as done yet, in order.
     open: Vec<usize>,
     /// The first of `slots` that is reasoning.
     first_reasoning: Option<usize>,
     size: AnswerSize,
-    calls: Calls,
-    details: Details,
-    envelope: Envelope,
+    calls: ChatCallAssembler,
+    details: ReasoningDetailsAssembler,
+    envelope: ChatResponseEnvelope,
     usage: Option<Usage>,
     /// Whether the model says in words of its own that it will not answer.
     refused: bool,
     /// What a filter held back.
     filtered: Vec<String>,
     /// Why it stopped, once that was said; `None` inside if the server failed.
-    finish: Option<Option<Finish>>,
+    finish: Option<Option<ModelStopReason>>,
     /// The error of the choice, if the server gave one: what came before it is delivered first.
     failure: Option<ProviderError>,
     closed: bool,
@@ -49,14 +49,14 @@ pub struct Decoder {
 
 /// Where a part of the answer stands.
 #[derive(Debug)]
-enum Slot {
+enum PartialChatPart {
     Text(String),
     Reasoning(String),
     Call(usize),
-    Opaque(Opaque),
+    Opaque(OpaquePart),
 }
 
-impl Decoder {
+impl ChatStreamDecoder {
     /// Takes the data of one event, or a whole answer that was not streamed.
     ///
     /// # Errors
@@ -89,13 +89,13 @@ impl Decoder {
     /// `truncated-stream` if neither a reason nor `[DONE]` came, if `[DONE]` came in the middle of a call, or if
     /// nothing else came; `refused` if a filter withheld the answer; the server's error if its choice has one, and
     /// `third-party` if the reason is the server's own failure. What was used is in the error.
-    pub fn finish(mut self) -> Result<Answer, ProviderError> {
+    pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
         if let Some(failure) = self.failure.take() {
             return Err(self.with_usage(failure));
         }
         let truncated = |what: &str| Err(self.error(ErrorCode::TruncatedStream, what));
         let finish = match self.finish {
-            Some(Some(Finish::ContentFilter)) => return Err(self.withheld()),
+            Some(Some(ModelStopReason::ContentFilter)) => return Err(self.withheld()),
             Some(Some(finish)) => finish,
             Some(None) => {
                 return Err(self.error(ErrorCode::ThirdParty, "the server failed inside its answer"));
@@ -105,15 +105,15 @@ impl Decoder {
                 return truncated("the stream holds no answer, only its closing event");
             }
             None if !self.calls.are_complete() => return truncated("the stream ended inside a tool call"),
-            None => Finish::Other,
+            None => ModelStopReason::Other,
         };
         let parts = self.parts();
         let envelope = self.envelope.to_json();
         let finish = match finish::agree_with_parts(finish, &parts) {
-            Finish::Stop | Finish::Other if self.refused => Finish::ContentFilter,
+            ModelStopReason::Stop | ModelStopReason::Other if self.refused => ModelStopReason::ContentFilter,
             finish => finish,
         };
-        Ok(Answer { finish, parts, usage: self.usage.take(), envelope })
+        Ok(ModelAnswer { finish, parts, usage: self.usage.take(), envelope })
     }
 
     /// What was used until now, for an error that ends the stream.
@@ -141,7 +141,7 @@ impl Decoder {
         if payload.starts_with('[') {
             return Err(self.with_usage(server_error::from_answer(payload)));
         }
-        let chunk: Chunk<'_> =
+        let chunk: ChatResponseChunk<'_> =
             serde_json::from_str(payload).map_err(|error| self.unreadable(payload, &error))?;
         if chunk.is_error() {
             return Err(self.with_usage(server_error::from_answer(payload)));
@@ -174,7 +174,7 @@ impl Decoder {
     }
 
     fn choice(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
-        let choice: Choice<'_> =
+        let choice: ChatResponseChoice<'_> =
             serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("choices", raw.get()))?;
         if !choice.is_first() {
             return Ok(());
@@ -187,7 +187,10 @@ impl Decoder {
             let finish = finish::finish_of_reason(reason);
             self.filtered = choice.filtered();
             self.finish = Some(finish);
-            self.report_done(matches!(finish, Some(Finish::Stop | Finish::ToolCalls)), events);
+            self.report_done(
+                matches!(finish, Some(ModelStopReason::Stop | ModelStopReason::ToolCalls)),
+                events,
+            );
         }
         if let Some(error) = choice.error() {
             self.failure = Some(server_error::from_answer(error));
@@ -196,13 +199,17 @@ impl Decoder {
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Delta<'_>, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+    fn delta(
+        &mut self,
+        delta: &ChatResponseDelta<'_>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         self.refused |= delta.refuses();
         for piece in delta.pieces()? {
             match piece {
-                Piece::Text(text) => self.text(text, events)?,
-                Piece::Reasoning(text) => self.reasoning(text, events)?,
-                Piece::Opaque(block) => self.begin(Slot::Opaque(block), events)?,
+                ChatResponsePart::Text(text) => self.text(text, events)?,
+                ChatResponsePart::Reasoning(text) => self.reasoning(text, events)?,
+                ChatResponsePart::Opaque(block) => self.begin(PartialChatPart::Opaque(block), events)?,
             }
         }
         if let Some(details) = delta.reasoning_details {
@@ -211,7 +218,7 @@ impl Decoder {
         for piece in delta.tool_calls()? {
             let (index, is_new) = self.calls.add(&piece)?;
             if is_new {
-                self.begin(Slot::Call(index), events)?;
+                self.begin(PartialChatPart::Call(index), events)?;
             }
             events.extend(self.calls.event(index, piece.arguments()));
         }
@@ -220,8 +227,8 @@ impl Decoder {
 
     fn text(&mut self, more: String, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.slots.last_mut() {
-            Some(Slot::Text(text)) => text.push_str(&more),
-            _ => self.begin(Slot::Text(more.clone()), events)?,
+            Some(PartialChatPart::Text(text)) => text.push_str(&more),
+            _ => self.begin(PartialChatPart::Text(more.clone()), events)?,
         }
         events.push(ModelEvent::Text(more));
         Ok(())
@@ -229,15 +236,15 @@ impl Decoder {
 
     fn reasoning(&mut self, more: String, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.slots.last_mut() {
-            Some(Slot::Reasoning(text)) => text.push_str(&more),
-            _ => self.begin(Slot::Reasoning(more.clone()), events)?,
+            Some(PartialChatPart::Reasoning(text)) => text.push_str(&more),
+            _ => self.begin(PartialChatPart::Reasoning(more.clone()), events)?,
         }
         events.push(ModelEvent::Reasoning(more));
         Ok(())
     }
 }
 
-impl StreamDecoder for Decoder {
+impl StreamDecoder for ChatStreamDecoder {
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         self.push(payload)
     }
@@ -254,7 +261,7 @@ impl StreamDecoder for Decoder {
         self.usage.clone()
     }
 
-    fn finish(self) -> Result<Answer, ProviderError> {
+    fn finish(self) -> Result<ModelAnswer, ProviderError> {
         self.finish()
     }
 }

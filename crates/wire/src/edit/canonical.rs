@@ -9,7 +9,7 @@ use super::ephemeral::{CACHE_MARKS, is_volatile, without_notices};
 
 /// A JSON value, text borrowed where it has no escapes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node<'a> {
+pub enum JsonNode<'a> {
     /// `null`.
     Null,
     /// A truth value.
@@ -19,12 +19,12 @@ pub enum Node<'a> {
     /// A string.
     Text(Cow<'a, str>),
     /// A list.
-    List(Vec<Node<'a>>),
+    List(Vec<JsonNode<'a>>),
     /// An object, its fields in order.
-    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+    Object(Vec<(Cow<'a, str>, JsonNode<'a>)>),
 }
 
-impl<'a> Node<'a> {
+impl<'a> JsonNode<'a> {
     /// Reads a text. `None` if it is no JSON.
     pub fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
@@ -115,68 +115,68 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 
 /// Content as a list of blocks that says the same: a string becomes one block of type `kind`; cache marks, notices
 /// and volatile blocks go, and text blocks that are empty then.
-pub fn settle_content(content: &mut Node<'_>, kind: &'static str) {
-    if let Node::Text(text) = content {
-        *content = Node::List(vec![Node::block(kind, std::mem::take(text))]);
+pub fn settle_content(content: &mut JsonNode<'_>, kind: &'static str) {
+    if let JsonNode::Text(text) = content {
+        *content = JsonNode::List(vec![JsonNode::block(kind, std::mem::take(text))]);
     }
-    let Node::List(blocks) = content else { return };
+    let JsonNode::List(blocks) = content else { return };
     for block in blocks.iter_mut() {
         for mark in CACHE_MARKS {
             block.remove(mark);
         }
-        if let Some(Node::Text(text)) = block.get_mut("text")
+        if let Some(JsonNode::Text(text)) = block.get_mut("text")
             && let Some(clean) = without_notices(text)
         {
             *text = Cow::Owned(clean);
         }
     }
-    blocks.retain(|block| match block.get("text").and_then(Node::as_text) {
+    blocks.retain(|block| match block.get("text").and_then(JsonNode::as_text) {
         Some(text) => !text.is_empty() && !is_volatile(text),
         None => true,
     });
 }
 
-impl<'de> Deserialize<'de> for Node<'de> {
+impl<'de> Deserialize<'de> for JsonNode<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Nodes)
+        deserializer.deserialize_any(JsonNodeVisitor)
     }
 }
 
-struct Nodes;
+struct JsonNodeVisitor;
 
-impl<'de> Visitor<'de> for Nodes {
-    type Value = Node<'de>;
+impl<'de> Visitor<'de> for JsonNodeVisitor {
+    type Value = JsonNode<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Node::Null)
+        Ok(JsonNode::Null)
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Node::Bool(value))
+        Ok(JsonNode::Bool(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Node::Number(value.into()))
+        Ok(JsonNode::Number(value.into()))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Node::Number(value.into()))
+        Ok(JsonNode::Number(value.into()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(serde_json::Number::from_f64(value).map_or(Node::Null, Node::Number))
+        Ok(serde_json::Number::from_f64(value).map_or(JsonNode::Null, JsonNode::Number))
     }
 
     fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Borrowed(value)))
+        Ok(JsonNode::Text(Cow::Borrowed(value)))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Owned(value.to_owned())))
+        Ok(JsonNode::Text(Cow::Owned(value.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -184,21 +184,21 @@ impl<'de> Visitor<'de> for Nodes {
         while let Some(node) = seq.next_element()? {
             list.push(node);
         }
-        Ok(Node::List(list))
+        Ok(JsonNode::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Vec::new();
-        while let Some(key) = map.next_key::<Key<'de>>()? {
+        while let Some(key) = map.next_key::<JsonNodeKey<'de>>()? {
             fields.push((key.0, map.next_value()?));
         }
-        Ok(Node::Object(fields))
+        Ok(JsonNode::Object(fields))
     }
 }
 
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonNodeKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -206,7 +206,7 @@ mod tests {
 
     fn form(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        Node::parse(text).unwrap().write(&mut out);
+        JsonNode::parse(text).unwrap().write(&mut out);
         out
     }
 
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn content_is_the_same_with_and_without_marks() {
         let settled = |text: &str| {
-            let mut node = Node::parse(text).unwrap();
+            let mut node = JsonNode::parse(text).unwrap();
             settle_content(&mut node, "text");
             let mut out = Vec::new();
             node.write(&mut out);

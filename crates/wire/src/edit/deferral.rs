@@ -15,11 +15,11 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use longhaul_core::deferral::{CALL, DeferredTools, ResolvedCall, SEARCH, is_worth_deferring, read_call};
+use longhaul_core::deferral::{CALL, DeferredToolCall, DeferredTools, SEARCH, is_worth_deferring, read_call};
 use longhaul_core::message::ToolSpec;
 
-use super::patch::Patch;
-use super::{Dialect, Envelope};
+use super::patch::RequestPatch;
+use super::{Dialect, RequestEnvelope};
 use list::{ListedTool, stand_in};
 pub use stream::CallUnwrapper;
 
@@ -42,14 +42,14 @@ pub struct ToolDeferral {
     listed: BTreeSet<String>,
     deferred: DeferredTools,
     /// The deferred tools of a namespace, by their names for the model.
-    namespaced: BTreeMap<String, Namespaced>,
+    namespaced: BTreeMap<String, ClientToolName>,
     /// How many tools the client has.
     total: usize,
 }
 
 /// The client's name of a tool in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Namespaced {
+struct ClientToolName {
     namespace: String,
     name: String,
 }
@@ -108,9 +108,9 @@ impl ToolDeferral {
 
     /// Returns the request with the shorter list of tools, and calls of deferred tools in it as calls through
     /// `tool_call`. Everything else keeps the client's bytes.
-    pub fn shorten_request(&self, envelope: &Envelope) -> Bytes {
+    pub fn shorten_request(&self, envelope: &RequestEnvelope) -> Bytes {
         let Some(tools_at) = &envelope.tools_at else { return envelope.bytes.clone() };
-        let mut patch = Patch::default();
+        let mut patch = RequestPatch::default();
         patch.replace(tools_at.clone(), self.list.clone());
         for at in &envelope.items {
             if let Some(item) = item::wrapped(self, envelope.text(at)) {
@@ -129,7 +129,7 @@ impl ToolDeferral {
     ///
     /// # Errors
     /// What the model is answered, if it makes none.
-    pub fn resolve(&self, arguments: &str) -> Result<ResolvedCall, String> {
+    pub fn resolve(&self, arguments: &str) -> Result<DeferredToolCall, String> {
         match read_call(arguments) {
             // Models call through it what they could call by itself.
             Ok(call) if self.is_listed(&call.name) && call.name != SEARCH && call.name != CALL => Ok(call),
@@ -141,7 +141,7 @@ impl ToolDeferral {
         self.listed.contains(name)
     }
 
-    fn namespaced(&self, name: &str) -> Option<&Namespaced> {
+    fn namespaced(&self, name: &str) -> Option<&ClientToolName> {
         self.namespaced.get(name)
     }
 }

@@ -15,7 +15,7 @@ mod resume;
 
 /// Where the fields of a request stand that the gateway looks at. The bytes are the client's.
 #[derive(Clone, Debug)]
-pub struct Envelope {
+pub struct RequestEnvelope {
     /// The request.
     pub bytes: Bytes,
     /// The model that the client asks for; empty if it names none.
@@ -26,7 +26,7 @@ pub struct Envelope {
     pub stream: bool,
     /// Where that is said.
     pub stream_at: Option<Range<usize>>,
-    /// The output limit that the client sets, in tokens; of several the first of [`Names::max_output`].
+    /// The output limit that the client sets, in tokens; of several the first of [`EnvelopeFieldNames::max_output`].
     pub max_output: Option<u64>,
     /// Where that is said.
     pub max_output_at: Option<Range<usize>>,
@@ -38,13 +38,13 @@ pub struct Envelope {
     pub system_at: Option<Range<usize>>,
     /// The tools.
     pub tools_at: Option<Range<usize>>,
-    /// Every other field of [`Names::others`] that is there.
+    /// Every other field of [`EnvelopeFieldNames::others`] that is there.
     pub others_at: Vec<(&'static str, Range<usize>)>,
 }
 
 /// What the fields are called in a dialect.
 #[derive(Clone, Copy, Debug)]
-pub struct Names {
+pub struct EnvelopeFieldNames {
     /// The list of items.
     pub items: &'static str,
     /// The output limit, the one that counts first.
@@ -57,17 +57,18 @@ pub struct Names {
     pub items_may_be_text: bool,
 }
 
-impl Envelope {
+impl RequestEnvelope {
     /// Reads a request.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON object, if the items are missing or if a field has another type.
-    pub fn read(bytes: Bytes, names: &Names) -> Result<Self, ParseError> {
+    pub fn read(bytes: Bytes, names: &EnvelopeFieldNames) -> Result<Self, ParseError> {
         let bytes = without_half_characters(bytes);
         let text = std::str::from_utf8(&bytes).map_err(|_| ParseError::new("the request is not UTF-8"))?;
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let fields =
-            deserializer.deserialize_map(FieldsOf { names, text }).map_err(|error| not_json(&error))?;
+        let fields = deserializer
+            .deserialize_map(EnvelopeVisitor { names, text })
+            .map_err(|error| not_json(&error))?;
         deserializer.end().map_err(|error| not_json(&error))?;
         let at = |part: &str| range_in(text, part);
         let no_name = |_| ParseError::field("model", "`model` must be a string");
@@ -162,7 +163,7 @@ const ESCAPE_BYTES: usize = 6;
 
 /// Which half of a pair an escape stands for.
 #[derive(PartialEq, Eq)]
-enum Half {
+enum SurrogateHalf {
     First,
     Second,
 }
@@ -170,21 +171,21 @@ enum Half {
 /// Returns whether the escape that may stand here is a half of a pair without the other one beside it.
 fn is_half_character(bytes: &[u8], at: usize) -> bool {
     match half(bytes, at) {
-        Some(Half::First) => half(bytes, at + ESCAPE_BYTES) != Some(Half::Second),
-        Some(Half::Second) => {
+        Some(SurrogateHalf::First) => half(bytes, at + ESCAPE_BYTES) != Some(SurrogateHalf::Second),
+        Some(SurrogateHalf::Second) => {
             let before = at.checked_sub(ESCAPE_BYTES).and_then(|before| half(bytes, before));
-            before != Some(Half::First)
+            before != Some(SurrogateHalf::First)
         }
         None => false,
     }
 }
 
 /// The half that an escape stands for. What comes after an odd number of backslashes is only a text about one.
-fn half(bytes: &[u8], at: usize) -> Option<Half> {
+fn half(bytes: &[u8], at: usize) -> Option<SurrogateHalf> {
     let [b'\\', b'u', b'd' | b'D', digits @ ..] = bytes.get(at..at + ESCAPE_BYTES)? else { return None };
     let half = match digits.first()? {
-        b'8' | b'9' | b'a' | b'b' | b'A' | b'B' => Half::First,
-        b'c'..=b'f' | b'C'..=b'F' => Half::Second,
+        b'8' | b'9' | b'a' | b'b' | b'A' | b'B' => SurrogateHalf::First,
+        b'c'..=b'f' | b'C'..=b'F' => SurrogateHalf::Second,
         _ => return None,
     };
     let backslashes = bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
@@ -209,7 +210,7 @@ fn range_in(whole: &str, part: &str) -> Range<usize> {
 }
 
 #[derive(Default)]
-struct Fields<'a> {
+struct EnvelopeFields<'a> {
     model: Option<&'a str>,
     stream: Option<&'a str>,
     max_output: Vec<Option<&'a str>>,
@@ -220,12 +221,12 @@ struct Fields<'a> {
     others: Vec<(&'static str, &'a str)>,
 }
 
-struct FieldsOf<'n, 'a> {
-    names: &'n Names,
+struct EnvelopeVisitor<'n, 'a> {
+    names: &'n EnvelopeFieldNames,
     text: &'a str,
 }
 
-impl<'a> FieldsOf<'_, 'a> {
+impl<'a> EnvelopeVisitor<'_, 'a> {
     /// The text from a key's value on, if the key is written without escapes.
     fn behind(&self, key: &Cow<'a, str>) -> Option<&'a str> {
         let Cow::Borrowed(key) = key else { return None };
@@ -238,19 +239,20 @@ fn after_space(text: &str) -> &str {
     text.trim_start_matches([' ', '\t', '\n', '\r'])
 }
 
-impl<'a> Visitor<'a> for FieldsOf<'_, 'a> {
-    type Value = Fields<'a>;
+impl<'a> Visitor<'a> for EnvelopeVisitor<'_, 'a> {
+    type Value = EnvelopeFields<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<EnvelopeFields<'a>, A::Error> {
         let names = self.names;
-        let mut fields = Fields { max_output: vec![None; names.max_output.len()], ..Fields::default() };
-        while let Some(key) = map.next_key_seed(Key)? {
+        let mut fields =
+            EnvelopeFields { max_output: vec![None; names.max_output.len()], ..EnvelopeFields::default() };
+        while let Some(key) = map.next_key_seed(FieldNameSeed)? {
             if key == names.items {
-                let (raw, list) = map.next_value_seed(Items { rest: self.behind(&key) })?;
+                let (raw, list) = map.next_value_seed(ItemListSeed { rest: self.behind(&key) })?;
                 (fields.items, fields.list) = (Some(raw), list);
                 continue;
             }
@@ -275,9 +277,9 @@ impl<'a> Visitor<'a> for FieldsOf<'_, 'a> {
 }
 
 /// A key, borrowed unless it has escapes.
-struct Key;
+struct FieldNameSeed;
 
-impl<'a> DeserializeSeed<'a> for Key {
+impl<'a> DeserializeSeed<'a> for FieldNameSeed {
     type Value = Cow<'a, str>;
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -285,7 +287,7 @@ impl<'a> DeserializeSeed<'a> for Key {
     }
 }
 
-impl<'a> Visitor<'a> for Key {
+impl<'a> Visitor<'a> for FieldNameSeed {
     type Value = Cow<'a, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -302,17 +304,17 @@ impl<'a> Visitor<'a> for Key {
 }
 
 /// The items: the text as a whole, and if it is a list its elements.
-struct Items<'a> {
+struct ItemListSeed<'a> {
     /// The text from there on, if that is known: a list is read once only then.
     rest: Option<&'a str>,
 }
 
-impl<'a> DeserializeSeed<'a> for Items<'a> {
+impl<'a> DeserializeSeed<'a> for ItemListSeed<'a> {
     type Value = (&'a str, Option<Vec<&'a str>>);
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         if let Some(rest) = self.rest.filter(|rest| rest.starts_with('[')) {
-            let list = deserializer.deserialize_seq(Elements)?;
+            let list = deserializer.deserialize_seq(ItemListVisitor)?;
             let end = list.last().map_or(1, |item| range_in(rest, item).end);
             let end = rest.len() - after_space(&rest[end..]).len() + 1;
             return Ok((&rest[..end], Some(list)));
@@ -322,14 +324,14 @@ impl<'a> DeserializeSeed<'a> for Items<'a> {
             return Ok((raw.get(), None));
         }
         let mut inner = serde_json::Deserializer::from_str(raw.get());
-        let list = inner.deserialize_seq(Elements).map_err(serde::de::Error::custom)?;
+        let list = inner.deserialize_seq(ItemListVisitor).map_err(serde::de::Error::custom)?;
         Ok((raw.get(), Some(list)))
     }
 }
 
-struct Elements;
+struct ItemListVisitor;
 
-impl<'a> Visitor<'a> for Elements {
+impl<'a> Visitor<'a> for ItemListVisitor {
     type Value = Vec<&'a str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -401,7 +403,13 @@ mod tests {
 
     #[test]
     fn the_list_stands_where_it_stands_however_its_key_is_written() {
-        let names = Names { items: "m", max_output: &[], system: "", others: &[], items_may_be_text: true };
+        let names = EnvelopeFieldNames {
+            items: "m",
+            max_output: &[],
+            system: "",
+            others: &[],
+            items_may_be_text: true,
+        };
         for (list, items) in [
             ("[]", vec![]),
             ("[ \n\t]", vec![]),
@@ -411,7 +419,7 @@ mod tests {
         ] {
             for key in [r#""m":"#, r#""m" : "#, "\n\"m\"\r\n\t:\n", r#""\u006d":"#, r#""m":[0,{}],"m":"#] {
                 let text = format!("{{ \"model\":\"x\",{key}{list} , \"stream\": true}}");
-                let envelope = Envelope::read(text.clone().into(), &names).unwrap();
+                let envelope = RequestEnvelope::read(text.clone().into(), &names).unwrap();
                 assert_eq!(envelope.text(&envelope.items_at), list, "{text}");
                 let read: Vec<&str> = (0..envelope.items.len()).map(|at| envelope.item(at)).collect();
                 assert_eq!(read, items, "{text}");
@@ -419,7 +427,7 @@ mod tests {
             }
         }
         for bad in [r#"{"model":"x","m":[1,]}"#, r#"{"model":"x","m":[1"#, r#"{"model":"x","m":[1}]}"#] {
-            assert!(Envelope::read(bad.into(), &names).is_err(), "{bad}");
+            assert!(RequestEnvelope::read(bad.into(), &names).is_err(), "{bad}");
         }
     }
 }

@@ -125,8 +125,8 @@ pub fn item_without_notices(item: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edit::Wire;
-    use crate::messages::edit::Messages;
+    use crate::edit::WireCodec;
+    use crate::messages::edit::MessagesCodec;
 
     #[test]
     fn a_paragraph_of_notices_leaves_the_text_as_it_was() {
@@ -192,7 +192,7 @@ mod tests {
         ];
         let name = |item: &str| {
             let mut form = Vec::new();
-            Messages.canonical(item, 0, &mut form).unwrap();
+            MessagesCodec.canonical(item, 0, &mut form).unwrap();
             form
         };
         for (old, new) in first.iter().zip(&second) {

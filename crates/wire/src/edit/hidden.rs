@@ -1,7 +1,7 @@
 //! Calls of the model's that the client is not shown: what a request says of them.
 
-use super::insertion::InsertionPoint;
-use super::{Envelope, PartialToolCall};
+use super::insertion::MessageListEntry;
+use super::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::fields;
 
 /// A step of the model's as a request has it.
@@ -15,7 +15,7 @@ pub struct ModelStep {
 
 /// A call with what it is answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answered {
+pub struct AnsweredToolCall {
     /// The call.
     pub call: PartialToolCall,
     /// The answer.
@@ -26,13 +26,13 @@ pub struct Answered {
 
 /// A step of the model's of which the client has only some of the calls: the others are put back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replay {
+pub struct HiddenCallReplay {
     /// The first item of the step.
     pub at: usize,
     /// The ids of the calls that the client has: a step with others is another one.
     pub shown: Vec<String>,
     /// The calls that it has not, each with how many of the shown ones come before it.
-    pub hidden: Vec<(usize, Answered)>,
+    pub hidden: Vec<(usize, AnsweredToolCall)>,
     /// Items of this dialect before the step: earlier ones of the same answer, of which the client has no call at all.
     pub rounds: Vec<String>,
     /// How many of these the client has no words of either: it has those of the others before the step's own.
@@ -41,7 +41,7 @@ pub struct Replay {
     pub tokens: u64,
 }
 
-impl Replay {
+impl HiddenCallReplay {
     /// The items before the step whose words are in the client's copy of it.
     pub(crate) fn shown_rounds(&self) -> &[String] {
         self.rounds.get(self.unshown..).unwrap_or_default()
@@ -96,25 +96,25 @@ pub(crate) fn without_said<'t>(
 /// Takes a message out of a list, so that it can be changed: where it stood, and how it is written there. `None` if it
 /// is not there by itself.
 pub(crate) fn single_out(
-    envelope: &Envelope,
-    slots: &mut Vec<InsertionPoint>,
+    envelope: &RequestEnvelope,
+    slots: &mut Vec<MessageListEntry>,
     item: usize,
 ) -> Option<(usize, String)> {
     let at = slots.iter().position(|slot| match slot {
-        InsertionPoint::Keep(range) => range.contains(&item),
-        InsertionPoint::Change(index, _) => *index == item,
-        InsertionPoint::Own(_) | InsertionPoint::Say(_) => false,
+        MessageListEntry::Keep(range) => range.contains(&item),
+        MessageListEntry::Change(index, _) => *index == item,
+        MessageListEntry::Own(_) | MessageListEntry::Say(_) => false,
     })?;
     match &slots[at] {
-        InsertionPoint::Keep(range) => {
+        MessageListEntry::Keep(range) => {
             let parts = [range.start..item, item..item + 1, item + 1..range.end];
             let before = usize::from(!parts[0].is_empty());
-            let parts = parts.into_iter().filter(|part| !part.is_empty()).map(InsertionPoint::Keep);
+            let parts = parts.into_iter().filter(|part| !part.is_empty()).map(MessageListEntry::Keep);
             slots.splice(at..=at, parts.collect::<Vec<_>>());
             Some((at + before, envelope.item(item).to_owned()))
         }
-        InsertionPoint::Change(_, text) => Some((at, text.clone())),
-        InsertionPoint::Own(_) | InsertionPoint::Say(_) => None,
+        MessageListEntry::Change(_, text) => Some((at, text.clone())),
+        MessageListEntry::Own(_) | MessageListEntry::Say(_) => None,
     }
 }
 
@@ -126,10 +126,10 @@ mod tests {
     fn calls_come_back_in_their_order() {
         let hidden = |before: usize, id: &str| {
             let call = PartialToolCall { id: id.to_owned(), ..PartialToolCall::default() };
-            (before, Answered { call, ..Answered::default() })
+            (before, AnsweredToolCall { call, ..AnsweredToolCall::default() })
         };
-        let woven = |hidden: Vec<(usize, Answered)>, shown: &[&str]| {
-            let replay = Replay { hidden, ..Replay::default() };
+        let woven = |hidden: Vec<(usize, AnsweredToolCall)>, shown: &[&str]| {
+            let replay = HiddenCallReplay { hidden, ..HiddenCallReplay::default() };
             let shown = shown.iter().map(|id| (*id != "text", (*id).to_owned())).collect();
             replay.woven(shown, |call| call.id.clone()).join(" ")
         };

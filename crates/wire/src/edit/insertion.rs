@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use super::patch::List;
-use super::{Envelope, ParseError};
+use super::patch::ItemListWriter;
+use super::{ParseError, RequestEnvelope};
 
 /// What stands at one place of the list.
 #[derive(Debug)]
-pub enum InsertionPoint {
+pub enum MessageListEntry {
     /// The client's messages as they are.
     Keep(Range<usize>),
     /// One of the client's in another form.
@@ -21,7 +21,7 @@ pub enum InsertionPoint {
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaker {
+pub enum MessageSpeaker {
     /// A person, or what answers calls in their place.
     Person,
     /// Instructions in the midst of a conversation.
@@ -36,7 +36,7 @@ pub trait RolePolicy {
     ///
     /// # Errors
     /// [`ParseError`] if it is no message.
-    fn speaker(&self, message: &str, index: usize) -> Result<Speaker, ParseError>;
+    fn speaker(&self, message: &str, index: usize) -> Result<MessageSpeaker, ParseError>;
 
     /// A person's message with more said in it, before its own words or behind them.
     ///
@@ -69,11 +69,11 @@ pub trait RolePolicy {
 /// # Errors
 /// [`ParseError`] if a message cannot be read.
 pub fn settle(
-    envelope: &Envelope,
-    slots: Vec<InsertionPoint>,
+    envelope: &RequestEnvelope,
+    slots: Vec<MessageListEntry>,
     manners: &dyn RolePolicy,
-) -> Result<Vec<InsertionPoint>, ParseError> {
-    let mut settling = Settling {
+) -> Result<Vec<MessageListEntry>, ParseError> {
+    let mut settling = MessageListBuilder {
         envelope,
         manners,
         settled: Vec::with_capacity(slots.len()),
@@ -86,20 +86,20 @@ pub fn settle(
     settling.finish()
 }
 
-struct Settling<'e> {
-    envelope: &'e Envelope,
+struct MessageListBuilder<'e> {
+    envelope: &'e RequestEnvelope,
     manners: &'e dyn RolePolicy,
-    settled: Vec<InsertionPoint>,
+    settled: Vec<MessageListEntry>,
     /// What is to be said next.
     waiting: Vec<String>,
     /// Instructions that must follow a person's message.
     held: Vec<(usize, String)>,
 }
 
-impl Settling<'_> {
-    fn take(&mut self, slot: InsertionPoint) -> Result<(), ParseError> {
+impl MessageListBuilder<'_> {
+    fn take(&mut self, slot: MessageListEntry) -> Result<(), ParseError> {
         match slot {
-            InsertionPoint::Say(text) => {
+            MessageListEntry::Say(text) => {
                 self.waiting.push(text);
                 Ok(())
             }
@@ -111,7 +111,7 @@ impl Settling<'_> {
             slot => {
                 let (first, rest) = split_first(self.envelope, slot);
                 match first {
-                    InsertionPoint::Change(index, text) => self.place(index, text)?,
+                    MessageListEntry::Change(index, text) => self.place(index, text)?,
                     other => self.settled.push(other),
                 }
                 rest.map_or(Ok(()), |rest| self.take(rest))
@@ -120,11 +120,11 @@ impl Settling<'_> {
     }
 
     /// Returns whether its neighbour is who it was.
-    fn follows(&self, slot: &InsertionPoint) -> bool {
+    fn follows(&self, slot: &MessageListEntry) -> bool {
         let first = match slot {
-            InsertionPoint::Keep(range) => range.start,
-            InsertionPoint::Change(index, _) => *index,
-            InsertionPoint::Own(_) | InsertionPoint::Say(_) => return true,
+            MessageListEntry::Keep(range) => range.start,
+            MessageListEntry::Change(index, _) => *index,
+            MessageListEntry::Own(_) | MessageListEntry::Say(_) => return true,
         };
         self.next_in_list() == Some(first)
     }
@@ -133,16 +133,16 @@ impl Settling<'_> {
     fn next_in_list(&self) -> Option<usize> {
         match self.settled.last() {
             None => Some(0),
-            Some(InsertionPoint::Keep(range)) => Some(range.end),
-            Some(InsertionPoint::Change(index, _)) => Some(index + 1),
-            Some(InsertionPoint::Own(_) | InsertionPoint::Say(_)) => None,
+            Some(MessageListEntry::Keep(range)) => Some(range.end),
+            Some(MessageListEntry::Change(index, _)) => Some(index + 1),
+            Some(MessageListEntry::Own(_) | MessageListEntry::Say(_)) => None,
         }
     }
 
     fn place(&mut self, index: usize, text: String) -> Result<(), ParseError> {
         match self.manners.speaker(&text, index)? {
-            Speaker::System if self.manners.system_follows_person() => self.held.push((index, text)),
-            Speaker::Person => {
+            MessageSpeaker::System if self.manners.system_follows_person() => self.held.push((index, text)),
+            MessageSpeaker::Person => {
                 let said = std::mem::take(&mut self.waiting);
                 let text = match said.is_empty() {
                     true => text,
@@ -152,9 +152,9 @@ impl Settling<'_> {
                 let before = if self.next_in_list() == Some(index) { None } else { self.pop_person()? };
                 let settled = match before {
                     Some((first, before)) => {
-                        InsertionPoint::Change(first, self.manners.joined(&before, &text, index)?)
+                        MessageListEntry::Change(first, self.manners.joined(&before, &text, index)?)
                     }
-                    None => InsertionPoint::Change(index, text),
+                    None => MessageListEntry::Change(index, text),
                 };
                 self.settled.push(settled);
             }
@@ -162,7 +162,7 @@ impl Settling<'_> {
                 self.say_behind()?;
                 self.release();
                 let text = if self.next_in_list() == Some(index) { text } else { self.spoken_on(text) };
-                self.settled.push(InsertionPoint::Change(index, text));
+                self.settled.push(MessageListEntry::Change(index, text));
             }
         }
         Ok(())
@@ -172,9 +172,9 @@ impl Settling<'_> {
     /// between them is gone.
     fn spoken_on(&mut self, text: String) -> String {
         match pop(self.envelope, &mut self.settled) {
-            Some(InsertionPoint::Change(first, before)) => match self.manners.spoken(&before, &text) {
+            Some(MessageListEntry::Change(first, before)) => match self.manners.spoken(&before, &text) {
                 Some(joined) => return joined,
-                None => self.settled.push(InsertionPoint::Change(first, before)),
+                None => self.settled.push(MessageListEntry::Change(first, before)),
             },
             other => self.settled.extend(other),
         }
@@ -182,7 +182,7 @@ impl Settling<'_> {
     }
 
     fn release(&mut self) {
-        self.settled.extend(self.held.drain(..).map(|(index, text)| InsertionPoint::Change(index, text)));
+        self.settled.extend(self.held.drain(..).map(|(index, text)| MessageListEntry::Change(index, text)));
     }
 
     /// The newest settled message, if it is a person's. Instructions between it and the next one are held back.
@@ -190,11 +190,13 @@ impl Settling<'_> {
         let mut after = Vec::new();
         let found = loop {
             match pop(self.envelope, &mut self.settled) {
-                Some(InsertionPoint::Change(index, text)) => match self.manners.speaker(&text, index)? {
-                    Speaker::Person => break Some((index, text)),
-                    Speaker::System if self.manners.system_follows_person() => after.push((index, text)),
+                Some(MessageListEntry::Change(index, text)) => match self.manners.speaker(&text, index)? {
+                    MessageSpeaker::Person => break Some((index, text)),
+                    MessageSpeaker::System if self.manners.system_follows_person() => {
+                        after.push((index, text))
+                    }
                     _ => {
-                        self.settled.push(InsertionPoint::Change(index, text));
+                        self.settled.push(MessageListEntry::Change(index, text));
                         break None;
                     }
                 },
@@ -208,7 +210,8 @@ impl Settling<'_> {
         match found {
             Some(_) => after.append(&mut self.held),
             None => {
-                self.settled.extend(after.drain(..).map(|(index, text)| InsertionPoint::Change(index, text)));
+                self.settled
+                    .extend(after.drain(..).map(|(index, text)| MessageListEntry::Change(index, text)));
                 return Ok(None);
             }
         }
@@ -224,15 +227,15 @@ impl Settling<'_> {
         }
         let settled = match self.pop_person()? {
             Some((index, text)) => {
-                InsertionPoint::Change(index, self.manners.with(&text, index, &said, false)?)
+                MessageListEntry::Change(index, self.manners.with(&text, index, &said, false)?)
             }
-            None => InsertionPoint::Own(self.manners.own(&said)),
+            None => MessageListEntry::Own(self.manners.own(&said)),
         };
         self.settled.push(settled);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<InsertionPoint>, ParseError> {
+    fn finish(mut self) -> Result<Vec<MessageListEntry>, ParseError> {
         self.say_behind()?;
         self.release();
         Ok(self.settled)
@@ -240,39 +243,42 @@ impl Settling<'_> {
 }
 
 /// The first message of a slot as a change that changes nothing, and the others.
-fn split_first(envelope: &Envelope, slot: InsertionPoint) -> (InsertionPoint, Option<InsertionPoint>) {
+fn split_first(
+    envelope: &RequestEnvelope,
+    slot: MessageListEntry,
+) -> (MessageListEntry, Option<MessageListEntry>) {
     match slot {
-        InsertionPoint::Keep(range) => {
-            let first = InsertionPoint::Change(range.start, envelope.item(range.start).to_owned());
+        MessageListEntry::Keep(range) => {
+            let first = MessageListEntry::Change(range.start, envelope.item(range.start).to_owned());
             let rest = range.start + 1..range.end;
-            (first, (!rest.is_empty()).then_some(InsertionPoint::Keep(rest)))
+            (first, (!rest.is_empty()).then_some(MessageListEntry::Keep(rest)))
         }
         other => (other, None),
     }
 }
 
 /// Takes the newest message out of the list.
-pub fn pop(envelope: &Envelope, slots: &mut Vec<InsertionPoint>) -> Option<InsertionPoint> {
+pub fn pop(envelope: &RequestEnvelope, slots: &mut Vec<MessageListEntry>) -> Option<MessageListEntry> {
     match slots.pop()? {
-        InsertionPoint::Keep(range) => {
+        MessageListEntry::Keep(range) => {
             let newest = range.end - 1;
             if range.start < newest {
-                slots.push(InsertionPoint::Keep(range.start..newest));
+                slots.push(MessageListEntry::Keep(range.start..newest));
             }
-            Some(InsertionPoint::Change(newest, envelope.item(newest).to_owned()))
+            Some(MessageListEntry::Change(newest, envelope.item(newest).to_owned()))
         }
         other => Some(other),
     }
 }
 
 /// The list in the client's own bytes wherever nothing was changed.
-pub fn write(envelope: &Envelope, slots: Vec<InsertionPoint>) -> String {
-    let mut list = List::new(envelope);
+pub fn write(envelope: &RequestEnvelope, slots: Vec<MessageListEntry>) -> String {
+    let mut list = ItemListWriter::new(envelope);
     for slot in slots {
         match slot {
-            InsertionPoint::Keep(range) => list.keep(range),
-            InsertionPoint::Change(index, text) => list.change(index, &text),
-            InsertionPoint::Own(text) | InsertionPoint::Say(text) => list.insert(&text),
+            MessageListEntry::Keep(range) => list.keep(range),
+            MessageListEntry::Change(index, text) => list.change(index, &text),
+            MessageListEntry::Own(text) | MessageListEntry::Say(text) => list.insert(&text),
         }
     }
     list.finish()

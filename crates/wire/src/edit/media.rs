@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use longhaul_core::message::{BlobRef, Media, Part};
+use longhaul_core::message::{BlobRef, MediaPart, Part};
 
-use super::canonical::Node;
+use super::canonical::JsonNode;
 
 /// Content that stands in the request in base64. `None` if it is none.
 pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<Part> {
     let bytes = STANDARD.decode(base64.trim()).ok()?;
     let size = if is_picture(media_type) { imagesize::blob_size(&bytes).ok() } else { None };
     let side = |side: usize| u32::try_from(side).ok();
-    Some(part(Media {
+    Some(part(MediaPart {
         blob: BlobRef { hash: blake3::hash(&bytes).to_hex().to_string(), bytes: bytes.len() as u64 },
         media_type: media_type.to_owned(),
         name,
@@ -26,7 +26,7 @@ pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<P
 /// Content that stands elsewhere: known by its address only.
 pub fn linked(media_type: &str, name: Option<String>, address: &str) -> Part {
     let blob = BlobRef { hash: blake3::hash(address.as_bytes()).to_hex().to_string(), bytes: 0 };
-    part(Media { blob, media_type: media_type.to_owned(), name, width: None, height: None })
+    part(MediaPart { blob, media_type: media_type.to_owned(), name, width: None, height: None })
 }
 
 /// Content behind an address: a data URL is content, any other address stays one. `None` if it is a data URL that
@@ -41,7 +41,7 @@ pub fn behind(url: &str, media_type: &str, name: Option<String>) -> Option<Part>
 
 /// What an item has of pictures and files, by hash: what another dialect's request needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct ItemMedia {
     /// The bytes of what stands there in base64.
     pub contents: BTreeMap<String, Bytes>,
     /// The addresses (`http`, `https`) of what stands elsewhere.
@@ -49,9 +49,9 @@ pub struct Found {
 }
 
 /// Everything of that kind in an item.
-pub fn found(item: &str) -> Found {
-    let mut found = Found::default();
-    if let Some(node) = Node::parse(item) {
+pub fn found(item: &str) -> ItemMedia {
+    let mut found = ItemMedia::default();
+    if let Some(node) = JsonNode::parse(item) {
         gather(&node, &mut found);
     }
     found
@@ -60,11 +60,11 @@ pub fn found(item: &str) -> Found {
 /// Where addresses stand: in a `source` (Messages), in `image_url` (the others), in a file.
 const ADDRESSES: [&str; 3] = ["url", "image_url", "file_url"];
 
-fn gather(node: &Node<'_>, found: &mut Found) {
+fn gather(node: &JsonNode<'_>, found: &mut ItemMedia) {
     let base64 = match node {
-        Node::Text(text) => text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")),
-        Node::List(list) => return list.iter().for_each(|node| gather(node, found)),
-        Node::Object(fields) => {
+        JsonNode::Text(text) => text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")),
+        JsonNode::List(list) => return list.iter().for_each(|node| gather(node, found)),
+        JsonNode::Object(fields) => {
             for (name, node) in fields {
                 gather(node, found);
                 let address = node.as_text().filter(|_| ADDRESSES.contains(&&**name));
@@ -73,8 +73,8 @@ fn gather(node: &Node<'_>, found: &mut Found) {
                     found.links.insert(named(address.as_bytes()), address.to_owned());
                 }
             }
-            let is_source = node.get("type").and_then(Node::as_text) == Some("base64");
-            node.get("data").and_then(Node::as_text).filter(|_| is_source).map(|data| ("", data))
+            let is_source = node.get("type").and_then(JsonNode::as_text) == Some("base64");
+            node.get("data").and_then(JsonNode::as_text).filter(|_| is_source).map(|data| ("", data))
         }
         _ => None,
     };
@@ -91,7 +91,7 @@ fn is_picture(media_type: &str) -> bool {
     media_type.starts_with("image/")
 }
 
-fn part(media: Media) -> Part {
+fn part(media: MediaPart) -> Part {
     if is_picture(&media.media_type) { Part::Image(media) } else { Part::File(media) }
 }
 
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(contents.keys().collect::<Vec<_>>(), [&media.blob.hash], "{item}");
             assert_eq!(contents[&media.blob.hash].len(), 14);
         }
-        assert_eq!(found("{"), Found::default());
+        assert_eq!(found("{"), ItemMedia::default());
         let item =
             r#"{"content":[{"type":"input_image","image_url":"https://x/y.png"},{"text":"http://no"}]}"#;
         let links = found(item).links;

@@ -62,7 +62,7 @@ impl OverlapFinder {
 
     fn settle(&mut self) -> String {
         let Self { said, gap, held, starts, .. } = std::mem::take(self);
-        let cut = Cut::of(&said, &gap, &held);
+        let cut = OverlapInput::of(&said, &gap, &held);
         // In order, so the longest repetition comes first.
         let new = starts.unwrap_or_default().into_iter().find_map(|at| cut.behind(at)).unwrap_or(&held);
         let new = if said.ends_with(' ') { new.trim_start_matches(' ') } else { new };
@@ -74,7 +74,7 @@ impl OverlapFinder {
 }
 
 /// What was said and what came, the blanks between them apart.
-struct Cut<'a> {
+struct OverlapInput<'a> {
     said: &'a str,
     /// Blanks at the end of it, which the client has.
     blanks: &'a str,
@@ -84,7 +84,7 @@ struct Cut<'a> {
     held: &'a str,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> OverlapInput<'a> {
     fn of(said: &'a str, gap: &str, held: &'a str) -> Self {
         let (text, blanks) = said.split_at(said.trim_end().len());
         let (lead, held) = held.split_at(held.len() - held.trim_start().len());

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Envelope, RequestEdit};
+use super::{RequestEdit, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, place, quote};
 
 /// Replacements, in any order; what they leave out stays as it is.
 #[derive(Debug, Default)]
-pub struct Patch {
+pub struct RequestPatch {
     changes: Vec<(Range<usize>, String)>,
     fields: String,
 }
 
-impl Patch {
+impl RequestPatch {
     /// Replaces the bytes at a place.
     pub fn replace(&mut self, at: Range<usize>, with: impl Into<String>) {
         self.changes.push((at, with.into()));
@@ -30,7 +30,7 @@ impl Patch {
 
     /// Model, output limit, cache key and stream, where they are others. A limit that the client did not set is added as
     /// `limit_name`.
-    pub fn scalars(&mut self, envelope: &Envelope, edited: &RequestEdit, limit_name: &str) {
+    pub fn scalars(&mut self, envelope: &RequestEnvelope, edited: &RequestEdit, limit_name: &str) {
         if let Some(model) = &edited.model {
             self.set(envelope.model_at.as_ref(), "model", &quote(model));
         }
@@ -46,13 +46,13 @@ impl Patch {
     }
 
     /// Has the model call no tool: `none` is how the dialect says that.
-    pub fn forbid_calls(&mut self, envelope: &Envelope, none: &str) {
+    pub fn forbid_calls(&mut self, envelope: &RequestEnvelope, none: &str) {
         let at = envelope.others_at.iter().find(|(name, _)| *name == "tool_choice");
         self.set(at.map(|(_, at)| at), "tool_choice", none);
     }
 
     /// Adds a tool behind the client's.
-    pub fn add_tool(&mut self, envelope: &Envelope, tool: &str) {
+    pub fn add_tool(&mut self, envelope: &RequestEnvelope, tool: &str) {
         let Some(at) = &envelope.tools_at else {
             // One that is there is null, and of two fields nobody knows which counts.
             let whole = envelope.text(&(0..envelope.bytes.len()));
@@ -99,17 +99,17 @@ impl Patch {
 
 /// A list of items in the making, of the client's own bytes where an item is its own.
 #[derive(Debug)]
-pub struct List<'e> {
-    envelope: &'e Envelope,
+pub struct ItemListWriter<'e> {
+    envelope: &'e RequestEnvelope,
     out: String,
     /// The item of the client's that was written last, if that was the last thing written.
     last: Option<usize>,
     is_empty: bool,
 }
 
-impl<'e> List<'e> {
+impl<'e> ItemListWriter<'e> {
     /// An empty list.
-    pub fn new(envelope: &'e Envelope) -> Self {
+    pub fn new(envelope: &'e RequestEnvelope) -> Self {
         Self { envelope, out: String::new(), last: None, is_empty: true }
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::Dialect;
-use super::patch::Patch;
+use super::patch::RequestPatch;
 use crate::raw_json::{elements, field, fields, place, quote, string};
 
 /// How deep a list of items is looked into: an item, its content, a result, its content.
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 12;
 
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartKind {
+pub enum RequestPartKind {
     /// A picture.
     Image,
     /// A file.
@@ -33,7 +33,7 @@ pub struct RequestPart {
     /// The place of its JSON.
     pub at: Range<usize>,
     /// Its kind.
-    pub kind: PartKind,
+    pub kind: RequestPartKind,
     /// The name of a tool, or of the call that a result answers; empty otherwise.
     pub name: String,
     /// The list that it is an element of, and its index there, if it can be taken out of it.
@@ -74,7 +74,7 @@ impl RequestParts {
         dialect: Dialect,
         mut note_of: impl FnMut(&RequestPart) -> Option<String>,
     ) -> (Bytes, usize) {
-        let mut patch = Patch::default();
+        let mut patch = RequestPatch::default();
         let mut removed: BTreeMap<usize, Vec<(usize, String)>> = BTreeMap::new();
         let (mut count, mut covered) = (0, 0);
         for part in &self.parts {
@@ -86,10 +86,10 @@ impl RequestParts {
             count += 1;
             covered = part.at.end;
             match (part.kind, part.element) {
-                (PartKind::Image | PartKind::File, _) => {
+                (RequestPartKind::Image | RequestPartKind::File, _) => {
                     patch.replace(part.at.clone(), words(dialect, &note))
                 }
-                (PartKind::ToolResult, _) => patch.replace(part.at.clone(), quote(&note)),
+                (RequestPartKind::ToolResult, _) => patch.replace(part.at.clone(), quote(&note)),
                 (_, Some((list, index))) => removed.entry(list).or_default().push((index, note)),
                 (_, None) => patch.replace(part.at.clone(), "null"),
             }
@@ -107,14 +107,14 @@ impl RequestParts {
         list: usize,
         removed: &[(usize, String)],
         dialect: Dialect,
-        patch: &mut Patch,
+        patch: &mut RequestPatch,
     ) -> usize {
         let Some(all) = self.lists.get(list) else { return removed.len() };
         let is_removed = |index: usize| removed.iter().any(|(at, _)| *at == index);
         let is_tool = self
             .parts
             .iter()
-            .any(|part| part.kind == PartKind::Tool && part.element.is_some_and(|(of, _)| of == list));
+            .any(|part| part.kind == RequestPartKind::Tool && part.element.is_some_and(|(of, _)| of == list));
         let Some(last_kept) = (0..all.len()).rev().find(|index| !is_removed(*index)) else {
             let (Some(first), Some(last)) = (all.first(), all.last()) else { return removed.len() };
             if is_tool {
@@ -144,7 +144,7 @@ impl RequestParts {
             let at = start + place(tools, tool).start;
             self.parts.push(RequestPart {
                 at: at..at + tool.len(),
-                kind: PartKind::Tool,
+                kind: RequestPartKind::Tool,
                 name: name.unwrap_or_default(),
                 element: Some((list, index)),
             });
@@ -176,10 +176,10 @@ impl RequestParts {
         let here = |kind| RequestPart { at: start..start + text.len(), kind, name: String::new(), element };
         let at = |value: &str| start + place(text, value).start..start + place(text, value).end;
         match text_of("type").as_str() {
-            "image" | "image_url" | "input_image" => return self.parts.push(here(PartKind::Image)),
-            "document" | "file" | "input_file" => return self.parts.push(here(PartKind::File)),
+            "image" | "image_url" | "input_image" => return self.parts.push(here(RequestPartKind::Image)),
+            "document" | "file" | "input_file" => return self.parts.push(here(RequestPartKind::File)),
             "thinking" | "redacted_thinking" | "reasoning" => {
-                return self.parts.push(here(PartKind::Reasoning));
+                return self.parts.push(here(RequestPartKind::Reasoning));
             }
             // The arguments of a call are the client's own JSON.
             "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call" => return,
@@ -192,13 +192,13 @@ impl RequestParts {
         if let Some((content, call)) = result
             && let Some(value) = field(&all, content)
         {
-            let kind = PartKind::ToolResult;
+            let kind = RequestPartKind::ToolResult;
             self.parts.push(RequestPart { at: at(value), kind, name: text_of(call), element: None });
         }
         for (name, value) in &all {
             let is_reasoning = matches!(&**name, "reasoning_content" | "reasoning_details" | "reasoning");
             if is_reasoning && *value != "null" {
-                let kind = PartKind::Reasoning;
+                let kind = RequestPartKind::Reasoning;
                 self.parts.push(RequestPart { at: at(value), kind, name: String::new(), element: None });
             } else if value.starts_with(['{', '[']) {
                 self.gather(value, start + place(text, value).start, depth + 1);
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    fn without(request: &str, dialect: Dialect, gone: &[PartKind]) -> (Value, usize) {
+    fn without(request: &str, dialect: Dialect, gone: &[RequestPartKind]) -> (Value, usize) {
         let bytes = Bytes::copy_from_slice(request.as_bytes());
         let parts = RequestParts::of(request);
         let (left, count) =
@@ -245,7 +245,7 @@ mod tests {
             {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[
                 {"type":"image","source":{"type":"base64","data":"QQ=="}},{"type":"document","source":{}}]}]} ] }"#;
         let found = RequestParts::of(request);
-        let media = |part: &&RequestPart| matches!(part.kind, PartKind::Image | PartKind::File);
+        let media = |part: &&RequestPart| matches!(part.kind, RequestPartKind::Image | RequestPartKind::File);
         let media: Vec<&RequestPart> = found.parts.iter().filter(media).collect();
         let shown: Vec<&str> = media.iter().map(|part| &request[part.at.clone()]).collect();
         assert_eq!(
@@ -276,14 +276,14 @@ mod tests {
         ] {
             let content = blocks.join(" ,\n ");
             let request = format!(r#"{{"messages":[{{"role":"assistant","content":[ {content} ]}}]}}"#);
-            let (request, _) = without(&request, Dialect::Messages, &[PartKind::Reasoning]);
+            let (request, _) = without(&request, Dialect::Messages, &[RequestPartKind::Reasoning]);
             assert_eq!(request["messages"][0]["content"], left, "{content}");
         }
         let items = r#"{"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"r","encrypted_content":"x"},{"role":"user","content":"b"}]}"#;
-        let (request, count) = without(items, Dialect::Responses, &[PartKind::Reasoning]);
+        let (request, count) = without(items, Dialect::Responses, &[RequestPartKind::Reasoning]);
         assert_eq!((request["input"].as_array().unwrap().len(), count), (2, 1));
         let chat = r#"{"messages":[{"role":"assistant","content":"a","reasoning_content":"because"}]}"#;
-        let (request, _) = without(chat, Dialect::Chat, &[PartKind::Reasoning]);
+        let (request, _) = without(chat, Dialect::Chat, &[RequestPartKind::Reasoning]);
         assert_eq!(request["messages"][0]["reasoning_content"], Value::Null);
     }
 
@@ -312,8 +312,12 @@ mod tests {
             ),
         ] {
             let found = RequestParts::of(&request);
-            assert_eq!((found.parts[0].kind, found.parts[0].name.as_str()), (PartKind::ToolResult, "t"));
-            let (left, count) = without(&request, dialect, &[PartKind::ToolResult, PartKind::Image]);
+            assert_eq!(
+                (found.parts[0].kind, found.parts[0].name.as_str()),
+                (RequestPartKind::ToolResult, "t")
+            );
+            let (left, count) =
+                without(&request, dialect, &[RequestPartKind::ToolResult, RequestPartKind::Image]);
             assert_eq!((left.pointer(at), count), (Some(&json!("gone")), 1), "{dialect:?}");
         }
     }

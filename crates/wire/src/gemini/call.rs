@@ -2,7 +2,7 @@
 
 use longhaul_core::message::{RawJson, ToolCall};
 
-use super::path::Growing;
+use super::path::GeminiArgumentsBuilder;
 use crate::raw_json::{self, RawObject};
 
 /// A function call that arrives whole.
@@ -31,17 +31,22 @@ pub(super) fn goes_on(function: &RawObject) -> bool {
 
 /// A function call whose arguments arrive in pieces.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingFunctionCall {
     /// The part in which it began, with its signature.
     part: RawObject,
     function: RawObject,
-    arguments: Growing,
+    arguments: GeminiArgumentsBuilder,
     pub(super) index: usize,
 }
 
-impl Pending {
+impl PendingFunctionCall {
     pub(super) fn new(part: RawObject, function: RawObject, index: usize) -> Self {
-        let mut pending = Self { part, arguments: Growing::default(), index, function: RawObject::default() };
+        let mut pending = Self {
+            part,
+            arguments: GeminiArgumentsBuilder::default(),
+            index,
+            function: RawObject::default(),
+        };
         pending.grow(&function);
         for (key, value) in
             function.fields().filter(|(key, _)| !matches!(*key, "willContinue" | "partialArgs"))

@@ -7,13 +7,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Media, Message, Origin, Part, RawJson, Role, ToolResult, ToolStatus};
+use longhaul_core::message::{MediaPart, Message, ModelOrigin, Part, RawJson, Role, ToolResult, ToolStatus};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{API, encode_parts};
 use crate::raw_json::{self, RawObject};
-use crate::{ModelSettings, ProviderError, Request, UNSUPPORTED};
+use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
 /// Stands where a call has no signature, because another model made it or because it is no longer as it was:
 /// Gemini 3 refuses a turn whose first call of a step is unsigned. The value is Google's own for that
@@ -22,53 +22,53 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// What one author says.
 #[derive(Debug, Serialize)]
-pub(super) struct Content<'a> {
+pub(super) struct GeminiContent<'a> {
     role: &'static str,
-    parts: Vec<Piece<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Piece<'a> {
+enum GeminiPart<'a> {
     Native(Box<RawValue>),
     Text { text: Cow<'a, str> },
-    Inline(Inline<'a>),
-    Answer(Answer<'a>),
+    Inline(GeminiInlinePart<'a>),
+    Answer(GeminiFunctionResponsePart<'a>),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Inline<'a> {
-    inline_data: Blob<'a>,
+struct GeminiInlinePart<'a> {
+    inline_data: GeminiBlob<'a>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob<'a> {
+struct GeminiBlob<'a> {
     mime_type: &'a str,
     data: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    function_response: FunctionResponse<'a>,
+struct GeminiFunctionResponsePart<'a> {
+    function_response: GeminiFunctionResponse<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct FunctionResponse<'a> {
+struct GeminiFunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
-    response: Outcome,
+    response: GeminiFunctionOutcome,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<Inline<'a>>,
+    parts: Vec<GeminiInlinePart<'a>>,
 }
 
 /// The two keys the API has a meaning for.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Outcome {
+enum GeminiFunctionOutcome {
     Output(String),
     Error(String),
 }
@@ -79,10 +79,10 @@ enum Outcome {
 /// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
 /// JSON object.
 pub(super) fn encode<'a>(
-    request: &'a Request,
+    request: &'a ModelRequest,
     settings: &'a ModelSettings,
-) -> Result<Vec<Content<'a>>, ProviderError> {
-    let mut writer = Writer::new(request, settings);
+) -> Result<Vec<GeminiContent<'a>>, ProviderError> {
+    let mut writer = GeminiInputEncoder::new(request, settings);
     for message in &request.messages {
         match message.role {
             Role::Tool => writer.tool(message)?,
@@ -96,28 +96,28 @@ pub(super) fn encode<'a>(
 
 /// A call as its answer names it.
 #[derive(Clone, Copy)]
-struct Called<'a> {
+struct GeminiCallName<'a> {
     /// Google's own; ours is never sent.
     id: Option<&'a str>,
     name: &'a str,
 }
 
-struct Writer<'a> {
-    request: &'a Request,
-    target: Origin,
+struct GeminiInputEncoder<'a> {
+    request: &'a ModelRequest,
+    target: ModelOrigin,
     /// Whether this is a model of the third generation or later: those check signatures, and take media inside
     /// the answer of a function.
     is_strict: bool,
-    contents: Vec<Content<'a>>,
-    calls: BTreeMap<&'a CallId, Called<'a>>,
+    contents: Vec<GeminiContent<'a>>,
+    calls: BTreeMap<&'a CallId, GeminiCallName<'a>>,
     /// The answers of the step so far: all of them are one content, in call order.
-    answers: Vec<Piece<'a>>,
+    answers: Vec<GeminiPart<'a>>,
     /// Media of those answers that has no place inside them.
-    after: Vec<Piece<'a>>,
+    after: Vec<GeminiPart<'a>>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(request: &'a Request, settings: &'a ModelSettings) -> Self {
+impl<'a> GeminiInputEncoder<'a> {
+    fn new(request: &'a ModelRequest, settings: &'a ModelSettings) -> Self {
         let model = &settings.model;
         Self {
             request,
@@ -131,9 +131,9 @@ impl<'a> Writer<'a> {
     }
 
     /// The API refuses a content without parts.
-    fn push(&mut self, role: &'static str, parts: Vec<Piece<'a>>) {
+    fn push(&mut self, role: &'static str, parts: Vec<GeminiPart<'a>>) {
         if !parts.is_empty() {
-            self.contents.push(Content { role, parts });
+            self.contents.push(GeminiContent { role, parts });
         }
     }
 
@@ -143,21 +143,21 @@ impl<'a> Writer<'a> {
         self.push("user", parts);
     }
 
-    fn said(&self, part: &'a Part) -> Option<Piece<'a>> {
+    fn said(&self, part: &'a Part) -> Option<GeminiPart<'a>> {
         match part {
             Part::Text(text) if text.text.is_empty() => None,
-            Part::Text(text) => Some(Piece::Text { text: Cow::Borrowed(&text.text) }),
+            Part::Text(text) => Some(GeminiPart::Text { text: Cow::Borrowed(&text.text) }),
             Part::Image(media) | Part::File(media) => {
-                Some(self.inline(media).map_or_else(unsupported, Piece::Inline))
+                Some(self.inline(media).map_or_else(unsupported, GeminiPart::Inline))
             }
             _ => Some(unsupported()),
         }
     }
 
-    fn inline(&self, media: &'a Media) -> Option<Inline<'a>> {
+    fn inline(&self, media: &'a MediaPart) -> Option<GeminiInlinePart<'a>> {
         let mime_type = mime_type(&media.media_type)?;
         let data = STANDARD.encode(self.request.media.get(&media.blob.hash)?);
-        Some(Inline { inline_data: Blob { mime_type, data } })
+        Some(GeminiInlinePart { inline_data: GeminiBlob { mime_type, data } })
     }
 
     fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
@@ -165,14 +165,14 @@ impl<'a> Writer<'a> {
         let own = raw_json::is_own(message, &self.target);
         for call in message.tool_calls() {
             let id = call.provider_id.as_deref().filter(|_| own);
-            self.calls.insert(&call.call_id, Called { id, name: &call.name });
+            self.calls.insert(&call.call_id, GeminiCallName { id, name: &call.name });
         }
         let mut parts = encode_parts(message, &self.target)?;
         if self.is_strict {
             sign_first_call(&mut parts);
         }
         let parts =
-            parts.iter().filter_map(|part| raw_json::value(part.as_str())).map(Piece::Native).collect();
+            parts.iter().filter_map(|part| raw_json::value(part.as_str())).map(GeminiPart::Native).collect();
         self.push("model", parts);
         Ok(())
     }
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn answer(&mut self, called: Called<'a>, result: &'a ToolResult) {
+    fn answer(&mut self, called: GeminiCallName<'a>, result: &'a ToolResult) {
         let mut words = String::new();
         let mut parts = Vec::new();
         for part in &result.content {
@@ -212,14 +212,14 @@ impl<'a> Writer<'a> {
             words.push_str("[the attached file]");
         }
         let response = outcome(result.status, words);
-        let function_response = FunctionResponse { id: called.id, name: called.name, response, parts };
-        self.answers.push(Piece::Answer(Answer { function_response }));
+        let function_response = GeminiFunctionResponse { id: called.id, name: called.name, response, parts };
+        self.answers.push(GeminiPart::Answer(GeminiFunctionResponsePart { function_response }));
     }
 
-    fn follow(&mut self, called: Called<'a>, inline: Inline<'a>) {
+    fn follow(&mut self, called: GeminiCallName<'a>, inline: GeminiInlinePart<'a>) {
         let label = format!("File given by {}:", called.name);
-        self.after.push(Piece::Text { text: Cow::Owned(label) });
-        self.after.push(Piece::Inline(inline));
+        self.after.push(GeminiPart::Text { text: Cow::Owned(label) });
+        self.after.push(GeminiPart::Inline(inline));
     }
 
     fn end_step(&mut self) {
@@ -229,17 +229,19 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn unsupported<'a>() -> Piece<'a> {
-    Piece::Text { text: Cow::Borrowed(UNSUPPORTED) }
+fn unsupported<'a>() -> GeminiPart<'a> {
+    GeminiPart::Text { text: Cow::Borrowed(UNSUPPORTED) }
 }
 
-fn outcome(status: ToolStatus, words: String) -> Outcome {
+fn outcome(status: ToolStatus, words: String) -> GeminiFunctionOutcome {
     let said = |words: String, silence: &str| if words.is_empty() { silence.to_owned() } else { words };
     match status {
-        ToolStatus::Completed => Outcome::Output(words),
-        ToolStatus::Error => Outcome::Error(said(words, "[the tool failed without a message]")),
-        ToolStatus::Cancelled => Outcome::Error(said(words, "[cancelled]")),
-        ToolStatus::Interrupted => Outcome::Error(said(words, "[interrupted, outcome unknown]")),
+        ToolStatus::Completed => GeminiFunctionOutcome::Output(words),
+        ToolStatus::Error => GeminiFunctionOutcome::Error(said(words, "[the tool failed without a message]")),
+        ToolStatus::Cancelled => GeminiFunctionOutcome::Error(said(words, "[cancelled]")),
+        ToolStatus::Interrupted => {
+            GeminiFunctionOutcome::Error(said(words, "[interrupted, outcome unknown]"))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the parts of an assistant message to the parts of a `model` content in the next request.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall, given_arguments};
+use longhaul_core::message::{Message, ModelOrigin, Part, RawJson, ToolCall, given_arguments};
 
 use crate::raw_json::{self, RawObject, quote};
 use crate::{ProviderError, UNSUPPORTED};
@@ -13,7 +13,7 @@ use crate::{ProviderError, UNSUPPORTED};
 ///
 /// # Errors
 /// `invalid-request` if a part has no place here, or if a call's arguments are no JSON object.
-pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
+pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJson>, ProviderError> {
     let own = raw_json::is_own(message, target);
     let parts = message.parts.iter().map(|part| match raw_json::native(part).filter(|_| own) {
         Some(native) => Ok(Some(native.clone())),

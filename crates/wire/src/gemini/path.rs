@@ -6,15 +6,15 @@ use crate::raw_json::RawObject;
 
 /// A JSON value that grows.
 #[derive(Debug)]
-pub(super) struct Growing(Value);
+pub(super) struct GeminiArgumentsBuilder(Value);
 
-impl Default for Growing {
+impl Default for GeminiArgumentsBuilder {
     fn default() -> Self {
         Self(Value::Object(Map::new()))
     }
 }
 
-impl Growing {
+impl GeminiArgumentsBuilder {
     /// Adds one entry of `partialArgs`. Strings are appended to what stands there, other values replace it.
     /// An entry without a readable path is left out.
     pub(super) fn add(&mut self, entry: &RawObject) {
@@ -40,7 +40,7 @@ fn piece(entry: &RawObject) -> Option<Value> {
 }
 
 #[derive(Debug, PartialEq)]
-enum Step {
+enum JsonPathStep {
     Field(String),
     Place(usize),
 }
@@ -48,7 +48,7 @@ enum Step {
 /// Longer lists than any model writes: a wrong index must not fill the memory.
 const MAX_PLACES: usize = 100_000;
 
-impl Step {
+impl JsonPathStep {
     fn enter<'a>(&self, at: &'a mut Value) -> Option<&'a mut Value> {
         match self {
             Self::Field(name) => {
@@ -72,7 +72,7 @@ impl Step {
 }
 
 /// The steps of a path; `None` if it has another form.
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn steps(path: &str) -> Option<Vec<JsonPathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -86,22 +86,22 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-fn dotted(rest: &str) -> Option<(Step, &str)> {
+fn dotted(rest: &str) -> Option<(JsonPathStep, &str)> {
     let end = rest.find(['.', '[']).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
-    (!name.is_empty()).then(|| (Step::Field(name.to_owned()), rest))
+    (!name.is_empty()).then(|| (JsonPathStep::Field(name.to_owned()), rest))
 }
 
-fn bracket(inner: &str) -> Option<(Step, &str)> {
+fn bracket(inner: &str) -> Option<(JsonPathStep, &str)> {
     for quote in ['\'', '"'] {
         if let Some(quoted) = inner.strip_prefix(quote) {
             let (name, rest) = quoted.split_once(quote)?;
-            return Some((Step::Field(name.to_owned()), rest.strip_prefix(']')?));
+            return Some((JsonPathStep::Field(name.to_owned()), rest.strip_prefix(']')?));
         }
     }
     let (place, rest) = inner.split_once(']')?;
     let place = place.parse().ok().filter(|place| *place < MAX_PLACES)?;
-    Some((Step::Place(place), rest))
+    Some((JsonPathStep::Place(place), rest))
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn grown(entries: &[&str]) -> String {
-        let mut value = Growing::default();
+        let mut value = GeminiArgumentsBuilder::default();
         for entry in entries {
             value.add(&RawObject::parse(entry).unwrap());
         }

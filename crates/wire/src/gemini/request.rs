@@ -1,4 +1,4 @@
-//! From a [`Request`] to the bytes that are sent.
+//! From a [`ModelRequest`] to the bytes that are sent.
 //!
 //! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
 //! stays (instruction, options, tools) comes before the contents, what may change (tool choice, output limit)
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::contents;
 use crate::request_body::RequestBody;
-use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
 /// The fields that no configuration replaces, and those that are merged with it.
 const OURS: &[&str] =
@@ -24,7 +24,7 @@ const OURS: &[&str] =
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, or a tool result
 /// answers no call of this request.
-pub fn encode(request: &Request, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
     let mut body = RequestBody::default();
     put(&mut body, request, &settings.with_fields(&request.fields))?;
     Ok(body.finish())
@@ -34,7 +34,7 @@ pub fn encode(request: &Request, settings: &ModelSettings) -> Result<Bytes, Prov
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_count(request: &Request, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+pub fn encode_count(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
     let mut counted = RequestBody::default();
     counted.put("model", &resource(&settings.model))?;
     put(&mut counted, request, settings)?;
@@ -50,13 +50,17 @@ pub fn resource(model: &str) -> String {
     if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
 }
 
-fn put(body: &mut RequestBody, request: &Request, settings: &ModelSettings) -> Result<(), ProviderError> {
+fn put(
+    body: &mut RequestBody,
+    request: &ModelRequest,
+    settings: &ModelSettings,
+) -> Result<(), ProviderError> {
     if !request.system.is_empty() {
         body.put("systemInstruction", &json!({"parts": [{"text": request.system}]}))?;
     }
     body.put_declared(&settings.body, OURS)?;
     if !request.tools.is_empty() {
-        body.put_unless(&settings.body, "tools", &[Tools::new(&request.tools)?])?;
+        body.put_unless(&settings.body, "tools", &[GeminiRequestTools::new(&request.tools)?])?;
     }
     body.put("contents", &contents::encode(request, settings)?)?;
     if let Some(choice) = tool_config(request, &settings.body) {
@@ -70,32 +74,36 @@ fn put(body: &mut RequestBody, request: &Request, settings: &ModelSettings) -> R
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tools<'a> {
-    function_declarations: Vec<Function<'a>>,
+struct GeminiRequestTools<'a> {
+    function_declarations: Vec<GeminiRequestFunction<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Function<'a> {
+struct GeminiRequestFunction<'a> {
     name: &'a str,
     description: &'a str,
     /// Takes any JSON Schema as it is; `parameters` would take only a dialect of it.
     parameters_json_schema: &'a RawValue,
 }
 
-impl<'a> Tools<'a> {
+impl<'a> GeminiRequestTools<'a> {
     fn new(specs: &'a [ToolSpec]) -> Result<Self, ProviderError> {
         let function = |spec: &'a ToolSpec| {
             let parameters_json_schema = serde_json::from_str(spec.parameters.as_str())
                 .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
-            Ok(Function { name: &spec.name, description: &spec.description, parameters_json_schema })
+            Ok(GeminiRequestFunction {
+                name: &spec.name,
+                description: &spec.description,
+                parameters_json_schema,
+            })
         };
         Ok(Self { function_declarations: specs.iter().map(function).collect::<Result<_, ProviderError>>()? })
     }
 }
 
 /// What this request demands stands over the configured way to call tools.
-fn tool_config(request: &Request, declared: &Map<String, Value>) -> Option<Value> {
+fn tool_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<Value> {
     let calling = match &request.tool_choice {
         ToolChoice::Auto => None,
         _ if request.tools.is_empty() => None,
@@ -111,7 +119,7 @@ fn tool_config(request: &Request, declared: &Map<String, Value>) -> Option<Value
 }
 
 /// The configured options, and the output limit unless they have one. `null` says none of either.
-fn generation_config(request: &Request, declared: &Map<String, Value>) -> Option<Value> {
+fn generation_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<Value> {
     let mut config = match declared.get("generationConfig") {
         Some(Value::Object(config)) => config.clone(),
         Some(_) => return None,

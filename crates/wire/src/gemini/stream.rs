@@ -1,10 +1,12 @@
 //! From the payloads of a stream to the events of one model call.
 
-use longhaul_core::message::{Answer, Finish, Opaque, Part, RawJson, Reasoning, Text};
+use longhaul_core::message::{
+    ModelAnswer, ModelStopReason, OpaquePart, Part, RawJson, ReasoningPart, TextPart,
+};
 use longhaul_core::usage::Usage;
 use serde_json::value::RawValue;
 
-use super::call::{self, Pending};
+use super::call::{self, PendingFunctionCall};
 use super::withheld;
 use crate::StreamDecoder;
 use crate::raw_json::{self, RawObject};
@@ -14,11 +16,11 @@ use crate::{AnswerSize, ModelEvent, ProviderError};
 
 /// Reads one answer, payload by payload.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct GeminiStreamDecoder {
     parts: Vec<Part>,
     /// Plain text or plain reasoning that may go on in the next chunk.
-    open: Option<Run>,
-    pending: Option<Pending>,
+    open: Option<GeminiTextRun>,
+    pending: Option<PendingFunctionCall>,
     size: AnswerSize,
     /// The newest snapshot of each count.
     usage: RawObject,
@@ -26,17 +28,17 @@ pub struct Decoder {
     is_counted: bool,
     /// The newest of everything said beside the parts and the counts.
     envelope: RawObject,
-    finish: Option<Finish>,
+    finish: Option<ModelStopReason>,
 }
 
 /// Chunks of one plain text.
 #[derive(Debug)]
-struct Run {
+struct GeminiTextRun {
     thought: bool,
     text: String,
 }
 
-impl Decoder {
+impl GeminiStreamDecoder {
     /// Takes the data of one event, or a whole answer: one that was not streamed, or a list of chunks.
     ///
     /// # Errors
@@ -65,7 +67,7 @@ impl Decoder {
     /// # Errors
     /// `truncated-stream` if no reason to stop came; `refused` if the answer was withheld, and `third-party` if
     /// the model wrote a call that nobody can read. What was used is in the error.
-    pub fn finish(mut self) -> Result<Answer, ProviderError> {
+    pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
         if let Some(error) = withheld::error(finish, &self.envelope) {
             return Err(self.with_usage(error));
@@ -75,9 +77,10 @@ impl Decoder {
             self.parts.push(Part::ToolCall(pending.call(false)));
         }
         let calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-        let finish = if finish == Finish::Stop && calls { Finish::ToolCalls } else { finish };
+        let finish =
+            if finish == ModelStopReason::Stop && calls { ModelStopReason::ToolCalls } else { finish };
         let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
-        Ok(Answer { usage: self.counted(), parts: self.parts, finish, envelope })
+        Ok(ModelAnswer { usage: self.counted(), parts: self.parts, finish, envelope })
     }
 
     fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
@@ -89,7 +92,7 @@ impl Decoder {
         self.keep(&chunk, &["candidates", "usageMetadata"]);
         self.candidates(&chunk, events).map_err(|error| self.with_usage(error))?;
         if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
-            self.finish = self.finish.or(Some(Finish::ContentFilter));
+            self.finish = self.finish.or(Some(ModelStopReason::ContentFilter));
         }
         self.report(chunk.object("usageMetadata"), events);
         Ok(())
@@ -176,13 +179,13 @@ impl Decoder {
         if self.open.as_ref().is_some_and(|run| run.thought != thought) {
             self.flush(events)?;
         }
-        self.open.get_or_insert(Run { thought, text: String::new() }).text.push_str(text);
+        self.open.get_or_insert(GeminiTextRun { thought, text: String::new() }).text.push_str(text);
         Ok(())
     }
 
     fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         match self.open.take() {
-            Some(Run { thought, text }) => self.said(spoken(thought, text, None), events),
+            Some(GeminiTextRun { thought, text }) => self.said(spoken(thought, text, None), events),
             None => Ok(()),
         }
     }
@@ -221,7 +224,7 @@ impl Decoder {
         let index = self.size.add_call()?;
         events.push(ModelEvent::ToolInput { index, name: function.text("name"), delta: String::new() });
         if call::goes_on(&function) {
-            self.pending = Some(Pending::new(part, function, index));
+            self.pending = Some(PendingFunctionCall::new(part, function, index));
         } else {
             let call = call::whole(RawJson(native.to_owned()), &function, index);
             events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
@@ -230,7 +233,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn complete(&mut self, pending: Pending, events: &mut Vec<ModelEvent>) {
+    fn complete(&mut self, pending: PendingFunctionCall, events: &mut Vec<ModelEvent>) {
         let index = pending.index;
         let call = pending.call(true);
         events.push(ModelEvent::ToolInput { index, name: None, delta: call.arguments.clone() });
@@ -269,7 +272,7 @@ impl Decoder {
     }
 }
 
-impl StreamDecoder for Decoder {
+impl StreamDecoder for GeminiStreamDecoder {
     /// A picture comes in one event, in base64: one of 4096 × 4096 pixels takes more than 16 MiB.
     const MAX_EVENT_BYTES: usize = 64 << 20;
 
@@ -290,7 +293,7 @@ impl StreamDecoder for Decoder {
         self.counted()
     }
 
-    fn finish(self) -> Result<Answer, ProviderError> {
+    fn finish(self) -> Result<ModelAnswer, ProviderError> {
         self.finish()
     }
 }
@@ -301,20 +304,24 @@ fn is_plain(part: &RawObject) -> bool {
 }
 
 fn spoken(thought: bool, text: String, native: Option<RawJson>) -> Part {
-    if thought { Part::Reasoning(Reasoning { text, native }) } else { Part::Text(Text { text, native }) }
+    if thought {
+        Part::Reasoning(ReasoningPart { text, native })
+    } else {
+        Part::Text(TextPart { text, native })
+    }
 }
 
 fn opaque(native: &str, part: &RawObject) -> Part {
     let kind = part.fields().map(|(key, _)| key).find(|key| !matches!(*key, "thought" | "thoughtSignature"));
     let kind = kind.unwrap_or("thoughtSignature").to_owned();
-    Part::Opaque(Opaque { kind, native: RawJson(native.to_owned()) })
+    Part::Opaque(OpaquePart { kind, native: RawJson(native.to_owned()) })
 }
 
-fn finish(reason: &str) -> Finish {
+fn finish(reason: &str) -> ModelStopReason {
     match reason {
-        "STOP" => Finish::Stop,
-        "MAX_TOKENS" => Finish::Length,
-        reason if withheld::FILTERS.contains(&reason) => Finish::ContentFilter,
-        _ => Finish::Other,
+        "STOP" => ModelStopReason::Stop,
+        "MAX_TOKENS" => ModelStopReason::Length,
+        reason if withheld::FILTERS.contains(&reason) => ModelStopReason::ContentFilter,
+        _ => ModelStopReason::Other,
     }
 }

@@ -1,13 +1,14 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{
-    Answer, Finish, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, Text, ToolCall,
+    Message, ModelAnswer, ModelOrigin, ModelStopReason, OpaquePart, Part, RawJson, ReasoningPart, Role,
+    TextPart, ToolCall,
 };
 
 use super::*;
 use crate::{ModelEvent, ProviderError};
 
-fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
-    let mut decoder = Decoder::default();
+fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
+    let mut decoder = GeminiStreamDecoder::default();
     let mut events = Vec::new();
     for payload in payloads {
         events.extend(decoder.push(payload)?);
@@ -25,12 +26,12 @@ fn last(parts: &str, reason: &str) -> String {
     )
 }
 
-fn read_all(payloads: &[String]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
+fn read_all(payloads: &[String]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
     read(&payloads.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn origin(model: &str) -> Origin {
-    Origin { provider: "gemini".into(), api: API.into(), model: model.into() }
+fn origin(model: &str) -> ModelOrigin {
+    ModelOrigin { provider: "gemini".into(), api: API.into(), model: model.into() }
 }
 
 fn encode(parts: Vec<Part>, target: &str) -> Vec<String> {
@@ -68,15 +69,15 @@ fn chunks_of_plain_text_are_one_part_and_signed_parts_stay_apart() {
         })
     };
     let expected = [
-        Part::Reasoning(Reasoning { text: "Let me think".into(), native: None }),
+        Part::Reasoning(ReasoningPart { text: "Let me think".into(), native: None }),
         Part::text("Hello"),
-        Part::Text(Text { text: String::new(), native: native(SIGNED) }),
-        Part::Opaque(Opaque { kind: "executableCode".into(), native: RawJson(CODE.into()) }),
+        Part::Text(TextPart { text: String::new(), native: native(SIGNED) }),
+        Part::Opaque(OpaquePart { kind: "executableCode".into(), native: RawJson(CODE.into()) }),
         call("call_0", None, "read", r#"{"n": 1.50}"#, CALL),
         call("fc-2", Some("fc-2"), "list", "{}", SECOND),
     ];
     assert_eq!(answer.parts, expected);
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls);
     let done = events.iter().filter(|event| matches!(event, ModelEvent::PartDone(_))).count();
     assert_eq!(done, expected.len());
 }
@@ -108,7 +109,7 @@ fn a_part_of_an_answer_has_no_count() {
         chunk.replacen('{', r#"{"usageMetadata":{"promptTokenCount":29,"candidatesTokenCount":1},"#, 1)
     };
     let begun = counted(chunk(r#"{"text":"Hel"}"#));
-    let mut decoder = Decoder::default();
+    let mut decoder = GeminiStreamDecoder::default();
     assert_eq!(decoder.push(&begun).unwrap(), [ModelEvent::Text("Hel".into())]);
     assert_eq!((crate::StreamDecoder::usage(&decoder), decoder.finish().unwrap_err().usage), (None, None));
     let silent = r#"{"candidates":[{"finishReason":"STOP"}]}"#;
@@ -142,15 +143,15 @@ fn arguments_that_come_in_pieces_are_put_together() {
     let [Part::ToolCall(call)] = cut.parts.as_slice() else { panic!("{:?}", cut.parts) };
     assert_eq!(
         (call.arguments.as_str(), call.native.is_none(), cut.finish),
-        (r#"{"city":"Bos"}"#, true, Finish::Length)
+        (r#"{"city":"Bos"}"#, true, ModelStopReason::Length)
     );
 }
 
 #[test]
 fn endings() {
     let finish = |reason: &str| read(&[&last(r#"{"text":"x"}"#, reason)]).unwrap().1.finish;
-    assert_eq!((finish("STOP"), finish("MAX_TOKENS")), (Finish::Stop, Finish::Length));
-    assert_eq!((finish("OTHER"), finish("A_NEW_REASON")), (Finish::Other, Finish::Other));
+    assert_eq!((finish("STOP"), finish("MAX_TOKENS")), (ModelStopReason::Stop, ModelStopReason::Length));
+    assert_eq!((finish("OTHER"), finish("A_NEW_REASON")), (ModelStopReason::Other, ModelStopReason::Other));
     let error = |reason: &str| read(&[&last(r#"{"text":"x"}"#, reason)]).unwrap_err();
     for reason in withheld::FILTERS {
         let error = error(reason);

@@ -1,7 +1,7 @@
 //! Why there is no answer: a filter's word for it, or a call that cannot be read.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 
 use crate::raw_json::RawObject;
 use crate::{ProviderError, finish};
@@ -30,14 +30,14 @@ pub(super) fn is_spoilt(reason: &str) -> bool {
 }
 
 /// The error for an answer that ended so; `None` for one that is an answer.
-pub(super) fn error(finish: Finish, envelope: &RawObject) -> Option<ProviderError> {
+pub(super) fn error(finish: ModelStopReason, envelope: &RawObject) -> Option<ProviderError> {
     let reason = envelope.text("finishReason").unwrap_or_default();
     let words = envelope.text("finishMessage");
     if is_spoilt(&reason) {
         let what = "the model's tool call could not be read";
         return Some(finish::error(ErrorCode::ThirdParty, what, &[reason], words, envelope));
     }
-    if finish != Finish::ContentFilter {
+    if finish != ModelStopReason::ContentFilter {
         return None;
     }
     if FILTERS.contains(&reason.as_str()) {

@@ -1,6 +1,6 @@
 //! One content block, put together from its pieces.
 
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall};
+use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall};
 
 use crate::raw_json::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
@@ -10,7 +10,7 @@ const MAX_GROWN: usize = 64;
 
 /// A content block that may still grow.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct PartialMessagesBlock {
     /// Its place in the answer, as the provider counts.
     pub(super) index: u64,
     kind: String,
@@ -29,7 +29,7 @@ pub(super) struct Block {
     pub(super) done: bool,
 }
 
-impl Block {
+impl PartialMessagesBlock {
     /// A block that begins as `json`. `None` if that is no object.
     pub(super) fn new(index: u64, json: &str) -> Option<Self> {
         let object = RawObject::parse(json)?;
@@ -169,13 +169,13 @@ impl Block {
             "text" => self.text(),
             "thinking" | "redacted_thinking" => self.reasoning(),
             "tool_use" => Some(Part::ToolCall(self.tool_call())),
-            _ => Some(Part::Opaque(Opaque { kind: self.kind.clone(), native: self.whole() })),
+            _ => Some(Part::Opaque(OpaquePart { kind: self.kind.clone(), native: self.whole() })),
         }
     }
 
     fn text(&self) -> Option<Part> {
         let text = self.text_of("text").filter(|text| !text.is_empty())?;
-        Some(Part::Text(Text { text, native: self.native_beyond(&["type", "text"]) }))
+        Some(Part::Text(TextPart { text, native: self.native_beyond(&["type", "text"]) }))
     }
 
     /// Reasoning without signature was cut off: its provider would refuse it, so there is nothing to send back.
@@ -184,7 +184,7 @@ impl Block {
         let proof = if self.kind == "thinking" { "signature" } else { "data" };
         let proven = self.text_of(proof).is_some_and(|proof| !proof.is_empty());
         let native = proven.then(|| self.whole());
-        (proven || !text.is_empty()).then_some(Part::Reasoning(Reasoning { text, native }))
+        (proven || !text.is_empty()).then_some(Part::Reasoning(ReasoningPart { text, native }))
     }
 
     fn tool_call(&self) -> ToolCall {

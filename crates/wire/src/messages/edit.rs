@@ -14,19 +14,19 @@ use crate::ToolChoice;
 use bytes::Bytes;
 use longhaul_core::message::{Part, RawJson, ToolSpec};
 
-use crate::edit::canonical::{Node, settle_content};
-use crate::edit::envelope::Names;
+use crate::edit::canonical::{JsonNode, settle_content};
+use crate::edit::envelope::EnvelopeFieldNames;
 use crate::edit::ephemeral::is_volatile;
 use crate::edit::{
-    Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
-    RequestEdit, Segment, StreamMerger, StreamParser, Wire,
+    AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
+    PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
 use crate::raw_json::{elements, field, fields, string};
 
 pub use self::errors::kind_of;
 pub use self::item::NOTES;
 
-const NAMES: Names = Names {
+const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items: "messages",
     max_output: &["max_tokens"],
     system: "system",
@@ -45,26 +45,26 @@ const NAMES: Names = Names {
 
 /// The Messages dialect.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Messages;
+pub struct MessagesCodec;
 
-impl Wire for Messages {
+impl WireCodec for MessagesCodec {
     fn dialect(&self) -> Dialect {
         Dialect::Messages
     }
 
-    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError> {
-        Envelope::read(bytes, &NAMES)
+    fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError> {
+        RequestEnvelope::read(bytes, &NAMES)
     }
 
-    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
-        Envelope::read_after(bytes, &NAMES, known)
+    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
+        RequestEnvelope::read_after(bytes, &NAMES, known)
     }
 
-    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError> {
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
         (before..).zip(items).map(|(index, item)| item::segments(item, index)).collect()
     }
 
-    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError> {
+    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
         let system = envelope.system_at.as_ref().map(|at| system(envelope.text(at))).transpose()?;
         let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
         Ok(FixedContent { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
@@ -72,7 +72,7 @@ impl Wire for Messages {
 
     fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let place = || format!("messages[{index}]");
-        let mut node = Node::parse(item).ok_or_else(|| ParseError::field(place(), "not JSON"))?;
+        let mut node = JsonNode::parse(item).ok_or_else(|| ParseError::field(place(), "not JSON"))?;
         if let Some(content) = node.get_mut("content") {
             settle_content(content, "text");
             settle_results(content);
@@ -81,7 +81,7 @@ impl Wire for Messages {
         Ok(())
     }
 
-    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
         render::render(envelope, edited)
     }
 
@@ -115,7 +115,7 @@ impl Wire for Messages {
         items.map(|item| hidden::with_calls_of(&item, &mut calls).unwrap_or(item)).collect()
     }
 
-    fn results(&self, answered: &[Answered]) -> Vec<String> {
+    fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String> {
         hidden::results(answered)
     }
 
@@ -133,9 +133,10 @@ impl Wire for Messages {
 }
 
 /// What tools answered may be written as text or as blocks, too.
-fn settle_results(content: &mut Node<'_>) {
-    let Node::List(blocks) = content else { return };
-    let is_result = |block: &Node<'_>| block.get("type").and_then(Node::as_text) == Some("tool_result");
+fn settle_results(content: &mut JsonNode<'_>) {
+    let JsonNode::List(blocks) = content else { return };
+    let is_result =
+        |block: &JsonNode<'_>| block.get("type").and_then(JsonNode::as_text) == Some("tool_result");
     for block in blocks.iter_mut().filter(|block| is_result(block)) {
         if let Some(content) = block.get_mut("content") {
             settle_content(content, "text");
@@ -192,7 +193,7 @@ fn text(text: String) -> Option<Part> {
 ///
 /// # Errors
 /// [`ParseError`] if that is said in a way that no other dialect has.
-pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
+pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };

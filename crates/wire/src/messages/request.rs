@@ -1,4 +1,4 @@
-//! From a [`Request`] to the bytes that are sent.
+//! From a [`ModelRequest`] to the bytes that are sent.
 //!
 //! Equal requests give equal bytes, and a request that continues another begins with the same bytes, but for
 //! the cache marks: what stays (model, options, tools, system prompt) comes before the messages, what may
@@ -21,9 +21,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Cache, MessagesConfig};
+use super::{MessagesConfig, PromptCacheTtl};
 use crate::request_body::RequestBody;
-use crate::{ProviderError, Request, ToolChoice};
+use crate::{ModelRequest, ProviderError, ToolChoice};
 
 pub use assistant::encode_parts;
 
@@ -52,7 +52,7 @@ const COUNTED: &[&str] = &[
 
 /// What the server is to do with reasoning that was signed before the conversation was edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stale {
+pub enum StaleReasoningPolicy {
     /// Nothing is said: whatever is usual for the model and the account.
     #[default]
     Unsaid,
@@ -65,15 +65,19 @@ pub enum Stale {
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
 /// assistant message holds a tool result.
-pub fn encode(request: &Request, config: &MessagesConfig) -> Result<Bytes, ProviderError> {
-    call(request, config, Stale::Unsaid)
+pub fn encode(request: &ModelRequest, config: &MessagesConfig) -> Result<Bytes, ProviderError> {
+    call(request, config, StaleReasoningPolicy::Unsaid)
 }
 
 /// The body of a streamed call.
 ///
 /// # Errors
 /// As [`encode`].
-pub fn call(request: &Request, config: &MessagesConfig, stale: Stale) -> Result<Bytes, ProviderError> {
+pub fn call(
+    request: &ModelRequest,
+    config: &MessagesConfig,
+    stale: StaleReasoningPolicy,
+) -> Result<Bytes, ProviderError> {
     let own;
     let config = match request.fields.is_empty() {
         true => config,
@@ -92,7 +96,11 @@ pub fn call(request: &Request, config: &MessagesConfig, stale: Stale) -> Result<
 ///
 /// # Errors
 /// As [`encode`].
-pub fn count(request: &Request, config: &MessagesConfig, stale: Stale) -> Result<Bytes, ProviderError> {
+pub fn count(
+    request: &ModelRequest,
+    config: &MessagesConfig,
+    stale: StaleReasoningPolicy,
+) -> Result<Bytes, ProviderError> {
     let configured = config.settings.body.iter();
     let counted = configured.filter(|(name, _)| COUNTED.contains(&name.as_str()));
     let counted = counted.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -100,13 +108,13 @@ pub fn count(request: &Request, config: &MessagesConfig, stale: Stale) -> Result
 }
 
 fn write(
-    request: &Request,
+    request: &ModelRequest,
     config: &MessagesConfig,
-    stale: Stale,
+    stale: StaleReasoningPolicy,
     declared: &Map<String, Value>,
     answer: bool,
 ) -> Result<Bytes, ProviderError> {
-    let mark = Mark::of(config);
+    let mark = MessagesCacheControl::of(config);
     let tools = tools(request, mark)?;
     let mut body = RequestBody::default();
     body.put("model", &config.settings.model)?;
@@ -115,7 +123,7 @@ fn write(
         body.put_unless(declared, "tools", &tools)?;
     }
     if !request.system.trim().is_empty() {
-        body.put("system", &[user::Block::text(Cow::Borrowed(&request.system)).marked(mark)])?;
+        body.put("system", &[user::MessagesUserBlock::text(Cow::Borrowed(&request.system)).marked(mark)])?;
     }
     if answer {
         body.put("stream", &true)?;
@@ -125,7 +133,7 @@ fn write(
     if let Some(thinking) = &thinking {
         body.put("thinking", thinking)?;
     }
-    if let Some(choice) = Choice::of(request, &tools) {
+    if let Some(choice) = MessagesToolChoice::of(request, &tools) {
         body.put_unless(declared, "tool_choice", &choice)?;
     }
     if answer {
@@ -135,7 +143,7 @@ fn write(
 }
 
 /// The limit that was asked for. A thinking budget must stay below it, so it comes on top where it does not.
-fn max_tokens(request: &Request, config: &MessagesConfig, thinking: Option<&Value>) -> u64 {
+fn max_tokens(request: &ModelRequest, config: &MessagesConfig, thinking: Option<&Value>) -> u64 {
     let asked = request.max_output_tokens.or(config.settings.declared.max_output).unwrap_or(MAX_TOKENS);
     let budget = thinking.and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
     budget.filter(|budget| *budget >= asked).map_or(asked, |budget| asked.saturating_add(budget))
@@ -143,19 +151,19 @@ fn max_tokens(request: &Request, config: &MessagesConfig, thinking: Option<&Valu
 
 /// The end of something that the server is asked to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct Mark {
+struct MessagesCacheControl {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<&'static str>,
 }
 
-impl Mark {
+impl MessagesCacheControl {
     /// None where the configuration sets its own: the API takes four in all.
     fn of(config: &MessagesConfig) -> Option<Self> {
         let ttl = match config.cache {
-            Cache::Off => return None,
-            Cache::FiveMinutes => None,
-            Cache::OneHour => Some("1h"),
+            PromptCacheTtl::Off => return None,
+            PromptCacheTtl::FiveMinutes => None,
+            PromptCacheTtl::OneHour => Some("1h"),
         };
         let own = config.settings.body.contains_key("cache_control");
         (!own).then_some(Self { r#type: "ephemeral", ttl })
@@ -163,18 +171,21 @@ impl Mark {
 }
 
 #[derive(Debug, Serialize)]
-struct Tool<'a> {
+struct MessagesRequestTool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     input_schema: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<Mark>,
+    cache_control: Option<MessagesCacheControl>,
 }
 
 /// The tools, the last one marked. A conversation with calls is refused without: where the caller lists none,
-/// those that were called are named, and [`Choice`] forbids them.
-fn tools(request: &Request, mark: Option<Mark>) -> Result<Vec<Tool<'_>>, ProviderError> {
+/// those that were called are named, and [`MessagesToolChoice`] forbids them.
+fn tools(
+    request: &ModelRequest,
+    mark: Option<MessagesCacheControl>,
+) -> Result<Vec<MessagesRequestTool<'_>>, ProviderError> {
     let listed = request
         .tools
         .iter()
@@ -190,7 +201,12 @@ fn tools(request: &Request, mark: Option<Mark>) -> Result<Vec<Tool<'_>>, Provide
     let tools = known.into_iter().enumerate().map(|(at, (name, description, schema))| {
         let input_schema =
             raw(schema).ok_or_else(|| invalid(format!("the schema of tool `{name}` is no JSON")))?;
-        Ok(Tool { name, description, input_schema, cache_control: mark.filter(|_| at == last) })
+        Ok(MessagesRequestTool {
+            name,
+            description,
+            input_schema,
+            cache_control: mark.filter(|_| at == last),
+        })
     });
     tools.collect()
 }
@@ -198,15 +214,15 @@ fn tools(request: &Request, mark: Option<Mark>) -> Result<Vec<Tool<'_>>, Provide
 /// Whether the model may, must or must not ask for a tool.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Choice<'a> {
+enum MessagesToolChoice<'a> {
     None,
     Any,
     Tool { name: &'a str },
 }
 
-impl<'a> Choice<'a> {
+impl<'a> MessagesToolChoice<'a> {
     /// The API takes a choice only beside tools.
-    fn of(request: &'a Request, tools: &[Tool<'_>]) -> Option<Self> {
+    fn of(request: &'a ModelRequest, tools: &[MessagesRequestTool<'_>]) -> Option<Self> {
         match &request.tool_choice {
             _ if tools.is_empty() => None,
             _ if request.tools.is_empty() => Some(Self::None),

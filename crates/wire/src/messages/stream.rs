@@ -1,9 +1,9 @@
 //! From the payloads of a stream to the events of one model call.
 
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 
-use super::block::Block;
+use super::block::PartialMessagesBlock;
 use super::unfinished;
 use crate::StreamDecoder;
 use crate::finish;
@@ -14,8 +14,8 @@ use crate::{AnswerSize, ModelEvent, ProviderError};
 
 /// Reads one answer, payload by payload.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    blocks: Vec<Block>,
+pub struct MessagesStreamDecoder {
+    blocks: Vec<PartialMessagesBlock>,
     /// The places in `blocks` of those that may still grow.
     open: Vec<usize>,
     size: AnswerSize,
@@ -25,7 +25,7 @@ pub struct Decoder {
     closed: bool,
 }
 
-impl Decoder {
+impl MessagesStreamDecoder {
     /// Takes the data of one event, or a whole message that was not streamed.
     ///
     /// # Errors
@@ -68,17 +68,22 @@ impl Decoder {
     /// # Errors
     /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party`
     /// if it was paused. What was used is in the error.
-    pub fn finish(self) -> Result<Answer, ProviderError> {
+    pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         if !self.closed {
             return Err(self.with_usage(raw_json::truncated()));
         }
-        let parts: Vec<Part> = self.blocks.iter().filter_map(Block::part).collect();
+        let parts: Vec<Part> = self.blocks.iter().filter_map(PartialMessagesBlock::part).collect();
         let reason = self.envelope.text("stop_reason");
         if let Some(error) = unfinished::error(reason.as_deref(), &self.envelope) {
             return Err(self.with_usage(error));
         }
         let envelope = self.envelope.fields().next().is_some().then(|| self.envelope.to_json());
-        Ok(Answer { finish: finish(reason.as_deref(), &parts), parts, usage: self.usage.usage(), envelope })
+        Ok(ModelAnswer {
+            finish: finish(reason.as_deref(), &parts),
+            parts,
+            usage: self.usage.usage(),
+            envelope,
+        })
     }
 
     /// A second beginning in one stream is a gateway's new attempt: the first one is void.
@@ -105,7 +110,8 @@ impl Decoder {
     }
 
     fn begin(&mut self, index: u64, json: &str) -> Result<Option<ModelEvent>, ProviderError> {
-        let mut block = Block::new(index, json).ok_or_else(|| raw_json::garbled("content_block", json))?;
+        let mut block =
+            PartialMessagesBlock::new(index, json).ok_or_else(|| raw_json::garbled("content_block", json))?;
         match block.is_call() {
             true => block.call = Some(self.size.add_call()?),
             false => self.size.add_part()?,
@@ -134,7 +140,7 @@ impl Decoder {
     }
 
     /// The open block of that place.
-    fn block(&mut self, index: u64) -> Option<&mut Block> {
+    fn block(&mut self, index: u64) -> Option<&mut PartialMessagesBlock> {
         let at = self.open.iter().rev().find(|at| self.blocks[**at].index == index)?;
         self.blocks.get_mut(*at)
     }
@@ -169,7 +175,7 @@ impl Decoder {
     }
 }
 
-impl StreamDecoder for Decoder {
+impl StreamDecoder for MessagesStreamDecoder {
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         self.push(payload)
     }
@@ -179,25 +185,25 @@ impl StreamDecoder for Decoder {
     }
 
     fn works_unseen(&self) -> bool {
-        self.blocks.last().is_some_and(Block::grows_unseen)
+        self.blocks.last().is_some_and(PartialMessagesBlock::grows_unseen)
     }
 
     fn usage(&self) -> Option<Usage> {
         self.usage.usage()
     }
 
-    fn finish(self) -> Result<Answer, ProviderError> {
+    fn finish(self) -> Result<ModelAnswer, ProviderError> {
         self.finish()
     }
 }
 
 /// Why the model stopped. The provider's own word is in the envelope: it tells a full window
 /// (`model_context_window_exceeded`) from an output limit.
-fn finish(reason: Option<&str>, parts: &[Part]) -> Finish {
+fn finish(reason: Option<&str>, parts: &[Part]) -> ModelStopReason {
     match reason {
-        Some("compaction") => Finish::Other,
+        Some("compaction") => ModelStopReason::Other,
         reason => {
-            let finish = reason.and_then(finish::finish_of_reason).unwrap_or(Finish::Other);
+            let finish = reason.and_then(finish::finish_of_reason).unwrap_or(ModelStopReason::Other);
             finish::agree_with_parts(finish, parts)
         }
     }

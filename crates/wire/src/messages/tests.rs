@@ -1,6 +1,7 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{
-    Answer, Finish, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, Text, ToolCall,
+    Message, ModelAnswer, ModelOrigin, ModelStopReason, OpaquePart, Part, RawJson, ReasoningPart, Role,
+    TextPart, ToolCall,
 };
 
 use super::*;
@@ -10,8 +11,8 @@ const START: &str = r#"{"type":"message_start","message":{"usage":{"input_tokens
 const END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":153,"output_tokens_details":{"thinking_tokens":77}}}"#;
 const STOP: &str = r#"{"type":"message_stop"}"#;
 
-fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
-    let mut decoder = Decoder::default();
+fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
+    let mut decoder = MessagesStreamDecoder::default();
     let mut events = Vec::new();
     for payload in payloads {
         events.extend(decoder.push(payload)?);
@@ -19,8 +20,8 @@ fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
     Ok((events, decoder.finish()?))
 }
 
-fn origin(model: &str) -> Origin {
-    Origin { provider: "anthropic".into(), api: API.into(), model: model.into() }
+fn origin(model: &str) -> ModelOrigin {
+    ModelOrigin { provider: "anthropic".into(), api: API.into(), model: model.into() }
 }
 
 fn message(parts: Vec<Part>) -> Message {
@@ -67,21 +68,21 @@ fn interleaved() -> Vec<&'static str> {
 fn blocks_keep_their_order_and_their_proofs() {
     let (_, answer) = read(&interleaved()).unwrap();
     let expected = [
-        Part::Reasoning(Reasoning {
+        Part::Reasoning(ReasoningPart {
             text: "Hm yes".into(),
             native: Some(RawJson(r#"{"type":"thinking","thinking":"Hm yes","signature":"c2ln+/="}"#.into())),
         }),
-        Part::Reasoning(Reasoning {
+        Part::Reasoning(ReasoningPart {
             text: String::new(),
             native: Some(RawJson(r#"{"type":"redacted_thinking","data":"ZGF0YQ=="}"#.into())),
         }),
-        Part::Text(Text {
+        Part::Text(TextPart {
             text: "See".into(),
             native: Some(RawJson(
                 r#"{"type":"text","text":"See","citations":[{"type":"web","n":1.0}]}"#.into(),
             )),
         }),
-        Part::Opaque(Opaque {
+        Part::Opaque(OpaquePart {
             kind: "new_kind".into(),
             native: RawJson(r#"{"type":"new_kind","id":7,"deep":[1],"note":"ab"}"#.into()),
         }),
@@ -94,7 +95,7 @@ fn blocks_keep_their_order_and_their_proofs() {
         }),
     ];
     assert_eq!(answer.parts, expected);
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn a_call_cut_by_the_limit_keeps_its_pieces() {
     let piece = r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"path\":\"a"}}"#;
     let end = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#;
     let (events, answer) = read(&[START, open, piece, end, STOP]).unwrap();
-    assert_eq!(answer.finish, Finish::Length);
+    assert_eq!(answer.finish, ModelStopReason::Length);
     let [Part::ToolCall(call)] = answer.parts.as_slice() else { panic!("{:?}", answer.parts) };
     assert_eq!(call.arguments, "{\"path\":\"a");
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::PartDone(_))));
@@ -159,7 +160,7 @@ fn reasoning_cut_off_before_its_signature_is_not_sent_back() {
     let piece =
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}"#;
     let (_, answer) = read(&[START, open, piece, STOP]).unwrap();
-    assert_eq!(answer.parts, [Part::Reasoning(Reasoning { text: "Hm".into(), native: None })]);
+    assert_eq!(answer.parts, [Part::Reasoning(ReasoningPart { text: "Hm".into(), native: None })]);
     assert_eq!(encode(answer.parts, "a"), Vec::<String>::new());
     let signed =
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}"#;
@@ -217,13 +218,13 @@ fn every_reason_to_stop_has_its_meaning_and_its_own_word() {
         answer.finish
     };
     for (reason, with_text, with_call) in [
-        ("end_turn", Finish::Stop, Finish::ToolCalls),
-        ("stop_sequence", Finish::Stop, Finish::ToolCalls),
-        ("tool_use", Finish::Other, Finish::ToolCalls),
-        ("max_tokens", Finish::Length, Finish::Length),
-        ("model_context_window_exceeded", Finish::Length, Finish::Length),
-        ("compaction", Finish::Other, Finish::Other),
-        ("something_new", Finish::Other, Finish::ToolCalls),
+        ("end_turn", ModelStopReason::Stop, ModelStopReason::ToolCalls),
+        ("stop_sequence", ModelStopReason::Stop, ModelStopReason::ToolCalls),
+        ("tool_use", ModelStopReason::Other, ModelStopReason::ToolCalls),
+        ("max_tokens", ModelStopReason::Length, ModelStopReason::Length),
+        ("model_context_window_exceeded", ModelStopReason::Length, ModelStopReason::Length),
+        ("compaction", ModelStopReason::Other, ModelStopReason::Other),
+        ("something_new", ModelStopReason::Other, ModelStopReason::ToolCalls),
     ] {
         assert_eq!((finish(text, reason), finish(call, reason)), (with_text, with_call), "{reason}");
     }
@@ -238,7 +239,7 @@ fn a_call_without_a_name_of_its_own_gets_one() {
         other => panic!("{other:?}"),
     });
     assert_eq!(calls.collect::<Vec<_>>(), [("call_0", None, "{}"), ("call_1", None, r#"{"x":1}"#)]);
-    assert_eq!(answer.finish, Finish::ToolCalls, "a whole answer needs no type either");
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls, "a whole answer needs no type either");
 }
 
 #[test]
@@ -251,7 +252,7 @@ fn a_second_beginning_voids_the_first() {
 
 #[test]
 fn a_long_block_takes_time_in_proportion_to_its_length() {
-    let mut decoder = Decoder::default();
+    let mut decoder = MessagesStreamDecoder::default();
     decoder.push(START).unwrap();
     decoder
         .push(r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#)
@@ -294,12 +295,12 @@ fn what_an_assistant_message_cannot_hold_is_refused() {
 fn a_block_of_another_wire_is_never_sent() {
     let native = |json: &str| Some(RawJson(json.into()));
     let foreign = vec![
-        Part::Reasoning(Reasoning {
+        Part::Reasoning(ReasoningPart {
             text: "Hm".into(),
             native: native(r#"{"type":"reasoning","id":"rs_1"}"#),
         }),
-        Part::Text(Text { text: "Hi".into(), native: native(r#"{"text":"Hi","thoughtSignature":"s"}"#) }),
-        Part::Opaque(Opaque { kind: "odd".into(), native: RawJson("[1]".into()) }),
+        Part::Text(TextPart { text: "Hi".into(), native: native(r#"{"text":"Hi","thoughtSignature":"s"}"#) }),
+        Part::Opaque(OpaquePart { kind: "odd".into(), native: RawJson("[1]".into()) }),
     ];
     assert_eq!(
         encode(foreign, "a"),

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{
-    Media, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
+    MediaPart, Message, ModelOrigin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,11 +14,11 @@ use serde_json::value::RawValue;
 use super::API;
 use super::request::invalid;
 use crate::raw_json::{self, RawObject};
-use crate::{ModelSettings, ProviderError, Request, UNSUPPORTED};
+use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
 /// A message as it is written.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Written<'a> {
+pub(super) struct OllamaRequestMessage<'a> {
     role: &'static str,
     content: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub(super) struct Written<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<OllamaRequestToolCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,17 +35,17 @@ pub(super) struct Written<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Call<'a> {
+enum OllamaRequestToolCall<'a> {
     /// As Ollama wrote it.
     Native(&'a RawValue),
     Ours {
         id: &'a str,
-        function: Function<'a>,
+        function: OllamaRequestFunctionCall<'a>,
     },
 }
 
 #[derive(Debug, Serialize)]
-struct Function<'a> {
+struct OllamaRequestFunctionCall<'a> {
     name: &'a str,
     arguments: &'a RawValue,
 }
@@ -56,10 +56,10 @@ struct Function<'a> {
 /// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
 /// JSON object.
 pub(super) fn encode<'a>(
-    request: &'a Request,
+    request: &'a ModelRequest,
     settings: &'a ModelSettings,
-) -> Result<Vec<Written<'a>>, ProviderError> {
-    let mut writer = Writer::new(request, settings);
+) -> Result<Vec<OllamaRequestMessage<'a>>, ProviderError> {
+    let mut writer = OllamaInputEncoder::new(request, settings);
     for (index, message) in request.messages.iter().enumerate() {
         match message.role {
             Role::Assistant => writer.assistant(message, index)?,
@@ -70,22 +70,26 @@ pub(super) fn encode<'a>(
     Ok(writer.written)
 }
 
-struct Writer<'a> {
-    request: &'a Request,
-    target: Origin,
-    written: Vec<Written<'a>>,
+struct OllamaInputEncoder<'a> {
+    request: &'a ModelRequest,
+    target: ModelOrigin,
+    written: Vec<OllamaRequestMessage<'a>>,
     /// What the next user message says: pictures that tools gave too. They wait until all results of the step
     /// are written, since nothing may stand between those.
-    waiting: Option<Written<'a>>,
+    waiting: Option<OllamaRequestMessage<'a>>,
     /// The calls so far: their names on this wire, and their tools.
     calls: BTreeMap<&'a CallId, (Option<&'a str>, &'a str)>,
     /// Messages from here on belong to the turn that is going on.
     turn_start: usize,
 }
 
-impl<'a> Writer<'a> {
-    fn new(request: &'a Request, settings: &ModelSettings) -> Self {
-        let system = Written { role: "system", content: request.system.clone(), ..Written::default() };
+impl<'a> OllamaInputEncoder<'a> {
+    fn new(request: &'a ModelRequest, settings: &ModelSettings) -> Self {
+        let system = OllamaRequestMessage {
+            role: "system",
+            content: request.system.clone(),
+            ..OllamaRequestMessage::default()
+        };
         let last_user = request.messages.iter().rposition(|message| message.role == Role::User);
         Self {
             request,
@@ -112,11 +116,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn waiting(&mut self) -> &mut Written<'a> {
-        self.waiting.get_or_insert_with(|| Written { role: "user", ..Written::default() })
+    fn waiting(&mut self) -> &mut OllamaRequestMessage<'a> {
+        self.waiting
+            .get_or_insert_with(|| OllamaRequestMessage { role: "user", ..OllamaRequestMessage::default() })
     }
 
-    fn waiting_image(&mut self, media: &Media) {
+    fn waiting_image(&mut self, media: &MediaPart) {
         let image = self.request.media.get(&media.blob.hash).map(|bytes| STANDARD.encode(bytes));
         match image {
             Some(image) => self.waiting().images.push(image),
@@ -148,12 +153,12 @@ impl<'a> Writer<'a> {
         if content.is_empty() {
             content.push_str(no_words(result.status));
         }
-        self.written.push(Written {
+        self.written.push(OllamaRequestMessage {
             role: "tool",
             content,
             tool_name: Some(tool),
             tool_call_id,
-            ..Written::default()
+            ..OllamaRequestMessage::default()
         });
         Ok(())
     }
@@ -163,7 +168,7 @@ impl<'a> Writer<'a> {
     fn assistant(&mut self, message: &'a Message, index: usize) -> Result<(), ProviderError> {
         self.flush();
         let own = raw_json::is_own(message, &self.target);
-        let mut written = Written { role: "assistant", ..Written::default() };
+        let mut written = OllamaRequestMessage { role: "assistant", ..OllamaRequestMessage::default() };
         for part in &message.parts {
             match part {
                 Part::Text(text) => written.content.push_str(&text.text),
@@ -181,12 +186,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Ollama's own call as it came; another's with our name for it, which its result repeats.
-    fn call(&mut self, call: &'a ToolCall, own: bool) -> Result<Call<'a>, ProviderError> {
+    fn call(&mut self, call: &'a ToolCall, own: bool) -> Result<OllamaRequestToolCall<'a>, ProviderError> {
         let native =
             call.native.as_ref().filter(|_| own).and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         if let Some(native) = native {
             self.calls.insert(&call.call_id, (call.provider_id.as_deref(), &call.name));
-            return Ok(Call::Native(native));
+            return Ok(OllamaRequestToolCall::Native(native));
         }
         let id = call.call_id.as_str();
         self.calls.insert(&call.call_id, (Some(id), &call.name));
@@ -194,7 +199,10 @@ impl<'a> Writer<'a> {
         let arguments = RawObject::parse(given).and(serde_json::from_str(given).ok());
         let arguments =
             arguments.ok_or_else(|| invalid(format!("the arguments of call `{id}` are no JSON object")))?;
-        Ok(Call::Ours { id, function: Function { name: &call.name, arguments } })
+        Ok(OllamaRequestToolCall::Ours {
+            id,
+            function: OllamaRequestFunctionCall { name: &call.name, arguments },
+        })
     }
 }
 

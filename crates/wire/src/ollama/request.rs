@@ -1,4 +1,4 @@
-//! From a [`Request`] to the bytes that are sent.
+//! From a [`ModelRequest`] to the bytes that are sent.
 //!
 //! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
 //! stays (model, fields, tools) comes before the messages, what may change (the output limit) after them.
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::messages;
 use crate::request_body::RequestBody;
-use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
 /// The fields that no configuration replaces, and `options`, which is merged with it.
 const OURS: &[&str] = &["model", "messages", "stream", "options"];
@@ -26,7 +26,7 @@ const OURS: &[&str] = &["model", "messages", "stream", "options"];
 /// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, a tool result answers
 /// no call of this request, or the model would have to be made to call a tool: Ollama has no way to say that.
 pub fn encode(
-    request: &Request,
+    request: &ModelRequest,
     settings: &ModelSettings,
     window: Option<u64>,
 ) -> Result<Bytes, ProviderError> {
@@ -95,20 +95,20 @@ fn put_options(
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct OllamaRequestTool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    function: OllamaRequestFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct OllamaRequestFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
 }
 
 /// A model that must not call tools is shown none: there is no other way to say it.
-fn offered(request: &Request) -> Result<Vec<Tool<'_>>, ProviderError> {
+fn offered(request: &ModelRequest) -> Result<Vec<OllamaRequestTool<'_>>, ProviderError> {
     match &request.tool_choice {
         ToolChoice::None => Ok(Vec::new()),
         ToolChoice::Auto => request.tools.iter().map(tool).collect(),
@@ -118,11 +118,11 @@ fn offered(request: &Request) -> Result<Vec<Tool<'_>>, ProviderError> {
     }
 }
 
-fn tool(spec: &ToolSpec) -> Result<Tool<'_>, ProviderError> {
+fn tool(spec: &ToolSpec) -> Result<OllamaRequestTool<'_>, ProviderError> {
     let parameters = serde_json::from_str(spec.parameters.as_str())
         .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
-    let function = Function { name: &spec.name, description: &spec.description, parameters };
-    Ok(Tool { r#type: "function", function })
+    let function = OllamaRequestFunction { name: &spec.name, description: &spec.description, parameters };
+    Ok(OllamaRequestTool { r#type: "function", function })
 }
 
 pub(super) fn invalid(message: String) -> ProviderError {

@@ -1,7 +1,9 @@
 //! From the lines of an answer to the events of one model call.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Part, RawJson, Reasoning, Text, ToolCall};
+use longhaul_core::message::{
+    ModelAnswer, ModelStopReason, Part, RawJson, ReasoningPart, TextPart, ToolCall,
+};
 use longhaul_core::usage::Usage;
 
 use crate::StreamDecoder;
@@ -17,10 +19,10 @@ const FAILED: &str = "the server failed inside its answer";
 
 /// Reads one answer, line by line.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct OllamaStreamDecoder {
     parts: Vec<Part>,
     /// Text or thinking that may go on in the next line.
-    open: Option<Run>,
+    open: Option<OllamaTextRun>,
     size: AnswerSize,
     /// The closing line.
     closing: Option<RawObject>,
@@ -28,12 +30,12 @@ pub struct Decoder {
 
 /// What several lines say together.
 #[derive(Debug)]
-struct Run {
+struct OllamaTextRun {
     is_thinking: bool,
     text: String,
 }
 
-impl Decoder {
+impl OllamaStreamDecoder {
     /// Takes one line, or a whole answer that was not streamed.
     ///
     /// # Errors
@@ -69,20 +71,20 @@ impl Decoder {
     /// # Errors
     /// `truncated-stream` if no closing line came; `refused` if a filter withheld the answer; `third-party` if the
     /// reason is the server's own failure. What was used is in the error.
-    pub fn finish(self) -> Result<Answer, ProviderError> {
+    pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         let closing = self.closing.ok_or_else(raw_json::truncated)?;
         let reason = closing.text("done_reason");
         // `load` and `unload`: nothing was asked, so nothing was said. Ollama's own words beside these two are
         // `stop` and `length`; what stands in between may have others.
         let finish = match finish::finish_of_reason(reason.as_deref().unwrap_or("stop")) {
-            Some(Finish::ContentFilter) => {
+            Some(ModelStopReason::ContentFilter) => {
                 return Err(unanswered(ErrorCode::Refused, WITHHELD, reason, &closing));
             }
             Some(finish) => finish::agree_with_parts(finish, &self.parts),
             None => return Err(unanswered(ErrorCode::ThirdParty, FAILED, reason, &closing)),
         };
         let envelope = without(&closing, LEFT_OUT).to_json();
-        Ok(Answer { parts: self.parts, finish, usage: counted(&closing), envelope: Some(envelope) })
+        Ok(ModelAnswer { parts: self.parts, finish, usage: counted(&closing), envelope: Some(envelope) })
     }
 
     /// One line may hold thinking, text and calls, in this order.
@@ -110,18 +112,18 @@ impl Decoder {
         if self.open.as_ref().is_some_and(|run| run.is_thinking != is_thinking) {
             self.flush(events)?;
         }
-        self.open.get_or_insert(Run { is_thinking, text: String::new() }).text.push_str(&text);
+        self.open.get_or_insert(OllamaTextRun { is_thinking, text: String::new() }).text.push_str(&text);
         events.push(if is_thinking { ModelEvent::Reasoning(text) } else { ModelEvent::Text(text) });
         Ok(())
     }
 
     fn flush(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
-        if let Some(Run { is_thinking, text }) = self.open.take() {
+        if let Some(OllamaTextRun { is_thinking, text }) = self.open.take() {
             self.size.add_part()?;
             let part = if is_thinking {
-                Part::Reasoning(Reasoning { text, native: None })
+                Part::Reasoning(ReasoningPart { text, native: None })
             } else {
-                Part::Text(Text { text, native: None })
+                Part::Text(TextPart { text, native: None })
             };
             self.done(part, events);
         }
@@ -210,7 +212,7 @@ fn kept(line: &RawObject, keep: impl Fn(&str) -> bool) -> RawObject {
     object
 }
 
-impl StreamDecoder for Decoder {
+impl StreamDecoder for OllamaStreamDecoder {
     const LINES: bool = true;
 
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
@@ -226,7 +228,7 @@ impl StreamDecoder for Decoder {
         self.closing.as_ref().and_then(counted)
     }
 
-    fn finish(self) -> Result<Answer, ProviderError> {
+    fn finish(self) -> Result<ModelAnswer, ProviderError> {
         self.finish()
     }
 }

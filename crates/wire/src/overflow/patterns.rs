@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder};
 
-use super::Overflow;
+use super::ReportedOverflow;
 use crate::token_count;
 
 /// A number, with or without separators of thousands.
@@ -170,11 +170,11 @@ pub(super) fn tokens_exceed(text: &str) -> bool {
 }
 
 /// The numbers that the texts name.
-pub(super) fn numbers(texts: &[String]) -> Overflow {
+pub(super) fn numbers(texts: &[String]) -> ReportedOverflow {
     let named = COMPILED.iter().flat_map(|regex| texts.iter().filter_map(|text| regex.captures(text)));
-    named.fold(Overflow::default(), |known, captures| {
+    named.fold(ReportedOverflow::default(), |known, captures| {
         let number = |name| captures.name(name).and_then(|digits| parse(digits.as_str()));
-        known.or(Overflow { used_tokens: number("used"), limit_tokens: number("limit") })
+        known.or(ReportedOverflow { used_tokens: number("used"), limit_tokens: number("limit") })
     })
 }
 

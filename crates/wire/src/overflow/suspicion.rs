@@ -1,9 +1,9 @@
 //! Answers that came with 200 to another request than the one that was sent.
 
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 
-use super::Overflow;
-use super::texts::Found;
+use super::ReportedOverflow;
+use super::texts::ErrorBodyContents;
 use crate::LimitSource;
 
 /// Of what a server has counted itself before, it must count this share again, in percent: what is said does not
@@ -44,7 +44,7 @@ const WINDOW_WORDS: &[&str] = &[
 
 /// What is known of a request that was answered. Tokens throughout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sent {
+pub struct AnsweredRequestTokens {
     /// The part of its input that this server has counted itself, in an earlier answer.
     pub counted_before: u64,
     /// The part that is estimated since.
@@ -68,7 +68,7 @@ pub struct Sent {
 
 /// An overflow that looks like success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspicion {
+pub enum SuspectedOverflow {
     /// The window was full: it ended the answer, or it is smaller than what was read.
     WindowFull {
         /// Input and output together, which is what fits; `None` if the server counted nothing.
@@ -85,16 +85,16 @@ pub enum Suspicion {
     },
 }
 
-impl Suspicion {
+impl SuspectedOverflow {
     /// As if it had been said: the limit is what the server has shown to hold, which may be less than its window and
     /// is never more.
-    pub fn overflow(self) -> Overflow {
+    pub fn overflow(self) -> ReportedOverflow {
         let limit_tokens = match self {
             Self::WindowFull { total } => total,
             Self::Empty => None,
             Self::SilentlyTruncated { reported, .. } => Some(reported),
         };
-        Overflow { used_tokens: None, limit_tokens }
+        ReportedOverflow { used_tokens: None, limit_tokens }
     }
 }
 
@@ -116,25 +116,25 @@ impl Suspicion {
 /// let expected = Suspicion::SilentlyTruncated { reported: 2_050, counted: 9_000 };
 /// assert_eq!(suspect(&sent, &answer), Some(expected));
 /// ```
-pub fn suspect(sent: &Sent, answer: &Answer) -> Option<Suspicion> {
+pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
     let total =
         answer.usage.as_ref().map(longhaul_core::usage::Usage::total_tokens).filter(|total| *total > 0);
     if names_the_window(answer) {
-        return Some(Suspicion::WindowFull { total });
+        return Some(SuspectedOverflow::WindowFull { total });
     }
     let reported = answer.usage.as_ref().map(|usage| usage.input_tokens).filter(|input| *input > 0);
     if let Some(reported) = reported.filter(|reported| sent.was_cut_to(*reported)) {
-        return Some(Suspicion::SilentlyTruncated { reported, counted: sent.counted() });
+        return Some(SuspectedOverflow::SilentlyTruncated { reported, counted: sent.counted() });
     }
     let over = sent.window.is_some_and(|window| reported.is_some_and(|input| input > window));
-    if over || (answer.finish == Finish::Length && sent.was_ended_by_the_window(answer)) {
-        return Some(Suspicion::WindowFull { total });
+    if over || (answer.finish == ModelStopReason::Length && sent.was_ended_by_the_window(answer)) {
+        return Some(SuspectedOverflow::WindowFull { total });
     }
-    let ended = matches!(answer.finish, Finish::Stop | Finish::Other);
-    (ended && is_silent(&answer.parts) && sent.is_nearly_full()).then_some(Suspicion::Empty)
+    let ended = matches!(answer.finish, ModelStopReason::Stop | ModelStopReason::Other);
+    (ended && is_silent(&answer.parts) && sent.is_nearly_full()).then_some(SuspectedOverflow::Empty)
 }
 
-impl Sent {
+impl AnsweredRequestTokens {
     fn counted(&self) -> u64 {
         self.counted_before.saturating_add(self.estimated)
     }
@@ -173,7 +173,7 @@ impl Sent {
         reported == self.last_input && grown >= MIN_GROWN_TOKENS
     }
 
-    fn was_ended_by_the_window(&self, answer: &Answer) -> bool {
+    fn was_ended_by_the_window(&self, answer: &ModelAnswer) -> bool {
         let usage = answer.usage.as_ref();
         // As many as were asked for.
         if usage.zip(self.max_output).is_some_and(|(usage, most)| usage.output_tokens >= most) {
@@ -202,8 +202,11 @@ impl Sent {
     }
 }
 
-fn names_the_window(answer: &Answer) -> bool {
-    answer.envelope.as_ref().is_some_and(|envelope| Found::read(envelope.as_str()).has_code(WINDOW_WORDS))
+fn names_the_window(answer: &ModelAnswer) -> bool {
+    answer
+        .envelope
+        .as_ref()
+        .is_some_and(|envelope| ErrorBodyContents::read(envelope.as_str()).has_code(WINDOW_WORDS))
 }
 
 fn is_silent(parts: &[Part]) -> bool {

@@ -27,7 +27,8 @@ fn what_only_sounds_alike_is_not_overflow() {
 
 #[test]
 fn every_pattern_compiles_and_is_needed_by_a_case() {
-    let bodies: Vec<String> = OVERFLOWS.iter().flat_map(|case| Found::read(case.3).texts).collect();
+    let bodies: Vec<String> =
+        OVERFLOWS.iter().flat_map(|case| ErrorBodyContents::read(case.3).texts).collect();
     for sentence in patterns::SENTENCES {
         let regex = patterns::compile(sentence).unwrap_or_else(|| panic!("{sentence}"));
         assert!(bodies.iter().any(|body| regex.is_match(body)), "no case for {sentence}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Overflow, patterns};
+use super::{ReportedOverflow, patterns};
 use crate::token_count;
 
 /// How deep proxies are followed that wrap one another's errors.
@@ -49,17 +49,17 @@ const STATUS_FIELDS: &[&str] = &["code", "status", "status_code", "statusCode"];
 
 /// Everything an error says.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ErrorBodyContents {
     pub(super) texts: Vec<String>,
     /// In lower case.
     codes: Vec<String>,
     /// From fields of their own.
-    pub(super) numbers: Overflow,
+    pub(super) numbers: ReportedOverflow,
     /// The innermost HTTP status that is named as a number, and how deep.
     status: Option<(usize, u16)>,
 }
 
-impl Found {
+impl ErrorBodyContents {
     pub(super) fn read(body: &str) -> Self {
         let mut found = Self::default();
         found.string(body, 0);
@@ -117,7 +117,7 @@ impl Found {
     }
 
     fn object(&mut self, object: &Map<String, Value>, depth: usize) {
-        self.numbers = self.numbers.or(Overflow {
+        self.numbers = self.numbers.or(ReportedOverflow {
             used_tokens: token_count::limit(object.get("n_prompt_tokens")),
             limit_tokens: token_count::limit(object.get("n_ctx")),
         });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Param, ParamValue, Schema};
+use super::{RequestParam, RequestParamValue, ResponseSchema};
 use crate::edit::{Dialect, ParseError};
 use crate::raw_json::fields;
 
@@ -26,7 +26,7 @@ const ELSEWHERE: [&str; 14] = [
     "conversation",
 ];
 
-pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<Param>, ParseError> {
+pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<RequestParam>, ParseError> {
     let all = fields(request).ok_or_else(|| ParseError::new("the request is not a JSON object"))?;
     // Of a repeated field readers take the last.
     let newest: HashMap<&str, usize> = all.iter().enumerate().map(|(at, (name, _))| (&**name, at)).collect();
@@ -37,7 +37,7 @@ pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<Param>, ParseE
             continue;
         }
         let value = serde_json::from_str(raw).map_err(|_| ParseError::field(&**name, "not JSON"))?;
-        let said = Said { name, value: &value };
+        let said = RequestField { name, value: &value };
         match dialect {
             Dialect::Chat => chat(&said, &mut wanted)?,
             Dialect::Responses => responses(&said, &mut wanted)?,
@@ -48,12 +48,12 @@ pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<Param>, ParseE
 }
 
 /// A field and its value.
-struct Said<'a> {
+struct RequestField<'a> {
     name: &'a str,
     value: &'a Value,
 }
 
-impl Said<'_> {
+impl RequestField<'_> {
     fn number(&self) -> Result<f64, ParseError> {
         self.value.as_f64().ok_or_else(|| self.bad("must be a number"))
     }
@@ -97,76 +97,76 @@ impl Said<'_> {
         ParseError::field(self.name, format!("`{}` {what}", self.name))
     }
 
-    fn want(&self, want: ParamValue) -> Param {
-        Param { param: self.name.to_owned(), want }
+    fn want(&self, want: RequestParamValue) -> RequestParam {
+        RequestParam { param: self.name.to_owned(), want }
     }
 
     /// A part of the field's value.
-    fn inner(&self, name: &str, want: ParamValue) -> Param {
-        Param { param: format!("{}.{name}", self.name), want }
+    fn inner(&self, name: &str, want: RequestParamValue) -> RequestParam {
+        RequestParam { param: format!("{}.{name}", self.name), want }
     }
 
     /// The parts of an object that are not among `known`.
-    fn others(&self, known: &[&str], wanted: &mut Vec<Param>) {
+    fn others(&self, known: &[&str], wanted: &mut Vec<RequestParam>) {
         let fields = self.value.as_object().into_iter().flatten();
         let others = fields.filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
-        wanted.extend(others.map(|(name, _)| self.inner(name, ParamValue::Ignored)));
+        wanted.extend(others.map(|(name, _)| self.inner(name, RequestParamValue::Ignored)));
     }
 }
 
 /// What all dialects call the same.
-fn common(said: &Said<'_>) -> Result<Option<ParamValue>, ParseError> {
+fn common(said: &RequestField<'_>) -> Result<Option<RequestParamValue>, ParseError> {
     Ok(Some(match said.name {
-        "temperature" => ParamValue::Temperature(said.number()?),
-        "top_p" => ParamValue::TopP(said.number()?),
-        "top_k" => ParamValue::TopK(said.whole()?),
-        "seed" => ParamValue::Seed(said.whole()?),
+        "temperature" => RequestParamValue::Temperature(said.number()?),
+        "top_p" => RequestParamValue::TopP(said.number()?),
+        "top_k" => RequestParamValue::TopK(said.whole()?),
+        "seed" => RequestParamValue::Seed(said.whole()?),
         _ => return Ok(None),
     }))
 }
 
-fn openai(said: &Said<'_>) -> Result<Option<ParamValue>, ParseError> {
+fn openai(said: &RequestField<'_>) -> Result<Option<RequestParamValue>, ParseError> {
     Ok(Some(match said.name {
-        "parallel_tool_calls" => ParamValue::OneCall(!said.flag()?),
-        "user" | "safety_identifier" => ParamValue::User(said.text()?),
+        "parallel_tool_calls" => RequestParamValue::OneCall(!said.flag()?),
+        "user" | "safety_identifier" => RequestParamValue::User(said.text()?),
         "service_tier" if matches!(said.value.as_str(), Some("auto" | "default")) => return Ok(None),
         "top_logprobs" => refused_unless_empty(said, "the upstream gives no log probabilities"),
         "store" if said.is_empty() => return Ok(None),
-        _ => ParamValue::Ignored,
+        _ => RequestParamValue::Ignored,
     }))
 }
 
-fn refused_unless_empty(said: &Said<'_>, why: &'static str) -> ParamValue {
-    if said.is_empty() { ParamValue::Ignored } else { ParamValue::Refused(why) }
+fn refused_unless_empty(said: &RequestField<'_>, why: &'static str) -> RequestParamValue {
+    if said.is_empty() { RequestParamValue::Ignored } else { RequestParamValue::Refused(why) }
 }
 
-fn chat(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
+fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), ParseError> {
     let refused = |why| refused_unless_empty(said, why);
     let want = match said.name {
         "tool_choice" => return Ok(()),
-        "stop" => ParamValue::Stop(said.texts()?),
+        "stop" => RequestParamValue::Stop(said.texts()?),
         "frequency_penalty" | "presence_penalty" if said.is_empty() => return Ok(()),
-        "frequency_penalty" => ParamValue::FrequencyPenalty(said.value.clone()),
-        "presence_penalty" => ParamValue::PresencePenalty(said.value.clone()),
+        "frequency_penalty" => RequestParamValue::FrequencyPenalty(said.value.clone()),
+        "presence_penalty" => RequestParamValue::PresencePenalty(said.value.clone()),
         "response_format" => match format(said, "json_schema")? {
             Some(want) => want,
             None => return Ok(()),
         },
-        "reasoning_effort" => ParamValue::Effort(said.text()?),
+        "reasoning_effort" => RequestParamValue::Effort(said.text()?),
         "reasoning" => {
             reasoning(said, wanted);
             return Ok(());
         }
-        "verbosity" => ParamValue::Verbosity(said.text()?),
+        "verbosity" => RequestParamValue::Verbosity(said.text()?),
         "n" if said.value.as_u64() == Some(1) => return Ok(()),
-        "n" => ParamValue::Refused("the upstream gives one answer to a request"),
+        "n" => RequestParamValue::Refused("the upstream gives one answer to a request"),
         "logprobs" if said.is_empty() => return Ok(()),
-        "logprobs" => ParamValue::Refused("the upstream gives no log probabilities"),
+        "logprobs" => RequestParamValue::Refused("the upstream gives no log probabilities"),
         "top_logprobs" | "logit_bias" if said.is_empty() => return Ok(()),
-        "logit_bias" => ParamValue::Refused("the upstream knows no token by its number"),
+        "logit_bias" => RequestParamValue::Refused("the upstream knows no token by its number"),
         "modalities" if said.texts().is_ok_and(|all| all == ["text"]) => return Ok(()),
-        "modalities" | "audio" => ParamValue::Refused("the upstream answers in text only"),
-        "web_search_options" => ParamValue::Refused("the upstream does not search"),
+        "modalities" | "audio" => RequestParamValue::Refused("the upstream answers in text only"),
+        "web_search_options" => RequestParamValue::Refused("the upstream does not search"),
         "functions" | "function_call" => refused("say it with `tools` and `tool_choice`"),
         "grammar" | "json_schema" | "structured_outputs" | "guided_json" | "guided_regex"
         | "guided_choice" | "guided_grammar" => refused("the upstream has no such form for an answer"),
@@ -182,7 +182,7 @@ fn chat(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
     Ok(())
 }
 
-fn responses(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
+fn responses(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), ParseError> {
     let want = match said.name {
         "tool_choice" => return Ok(()),
         "reasoning" => {
@@ -191,14 +191,14 @@ fn responses(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError>
         }
         "text" => {
             let format =
-                Said { name: "text.format", value: said.value.get("format").unwrap_or(&Value::Null) };
+                RequestField { name: "text.format", value: said.value.get("format").unwrap_or(&Value::Null) };
             if !format.value.is_null()
                 && let Some(want) = self::format(&format, "")?
             {
                 wanted.push(format.want(want));
             }
             if let Some(word) = said.value.get("verbosity").and_then(Value::as_str) {
-                wanted.push(said.inner("verbosity", ParamValue::Verbosity(word.to_owned())));
+                wanted.push(said.inner("verbosity", RequestParamValue::Verbosity(word.to_owned())));
             }
             said.others(&["format", "verbosity"], wanted);
             return Ok(());
@@ -207,17 +207,17 @@ fn responses(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError>
             for one in said.texts()? {
                 let want = match one.as_str() {
                     "message.output_text.logprobs" => {
-                        ParamValue::Refused("the upstream gives no log probabilities")
+                        RequestParamValue::Refused("the upstream gives no log probabilities")
                     }
-                    _ => ParamValue::Ignored,
+                    _ => RequestParamValue::Ignored,
                 };
                 wanted.push(said.inner(&one, want));
             }
             return Ok(());
         }
         "background" | "context_management" if said.is_empty() => return Ok(()),
-        "background" => ParamValue::Refused("the upstream keeps no answers to be fetched later"),
-        "prompt" => ParamValue::Refused("the upstream knows no stored prompts"),
+        "background" => RequestParamValue::Refused("the upstream keeps no answers to be fetched later"),
+        "prompt" => RequestParamValue::Refused("the upstream knows no stored prompts"),
         "top_logprobs" if said.is_empty() => return Ok(()),
         _ => match common(said)? {
             Some(want) => want,
@@ -231,18 +231,18 @@ fn responses(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError>
     Ok(())
 }
 
-fn messages(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> {
+fn messages(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), ParseError> {
     let want = match said.name {
         "tool_choice" => {
             if said.value.get("disable_parallel_tool_use").and_then(Value::as_bool) == Some(true) {
-                wanted.push(said.inner("disable_parallel_tool_use", ParamValue::OneCall(true)));
+                wanted.push(said.inner("disable_parallel_tool_use", RequestParamValue::OneCall(true)));
             }
             return Ok(());
         }
-        "stop_sequences" => ParamValue::Stop(said.texts()?),
+        "stop_sequences" => RequestParamValue::Stop(said.texts()?),
         "metadata" => {
             if let Some(user) = said.value.get("user_id").and_then(Value::as_str) {
-                wanted.push(said.inner("user_id", ParamValue::User(user.to_owned())));
+                wanted.push(said.inner("user_id", RequestParamValue::User(user.to_owned())));
             }
             said.others(&["user_id"], wanted);
             return Ok(());
@@ -257,10 +257,10 @@ fn messages(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> 
         },
         "output_config" => {
             if let Some(word) = said.value.get("effort").and_then(Value::as_str) {
-                wanted.push(said.inner("effort", ParamValue::Effort(word.to_owned())));
+                wanted.push(said.inner("effort", RequestParamValue::Effort(word.to_owned())));
             }
             let value = said.value.get("format").unwrap_or(&Value::Null);
-            let format = Said { name: "output_config.format", value };
+            let format = RequestField { name: "output_config.format", value };
             if !value.is_null()
                 && let Some(want) = self::format(&format, "")?
             {
@@ -271,49 +271,49 @@ fn messages(said: &Said<'_>, wanted: &mut Vec<Param>) -> Result<(), ParseError> 
         }
         "service_tier" if said.value.as_str() == Some("auto") => return Ok(()),
         "mcp_servers" if said.is_empty() => return Ok(()),
-        "mcp_servers" => ParamValue::Refused("the upstream connects to no MCP servers"),
-        "container" => ParamValue::Refused("the upstream has no containers"),
-        _ => common(said)?.unwrap_or(ParamValue::Ignored),
+        "mcp_servers" => RequestParamValue::Refused("the upstream connects to no MCP servers"),
+        "container" => RequestParamValue::Refused("the upstream has no containers"),
+        _ => common(said)?.unwrap_or(RequestParamValue::Ignored),
     };
     wanted.push(said.want(want));
     Ok(())
 }
 
-fn reasoning(said: &Said<'_>, wanted: &mut Vec<Param>) {
+fn reasoning(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) {
     if let Some(word) = said.value.get("effort").and_then(Value::as_str) {
-        wanted.push(said.inner("effort", ParamValue::Effort(word.to_owned())));
+        wanted.push(said.inner("effort", RequestParamValue::Effort(word.to_owned())));
     }
     if let Some(tokens) = said.value.get("max_tokens").and_then(Value::as_u64) {
-        wanted.push(said.inner("max_tokens", ParamValue::Budget(tokens)));
+        wanted.push(said.inner("max_tokens", RequestParamValue::Budget(tokens)));
     }
     said.others(&["effort", "max_tokens"], wanted);
 }
 
-fn thinking(said: &Said<'_>, wanted: &mut Vec<Param>) {
+fn thinking(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) {
     let budget = said.value.get("budget_tokens").and_then(Value::as_u64);
     match said.value.get("type").and_then(Value::as_str) {
-        Some("enabled") => wanted.push(said.want(ParamValue::Budget(budget.unwrap_or(8_192)))),
-        Some("disabled") => wanted.push(said.want(ParamValue::Budget(0))),
-        _ => wanted.push(said.want(ParamValue::Ignored)),
+        Some("enabled") => wanted.push(said.want(RequestParamValue::Budget(budget.unwrap_or(8_192)))),
+        Some("disabled") => wanted.push(said.want(RequestParamValue::Budget(0))),
+        _ => wanted.push(said.want(RequestParamValue::Ignored)),
     }
 }
 
 /// The form of an answer; `None` for text. `inner` is where its schema is, empty for beside the type.
-fn format(said: &Said<'_>, inner: &str) -> Result<Option<ParamValue>, ParseError> {
+fn format(said: &RequestField<'_>, inner: &str) -> Result<Option<RequestParamValue>, ParseError> {
     match said.value.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(ParamValue::JsonObject)),
+        Some("json_object") => Ok(Some(RequestParamValue::JsonObject)),
         Some("json_schema") => {
             let form = if inner.is_empty() { Some(said.value) } else { said.value.get(inner) };
             let schema = form.and_then(|form| form.get("schema")).filter(|schema| schema.is_object());
             let schema = schema.ok_or_else(|| said.bad("has no `schema`"))?;
             let of = |name: &str| form.and_then(|form| form.get(name)).filter(|value| !value.is_null());
-            Ok(Some(ParamValue::JsonSchema(Schema {
+            Ok(Some(RequestParamValue::JsonSchema(ResponseSchema {
                 name: of("name").and_then(Value::as_str).map(str::to_owned),
                 schema: schema.clone(),
                 strict: of("strict").cloned(),
             })))
         }
-        _ => Ok(Some(ParamValue::Refused("the upstream has no such form for an answer"))),
+        _ => Ok(Some(RequestParamValue::Refused("the upstream has no such form for an answer"))),
     }
 }

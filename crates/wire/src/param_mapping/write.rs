@@ -4,7 +4,7 @@ use crate::ProviderKind;
 use crate::ToolChoice;
 use serde_json::{Map, Value, json};
 
-use super::{MappedParams, MappingTarget, Param, ParamValue, Schema};
+use super::{MappedParams, MappingTarget, RequestParam, RequestParamValue, ResponseSchema};
 use crate::edit::ParseError;
 
 /// Claude models that take no `output_config.effort` (Anthropic's page on effort, 2026-05).
@@ -25,13 +25,13 @@ const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
 /// The longest name of a user that OpenAI takes, in bytes.
 const MAX_USER_BYTES: usize = 64;
 
-pub(super) fn write(wanted: Vec<Param>, to: &MappingTarget<'_>) -> Result<MappedParams, ParseError> {
-    let says_effort = wanted.iter().any(|one| matches!(one.want, ParamValue::Effort(_)));
-    let says_temperature = wanted.iter().any(|one| matches!(one.want, ParamValue::Temperature(_)));
-    let mut writer = Writer { to, carried: MappedParams::default(), says_temperature };
-    for Param { param, want } in wanted {
+pub(super) fn write(wanted: Vec<RequestParam>, to: &MappingTarget<'_>) -> Result<MappedParams, ParseError> {
+    let says_effort = wanted.iter().any(|one| matches!(one.want, RequestParamValue::Effort(_)));
+    let says_temperature = wanted.iter().any(|one| matches!(one.want, RequestParamValue::Temperature(_)));
+    let mut writer = UpstreamParamWriter { to, carried: MappedParams::default(), says_temperature };
+    for RequestParam { param, want } in wanted {
         // Where both are said, the word says it better.
-        if matches!(want, ParamValue::Budget(tokens) if says_effort && tokens > 0) {
+        if matches!(want, RequestParamValue::Budget(tokens) if says_effort && tokens > 0) {
             continue;
         }
         let written = writer.one(&param, want)?;
@@ -42,29 +42,29 @@ pub(super) fn write(wanted: Vec<Param>, to: &MappingTarget<'_>) -> Result<Mapped
     Ok(writer.carried)
 }
 
-struct Writer<'a> {
+struct UpstreamParamWriter<'a> {
     to: &'a MappingTarget<'a>,
     carried: MappedParams,
     says_temperature: bool,
 }
 
-impl Writer<'_> {
+impl UpstreamParamWriter<'_> {
     /// Returns whether it could be said.
-    fn one(&mut self, param: &str, want: ParamValue) -> Result<bool, ParseError> {
+    fn one(&mut self, param: &str, want: RequestParamValue) -> Result<bool, ParseError> {
         let kind = self.to.kind;
         let is_local = kind == ProviderKind::OpenAiCompatible && self.to.is_local;
         Ok(match want {
-            ParamValue::Temperature(number) => self.temperature(param, number),
+            RequestParamValue::Temperature(number) => self.temperature(param, number),
             // Of Claude's newer models both are refused.
-            ParamValue::TopP(_) if kind == ProviderKind::Anthropic && self.says_temperature => false,
-            ParamValue::TopP(number) => self.sampling(["top_p", "topP"], number.into()),
-            ParamValue::TopK(_)
+            RequestParamValue::TopP(_) if kind == ProviderKind::Anthropic && self.says_temperature => false,
+            RequestParamValue::TopP(number) => self.sampling(["top_p", "topP"], number.into()),
+            RequestParamValue::TopK(_)
                 if kind == ProviderKind::OpenAi || kind == ProviderKind::OpenAiCompatible && !is_local =>
             {
                 false
             }
-            ParamValue::TopK(number) => self.sampling(["top_k", "topK"], number),
-            ParamValue::Stop(stops) => match kind {
+            RequestParamValue::TopK(number) => self.sampling(["top_k", "topK"], number),
+            RequestParamValue::Stop(stops) => match kind {
                 // Responses has none: what comes after would come too.
                 ProviderKind::OpenAi if !stops.is_empty() => {
                     return Err(refused(param, "the upstream stops at no text"));
@@ -75,29 +75,31 @@ impl Writer<'_> {
                 ProviderKind::Ollama => self.put(&["options", "stop"], stops.into()),
                 ProviderKind::OpenAiCompatible => self.put(&["stop"], stops.into()),
             },
-            ParamValue::Seed(_) | ParamValue::FrequencyPenalty(_) | ParamValue::PresencePenalty(_)
+            RequestParamValue::Seed(_)
+            | RequestParamValue::FrequencyPenalty(_)
+            | RequestParamValue::PresencePenalty(_)
                 if matches!(kind, ProviderKind::Anthropic | ProviderKind::OpenAi) =>
             {
                 false
             }
-            ParamValue::Seed(number) => self.sampling(["seed", "seed"], number),
-            ParamValue::FrequencyPenalty(number) => {
+            RequestParamValue::Seed(number) => self.sampling(["seed", "seed"], number),
+            RequestParamValue::FrequencyPenalty(number) => {
                 self.sampling(["frequency_penalty", "frequencyPenalty"], number)
             }
-            ParamValue::PresencePenalty(number) => {
+            RequestParamValue::PresencePenalty(number) => {
                 self.sampling(["presence_penalty", "presencePenalty"], number)
             }
-            ParamValue::JsonObject => return self.json_object(param),
-            ParamValue::JsonSchema(schema) => self.json_schema(schema),
-            ParamValue::OneCall(one) => self.one_call(one),
-            ParamValue::User(user) => self.user(user),
-            ParamValue::Effort(word) => self.effort(param, &word),
-            ParamValue::Budget(tokens) => self.budget(param, tokens),
-            ParamValue::Verbosity(word) if kind == ProviderKind::OpenAi => {
+            RequestParamValue::JsonObject => return self.json_object(param),
+            RequestParamValue::JsonSchema(schema) => self.json_schema(schema),
+            RequestParamValue::OneCall(one) => self.one_call(one),
+            RequestParamValue::User(user) => self.user(user),
+            RequestParamValue::Effort(word) => self.effort(param, &word),
+            RequestParamValue::Budget(tokens) => self.budget(param, tokens),
+            RequestParamValue::Verbosity(word) if kind == ProviderKind::OpenAi => {
                 self.put(&["text", "verbosity"], word.into())
             }
-            ParamValue::Verbosity(_) | ParamValue::Ignored => false,
-            ParamValue::Refused(why) => return Err(refused(param, why)),
+            RequestParamValue::Verbosity(_) | RequestParamValue::Ignored => false,
+            RequestParamValue::Refused(why) => return Err(refused(param, why)),
         })
     }
 
@@ -141,8 +143,8 @@ impl Writer<'_> {
         })
     }
 
-    fn json_schema(&mut self, schema: Schema) -> bool {
-        let Schema { name, schema, strict } = schema;
+    fn json_schema(&mut self, schema: ResponseSchema) -> bool {
+        let ResponseSchema { name, schema, strict } = schema;
         let mut form = Map::new();
         form.insert("name".to_owned(), name.unwrap_or_else(|| "answer".to_owned()).into());
         form.insert("schema".to_owned(), schema.clone());

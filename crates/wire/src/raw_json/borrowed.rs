@@ -12,7 +12,7 @@ use super::quote;
 /// Returns the fields of an object in order, with values as they stand in the text. `None` if it is no object.
 pub fn fields(object: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     let mut deserializer = serde_json::Deserializer::from_str(object);
-    let fields = deserializer.deserialize_map(Fields).ok()?;
+    let fields = deserializer.deserialize_map(BorrowedFieldsVisitor).ok()?;
     deserializer.end().ok()?;
     Some(fields)
 }
@@ -62,9 +62,9 @@ pub fn with_field(object: &str, name: &str, value: &str) -> Option<String> {
     Some(changed)
 }
 
-struct Fields;
+struct BorrowedFieldsVisitor;
 
-impl<'a> Visitor<'a> for Fields {
+impl<'a> Visitor<'a> for BorrowedFieldsVisitor {
     type Value = Vec<(Cow<'a, str>, &'a str)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +73,7 @@ impl<'a> Visitor<'a> for Fields {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Vec::new();
-        while let Some(key) = map.next_key::<Name<'a>>()? {
+        while let Some(key) = map.next_key::<BorrowedFieldName<'a>>()? {
             fields.push((key.0, map.next_value::<&'a RawValue>()?.get()));
         }
         Ok(fields)
@@ -83,7 +83,7 @@ impl<'a> Visitor<'a> for Fields {
 /// A key: borrowed unless it has escapes.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedFieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Message, Origin, Part, RawJson, Role};
+use longhaul_core::message::{Message, ModelAnswer, ModelOrigin, Part, RawJson, Role};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{Recorded, Recording, Wire, all};
+use super::{RecordedAnswer, RecordedWire, RecordingSet, all};
 use crate::sse::{SseEvent, SseReader};
 use crate::{ModelEvent, ProviderError, gemini, messages, raw_json, responses};
 
-type Decoded = Result<(Vec<ModelEvent>, Answer), ProviderError>;
+type Decoded = Result<(Vec<ModelEvent>, ModelAnswer), ProviderError>;
 
 macro_rules! decode {
-    ($wire:ident, $payloads:expr) => {{
-        let mut decoder = $wire::Decoder::default();
+    ($decoder:ty, $payloads:expr) => {{
+        let mut decoder = <$decoder>::default();
         let mut events = Vec::new();
         for payload in $payloads {
             events.extend(decoder.push(payload)?);
@@ -25,29 +25,29 @@ macro_rules! decode {
     }};
 }
 
-fn decode<S: AsRef<str>>(wire: Wire, payloads: &[S]) -> Decoded {
+fn decode<S: AsRef<str>>(wire: RecordedWire, payloads: &[S]) -> Decoded {
     let payloads = payloads.iter().map(AsRef::as_ref);
     match wire {
-        Wire::Anthropic => decode!(messages, payloads),
-        Wire::Responses => decode!(responses, payloads),
-        Wire::Gemini => decode!(gemini, payloads),
+        RecordedWire::Anthropic => decode!(messages::MessagesStreamDecoder, payloads),
+        RecordedWire::Responses => decode!(responses::ResponsesStreamDecoder, payloads),
+        RecordedWire::Gemini => decode!(gemini::GeminiStreamDecoder, payloads),
     }
 }
 
-fn encode(wire: Wire, message: &Message, target: &Origin) -> Vec<RawJson> {
+fn encode(wire: RecordedWire, message: &Message, target: &ModelOrigin) -> Vec<RawJson> {
     let encoded = match wire {
-        Wire::Anthropic => messages::encode_parts(message, target),
-        Wire::Responses => responses::encode_parts(message, target),
-        Wire::Gemini => gemini::encode_parts(message, target),
+        RecordedWire::Anthropic => messages::encode_parts(message, target),
+        RecordedWire::Responses => responses::encode_parts(message, target),
+        RecordedWire::Gemini => gemini::encode_parts(message, target),
     };
     encoded.unwrap()
 }
 
-fn origin(name: &str) -> Origin {
-    Origin { provider: name.into(), api: name.into(), model: name.into() }
+fn origin(name: &str) -> ModelOrigin {
+    ModelOrigin { provider: name.into(), api: name.into(), model: name.into() }
 }
 
-fn message(answer: &Answer) -> Message {
+fn message(answer: &ModelAnswer) -> Message {
     Message {
         id: "m".into(),
         role: Role::Assistant,
@@ -72,11 +72,11 @@ const UNLIKE_THEIR_ANSWER: &[&str] = &[
     "openai-phase.1.chunks.txt",
 ];
 
-fn expected_failure(recording: &Recording) -> Option<ErrorCode> {
+fn expected_failure(recording: &RecordedAnswer) -> Option<ErrorCode> {
     FAILS.iter().find(|(file, _)| recording.file.ends_with(file)).map(|(_, code)| *code)
 }
 
-fn good(recorded: &Recorded) -> Vec<(&Recording, Vec<ModelEvent>, Answer)> {
+fn good(recorded: &RecordingSet) -> Vec<(&RecordedAnswer, Vec<ModelEvent>, ModelAnswer)> {
     let mut answers = Vec::new();
     let mut failures = Vec::new();
     for recording in &recorded.answers {
@@ -93,14 +93,14 @@ fn good(recorded: &Recorded) -> Vec<(&Recording, Vec<ModelEvent>, Answer)> {
 #[test]
 fn every_recording_decodes() {
     let Some(recorded) = all("every_recording_decodes") else { return };
-    let mut counts: BTreeMap<(String, Wire, bool), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(String, RecordedWire, bool), usize> = BTreeMap::new();
     for (recording, ..) in good(&recorded) {
         let provider = recording.file.split('/').next().unwrap().to_owned();
         *counts.entry((provider, recording.wire, recording.streamed)).or_default() += 1;
     }
     for (file, code) in FAILS {
         let mut of_file = recorded.answers.iter().filter(|recording| recording.file.ends_with(file));
-        let fails = |recording: &Recording| {
+        let fails = |recording: &RecordedAnswer| {
             decode(recording.wire, &recording.payloads).is_err_and(|error| error.code == *code)
         };
         assert!(of_file.any(fails), "{file}");
@@ -115,7 +115,11 @@ fn every_recording_decodes() {
     let streams = |wire| {
         counts.iter().filter(|((_, of, streamed), _)| *of == wire && *streamed).map(|(_, n)| n).sum::<usize>()
     };
-    assert!(streams(Wire::Anthropic) >= 10 && streams(Wire::Responses) >= 30 && streams(Wire::Gemini) >= 30);
+    assert!(
+        streams(RecordedWire::Anthropic) >= 10
+            && streams(RecordedWire::Responses) >= 30
+            && streams(RecordedWire::Gemini) >= 30
+    );
 }
 
 #[test]
@@ -127,7 +131,7 @@ fn parts_survive_storage() {
         let back: Message = serde_json::from_str(&stored).unwrap();
         assert_eq!(back, message, "{}", recording.file);
         let stored = serde_json::to_string(&answer).unwrap();
-        assert_eq!(serde_json::from_str::<Answer>(&stored).unwrap(), answer, "{}", recording.file);
+        assert_eq!(serde_json::from_str::<ModelAnswer>(&stored).unwrap(), answer, "{}", recording.file);
     }
 }
 
@@ -171,7 +175,7 @@ fn shown(events: &[ModelEvent], reasoning: bool) -> String {
     texts.collect()
 }
 
-fn said(answer: &Answer, reasoning: bool) -> String {
+fn said(answer: &ModelAnswer, reasoning: bool) -> String {
     let texts = answer.parts.iter().filter_map(|part| match part {
         Part::Text(text) if !reasoning => Some(text.text.as_str()),
         Part::Reasoning(part) if reasoning => Some(part.text.as_str()),
@@ -191,16 +195,16 @@ fn inputs(events: &[ModelEvent]) -> Vec<String> {
 }
 
 /// What a provider must be given back, put together independently of the decoders.
-fn expected_items(recording: &Recording) -> Vec<Value> {
+fn expected_items(recording: &RecordedAnswer) -> Vec<Value> {
     let payloads =
         recording.payloads.iter().filter_map(|payload| serde_json::from_str::<Value>(payload).ok());
     let payloads: Vec<Value> = payloads.collect();
     match (recording.wire, recording.streamed) {
-        (Wire::Anthropic, true) => anthropic_blocks(&payloads),
-        (Wire::Anthropic, false) => payloads[0]["content"].as_array().unwrap().clone(),
-        (Wire::Responses, true) => response_items(&payloads),
-        (Wire::Responses, false) => payloads[0]["output"].as_array().unwrap().clone(),
-        (Wire::Gemini, _) => {
+        (RecordedWire::Anthropic, true) => anthropic_blocks(&payloads),
+        (RecordedWire::Anthropic, false) => payloads[0]["content"].as_array().unwrap().clone(),
+        (RecordedWire::Responses, true) => response_items(&payloads),
+        (RecordedWire::Responses, false) => payloads[0]["output"].as_array().unwrap().clone(),
+        (RecordedWire::Gemini, _) => {
             let parts =
                 payloads.iter().filter_map(|chunk| chunk["candidates"][0]["content"]["parts"].as_array());
             parts.flatten().cloned().collect()
@@ -300,7 +304,7 @@ fn anthropic_and_responses_get_their_items_back() {
     let Some(recorded) = all("anthropic_and_responses_get_their_items_back") else { return };
     let mut compared = 0;
     for (recording, _, answer) in good(&recorded) {
-        if recording.wire == Wire::Gemini {
+        if recording.wire == RecordedWire::Gemini {
             continue;
         }
         let sent = encode(recording.wire, &message(&answer), &origin("here"));
@@ -320,7 +324,7 @@ fn bytes_are_not_touched() {
     let Some(recorded) = all("bytes_are_not_touched") else { return };
     for (recording, _, answer) in good(&recorded) {
         let heard = recording.payloads.concat();
-        let assembled = recording.wire == Wire::Anthropic && recording.streamed;
+        let assembled = recording.wire == RecordedWire::Anthropic && recording.streamed;
         for part in answer.parts.iter().filter(|_| !assembled) {
             let partial = heard.contains("\"partialArgs\"") && matches!(part, Part::ToolCall(_));
             if let Some(native) = raw_json::native(part).filter(|_| !partial) {
@@ -333,7 +337,7 @@ fn bytes_are_not_touched() {
     }
 }
 
-fn argument_pieces(recording: &Recording, answer: &Answer) {
+fn argument_pieces(recording: &RecordedAnswer, answer: &ModelAnswer) {
     let mut pieces: BTreeMap<u64, String> = BTreeMap::new();
     let mut tools: Vec<u64> = Vec::new();
     for payload in recording.payloads.iter().filter_map(|payload| serde_json::from_str::<Value>(payload).ok())
@@ -364,7 +368,7 @@ fn gemini_gets_signatures_and_calls_back() {
     let Some(recorded) = all("gemini_gets_signatures_and_calls_back") else { return };
     let (mut signatures, mut calls) = (0, 0);
     for (recording, _, answer) in good(&recorded) {
-        if recording.wire != Wire::Gemini {
+        if recording.wire != RecordedWire::Gemini {
             continue;
         }
         let sent = encode(recording.wire, &message(&answer), &origin("here"));
@@ -410,7 +414,7 @@ fn other_models_get_text_and_calls_only() {
     for (recording, _, answer) in good(&recorded) {
         let message = message(&answer);
         let broken = message.tool_calls().any(|call| raw_json::RawObject::parse(&call.arguments).is_none());
-        for wire in [Wire::Anthropic, Wire::Responses, Wire::Gemini] {
+        for wire in [RecordedWire::Anthropic, RecordedWire::Responses, RecordedWire::Gemini] {
             if broken {
                 continue;
             }
@@ -447,7 +451,7 @@ fn every_stream_cut_short_is_an_error() {
             cuts += 1;
         }
         let rest: Vec<&str> = recording.payloads[shortest..].iter().map(|payload| payload.as_str()).collect();
-        let late = rest.iter().all(|payload| *payload == "[DONE]" || recording.wire == Wire::Gemini);
+        let late = rest.iter().all(|payload| *payload == "[DONE]" || recording.wire == RecordedWire::Gemini);
         assert!(late, "{} closes {} payloads early", recording.file, rest.len());
     }
     assert!(cuts > 500, "{cuts} cuts");
@@ -463,8 +467,8 @@ fn an_event_cut_short_is_an_error() {
         let half = last.char_indices().nth(last.chars().count() / 2).unwrap().0;
         payloads.push(last[..half].to_owned());
         let result = decode(recording.wire, &payloads);
-        let settled =
-            recording.wire == Wire::Gemini && decode(recording.wire, &payloads[..payloads.len() - 1]).is_ok();
+        let settled = recording.wire == RecordedWire::Gemini
+            && decode(recording.wire, &payloads[..payloads.len() - 1]).is_ok();
         assert!(
             settled || result.is_err_and(|error| error.code == ErrorCode::TruncatedStream),
             "{}",
@@ -473,7 +477,7 @@ fn an_event_cut_short_is_an_error() {
     }
 }
 
-fn body(recording: &Recording) -> Vec<u8> {
+fn body(recording: &RecordedAnswer) -> Vec<u8> {
     recording
         .payloads
         .iter()
@@ -532,15 +536,15 @@ proptest! {
             payloads[at] = victim[..from.min(to)].iter().chain(&victim[from.max(to)..]).collect();
             if let Ok((_, answer)) = decode(*wire, &payloads) {
                 let stored = serde_json::to_string(&answer).unwrap();
-                prop_assert_eq!(serde_json::from_str::<Answer>(&stored).unwrap(), answer);
+                prop_assert_eq!(serde_json::from_str::<ModelAnswer>(&stored).unwrap(), answer);
             }
         }
     }
 }
 
-const SAMPLES: &[(Wire, &[&str])] = &[
+const SAMPLES: &[(RecordedWire, &[&str])] = &[
     (
-        Wire::Anthropic,
+        RecordedWire::Anthropic,
         &[
             r#"{"type":"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1}}}"#,
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
@@ -555,7 +559,7 @@ const SAMPLES: &[(Wire, &[&str])] = &[
         ],
     ),
     (
-        Wire::Responses,
+        RecordedWire::Responses,
         &[
             r#"{"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}"#,
             r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"m","type":"message","content":[]}}"#,
@@ -565,7 +569,7 @@ const SAMPLES: &[(Wire, &[&str])] = &[
         ],
     ),
     (
-        Wire::Gemini,
+        RecordedWire::Gemini,
         &[
             r#"{"candidates":[{"content":{"parts":[{"text":"Größe ","thought":true}]}}]}"#,
             r#"{"candidates":[{"content":{"parts":[{"text":"你好"},{"text":"","thoughtSignature":"c2ln"}]}}]}"#,

@@ -13,20 +13,20 @@ const MAX_STEPS: usize = 16;
 
 /// A step from a value to one inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum RequestPathStep {
     Key(String),
     Index(usize),
 }
 
 /// A place: a root and the steps from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RequestPath {
     root: &'static str,
-    steps: Vec<Step>,
+    steps: Vec<RequestPathStep>,
 }
 
 /// The places that an error names, in order.
-pub(super) fn named_in(error_body: &str) -> Vec<Place> {
+pub(super) fn named_in(error_body: &str) -> Vec<RequestPath> {
     let mut places = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(error_body) {
         lists(&value, 0, &mut places);
@@ -37,7 +37,7 @@ pub(super) fn named_in(error_body: &str) -> Vec<Place> {
 }
 
 /// Places given as lists of keys and numbers.
-fn lists(value: &Value, depth: usize, places: &mut Vec<Place>) {
+fn lists(value: &Value, depth: usize, places: &mut Vec<RequestPath>) {
     if depth > 8 {
         return;
     }
@@ -47,14 +47,18 @@ fn lists(value: &Value, depth: usize, places: &mut Vec<Place>) {
                 items.iter().take(3).enumerate().find_map(|(at, item)| Some((at, root(item.as_str()?)?)));
             let steps = |at: usize| {
                 let steps = items[at + 1..].iter().take(MAX_STEPS).map(|item| match item {
-                    Value::Number(number) => usize::try_from(number.as_u64()?).ok().map(Step::Index),
-                    Value::String(key) => Some(Step::Key(key.clone())),
+                    Value::Number(number) => {
+                        usize::try_from(number.as_u64()?).ok().map(RequestPathStep::Index)
+                    }
+                    Value::String(key) => Some(RequestPathStep::Key(key.clone())),
                     _ => None,
                 });
-                steps.collect::<Option<Vec<Step>>>()
+                steps.collect::<Option<Vec<RequestPathStep>>>()
             };
-            match root.and_then(|(at, root)| Some(Place { root, steps: steps(at)? })) {
-                Some(place) if matches!(place.steps.first(), Some(Step::Index(_))) => places.push(place),
+            match root.and_then(|(at, root)| Some(RequestPath { root, steps: steps(at)? })) {
+                Some(place) if matches!(place.steps.first(), Some(RequestPathStep::Index(_))) => {
+                    places.push(place)
+                }
                 _ => items.iter().take(64).for_each(|item| lists(item, depth + 1, places)),
             }
         }
@@ -68,7 +72,7 @@ fn root(word: &str) -> Option<&'static str> {
 }
 
 /// Places written with dots or brackets.
-fn written(text: &str, places: &mut Vec<Place>) {
+fn written(text: &str, places: &mut Vec<RequestPath>) {
     for root in ROOTS {
         for (at, _) in text.match_indices(root).take(MAX_PLACES) {
             let before = text[..at].chars().next_back();
@@ -76,15 +80,15 @@ fn written(text: &str, places: &mut Vec<Place>) {
                 continue;
             }
             let steps = steps(&text[at + root.len()..]);
-            let place = Place { root, steps };
-            if matches!(place.steps.first(), Some(Step::Index(_))) && !places.contains(&place) {
+            let place = RequestPath { root, steps };
+            if matches!(place.steps.first(), Some(RequestPathStep::Index(_))) && !places.contains(&place) {
                 places.push(place);
             }
         }
     }
 }
 
-fn steps(mut rest: &str) -> Vec<Step> {
+fn steps(mut rest: &str) -> Vec<RequestPathStep> {
     let mut steps = Vec::new();
     while steps.len() < MAX_STEPS {
         let is_bracket = rest.starts_with('[');
@@ -95,8 +99,8 @@ fn steps(mut rest: &str) -> Vec<Step> {
             break;
         }
         steps.push(match word.parse() {
-            Ok(index) => Step::Index(index),
-            Err(_) => Step::Key(word.to_owned()),
+            Ok(index) => RequestPathStep::Index(index),
+            Err(_) => RequestPathStep::Key(word.to_owned()),
         });
         rest = &inner[word.len()..];
         rest = if is_bracket { rest.strip_prefix(']').unwrap_or(rest) } else { rest };
@@ -104,7 +108,7 @@ fn steps(mut rest: &str) -> Vec<Step> {
     steps
 }
 
-impl Place {
+impl RequestPath {
     /// The part of the request there, if it is one that can be left out.
     pub(super) fn part_of(&self, request: &Value) -> Option<RefusedPart> {
         let root = request.get(self.root)?;
@@ -113,13 +117,13 @@ impl Place {
         for step in &self.steps {
             let last = along[along.len() - 1];
             let next = match step {
-                Step::Index(index) => last.get(*index),
-                Step::Key(key) => last.get(key),
+                RequestPathStep::Index(index) => last.get(*index),
+                RequestPathStep::Key(key) => last.get(key),
             };
             // Some errors name the kind of a block where its field would stand.
             match next {
                 Some(next) => along.push(next),
-                None if matches!(step, Step::Key(_)) => {}
+                None if matches!(step, RequestPathStep::Key(_)) => {}
                 None => return None,
             }
         }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn about(status: u16, message: &str) -> Option<Refusal> {
+fn about(status: u16, message: &str) -> Option<PartRefusal> {
     let code = match status {
         500..=599 => ErrorCode::ThirdParty,
         404 => ErrorCode::NotFound,
@@ -13,7 +13,7 @@ fn about(status: u16, message: &str) -> Option<Refusal> {
 
 #[test]
 fn servers_name_the_kind_of_part_they_refuse() {
-    use RefusedKind::{Content, File, Image, Reasoning, ToolSchema};
+    use RefusedPartKind::{Content, File, Image, Reasoning, ToolSchema};
     for (status, message, kind, takes_none, most) in [
         (400, "m is not a multimodal model", Image, true, None),
         (400, "At most 1 image(s) may be provided in one prompt.", Image, false, Some(1)),
@@ -132,8 +132,8 @@ fn other_errors_are_about_no_part() {
     );
 }
 
-fn part(kind: Option<RefusedKind>, error: &str, request: &Value) -> Option<RefusedPart> {
-    let refusal = Refusal { kind, ..Refusal::default() };
+fn part(kind: Option<RefusedPartKind>, error: &str, request: &Value) -> Option<RefusedPart> {
+    let refusal = PartRefusal { kind, ..PartRefusal::default() };
     locate(&refusal, error, request.to_string().as_bytes())
 }
 
@@ -200,7 +200,7 @@ fn a_place_is_looked_up_on_every_wire() {
 
 #[test]
 fn a_tool_is_known_by_its_name() {
-    let schema = Some(RefusedKind::ToolSchema);
+    let schema = Some(RefusedPartKind::ToolSchema);
     let of = |error: &str| part(schema, error, &json!({}));
     let tool = |name: &str| Some(RefusedPart::Tool(name.to_owned()));
     assert_eq!(of("Invalid schema for function 'mcp__a__b': no"), tool("mcp__a__b"));

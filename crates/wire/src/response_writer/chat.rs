@@ -2,29 +2,29 @@
 
 use crate::ModelEvent;
 use bytes::Bytes;
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use serde_json::{Value, json};
 
-use super::{ResponseHead, ResponseWriter, Said, call_id, calls};
-use crate::chat::edit::Chat;
-use crate::edit::{GatewayError, Wire as _};
+use super::{ResponseHead, ResponseWriter, StreamedByteCounts, call_id, calls};
+use crate::chat::edit::ChatCodec;
+use crate::edit::{GatewayError, WireCodec as _};
 
 /// A stream of chunks.
 #[derive(Debug)]
-pub struct Stream {
+pub struct ChatResponseWriter {
     head: ResponseHead,
     begun: bool,
     /// The client's places of the model's calls, by their index; the arguments' bytes that were sent.
     calls: Vec<(usize, usize)>,
-    said: Said,
+    said: StreamedByteCounts,
     usage: Option<Usage>,
 }
 
-impl Stream {
+impl ChatResponseWriter {
     /// An empty one.
     pub fn new(head: ResponseHead) -> Self {
-        Self { head, begun: false, calls: Vec::new(), said: Said::default(), usage: None }
+        Self { head, begun: false, calls: Vec::new(), said: StreamedByteCounts::default(), usage: None }
     }
 
     fn chunk(&mut self, delta: &Value, finish: Option<&str>, out: &mut Vec<u8>) {
@@ -83,7 +83,7 @@ impl Stream {
         self.chunk(&json!({ "reasoning_content": text }), None, out);
     }
 
-    fn finish(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+    fn finish(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         if let Some(rest) = self.said.unsaid_reasoning(answer) {
             self.reasoning(&rest, out);
         }
@@ -106,7 +106,7 @@ impl Stream {
     }
 }
 
-impl ResponseWriter for Stream {
+impl ResponseWriter for ChatResponseWriter {
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         match event {
             ModelEvent::Text(text) => self.text(text, out),
@@ -119,14 +119,14 @@ impl ResponseWriter for Stream {
     }
 
     fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
-        out.extend_from_slice(&Chat.error_event(fault));
+        out.extend_from_slice(&ChatCodec.error_event(fault));
     }
 }
 
 /// The answer as one object.
-pub fn whole(head: &ResponseHead, answer: &Answer) -> Bytes {
+pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let text: String = answer.parts.iter().filter_map(Part::as_text).collect();
-    let reasoning = Said::default().unsaid_reasoning(answer);
+    let reasoning = StreamedByteCounts::default().unsaid_reasoning(answer);
     let calls: Vec<Value> = calls(answer)
         .enumerate()
         .map(|(index, call)| {
@@ -158,12 +158,12 @@ pub fn whole(head: &ResponseHead, answer: &Answer) -> Bytes {
     body.to_string().into()
 }
 
-fn reason(finish: Finish) -> &'static str {
+fn reason(finish: ModelStopReason) -> &'static str {
     match finish {
-        Finish::Stop | Finish::Other => "stop",
-        Finish::ToolCalls => "tool_calls",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
+        ModelStopReason::Stop | ModelStopReason::Other => "stop",
+        ModelStopReason::ToolCalls => "tool_calls",
+        ModelStopReason::Length => "length",
+        ModelStopReason::ContentFilter => "content_filter",
     }
 }
 

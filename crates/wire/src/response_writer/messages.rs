@@ -2,39 +2,42 @@
 
 use crate::ModelEvent;
 use bytes::Bytes;
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use serde_json::{Value, json};
 
-use super::{Call, ResponseHead, ResponseWriter, Said, arguments_object, call_id, grow, unsaid_calls};
-use crate::edit::{GatewayError, Wire as _};
-use crate::messages::edit::Messages;
+use super::{
+    ResponseHead, ResponseWriter, StreamedByteCounts, StreamedToolCall, arguments_object, call_id, grow,
+    unsaid_calls,
+};
+use crate::edit::{GatewayError, WireCodec as _};
+use crate::messages::edit::MessagesCodec;
 
 /// A stream of blocks, one after another.
 #[derive(Debug)]
-pub struct Stream {
+pub struct MessagesResponseWriter {
     head: ResponseHead,
     begun: bool,
     /// Blocks that were begun.
     blocks: u64,
-    open: Option<Kind>,
-    calls: Vec<Call>,
-    said: Said,
+    open: Option<MessagesBlockKind>,
+    calls: Vec<StreamedToolCall>,
+    said: StreamedByteCounts,
     usage: Option<Usage>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MessagesBlockKind {
     Text,
     Thinking,
     /// The call of that index.
     Call(usize),
 }
 
-impl Stream {
+impl MessagesResponseWriter {
     /// An empty one.
     pub fn new(head: ResponseHead) -> Self {
-        let (calls, said) = (Vec::new(), Said::default());
+        let (calls, said) = (Vec::new(), StreamedByteCounts::default());
         Self { head, begun: false, blocks: 0, open: None, calls, said, usage: None }
     }
 
@@ -56,7 +59,7 @@ impl Stream {
         write(&json!({ "type": "message_start", "message": message }), out);
     }
 
-    fn open(&mut self, kind: Kind, block: &Value, out: &mut Vec<u8>) {
+    fn open(&mut self, kind: MessagesBlockKind, block: &Value, out: &mut Vec<u8>) {
         self.close(out);
         self.begin(out);
         self.open = Some(kind);
@@ -85,9 +88,9 @@ impl Stream {
             return;
         }
         self.said.text_bytes += text.len();
-        if self.open != Some(Kind::Text) {
+        if self.open != Some(MessagesBlockKind::Text) {
             self.flush_calls(out);
-            self.open(Kind::Text, &json!({ "type": "text", "text": "" }), out);
+            self.open(MessagesBlockKind::Text, &json!({ "type": "text", "text": "" }), out);
         }
         self.delta(&json!({ "type": "text_delta", "text": text }), out);
     }
@@ -97,23 +100,27 @@ impl Stream {
             return;
         }
         self.said.reasoning_bytes += text.len();
-        if self.open != Some(Kind::Thinking) {
+        if self.open != Some(MessagesBlockKind::Thinking) {
             self.flush_calls(out);
-            self.open(Kind::Thinking, &json!({ "type": "thinking", "thinking": "", "signature": "" }), out);
+            self.open(
+                MessagesBlockKind::Thinking,
+                &json!({ "type": "thinking", "thinking": "", "signature": "" }),
+                out,
+            );
         }
         self.delta(&json!({ "type": "thinking_delta", "thinking": text }), out);
     }
 
     fn call(&mut self, index: usize, name: Option<&str>, delta: &str, out: &mut Vec<u8>) {
         let place = grow(&mut self.calls, index, name, delta);
-        if !matches!(self.open, Some(Kind::Call(open)) if open != place) {
+        if !matches!(self.open, Some(MessagesBlockKind::Call(open)) if open != place) {
             self.advance(place, out);
         }
     }
 
     /// Writes what waits of a call.
     fn advance(&mut self, place: usize, out: &mut Vec<u8>) {
-        let is_open = self.open == Some(Kind::Call(place));
+        let is_open = self.open == Some(MessagesBlockKind::Call(place));
         // What comes for a call whose block is closed has no place any more.
         let Some(call) = self.calls.get_mut(place).filter(|call| is_open || !call.begun) else { return };
         let more = std::mem::take(&mut call.waiting);
@@ -121,7 +128,7 @@ impl Stream {
         if !std::mem::replace(&mut call.begun, true) {
             let (id, name) = (call_id("toolu", &self.head, place, None), call.name.clone());
             let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
-            self.open(Kind::Call(place), &block, out);
+            self.open(MessagesBlockKind::Call(place), &block, out);
         }
         if !more.is_empty() {
             self.delta(&json!({ "type": "input_json_delta", "partial_json": more }), out);
@@ -137,15 +144,15 @@ impl Stream {
         }
     }
 
-    fn rest_of_calls(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+    fn rest_of_calls(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         for (index, name, rest) in unsaid_calls(&self.calls, answer) {
             self.call(index, Some(&name), &rest, out);
         }
     }
 
-    fn finish(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+    fn finish(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         self.begin(out);
-        let calls_first = matches!(self.open, Some(Kind::Call(_)));
+        let calls_first = matches!(self.open, Some(MessagesBlockKind::Call(_)));
         if calls_first {
             self.rest_of_calls(answer, out);
         }
@@ -171,7 +178,7 @@ impl Stream {
     }
 }
 
-impl ResponseWriter for Stream {
+impl ResponseWriter for MessagesResponseWriter {
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         match event {
             ModelEvent::Text(text) => self.text(text, out),
@@ -184,7 +191,7 @@ impl ResponseWriter for Stream {
     }
 
     fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
-        out.extend_from_slice(&Messages.error_event(fault));
+        out.extend_from_slice(&MessagesCodec.error_event(fault));
     }
 }
 
@@ -194,7 +201,7 @@ fn write(data: &Value, out: &mut Vec<u8>) {
 }
 
 /// The answer as one object.
-pub fn whole(head: &ResponseHead, answer: &Answer) -> Bytes {
+pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let mut content = Vec::new();
     let mut called = 0;
     for part in &answer.parts {
@@ -229,12 +236,12 @@ pub fn whole(head: &ResponseHead, answer: &Answer) -> Bytes {
     .into()
 }
 
-fn reason(finish: Finish) -> &'static str {
+fn reason(finish: ModelStopReason) -> &'static str {
     match finish {
-        Finish::Stop | Finish::Other => "end_turn",
-        Finish::ToolCalls => "tool_use",
-        Finish::Length => "max_tokens",
-        Finish::ContentFilter => "refusal",
+        ModelStopReason::Stop | ModelStopReason::Other => "end_turn",
+        ModelStopReason::ToolCalls => "tool_use",
+        ModelStopReason::Length => "max_tokens",
+        ModelStopReason::ContentFilter => "refusal",
     }
 }
 

@@ -9,13 +9,13 @@ use crate::edit::GatewayError;
 
 /// For dialects in which one part follows another: a call that has begun gets all of its arguments, and what the model
 /// says meanwhile comes behind it.
-pub(super) struct Ordered<E> {
+pub(super) struct OrderedResponseWriter<E> {
     inner: E,
-    calls: BTreeMap<usize, Arguments>,
+    calls: BTreeMap<usize, ArgumentsProgress>,
     held: Vec<ModelEvent>,
 }
 
-impl<E: ResponseWriter> Ordered<E> {
+impl<E: ResponseWriter> OrderedResponseWriter<E> {
     pub(super) fn new(inner: E) -> Self {
         Self { inner, calls: BTreeMap::new(), held: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl<E: ResponseWriter> Ordered<E> {
     }
 }
 
-impl<E: ResponseWriter> ResponseWriter for Ordered<E> {
+impl<E: ResponseWriter> ResponseWriter for OrderedResponseWriter<E> {
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         match event {
             ModelEvent::Text(_) | ModelEvent::Reasoning(_) if self.is_calling() => {
@@ -60,14 +60,14 @@ impl<E: ResponseWriter> ResponseWriter for Ordered<E> {
 
 /// How far the arguments of a call have come, read as JSON.
 #[derive(Debug, Default)]
-struct Arguments {
+struct ArgumentsProgress {
     begun: bool,
     depth: usize,
     in_string: bool,
     is_escaped: bool,
 }
 
-impl Arguments {
+impl ArgumentsProgress {
     fn read(&mut self, more: &str) {
         for byte in more.bytes() {
             match byte {

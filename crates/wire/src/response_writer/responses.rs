@@ -2,48 +2,50 @@
 
 use crate::ModelEvent;
 use bytes::Bytes;
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
 use serde_json::{Value, json};
 
-use super::{Call, ResponseHead, ResponseWriter, Said, call_id, grow, unsaid_calls};
-use crate::edit::{GatewayError, PartialResponse, Wire as _};
-use crate::responses::edit::Responses;
+use super::{
+    ResponseHead, ResponseWriter, StreamedByteCounts, StreamedToolCall, call_id, grow, unsaid_calls,
+};
+use crate::edit::{GatewayError, PartialResponse, WireCodec as _};
+use crate::responses::edit::ResponsesCodec;
 
 /// A stream of items, one after another.
 #[derive(Debug)]
-pub struct Stream {
+pub struct ResponsesResponseWriter {
     head: ResponseHead,
     begun: bool,
     number: u64,
     /// The items that are done.
     items: Vec<Value>,
-    open: Option<Open>,
-    calls: Vec<Call>,
-    said: Said,
+    open: Option<OpenResponsesItem>,
+    calls: Vec<StreamedToolCall>,
+    said: StreamedByteCounts,
     usage: Option<Usage>,
 }
 
 /// The item that is being written.
 #[derive(Debug)]
-struct Open {
-    kind: Kind,
+struct OpenResponsesItem {
+    kind: ResponsesItemKind,
     id: String,
     text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ResponsesItemKind {
     Text,
     Reasoning,
     /// The call at that place.
     Call(usize),
 }
 
-impl Stream {
+impl ResponsesResponseWriter {
     /// An empty one.
     pub fn new(head: ResponseHead) -> Self {
-        let (items, calls, said) = (Vec::new(), Vec::new(), Said::default());
+        let (items, calls, said) = (Vec::new(), Vec::new(), StreamedByteCounts::default());
         Self { head, begun: false, number: 0, items, open: None, calls, said, usage: None }
     }
 
@@ -76,16 +78,16 @@ impl Stream {
         self.write(data, out);
     }
 
-    fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
+    fn open(&mut self, kind: ResponsesItemKind, out: &mut Vec<u8>) {
         self.close(out);
         self.begin(out);
         let prefix = match kind {
-            Kind::Text => "msg",
-            Kind::Reasoning => "rs",
-            Kind::Call(_) => "fc",
+            ResponsesItemKind::Text => "msg",
+            ResponsesItemKind::Reasoning => "rs",
+            ResponsesItemKind::Call(_) => "fc",
         };
         let id = format!("{prefix}_{}_{}", self.head.id, self.items.len());
-        let open = Open { kind, id, text: String::new() };
+        let open = OpenResponsesItem { kind, id, text: String::new() };
         let item = self.item(&open, "in_progress");
         self.open = Some(open);
         self.write(
@@ -93,25 +95,25 @@ impl Stream {
             out,
         );
         match kind {
-            Kind::Text => {
+            ResponsesItemKind::Text => {
                 let part = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
                 self.part("response.content_part.added", "content_index", &json!({ "part": part }), out);
             }
-            Kind::Reasoning => {
+            ResponsesItemKind::Reasoning => {
                 let part = json!({ "part": { "type": "summary_text", "text": "" } });
                 self.part("response.reasoning_summary_part.added", "summary_index", &part, out);
             }
-            Kind::Call(_) => {}
+            ResponsesItemKind::Call(_) => {}
         }
     }
 
     /// An item as far as it was said.
-    fn item(&self, open: &Open, status: &str) -> Value {
+    fn item(&self, open: &OpenResponsesItem, status: &str) -> Value {
         let done = status != "in_progress";
         match open.kind {
-            Kind::Text => message(&open.id, done.then_some(open.text.as_str()), status),
-            Kind::Reasoning => reasoning(&open.id, done.then_some(open.text.as_str())),
-            Kind::Call(place) => {
+            ResponsesItemKind::Text => message(&open.id, done.then_some(open.text.as_str()), status),
+            ResponsesItemKind::Reasoning => reasoning(&open.id, done.then_some(open.text.as_str())),
+            ResponsesItemKind::Call(place) => {
                 let name = self.calls.get(place).map(|call| call.name.as_str()).unwrap_or_default();
                 let call = call_id("call", &self.head, place, None);
                 called(&self.head, &open.id, &call, name, &open.text, status)
@@ -123,7 +125,7 @@ impl Stream {
         let Some(open) = &self.open else { return };
         let (text, item) = (open.text.clone(), self.item(open, "completed"));
         match open.kind {
-            Kind::Text => {
+            ResponsesItemKind::Text => {
                 self.part(
                     "response.output_text.done",
                     "content_index",
@@ -133,7 +135,7 @@ impl Stream {
                 let part = json!({ "part": item["content"][0] });
                 self.part("response.content_part.done", "content_index", &part, out);
             }
-            Kind::Reasoning => {
+            ResponsesItemKind::Reasoning => {
                 self.part(
                     "response.reasoning_summary_text.done",
                     "summary_index",
@@ -143,11 +145,11 @@ impl Stream {
                 let part = json!({ "part": item["summary"][0] });
                 self.part("response.reasoning_summary_part.done", "summary_index", &part, out);
             }
-            Kind::Call(_) if item["type"] == "custom_tool_call" => {
+            ResponsesItemKind::Call(_) if item["type"] == "custom_tool_call" => {
                 let input = json!({ "input": item["input"] });
                 self.part("response.custom_tool_call_input.done", "", &input, out);
             }
-            Kind::Call(_) => {
+            ResponsesItemKind::Call(_) => {
                 self.part("response.function_call_arguments.done", "", &json!({ "arguments": text }), out);
             }
         }
@@ -160,7 +162,7 @@ impl Stream {
     }
 
     /// More of a text or of reasoning.
-    fn say(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+    fn say(&mut self, kind: ResponsesItemKind, text: &str, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
         }
@@ -171,7 +173,7 @@ impl Stream {
         if let Some(open) = &mut self.open {
             open.text.push_str(text);
         }
-        if kind == Kind::Text {
+        if kind == ResponsesItemKind::Text {
             self.said.text_bytes += text.len();
             let more = json!({ "delta": text, "logprobs": [] });
             self.part("response.output_text.delta", "content_index", &more, out);
@@ -188,8 +190,10 @@ impl Stream {
 
     fn call(&mut self, index: usize, name: Option<&str>, delta: &str, out: &mut Vec<u8>) {
         let place = grow(&mut self.calls, index, name, delta);
-        let waits =
-            self.open.as_ref().is_some_and(|open| matches!(open.kind, Kind::Call(open) if open != place));
+        let waits = self
+            .open
+            .as_ref()
+            .is_some_and(|open| matches!(open.kind, ResponsesItemKind::Call(open) if open != place));
         if !waits {
             self.advance(place, out);
         }
@@ -197,14 +201,14 @@ impl Stream {
 
     /// Writes what waits of a call.
     fn advance(&mut self, place: usize, out: &mut Vec<u8>) {
-        let is_open = self.open.as_ref().is_some_and(|open| open.kind == Kind::Call(place));
+        let is_open = self.open.as_ref().is_some_and(|open| open.kind == ResponsesItemKind::Call(place));
         // What comes for a call whose item is done has no place any more.
         let Some(call) = self.calls.get_mut(place).filter(|call| is_open || !call.begun) else { return };
         let more = std::mem::take(&mut call.waiting);
         call.sent_bytes += more.len();
         let is_custom = self.head.custom_tools.contains(&call.name);
         if !std::mem::replace(&mut call.begun, true) {
-            self.open(Kind::Call(place), out);
+            self.open(ResponsesItemKind::Call(place), out);
         }
         if let Some(open) = &mut self.open {
             open.text.push_str(&more);
@@ -224,23 +228,24 @@ impl Stream {
         }
     }
 
-    fn rest_of_calls(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+    fn rest_of_calls(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         for (index, name, rest) in unsaid_calls(&self.calls, answer) {
             self.call(index, Some(&name), &rest, out);
         }
     }
 
-    fn finish(&mut self, answer: &Answer, out: &mut Vec<u8>) {
+    fn finish(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         self.begin(out);
-        let calls_first = self.open.as_ref().is_some_and(|open| matches!(open.kind, Kind::Call(_)));
+        let calls_first =
+            self.open.as_ref().is_some_and(|open| matches!(open.kind, ResponsesItemKind::Call(_)));
         if calls_first {
             self.rest_of_calls(answer, out);
         }
         if let Some(rest) = self.said.unsaid_reasoning(answer) {
-            self.say(Kind::Reasoning, &rest, out);
+            self.say(ResponsesItemKind::Reasoning, &rest, out);
         }
         if let Some(rest) = self.said.unsaid_text(answer) {
-            self.say(Kind::Text, &rest, out);
+            self.say(ResponsesItemKind::Text, &rest, out);
         }
         if !calls_first {
             self.rest_of_calls(answer, out);
@@ -258,11 +263,11 @@ impl Stream {
     }
 }
 
-impl ResponseWriter for Stream {
+impl ResponseWriter for ResponsesResponseWriter {
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         match event {
-            ModelEvent::Text(text) => self.say(Kind::Text, text, out),
-            ModelEvent::Reasoning(text) => self.say(Kind::Reasoning, text, out),
+            ModelEvent::Text(text) => self.say(ResponsesItemKind::Text, text, out),
+            ModelEvent::Reasoning(text) => self.say(ResponsesItemKind::Reasoning, text, out),
             ModelEvent::ToolInput { index, name, delta } => self.call(*index, name.as_deref(), delta, out),
             ModelEvent::PartDone(_) => {}
             ModelEvent::Usage(usage) => self.usage = Some(usage.clone()),
@@ -273,12 +278,12 @@ impl ResponseWriter for Stream {
     fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
         let id = Some(format!("resp_{}", self.head.id));
         let seen = PartialResponse { id, number: self.number.checked_sub(1), ..PartialResponse::default() };
-        out.extend_from_slice(&Responses.error_event_after(fault, &seen));
+        out.extend_from_slice(&ResponsesCodec.error_event_after(fault, &seen));
     }
 }
 
 /// The answer as one object.
-pub fn whole(head: &ResponseHead, answer: &Answer) -> Bytes {
+pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let mut items = Vec::new();
     let mut calls = 0;
     for part in &answer.parts {
@@ -333,17 +338,17 @@ fn called(head: &ResponseHead, id: &str, call: &str, name: &str, arguments: &str
     item
 }
 
-fn status(finish: Finish) -> &'static str {
+fn status(finish: ModelStopReason) -> &'static str {
     match finish {
-        Finish::Length | Finish::ContentFilter => "incomplete",
-        Finish::Stop | Finish::ToolCalls | Finish::Other => "completed",
+        ModelStopReason::Length | ModelStopReason::ContentFilter => "incomplete",
+        ModelStopReason::Stop | ModelStopReason::ToolCalls | ModelStopReason::Other => "completed",
     }
 }
 
-fn details(finish: Finish) -> Value {
+fn details(finish: ModelStopReason) -> Value {
     match finish {
-        Finish::Length => json!({ "reason": "max_output_tokens" }),
-        Finish::ContentFilter => json!({ "reason": "content_filter" }),
+        ModelStopReason::Length => json!({ "reason": "max_output_tokens" }),
+        ModelStopReason::ContentFilter => json!({ "reason": "content_filter" }),
         _ => Value::Null,
     }
 }

@@ -1,12 +1,12 @@
-use longhaul_core::message::{Finish, Reasoning, Text};
+use longhaul_core::message::{ModelStopReason, ReasoningPart, TextPart};
 use longhaul_core::usage::Usage;
 use proptest::prelude::*;
 
 use super::*;
-use crate::chat::edit::Chat;
-use crate::edit::{GatewayErrorKind, PartialResponse, Segment, Wire};
-use crate::messages::edit::Messages;
-use crate::responses::edit::Responses;
+use crate::chat::edit::ChatCodec;
+use crate::edit::{GatewayErrorKind, ItemSegment, PartialResponse, WireCodec};
+use crate::messages::edit::MessagesCodec;
+use crate::responses::edit::ResponsesCodec;
 use crate::sse::{SseEvent, SseReader};
 
 const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
@@ -43,8 +43,8 @@ fn call(name: &str, arguments: &str, id: Option<&str>) -> ToolCall {
     }
 }
 
-fn answer(parts: Vec<Part>, finish: Finish) -> Answer {
-    Answer { parts, finish, usage: Some(usage()), envelope: None }
+fn answer(parts: Vec<Part>, finish: ModelStopReason) -> ModelAnswer {
+    ModelAnswer { parts, finish, usage: Some(usage()), envelope: None }
 }
 
 fn input(index: usize, name: Option<&str>, delta: &str) -> ModelEvent {
@@ -52,15 +52,15 @@ fn input(index: usize, name: Option<&str>, delta: &str) -> ModelEvent {
 }
 
 /// An answer with everything in it, and its events with two calls that come mixed.
-fn everything() -> (Vec<ModelEvent>, Answer) {
+fn everything() -> (Vec<ModelEvent>, ModelAnswer) {
     let answer = answer(
         vec![
-            Part::Reasoning(Reasoning { text: "hm".to_owned(), native: None }),
-            Part::Text(Text { text: "Hello you".to_owned(), native: None }),
+            Part::Reasoning(ReasoningPart { text: "hm".to_owned(), native: None }),
+            Part::Text(TextPart { text: "Hello you".to_owned(), native: None }),
             Part::ToolCall(call("ls", r#"{"a":1}"#, Some("p1"))),
             Part::ToolCall(call("cat", r#"{"b":2}"#, None)),
         ],
-        Finish::ToolCalls,
+        ModelStopReason::ToolCalls,
     );
     let events = vec![
         ModelEvent::Reasoning("h".to_owned()),
@@ -92,11 +92,11 @@ fn cut_up(stream: &[u8]) -> Vec<Bytes> {
     cut
 }
 
-fn wire(dialect: Dialect) -> Box<dyn Wire> {
+fn wire(dialect: Dialect) -> Box<dyn WireCodec> {
     match dialect {
-        Dialect::Messages => Box::new(Messages),
-        Dialect::Chat => Box::new(Chat),
-        Dialect::Responses => Box::new(Responses),
+        Dialect::Messages => Box::new(MessagesCodec),
+        Dialect::Chat => Box::new(ChatCodec),
+        Dialect::Responses => Box::new(ResponsesCodec),
     }
 }
 
@@ -112,7 +112,7 @@ struct Words {
     text: String,
     reasoning: String,
     calls: Vec<(String, String)>,
-    finish: Option<Finish>,
+    finish: Option<ModelStopReason>,
     /// Input, output, read from the cache.
     used_tokens: [u64; 3],
 }
@@ -143,7 +143,7 @@ fn a_stream_and_a_whole_answer_say_the_same() {
             text: "Hello you".to_owned(),
             reasoning: "hm".to_owned(),
             calls: calls.map(|(name, arguments)| (name.to_owned(), arguments.to_owned())).to_vec(),
-            finish: Some(Finish::ToolCalls),
+            finish: Some(ModelStopReason::ToolCalls),
             used_tokens: [100, 20, 60],
         };
         assert_eq!(words(&streamed), expected, "{dialect:?}");
@@ -164,7 +164,7 @@ fn what_is_said_between_the_pieces_of_calls_takes_nothing_from_them() {
         let [pre, mid] = said(rest);
         let parts = [Part::text(format!("pre{rest}"))].into_iter();
         let calls = [call("a", p, None), call("b", q, None)].into_iter().map(Part::ToolCall);
-        let end = answer(parts.chain(calls).collect(), Finish::ToolCalls);
+        let end = answer(parts.chain(calls).collect(), ModelStopReason::ToolCalls);
         let pieces = [input(0, Some("a"), &p[..6]), input(1, Some("b"), &q[..5]), input(0, None, &p[6..])];
         let last = [mid, input(1, None, &q[5..])];
         for with_end in [true, false] {
@@ -198,7 +198,7 @@ fn what_a_client_sends_back_is_what_it_was_told() {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
         let (mut text, mut called) = (String::new(), Vec::new());
         for piece in wire(dialect).segments(&items, 0).unwrap().into_iter().flatten() {
-            let Segment::Assistant(parts) = piece else { panic!("{dialect:?}: {piece:?}") };
+            let ItemSegment::Assistant(parts) = piece else { panic!("{dialect:?}: {piece:?}") };
             text.extend(parts.iter().filter_map(Part::as_text));
             called.extend(parts.into_iter().filter_map(|part| match part {
                 Part::ToolCall(call) => Some((call.provider_id.unwrap(), call.name, call.arguments)),
@@ -236,11 +236,11 @@ fn what_was_not_streamed_comes_with_the_end() {
 
 #[test]
 fn an_empty_answer_is_one() {
-    let empty = answer(Vec::new(), Finish::Stop);
+    let empty = answer(Vec::new(), ModelStopReason::Stop);
     for dialect in ALL {
         let streamed = seen(dialect, &encode(dialect, &[ModelEvent::Finished(empty.clone())]));
         assert!(streamed.over && streamed.id.is_some());
-        assert_eq!((streamed.text.as_str(), streamed.finish), ("", Some(Finish::Stop)));
+        assert_eq!((streamed.text.as_str(), streamed.finish), ("", Some(ModelStopReason::Stop)));
     }
 }
 
@@ -261,14 +261,14 @@ fn a_failure_is_told_inside_the_stream() {
 #[test]
 fn a_tool_that_takes_text_is_given_text() {
     let parts = vec![Part::ToolCall(call("patch", r#"{"input":"*** \"a\""}"#, Some("c")))];
-    let answer = answer(parts, Finish::ToolCalls);
+    let answer = answer(parts, ModelStopReason::ToolCalls);
     let events = [
         input(0, Some("patch"), r#"{"input":"#),
         input(0, None, r#""*** \"a\""}"#),
         ModelEvent::Finished(answer.clone()),
     ];
     let streamed = seen(Dialect::Responses, &encode(Dialect::Responses, &events));
-    let at_once = Responses.answer(&whole(Dialect::Responses, &head(), &answer)).unwrap();
+    let at_once = ResponsesCodec.answer(&whole(Dialect::Responses, &head(), &answer)).unwrap();
     for seen in [streamed, at_once] {
         assert_eq!(seen.calls[0].arguments, "*** \"a\"");
     }
@@ -303,7 +303,7 @@ proptest! {
                 }
             });
         }
-        let end = answer(vec![Part::text(text.clone())], Finish::Stop);
+        let end = answer(vec![Part::text(text.clone())], ModelStopReason::Stop);
         events.push(ModelEvent::Finished(end));
         let stream = encode(Dialect::Messages, &events);
         let (mut open, mut blocks) = (None, 0);

@@ -18,15 +18,15 @@ use longhaul_core::message::{RawJson, ToolSpec};
 
 pub use self::namespaces::{NamespacedTool, namespaced_tools};
 pub(crate) use self::namespaces::{flat_name, members as namespace_members};
-use crate::edit::canonical::{Node, settle_content};
-use crate::edit::envelope::Names;
+use crate::edit::canonical::{JsonNode, settle_content};
+use crate::edit::envelope::EnvelopeFieldNames;
 use crate::edit::{
-    Answered, Dialect, Envelope, FixedContent, GatewayError, ModelStep, ParseError, PartialResponse,
-    RequestEdit, Segment, StreamMerger, StreamParser, Wire,
+    AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
+    PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
 use crate::raw_json::{elements, field, fields, string};
 
-const NAMES: Names = Names {
+const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items: "input",
     max_output: &["max_output_tokens"],
     system: "instructions",
@@ -53,27 +53,27 @@ const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The Responses dialect. Every item is one piece: what a model says in one answer is several of them in a row.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Responses;
+pub struct ResponsesCodec;
 
-impl Wire for Responses {
+impl WireCodec for ResponsesCodec {
     fn dialect(&self) -> Dialect {
         Dialect::Responses
     }
 
-    fn read(&self, bytes: Bytes) -> Result<Envelope, ParseError> {
-        Envelope::read(bytes, &NAMES)
+    fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError> {
+        RequestEnvelope::read(bytes, &NAMES)
     }
 
-    fn read_after(&self, bytes: &Bytes, known: &Envelope) -> Option<Envelope> {
-        Envelope::read_after(bytes, &NAMES, known)
+    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
+        RequestEnvelope::read_after(bytes, &NAMES, known)
     }
 
-    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<Segment>>, ParseError> {
+    fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
         let one = |(index, item): (usize, &&str)| Ok(item::piece(item, index)?.into_iter().collect());
         (before..).zip(items).map(one).collect()
     }
 
-    fn fixed(&self, envelope: &Envelope) -> Result<FixedContent, ParseError> {
+    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
         let bad = || ParseError::field("instructions", "`instructions` must be a string");
         let system =
             envelope.system_at.as_ref().map(|at| string(envelope.text(at)).ok_or_else(bad)).transpose()?;
@@ -83,22 +83,22 @@ impl Wire for Responses {
 
     fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let bad = || ParseError::field(format!("input[{index}]"), "not JSON");
-        let mut node = Node::parse(item).ok_or_else(bad)?;
-        if let Node::Text(text) = &mut node {
+        let mut node = JsonNode::parse(item).ok_or_else(bad)?;
+        if let JsonNode::Text(text) = &mut node {
             let text = std::mem::take(text);
-            node = Node::Object(vec![
-                ("role".into(), Node::Text("user".into())),
-                ("content".into(), Node::Text(text)),
+            node = JsonNode::Object(vec![
+                ("role".into(), JsonNode::Text("user".into())),
+                ("content".into(), JsonNode::Text(text)),
             ]);
         }
         // Some clients send an answer's items back with what the server called them, some without.
         for name in ["id", "status"] {
             node.remove(name);
         }
-        if node.get("type").and_then(Node::as_text) == Some("message") {
+        if node.get("type").and_then(JsonNode::as_text) == Some("message") {
             node.remove("type");
         }
-        let by_model = node.get("role").and_then(Node::as_text) == Some("assistant");
+        let by_model = node.get("role").and_then(JsonNode::as_text) == Some("assistant");
         if let Some(content) = node.get_mut("content") {
             settle_content(content, if by_model { "output_text" } else { "input_text" });
             settle_details(content);
@@ -107,7 +107,7 @@ impl Wire for Responses {
         Ok(())
     }
 
-    fn render(&self, envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
         render::render(envelope, edited)
     }
 
@@ -141,7 +141,7 @@ impl Wire for Responses {
         items.map(|item| hidden::with_call_of(&item, &mut calls).unwrap_or(item)).collect()
     }
 
-    fn results(&self, answered: &[Answered]) -> Vec<String> {
+    fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String> {
         hidden::results(answered)
     }
 
@@ -163,11 +163,11 @@ impl Wire for Responses {
 }
 
 /// Empty details of a text say nothing.
-fn settle_details(content: &mut Node<'_>) {
-    let Node::List(blocks) = content else { return };
+fn settle_details(content: &mut JsonNode<'_>) {
+    let JsonNode::List(blocks) = content else { return };
     for block in blocks {
         for name in ["annotations", "logprobs"] {
-            if matches!(block.get(name), Some(Node::List(list)) if list.is_empty()) {
+            if matches!(block.get(name), Some(JsonNode::List(list)) if list.is_empty()) {
                 block.remove(name);
             }
         }
@@ -219,7 +219,7 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
 }
 
 /// The names of the tools that take a text and no JSON.
-pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
+pub fn custom_tools(envelope: &RequestEnvelope) -> Vec<String> {
     let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
     let name = |tool: &str| {
         let fields = fields(tool)?;
@@ -240,7 +240,7 @@ pub fn custom_tools(envelope: &Envelope) -> Vec<String> {
 ///
 /// # Errors
 /// [`ParseError`] with the field that points to more.
-pub fn check_whole(envelope: &Envelope) -> Result<(), ParseError> {
+pub fn check_whole(envelope: &RequestEnvelope) -> Result<(), ParseError> {
     check_without(envelope, "previous_response_id")?;
     check_no_conversation(envelope)
 }
@@ -249,11 +249,11 @@ pub fn check_whole(envelope: &Envelope) -> Result<(), ParseError> {
 ///
 /// # Errors
 /// [`ParseError`] with the field.
-pub fn check_no_conversation(envelope: &Envelope) -> Result<(), ParseError> {
+pub fn check_no_conversation(envelope: &RequestEnvelope) -> Result<(), ParseError> {
     check_without(envelope, "conversation")
 }
 
-fn check_without(envelope: &Envelope, name: &str) -> Result<(), ParseError> {
+fn check_without(envelope: &RequestEnvelope, name: &str) -> Result<(), ParseError> {
     if envelope.other(name).is_none_or(|raw| raw == "null") {
         return Ok(());
     }
@@ -267,7 +267,7 @@ fn check_without(envelope: &Envelope, name: &str) -> Result<(), ParseError> {
 ///
 /// # Errors
 /// [`ParseError`] if that is said in a way that no other dialect has.
-pub fn tool_choice(envelope: &Envelope) -> Result<ToolChoice, ParseError> {
+pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };

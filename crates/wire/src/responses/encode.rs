@@ -1,6 +1,6 @@
 //! From the parts of an assistant message to the input items of the next request.
 
-use longhaul_core::message::{Message, Origin, Part, RawJson, ToolCall, given_arguments};
+use longhaul_core::message::{Message, ModelOrigin, Part, RawJson, ToolCall, given_arguments};
 
 use crate::ProviderError;
 use crate::raw_json::{self, quote};
@@ -12,7 +12,7 @@ use crate::raw_json::{self, quote};
 ///
 /// # Errors
 /// `invalid-request` if a part has no place here.
-pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
+pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJson>, ProviderError> {
     let own = raw_json::is_own(message, target);
     let items = message.parts.iter().map(|part| match raw_json::native(part).filter(|_| own) {
         Some(native) => Ok(Some(native.clone())),

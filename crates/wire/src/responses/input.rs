@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Media, Message, Origin, Part, RawJson, Role, ToolCall, ToolResult, ToolStatus};
+use longhaul_core::message::{
+    MediaPart, Message, ModelOrigin, Part, RawJson, Role, ToolCall, ToolResult, ToolStatus,
+};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::encode::{call_name, function_call, neutral, said};
 use crate::chat::request::{data_url, invalid, no_words};
 use crate::raw_json::{self, RawObject, quote};
-use crate::{ProviderError, Request, UNSUPPORTED};
+use crate::{ModelRequest, ProviderError, UNSUPPORTED};
 
 /// Longer names of calls are refused by OpenAI (error `string_above_max_length`).
 const MAX_CALL_ID_BYTES: usize = 64;
@@ -21,11 +23,11 @@ const MAX_CALL_ID_BYTES: usize = 64;
 /// `invalid-request` for a tool result whose call is not in the request, and for an assistant message that holds
 /// what it cannot.
 pub(super) fn encode(
-    request: &Request,
-    target: &Origin,
+    request: &ModelRequest,
+    target: &ModelOrigin,
     is_stored: bool,
 ) -> Result<Vec<Box<RawValue>>, ProviderError> {
-    let mut writer = Writer {
+    let mut writer = ResponsesInputEncoder {
         request,
         target,
         is_stored,
@@ -47,18 +49,18 @@ fn no_json(item: &RawJson) -> ProviderError {
     invalid(format!("an item of the model is no JSON: {quote}"))
 }
 
-struct Writer<'a> {
-    request: &'a Request,
-    target: &'a Origin,
+struct ResponsesInputEncoder<'a> {
+    request: &'a ModelRequest,
+    target: &'a ModelOrigin,
     /// Whether the provider keeps what it wrote, and knows it again by its id.
     is_stored: bool,
     items: Vec<RawJson>,
-    calls: BTreeMap<&'a CallId, Named>,
+    calls: BTreeMap<&'a CallId, ResponsesCallId>,
     used: BTreeSet<String>,
 }
 
 /// A call as it is named on this wire.
-struct Named {
+struct ResponsesCallId {
     id: String,
     /// Whether its result is that of a custom tool.
     is_custom: bool,
@@ -66,12 +68,12 @@ struct Named {
 
 /// What an item is, as far as rules depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ResponsesInputKind {
     Reasoning,
     Other,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ResponsesInputEncoder<'a> {
     /// The items of one answer. What was not stored is known by its content only: reasoning without it refers to
     /// nothing and stays behind, and with it the ids of what stood beside it, which would ask for it. Reasoning
     /// that nothing follows, because the answer was cut there, is refused too.
@@ -89,10 +91,15 @@ impl<'a> Writer<'a> {
                 (_, Some(native)) => Some(native.clone()),
                 (part, None) => neutral(part, own)?,
             };
-            let kind = if matches!(part, Part::Reasoning(_)) { Kind::Reasoning } else { Kind::Other };
+            let kind = if matches!(part, Part::Reasoning(_)) {
+                ResponsesInputKind::Reasoning
+            } else {
+                ResponsesInputKind::Other
+            };
             items.extend(item.map(|item| (kind, if loses { without_id(&item) } else { item })));
         }
-        let followed = items.iter().rposition(|(kind, _)| *kind == Kind::Other).map_or(0, |last| last + 1);
+        let followed =
+            items.iter().rposition(|(kind, _)| *kind == ResponsesInputKind::Other).map_or(0, |last| last + 1);
         self.items.extend(items.into_iter().take(followed).map(|(_, item)| item));
         Ok(())
     }
@@ -107,7 +114,7 @@ impl<'a> Writer<'a> {
         let is_custom =
             object.as_ref().and_then(|object| object.text("type")).as_deref() == Some("custom_tool_call");
         self.used.insert(id.to_owned());
-        self.calls.insert(&call.call_id, Named { id: id.to_owned(), is_custom });
+        self.calls.insert(&call.call_id, ResponsesCallId { id: id.to_owned(), is_custom });
         match (native, object) {
             (Some(native), _) if is_free => native.clone(),
             (Some(_), Some(mut object)) => {
@@ -142,7 +149,7 @@ impl<'a> Writer<'a> {
             self.content(part, &mut content);
         }
         if content.is_empty() && result.status != ToolStatus::Completed {
-            content.push(Content::Text(no_words(result.status).to_owned()));
+            content.push(ResponsesInputContent::Text(no_words(result.status).to_owned()));
         }
         let (id, output) = (quote(&named.id), written(&content));
         self.items.push(RawJson(format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#)));
@@ -150,50 +157,58 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds a part of a user message or a tool's result. Neighbouring texts are one.
-    fn content(&self, part: &Part, content: &mut Vec<Content>) {
+    fn content(&self, part: &Part, content: &mut Vec<ResponsesInputContent>) {
         let more = match part {
-            Part::Text(text) => Content::Text(text.text.clone()),
+            Part::Text(text) => ResponsesInputContent::Text(text.text.clone()),
             Part::Image(media) => self.media(media, false),
             Part::File(media) => self.media(media, true),
-            _ => Content::Text(UNSUPPORTED.to_owned()),
+            _ => ResponsesInputContent::Text(UNSUPPORTED.to_owned()),
         };
         match (content.last_mut(), more) {
-            (Some(Content::Text(before)), Content::Text(text)) => before.push_str(&text),
+            (Some(ResponsesInputContent::Text(before)), ResponsesInputContent::Text(text)) => {
+                before.push_str(&text)
+            }
             (_, more) => content.push(more),
         }
     }
 
-    fn media(&self, media: &Media, is_file: bool) -> Content {
-        let Some(url) = data_url(media, self.request) else { return Content::Text(UNSUPPORTED.to_owned()) };
+    fn media(&self, media: &MediaPart, is_file: bool) -> ResponsesInputContent {
+        let Some(url) = data_url(media, self.request) else {
+            return ResponsesInputContent::Text(UNSUPPORTED.to_owned());
+        };
         if !is_file {
-            return Content::Item(json!({"type": "input_image", "image_url": url}).to_string());
+            return ResponsesInputContent::Item(json!({"type": "input_image", "image_url": url}).to_string());
         }
         if self.request.links.contains_key(&media.blob.hash) {
-            return Content::Item(json!({"type": "input_file", "file_url": url}).to_string());
+            return ResponsesInputContent::Item(json!({"type": "input_file", "file_url": url}).to_string());
         }
         let name = media.name.as_deref().unwrap_or("document.pdf");
-        Content::Item(json!({"type": "input_file", "filename": name, "file_data": url}).to_string())
+        ResponsesInputContent::Item(
+            json!({"type": "input_file", "filename": name, "file_data": url}).to_string(),
+        )
     }
 }
 
 /// A piece of a user message or a tool's result.
-enum Content {
+enum ResponsesInputContent {
     Text(String),
     /// An item, as JSON.
     Item(String),
 }
 
 /// Text alone is a string; else a list.
-fn written(content: &[Content]) -> String {
+fn written(content: &[ResponsesInputContent]) -> String {
     match content {
         [] => quote(""),
-        [Content::Text(text)] => quote(text),
+        [ResponsesInputContent::Text(text)] => quote(text),
         several => {
             let items: Vec<String> = several
                 .iter()
                 .map(|piece| match piece {
-                    Content::Text(text) => format!(r#"{{"type":"input_text","text":{}}}"#, quote(text)),
-                    Content::Item(item) => item.clone(),
+                    ResponsesInputContent::Text(text) => {
+                        format!(r#"{{"type":"input_text","text":{}}}"#, quote(text))
+                    }
+                    ResponsesInputContent::Item(item) => item.clone(),
                 })
                 .collect();
             format!("[{}]", items.join(","))

@@ -1,13 +1,13 @@
 //! One output item: the part it is, whole or cut off.
 
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, Text, ToolCall, given_arguments};
+use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, given_arguments};
 
 use crate::ModelEvent;
 use crate::raw_json::{RawObject, quote};
 
 /// An output item that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Item {
+pub(super) struct PartialResponsesItem {
     /// Its head, as it was announced.
     head: RawObject,
     /// The provider's item, once it is whole.
@@ -18,7 +18,7 @@ pub(super) struct Item {
     pub(super) call: Option<usize>,
 }
 
-impl Item {
+impl PartialResponsesItem {
     pub(super) fn new(head: RawObject) -> Self {
         Self { head, ..Self::default() }
     }
@@ -91,7 +91,7 @@ impl Item {
     fn message(&self) -> Option<Part> {
         let said: String =
             if self.is_done() { self.texts("content").concat() } else { self.streamed.clone() };
-        (!said.is_empty()).then(|| Part::Text(Text { text: said, native: self.whole.clone() }))
+        (!said.is_empty()).then(|| Part::Text(TextPart { text: said, native: self.whole.clone() }))
     }
 
     fn reasoning(&self) -> Option<Part> {
@@ -101,7 +101,7 @@ impl Item {
             summary => summary.join("\n\n"),
         };
         (self.is_done() || !text.is_empty())
-            .then(|| Part::Reasoning(Reasoning { text, native: self.whole.clone() }))
+            .then(|| Part::Reasoning(ReasoningPart { text, native: self.whole.clone() }))
     }
 
     fn tool_call(&self, arguments: String) -> Part {
@@ -117,7 +117,7 @@ impl Item {
 
     fn opaque(&self) -> Option<Part> {
         let native = self.whole.clone()?;
-        Some(Part::Opaque(Opaque { kind: self.kind(), native }))
+        Some(Part::Opaque(OpaquePart { kind: self.kind(), native }))
     }
 
     fn text_or_streamed(&self, key: &str) -> String {

@@ -1,10 +1,10 @@
-//! From a [`Request`] to the bytes that are sent.
+//! From a [`ModelRequest`] to the bytes that are sent.
 //!
 //! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
 //! stays (model, options, tools, instructions) comes before the input, what may change after it.
 
 use bytes::Bytes;
-use longhaul_core::message::Origin;
+use longhaul_core::message::ModelOrigin;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{API, input};
 use crate::chat::request::schema;
 use crate::request_body::{RequestBody, parse_body, pick_fields};
-use crate::{ModelSettings, ProviderError, Request, ToolChoice};
+use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
 /// The least output limit that OpenAI takes (error `integer_below_min_value`).
 const MIN_OUTPUT_TOKENS: u64 = 16;
@@ -51,7 +51,7 @@ const COUNTED: &[&str] = &[
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
 /// assistant message holds what it cannot.
-pub fn encode(request: &Request, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
+pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
     let settings = &*settings.with_fields(&request.fields);
     let declared = &settings.body;
     let is_stored = declared.get("store").and_then(Value::as_bool).unwrap_or_default();
@@ -91,21 +91,21 @@ pub fn countable(body: &Bytes) -> Result<Bytes, ProviderError> {
     pick_fields(&parse_body(body)?, COUNTED)
 }
 
-fn origin(settings: &ModelSettings) -> Origin {
+fn origin(settings: &ModelSettings) -> ModelOrigin {
     settings.origin(API)
 }
 
 /// A tool of ours, or one that the configuration lists.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Tool<'a> {
-    Function(Function<'a>),
+enum ResponsesRequestTool<'a> {
+    Function(ResponsesRequestFunction<'a>),
     Declared(&'a Value),
 }
 
 /// Not strict: a strict schema must list every property as required, which those of tools seldom do.
 #[derive(Serialize)]
-struct Function<'a> {
+struct ResponsesRequestFunction<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
@@ -113,11 +113,14 @@ struct Function<'a> {
     strict: bool,
 }
 
-fn tools<'a>(request: &'a Request, declared: &'a Map<String, Value>) -> Result<Vec<Tool<'a>>, ProviderError> {
+fn tools<'a>(
+    request: &'a ModelRequest,
+    declared: &'a Map<String, Value>,
+) -> Result<Vec<ResponsesRequestTool<'a>>, ProviderError> {
     let listed = declared.get("tools").and_then(Value::as_array).into_iter().flatten();
-    let listed = listed.map(|tool| Ok(Tool::Declared(tool)));
+    let listed = listed.map(|tool| Ok(ResponsesRequestTool::Declared(tool)));
     let ours = request.tools.iter().map(|spec| {
-        Ok(Tool::Function(Function {
+        Ok(ResponsesRequestTool::Function(ResponsesRequestFunction {
             r#type: "function",
             name: &spec.name,
             description: &spec.description,
@@ -149,7 +152,7 @@ fn reasons(model: &str) -> bool {
     !name.contains(CHAT_ONLY) && !WITHOUT_REASONING.iter().any(|family| name.starts_with(family))
 }
 
-fn choice(request: &Request, has_tools: bool) -> Option<Value> {
+fn choice(request: &ModelRequest, has_tools: bool) -> Option<Value> {
     match &request.tool_choice {
         _ if !has_tools => None,
         ToolChoice::Auto => None,

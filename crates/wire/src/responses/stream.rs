@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Answer, Finish, Part, RawJson};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part, RawJson};
 use longhaul_core::usage::Usage;
 
-use super::item::Item;
+use super::item::PartialResponsesItem;
 use crate::StreamDecoder;
 use crate::raw_json::{self, RawObject};
 use crate::server_error;
@@ -29,19 +29,19 @@ const LEFT_OUT: &[&str] = &[
 
 /// Reads one response, payload by payload.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct ResponsesStreamDecoder {
     /// The output items by their place in the output.
-    items: BTreeMap<u64, Item>,
+    items: BTreeMap<u64, PartialResponsesItem>,
     /// The first place of each item's id.
     places: BTreeMap<String, u64>,
     size: AnswerSize,
     usage: Option<Usage>,
-    finish: Option<Finish>,
+    finish: Option<ModelStopReason>,
     /// What the closing copy says of the response as a whole.
     envelope: Option<RawJson>,
 }
 
-impl Decoder {
+impl ResponsesStreamDecoder {
     /// Takes the data of one event, or a whole response that was not streamed.
     ///
     /// # Errors
@@ -85,19 +85,21 @@ impl Decoder {
     /// # Errors
     /// `truncated-stream` if the closing event did not come; `refused` if a filter withheld the answer. What was
     /// used is in the error.
-    pub fn finish(self) -> Result<Answer, ProviderError> {
+    pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
-        if finish == Finish::ContentFilter {
+        if finish == ModelStopReason::ContentFilter {
             return Err(self.with_usage(withheld(self.envelope.as_ref())));
         }
-        let parts: Vec<Part> = self.items.values().filter_map(Item::part).collect();
+        let parts: Vec<Part> = self.items.values().filter_map(PartialResponsesItem::part).collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = match finish {
-            Finish::Stop if calls => Finish::ToolCalls,
-            Finish::Stop if self.items.values().any(Item::refuses) => Finish::ContentFilter,
+            ModelStopReason::Stop if calls => ModelStopReason::ToolCalls,
+            ModelStopReason::Stop if self.items.values().any(PartialResponsesItem::refuses) => {
+                ModelStopReason::ContentFilter
+            }
             finish => finish,
         };
-        Ok(Answer { parts, finish, usage: self.usage, envelope: self.envelope })
+        Ok(ModelAnswer { parts, finish, usage: self.usage, envelope: self.envelope })
     }
 
     fn added(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
@@ -108,7 +110,7 @@ impl Decoder {
     }
 
     fn insert(&mut self, place: u64, head: RawObject) -> Result<Option<ModelEvent>, ProviderError> {
-        let mut item = Item::new(head);
+        let mut item = PartialResponsesItem::new(head);
         let begin = if item.is_call() {
             let index = self.size.add_call()?;
             item.call = Some(index);
@@ -190,7 +192,7 @@ impl Decoder {
     fn stream(
         &mut self,
         event: &RawObject,
-        show: impl FnOnce(&Item, String) -> Option<ModelEvent>,
+        show: impl FnOnce(&PartialResponsesItem, String) -> Option<ModelEvent>,
     ) -> Vec<ModelEvent> {
         let Some(delta) = event.text("delta").filter(|delta| !delta.is_empty()) else { return Vec::new() };
         let Some(item) = self.place(event).and_then(|place| self.items.get_mut(&place)) else {
@@ -233,7 +235,7 @@ impl Decoder {
             }
             Some("queued" | "in_progress") => return Ok(Vec::new()),
             Some("incomplete") => self.finish = Some(cut(reason.as_deref())),
-            _ => self.finish = Some(Finish::Stop),
+            _ => self.finish = Some(ModelStopReason::Stop),
         }
         self.envelope = envelope(&object);
         let mut events = self.fill(&object).map_err(|error| self.with_usage(error))?;
@@ -247,7 +249,7 @@ impl Decoder {
         for (place, native) in (0..).zip(response.contents("output")?) {
             let head = raw_json::element("output", &native)?;
             let place = self.spot(place, head.text("id").as_deref());
-            if !self.items.get(&place).is_some_and(Item::is_done) {
+            if !self.items.get(&place).is_some_and(PartialResponsesItem::is_done) {
                 events.extend(self.settle(place, native.get(), head)?);
             }
         }
@@ -269,7 +271,7 @@ impl Decoder {
     }
 }
 
-impl StreamDecoder for Decoder {
+impl StreamDecoder for ResponsesStreamDecoder {
     /// The closing event repeats the whole response, its pictures in base64 too.
     const MAX_EVENT_BYTES: usize = 64 << 20;
 
@@ -285,7 +287,7 @@ impl StreamDecoder for Decoder {
         self.usage.clone()
     }
 
-    fn finish(self) -> Result<Answer, ProviderError> {
+    fn finish(self) -> Result<ModelAnswer, ProviderError> {
         self.finish()
     }
 }
@@ -302,11 +304,11 @@ fn envelope(response: &RawObject) -> Option<RawJson> {
     kept.fields().next().is_some().then(|| kept.to_json())
 }
 
-fn cut(reason: Option<&str>) -> Finish {
+fn cut(reason: Option<&str>) -> ModelStopReason {
     match reason {
-        Some("max_output_tokens" | "max_tokens") | None => Finish::Length,
-        Some("content_filter") => Finish::ContentFilter,
-        Some(_) => Finish::Other,
+        Some("max_output_tokens" | "max_tokens") | None => ModelStopReason::Length,
+        Some("content_filter") => ModelStopReason::ContentFilter,
+        Some(_) => ModelStopReason::Other,
     }
 }
 

@@ -1,13 +1,14 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{
-    Answer, Finish, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, Text, ToolCall,
+    Message, ModelAnswer, ModelOrigin, ModelStopReason, OpaquePart, Part, RawJson, ReasoningPart, Role,
+    TextPart, ToolCall,
 };
 
 use super::*;
 use crate::{ModelEvent, ProviderError};
 
-fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
-    let mut decoder = Decoder::default();
+fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
+    let mut decoder = ResponsesStreamDecoder::default();
     let mut events = Vec::new();
     for payload in payloads {
         events.extend(decoder.push(payload)?);
@@ -15,8 +16,8 @@ fn read(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
     Ok((events, decoder.finish()?))
 }
 
-fn origin(model: &str) -> Origin {
-    Origin { provider: "openai".into(), api: API.into(), model: model.into() }
+fn origin(model: &str) -> ModelOrigin {
+    ModelOrigin { provider: "openai".into(), api: API.into(), model: model.into() }
 }
 
 fn encode(parts: Vec<Part>, target: &str) -> Vec<String> {
@@ -63,7 +64,7 @@ fn whole() -> Vec<String> {
     ]
 }
 
-fn read_all(payloads: &[String]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
+fn read_all(payloads: &[String]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
     read(&payloads.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -72,9 +73,9 @@ fn each_item_is_one_part() {
     let (events, answer) = read_all(&whole()).unwrap();
     let native = |item: &str| Some(RawJson(item.to_owned()));
     let expected = [
-        Part::Reasoning(Reasoning { text: "One\n\nTwo".into(), native: native(REASONING) }),
-        Part::Opaque(Opaque { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) }),
-        Part::Text(Text { text: "Hi no".into(), native: native(MESSAGE) }),
+        Part::Reasoning(ReasoningPart { text: "One\n\nTwo".into(), native: native(REASONING) }),
+        Part::Opaque(OpaquePart { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) }),
+        Part::Text(TextPart { text: "Hi no".into(), native: native(MESSAGE) }),
         Part::ToolCall(ToolCall {
             call_id: "call_1".into(),
             name: "read".into(),
@@ -91,7 +92,7 @@ fn each_item_is_one_part() {
         }),
     ];
     assert_eq!(answer.parts, expected);
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls);
     let shown: String = events
         .iter()
         .filter_map(|event| if let ModelEvent::Reasoning(text) = event { Some(text.as_str()) } else { None })
@@ -125,7 +126,7 @@ fn a_response_that_hits_its_limit_keeps_its_items() {
     let end =
         closing("incomplete", &format!(r#","incomplete_details":{{"reason":"max_output_tokens"}}{USAGE}"#));
     let (_, answer) = read(&[added, delta, call, piece, &end]).unwrap();
-    assert_eq!(answer.finish, Finish::Length);
+    assert_eq!(answer.finish, ModelStopReason::Length);
     assert_eq!(answer.parts[0], Part::text("Half a"));
     let Part::ToolCall(call) = &answer.parts[1] else { panic!() };
     assert_eq!((call.arguments.as_str(), call.native.is_none()), ("{\"a", true));

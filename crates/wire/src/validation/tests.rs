@@ -1,12 +1,13 @@
 use bytes::Bytes;
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{
-    BlobRef, Media, Message, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec, ToolStatus,
+    BlobRef, MediaPart, Message, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult, ToolSpec,
+    ToolStatus,
 };
 use proptest::prelude::*;
 
 use super::*;
-use crate::Request;
+use crate::ModelRequest;
 
 fn user(text: &str) -> Message {
     Message::user("m", vec![Part::text(text)])
@@ -50,7 +51,7 @@ fn tool(parts: Vec<Part>) -> Message {
 }
 
 fn image() -> Part {
-    Part::Image(Media {
+    Part::Image(MediaPart {
         blob: BlobRef { hash: "aa".into(), bytes: 1 },
         media_type: "image/png".into(),
         name: None,
@@ -70,11 +71,11 @@ fn spec(name: &str, parameters: &str) -> ToolSpec {
     }
 }
 
-fn request(messages: Vec<Message>) -> Request {
-    Request { messages, ..Request::default() }
+fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest { messages, ..ModelRequest::default() }
 }
 
-fn verdict(messages: Vec<Message>) -> Result<(), Violation> {
+fn verdict(messages: Vec<Message>) -> Result<(), RequestViolation> {
     check(&request(messages))
 }
 
@@ -99,75 +100,81 @@ fn good_conversations_pass() {
         ]),
         Ok(())
     );
-    let redacted = Part::Reasoning(Reasoning { text: String::new(), native: Some(RawJson("{}".into())) });
+    let redacted = Part::Reasoning(ReasoningPart { text: String::new(), native: Some(RawJson("{}".into())) });
     assert_eq!(verdict(vec![user("hi"), assistant(vec![redacted]), user("go on")]), Ok(()));
 }
 
 #[test]
 fn each_bad_shape_is_named() {
-    let cases: Vec<(Vec<Message>, Violation)> = vec![
-        (vec![], Violation::NoMessages),
-        (vec![assistant(vec![Part::text("x")])], Violation::FirstNotUser(Role::Assistant)),
-        (vec![tool(vec![result("a")])], Violation::FirstNotUser(Role::Tool)),
-        (vec![user("a"), user("b")], Violation::NotMerged { index: 1, role: Role::User }),
+    let cases: Vec<(Vec<Message>, RequestViolation)> = vec![
+        (vec![], RequestViolation::NoMessages),
+        (vec![assistant(vec![Part::text("x")])], RequestViolation::FirstNotUser(Role::Assistant)),
+        (vec![tool(vec![result("a")])], RequestViolation::FirstNotUser(Role::Tool)),
+        (vec![user("a"), user("b")], RequestViolation::NotMerged { index: 1, role: Role::User }),
         (
             vec![user("a"), assistant(vec![Part::text("x")]), assistant(vec![Part::text("y")]), user("b")],
-            Violation::NotMerged { index: 2, role: Role::Assistant },
+            RequestViolation::NotMerged { index: 2, role: Role::Assistant },
         ),
-        (vec![user("a"), assistant(vec![Part::text("x")])], Violation::LastNotInput { index: 1 }),
-        (vec![user(" \n")], Violation::Empty { index: 0 }),
-        (vec![user("a"), assistant(vec![]), user("b")], Violation::Empty { index: 1 }),
+        (vec![user("a"), assistant(vec![Part::text("x")])], RequestViolation::LastNotInput { index: 1 }),
+        (vec![user(" \n")], RequestViolation::Empty { index: 0 }),
+        (vec![user("a"), assistant(vec![]), user("b")], RequestViolation::Empty { index: 1 }),
         (
             vec![Message::user("m", vec![Part::text("x"), call("a")])],
-            Violation::WrongPart { index: 0, role: Role::User, part: "tool-call" },
+            RequestViolation::WrongPart { index: 0, role: Role::User, part: "tool-call" },
         ),
         (
-            vec![Message::user("m", vec![Part::Reasoning(Reasoning { text: "x".into(), native: None })])],
-            Violation::WrongPart { index: 0, role: Role::User, part: "reasoning" },
+            vec![Message::user("m", vec![Part::Reasoning(ReasoningPart { text: "x".into(), native: None })])],
+            RequestViolation::WrongPart { index: 0, role: Role::User, part: "reasoning" },
         ),
         (
             vec![Message::user("m", vec![result("a")])],
-            Violation::WrongPart { index: 0, role: Role::User, part: "tool-result" },
+            RequestViolation::WrongPart { index: 0, role: Role::User, part: "tool-result" },
         ),
         (
             vec![user("a"), assistant(vec![call("a")]), tool(vec![Part::text("x")])],
-            Violation::WrongPart { index: 2, role: Role::Tool, part: "text" },
+            RequestViolation::WrongPart { index: 2, role: Role::Tool, part: "text" },
         ),
         (
             vec![user("a"), assistant(vec![call("a"), call("a")])],
-            Violation::DuplicateCall { index: 1, call: "a".into() },
+            RequestViolation::DuplicateCall { index: 1, call: "a".into() },
         ),
         (
             vec![user("a"), assistant(vec![broken_call("a", "", "{}")])],
-            Violation::NamelessCall { index: 1, call: "a".into() },
+            RequestViolation::NamelessCall { index: 1, call: "a".into() },
         ),
         (
             vec![user("a"), assistant(vec![broken_call("a", "x", "{\"p\":")])],
-            Violation::Arguments { index: 1, call: "a".into() },
+            RequestViolation::Arguments { index: 1, call: "a".into() },
         ),
         (
             vec![user("a"), assistant(vec![broken_call("a", "x", "[1]")])],
-            Violation::Arguments { index: 1, call: "a".into() },
+            RequestViolation::Arguments { index: 1, call: "a".into() },
         ),
-        (vec![user("a"), assistant(vec![call("a")])], Violation::Unanswered { index: 1, call: "a".into() }),
+        (
+            vec![user("a"), assistant(vec![call("a")])],
+            RequestViolation::Unanswered { index: 1, call: "a".into() },
+        ),
         (
             vec![user("a"), assistant(vec![call("a")]), user("b")],
-            Violation::Unanswered { index: 1, call: "a".into() },
+            RequestViolation::Unanswered { index: 1, call: "a".into() },
         ),
         (
             vec![user("a"), assistant(vec![call("a"), call("b")]), tool(vec![result("a")]), user("b")],
-            Violation::Unanswered { index: 1, call: "b".into() },
+            RequestViolation::Unanswered { index: 1, call: "b".into() },
         ),
-        (vec![user("a"), tool(vec![result("a")])], Violation::Unasked { index: 1, call: "a".into() }),
+        (vec![user("a"), tool(vec![result("a")])], RequestViolation::Unasked { index: 1, call: "a".into() }),
         (
             vec![user("a"), assistant(vec![call("a")]), tool(vec![result("a"), result("a")])],
-            Violation::Unasked { index: 2, call: "a".into() },
+            RequestViolation::Unasked { index: 2, call: "a".into() },
         ),
         (
             vec![user("a"), assistant(vec![call("a"), call("b")]), tool(vec![result("b"), result("a")])],
-            Violation::OutOfOrder { index: 2, expected: "a".into(), found: "b".into() },
+            RequestViolation::OutOfOrder { index: 2, expected: "a".into(), found: "b".into() },
         ),
-        (vec![Message::user("m", vec![image()])], Violation::MissingMedia { index: 0, hash: "aa".into() }),
+        (
+            vec![Message::user("m", vec![image()])],
+            RequestViolation::MissingMedia { index: 0, hash: "aa".into() },
+        ),
     ];
     for (messages, expected) in cases {
         let found = verdict(messages.clone());
@@ -177,18 +184,18 @@ fn each_bad_shape_is_named() {
 
 #[test]
 fn tools_and_limits_are_checked() {
-    let with = |tools| Request { tools, ..request(vec![user("a")]) };
+    let with = |tools| ModelRequest { tools, ..request(vec![user("a")]) };
     assert_eq!(check(&with(vec![spec("a", "{}"), spec("b", "{\"type\":\"object\"}")])), Ok(()));
     assert_eq!(
         check(&with(vec![spec("a", "{}"), spec("a", "{}")])),
-        Err(Violation::ToolName { index: 1, name: "a".into() })
+        Err(RequestViolation::ToolName { index: 1, name: "a".into() })
     );
     assert_eq!(
         check(&with(vec![spec("a", "true")])),
-        Err(Violation::ToolParameters { index: 0, name: "a".into() })
+        Err(RequestViolation::ToolParameters { index: 0, name: "a".into() })
     );
-    let none = Request { max_output_tokens: Some(0), ..request(vec![user("a")]) };
-    assert_eq!(check(&none), Err(Violation::NoOutput));
+    let none = ModelRequest { max_output_tokens: Some(0), ..request(vec![user("a")]) };
+    assert_eq!(check(&none), Err(RequestViolation::NoOutput));
 }
 
 #[test]

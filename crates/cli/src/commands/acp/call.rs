@@ -20,18 +20,18 @@ const TAIL: usize = 4_000;
 
 /// A call that has not ended.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct EditorToolCall {
     id: String,
     tool: String,
     arguments: Value,
     root: PathBuf,
-    before: Before,
+    before: PriorFileContent,
     output: String,
 }
 
 /// What a file held before a call changed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum PriorFileContent {
     /// Nobody looked, or it could not be read.
     #[default]
     Unknown,
@@ -41,9 +41,9 @@ pub(super) enum Before {
     Text(String),
 }
 
-impl Call {
+impl EditorToolCall {
     /// Arguments that are no JSON are shown as they are.
-    pub(super) fn new(id: &str, tool: &str, arguments: &str, root: &Path, before: Before) -> Self {
+    pub(super) fn new(id: &str, tool: &str, arguments: &str, root: &Path, before: PriorFileContent) -> Self {
         let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
         let (id, tool, root) = (id.to_owned(), tool.to_owned(), root.to_owned());
         Self { id, tool, arguments, root, before, output: String::new() }
@@ -151,7 +151,7 @@ impl Call {
             return Vec::new();
         };
         let line = match (&self.before, self.text("old")) {
-            (Before::Text(before), Some(old)) => {
+            (PriorFileContent::Text(before), Some(old)) => {
                 before.find(old).map(|at| before[..at].matches('\n').count() + 1)
             }
             _ => self.arguments["offset"].as_u64().and_then(|line| usize::try_from(line).ok()),
@@ -169,10 +169,10 @@ impl Call {
         let Some(path) = path else { return Vec::new() };
         let diff = match (self.text("old"), self.text("new"), self.text("content"), &self.before) {
             (Some(old), Some(new), _, _) => Diff::new(path, new).old_text(old.to_owned()),
-            (_, _, Some(content), Before::Text(before)) if before != content => {
+            (_, _, Some(content), PriorFileContent::Text(before)) if before != content => {
                 Diff::new(path, content).old_text(before.clone())
             }
-            (_, _, Some(content), Before::Nothing) => Diff::new(path, content),
+            (_, _, Some(content), PriorFileContent::Nothing) => Diff::new(path, content),
             _ => return Vec::new(),
         };
         vec![ToolCallContent::from(diff)]
@@ -242,11 +242,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn call(tool: &str, arguments: Value, before: Before) -> Call {
-        Call::new("c1", tool, &arguments.to_string(), Path::new("/work"), before)
+    fn call(tool: &str, arguments: Value, before: PriorFileContent) -> EditorToolCall {
+        EditorToolCall::new("c1", tool, &arguments.to_string(), Path::new("/work"), before)
     }
 
-    fn announced(tool: &str, arguments: Value, before: Before) -> Value {
+    fn announced(tool: &str, arguments: Value, before: PriorFileContent) -> Value {
         serde_json::to_value(call(tool, arguments, before).announced()).unwrap()
     }
 
@@ -261,7 +261,7 @@ mod tests {
             ("recall", json!({ "handle": "lh:4" }), "Recall `lh:4`", "search"),
             ("t__look", json!({ "path": "a.rs" }), "t__look", "other"),
         ] {
-            let shown = announced(tool, arguments.clone(), Before::Unknown);
+            let shown = announced(tool, arguments.clone(), PriorFileContent::Unknown);
             assert_eq!(shown["title"], title);
             // The default is left out.
             assert_eq!(shown["kind"].as_str().unwrap_or("other"), kind);
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_command_is_shown_whole_wherever_it_is_asked_about() {
         let asked = |command: &str| {
-            let call = call("bash", json!({ "command": command }), Before::Unknown);
+            let call = call("bash", json!({ "command": command }), PriorFileContent::Unknown);
             serde_json::to_value(call.asked()).unwrap()["content"][0]["content"]["text"].clone()
         };
         assert_eq!(asked("ls"), Value::Null, "the title holds it");
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn an_edit_is_a_change_at_its_line() {
-        let before = Before::Text("one\ntwo\nthree\n".into());
+        let before = PriorFileContent::Text("one\ntwo\nthree\n".into());
         let shown = announced("edit", json!({ "path": "src/../a.rs", "old": "two", "new": "2" }), before);
         assert_eq!(shown["locations"], json!([{ "path": "/work/a.rs", "line": 2 }]));
         let change = json!([{ "type": "diff", "path": "/work/a.rs", "oldText": "two", "newText": "2" }]);
@@ -295,10 +295,10 @@ mod tests {
     fn a_write_is_a_change_only_where_the_old_text_is_known() {
         let write = || json!({ "path": "a.txt", "content": "new" });
         let old = |before| announced("write", write(), before)["content"][0].clone();
-        assert_eq!(old(Before::Text("old".into()))["oldText"], "old");
-        assert_eq!(old(Before::Nothing)["oldText"], Value::Null);
-        assert_eq!(old(Before::Nothing)["newText"], "new");
-        for before in [Before::Unknown, Before::Text("new".into())] {
+        assert_eq!(old(PriorFileContent::Text("old".into()))["oldText"], "old");
+        assert_eq!(old(PriorFileContent::Nothing)["oldText"], Value::Null);
+        assert_eq!(old(PriorFileContent::Nothing)["newText"], "new");
+        for before in [PriorFileContent::Unknown, PriorFileContent::Text("new".into())] {
             assert_eq!(old(before), Value::Null);
         }
     }
@@ -306,14 +306,15 @@ mod tests {
     #[test]
     fn a_path_out_of_the_workspace_is_no_place() {
         for path in ["../x", "/etc/passwd", "a/../../x"] {
-            let shown = announced("edit", json!({ "path": path, "old": "a", "new": "b" }), Before::Unknown);
+            let shown =
+                announced("edit", json!({ "path": path, "old": "a", "new": "b" }), PriorFileContent::Unknown);
             assert_eq!((&shown["locations"], &shown["content"]), (&Value::Null, &Value::Null), "{path}");
         }
     }
 
     #[test]
     fn output_replaces_what_was_shown_and_keeps_its_newest_part() {
-        let mut bash = call("bash", json!({ "command": "x" }), Before::Unknown);
+        let mut bash = call("bash", json!({ "command": "x" }), PriorFileContent::Unknown);
         bash.printed("first\n");
         let long = "y".repeat(TAIL);
         let shown = serde_json::to_value(bash.printed(&long)).unwrap();
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_failed_edit_shows_why_and_no_change() {
-        let edit = call("edit", json!({ "path": "a", "old": "x", "new": "y" }), Before::Unknown);
+        let edit = call("edit", json!({ "path": "a", "old": "x", "new": "y" }), PriorFileContent::Unknown);
         let why = || vec![text_block("no such text")];
         let shown = |done| serde_json::to_value(edit.ended(done, why(), json!({}))).unwrap();
         assert_eq!(shown(false)["status"], "failed");

@@ -15,47 +15,47 @@ use agent_client_protocol::v1::schema::{
 use longhaul_core::ids::SessionId as OwnId;
 use longhaul_store::StoreError;
 
-use crate::assemble::Asking;
-use crate::place::Place;
+use crate::assemble::ToolApprovalMode;
+use crate::environment::CliEnvironment;
 
+use super::editor_session::{EditorSession, PromptCancelHandle};
 use super::follower::Connection;
-use super::rooms::{Room, Rooms, servers};
 use super::stop::{failed, internal, invalid, not_found, refused};
-use super::talk::{Talk, Ticket};
 use super::time::iso8601;
-use super::updates::Shows;
+use super::updates::EditorCapabilities;
+use super::workspace_runtimes::{WorkspaceRegistry, WorkspaceRuntime, servers};
 
 /// Sessions in one answer to a list.
 const PAGE: usize = 100;
 
 /// The editor at the other end.
-pub(super) struct Editor {
-    rooms: Rooms,
-    shows: OnceLock<Shows>,
-    talks: Mutex<BTreeMap<String, Arc<Talk>>>,
+pub(super) struct EditorConnection {
+    rooms: WorkspaceRegistry,
+    shows: OnceLock<EditorCapabilities>,
+    talks: Mutex<BTreeMap<String, Arc<EditorSession>>>,
     /// The sessions made for it: one in which nothing is said is not kept.
     made: Mutex<BTreeSet<String>>,
 }
 
 /// Which session to open, and where.
-pub(super) struct Wanted {
+pub(super) struct OpenSessionRequest {
     pub(super) id: SessionId,
     pub(super) cwd: PathBuf,
     pub(super) additional: Vec<PathBuf>,
     pub(super) servers: Vec<McpServer>,
 }
 
-impl Editor {
+impl EditorConnection {
     /// An editor of which nothing is known.
-    pub(super) async fn at(place: &Place, asking: Asking) -> Self {
+    pub(super) async fn at(place: &CliEnvironment, asking: ToolApprovalMode) -> Self {
         let (shows, talks, made) = Default::default();
-        Self { rooms: Rooms::over(place, asking).await, shows, talks, made }
+        Self { rooms: WorkspaceRegistry::over(place, asking).await, shows, talks, made }
     }
 
     /// What this agent can do, once it is known what the editor can show.
     pub(super) async fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
         let session = request.client_capabilities.session.as_ref();
-        let shows = Shows {
+        let shows = EditorCapabilities {
             compactions: session.is_some_and(|session| session.compaction.is_some()),
             notices: session.is_some_and(|session| session.notices.is_some()),
         };
@@ -85,13 +85,13 @@ impl Editor {
         cwd: PathBuf,
         additional: Vec<PathBuf>,
         servers: Vec<McpServer>,
-    ) -> Result<Arc<Talk>, Error> {
+    ) -> Result<Arc<EditorSession>, Error> {
         let room = self.enter(cwd, &additional, servers).await?;
         let session = room.runtime.create(None).await.map_err(|error| internal(error.to_string()))?;
         let id = session.id().clone();
         self.made().insert(id.as_str().to_owned());
         self.rooms.settle(&id, &room.folder);
-        let talk = Arc::new(Talk::new(session, room, false, self.shows()));
+        let talk = Arc::new(EditorSession::new(session, room, false, self.shows()));
         self.talks().insert(id.as_str().to_owned(), Arc::clone(&talk));
         Ok(talk)
     }
@@ -100,7 +100,11 @@ impl Editor {
     ///
     /// # Errors
     /// There is none; it cannot be opened there.
-    pub(super) async fn open(&self, wanted: Wanted, tell: Option<&Connection>) -> Result<Arc<Talk>, Error> {
+    pub(super) async fn open(
+        &self,
+        wanted: OpenSessionRequest,
+        tell: Option<&Connection>,
+    ) -> Result<Arc<EditorSession>, Error> {
         let id = OwnId::new(&*wanted.id.0);
         let room = self.enter(wanted.cwd, &wanted.additional, wanted.servers).await?;
         let record = room.runtime.store().session(&id).await.map_err(|error| match error {
@@ -111,7 +115,7 @@ impl Editor {
         self.let_go(id.as_str()).await;
         let session = room.runtime.open(&id).await.map_err(|error| refused(id.as_str(), &error))?;
         self.rooms.settle(&id, &room.folder);
-        let talk = Arc::new(Talk::new(session, room, record.title.is_some(), self.shows()));
+        let talk = Arc::new(EditorSession::new(session, room, record.title.is_some(), self.shows()));
         if let Some(to) = tell {
             talk.tell_again(to).await?;
         }
@@ -124,7 +128,7 @@ impl Editor {
         cwd: PathBuf,
         additional: &[PathBuf],
         named: Vec<McpServer>,
-    ) -> Result<Arc<Room>, Error> {
+    ) -> Result<Arc<WorkspaceRuntime>, Error> {
         if !additional.is_empty() {
             return Err(invalid("a session has one folder: additionalDirectories are not supported"));
         }
@@ -136,14 +140,14 @@ impl Editor {
     ///
     /// # Errors
     /// No such session is open.
-    pub(super) fn prompted(&self, id: &SessionId) -> Result<(Arc<Talk>, Ticket), Error> {
+    pub(super) fn prompted(&self, id: &SessionId) -> Result<(Arc<EditorSession>, PromptCancelHandle), Error> {
         let talk = self.talk(id).ok_or_else(|| not_found(&id.0))?;
         let ticket = talk.ticket();
         Ok((talk, ticket))
     }
 
     /// An open session.
-    pub(super) fn talk(&self, id: &SessionId) -> Option<Arc<Talk>> {
+    pub(super) fn talk(&self, id: &SessionId) -> Option<Arc<EditorSession>> {
         self.talks().get(&*id.0).cloned()
     }
 
@@ -205,12 +209,12 @@ impl Editor {
         self.rooms.close().await;
     }
 
-    fn shows(&self) -> Shows {
+    fn shows(&self) -> EditorCapabilities {
         self.shows.get().copied().unwrap_or_default()
     }
 
     /// No panic happens while a lock is held.
-    fn talks(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Talk>>> {
+    fn talks(&self) -> MutexGuard<'_, BTreeMap<String, Arc<EditorSession>>> {
         self.talks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

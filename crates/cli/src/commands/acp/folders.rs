@@ -13,24 +13,24 @@ const FILE: &str = "acp-folders.jsonl";
 
 /// The folders of the sessions.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct SessionFolderIndex {
     file: PathBuf,
     known: BTreeMap<String, PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct SessionFolderRecord {
     session_id: String,
     cwd: PathBuf,
 }
 
-impl Folders {
+impl SessionFolderIndex {
     /// Reads what is known. A line that cannot be read says nothing.
     pub(super) fn load(data_dir: &Path) -> Self {
         let file = data_dir.join(FILE);
         let text = fs::read_to_string(&file).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<SessionFolderRecord>(line).ok());
         let known = lines.map(|line| (line.session_id, line.cwd)).collect();
         Self { file, known }
     }
@@ -50,7 +50,7 @@ impl Folders {
             return Ok(());
         }
         self.known.insert(session_id.clone(), cwd.to_owned());
-        let line = serde_json::to_string(&Line { session_id, cwd: cwd.to_owned() })?;
+        let line = serde_json::to_string(&SessionFolderRecord { session_id, cwd: cwd.to_owned() })?;
         let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;
         // In one piece; behind what a process that was killed left of a line.
         file.write_all(format!("\n{line}\n").as_bytes())
@@ -64,16 +64,16 @@ mod tests {
     #[test]
     fn the_last_folder_of_a_session_counts_and_a_torn_line_harms_none() {
         let data = tempfile::tempdir().unwrap();
-        let mut folders = Folders::load(data.path());
+        let mut folders = SessionFolderIndex::load(data.path());
         assert_eq!(folders.of(&"a".into()), None);
         folders.keep(&"a".into(), Path::new("/one")).unwrap();
         folders.keep(&"b".into(), Path::new("/two")).unwrap();
         let file = data.path().join(FILE);
         let whole = fs::read(&file).unwrap();
         fs::write(&file, [&whole[..], b"{\"sessionId\":\"c\",\"cw"].concat()).unwrap();
-        let mut folders = Folders::load(data.path());
+        let mut folders = SessionFolderIndex::load(data.path());
         folders.keep(&"a".into(), Path::new("/three")).unwrap();
-        let folders = Folders::load(data.path());
+        let folders = SessionFolderIndex::load(data.path());
         assert_eq!(folders.of(&"a".into()), Some(&PathBuf::from("/three")));
         assert_eq!(folders.of(&"b".into()), Some(&PathBuf::from("/two")));
         assert_eq!(folders.of(&"c".into()), None);
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_is_known_is_not_written_again() {
         let data = tempfile::tempdir().unwrap();
-        let mut folders = Folders::load(data.path());
+        let mut folders = SessionFolderIndex::load(data.path());
         folders.keep(&"a".into(), Path::new("/one")).unwrap();
         let before = fs::read(data.path().join(FILE)).unwrap();
         folders.keep(&"a".into(), Path::new("/one")).unwrap();

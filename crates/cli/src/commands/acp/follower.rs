@@ -11,24 +11,24 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionResponse, SessionNotification, SessionUpdate, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{Client, Error};
-use longhaul::announce::Announcement;
-use longhaul::feed::{Announcements, RecvError, TryRecvError};
+use longhaul::api_events::ApiEvent;
+use longhaul::event_bus::{EventReceiver, RecvError, TryRecvError};
 use longhaul::session::Session;
-use longhaul::workspace::{Access, Workspace, WorkspaceError};
-use longhaul_core::event::ViewOp;
+use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
+use longhaul_core::event::ViewOperation;
 use longhaul_core::ids::{ApprovalId, Seq};
 use longhaul_core::message::{BlobRef, Part};
-use longhaul_core::plan::Prices;
+use longhaul_core::plan::TokenPrices;
 use longhaul_core::run::Run;
 use longhaul_core::usage::Usage;
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Before, Call};
+use super::call::{EditorToolCall, PriorFileContent};
 use super::prompt::Contents;
-use super::rooms::Room;
-use super::updates::{Beside, Shows, Telling, Updates};
+use super::updates::{EditorCapabilities, EditorUpdateTranslator, UpdateDelivery, UpdateDetails};
+use super::workspace_runtimes::WorkspaceRuntime;
 
 /// The way to the editor.
 pub(super) type Connection = ConnectionTo<Client>;
@@ -40,26 +40,31 @@ const ALLOW: &str = "allow";
 const REJECT: &str = "reject";
 
 /// A session's watcher.
-pub(super) struct Follower {
+pub(super) struct SessionFollower {
     session: Session,
-    room: Arc<Room>,
-    watch: Announcements,
-    updates: Updates,
+    room: Arc<WorkspaceRuntime>,
+    watch: EventReceiver,
+    updates: EditorUpdateTranslator,
     /// All that events up to this one mean was told.
     seen: Seq,
     /// Questions that the editor has not answered.
     asked: BTreeMap<String, CancellationToken>,
 }
 
-impl Follower {
+impl SessionFollower {
     /// Watches from now on.
-    pub(super) fn new(session: &Session, room: &Arc<Room>, root: PathBuf, shows: Shows) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        room: &Arc<WorkspaceRuntime>,
+        root: PathBuf,
+        shows: EditorCapabilities,
+    ) -> Self {
         let attendance = session.attend();
         Self {
             session: session.clone(),
             room: Arc::clone(room),
             watch: attendance.announcements,
-            updates: Updates::new(root, shows),
+            updates: EditorUpdateTranslator::new(root, shows),
             seen: attendance.told,
             asked: BTreeMap::new(),
         }
@@ -70,10 +75,10 @@ impl Follower {
     /// # Errors
     /// The log cannot be read.
     pub(super) async fn tell_again(&mut self, to: &Connection) -> Result<(), Error> {
-        self.updates.telling = Telling::Again;
+        self.updates.telling = UpdateDelivery::Again;
         self.seen = 0;
         let told = self.tell_missed(to).await;
-        self.updates.telling = Telling::Live;
+        self.updates.telling = UpdateDelivery::Live;
         told
     }
 
@@ -123,7 +128,7 @@ impl Follower {
         Ok(())
     }
 
-    async fn tell(&mut self, to: &Connection, told: &Announcement) {
+    async fn tell(&mut self, to: &Connection, told: &ApiEvent) {
         if told.seq.is_some_and(|seq| seq <= self.seen) {
             return;
         }
@@ -135,7 +140,7 @@ impl Follower {
             self.send(to, update);
         }
         match told.name {
-            "tool:approval-request" if self.updates.telling == Telling::Live => self.ask(to, told),
+            "tool:approval-request" if self.updates.telling == UpdateDelivery::Live => self.ask(to, told),
             "tool:approval-response" => {
                 if let Some(asked) = self.asked.remove(told.text("approvalId")) {
                     asked.cancel();
@@ -156,9 +161,9 @@ impl Follower {
         format!("remark-{}", self.seen)
     }
 
-    async fn beside(&self, told: &Announcement) -> Beside {
-        let live = self.updates.telling == Telling::Live;
-        let mut beside = Beside::default();
+    async fn beside(&self, told: &ApiEvent) -> UpdateDetails {
+        let live = self.updates.telling == UpdateDelivery::Live;
+        let mut beside = UpdateDetails::default();
         match told.name {
             "context:usage" if live => beside.cost = cost(&self.session).await,
             "context:compressed" => beside.summary = self.summary(told.text("compactionId")).await,
@@ -176,7 +181,7 @@ impl Follower {
         let look = move |run: &Run| {
             let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == edit)?;
             let texts = state.edit.ops.iter().filter_map(|op| match op {
-                ViewOp::Replace { parts, summary: true, .. } => {
+                ViewOperation::Replace { parts, summary: true, .. } => {
                     Some(parts.iter().filter_map(Part::as_text).collect::<String>())
                 }
                 _ => None,
@@ -186,17 +191,17 @@ impl Follower {
         self.session.look(look).await.ok().flatten()
     }
 
-    async fn before(&self, told: &Announcement) -> Before {
+    async fn before(&self, told: &ApiEvent) -> PriorFileContent {
         let arguments: Value = serde_json::from_str(told.text("argsText")).unwrap_or_default();
-        let Some(path) = Call::changed_file(told.text("toolName"), &arguments) else {
-            return Before::Unknown;
+        let Some(path) = EditorToolCall::changed_file(told.text("toolName"), &arguments) else {
+            return PriorFileContent::Unknown;
         };
         let (path, workspace) = (path.to_owned(), Arc::clone(&self.room.runtime.agent().workspace));
         let read = tokio::task::spawn_blocking(move || read_before(&workspace, &path));
         read.await.unwrap_or_default()
     }
 
-    async fn contents(&self, told: &Announcement, key: &str) -> Contents {
+    async fn contents(&self, told: &ApiEvent, key: &str) -> Contents {
         let parts = told.payload.get(key).and_then(|parts| Vec::<Part>::deserialize(parts).ok());
         let mut contents = Contents::new();
         for part in parts.unwrap_or_default() {
@@ -212,7 +217,7 @@ impl Follower {
     }
 
     /// Asks the person at the editor, beside everything else.
-    fn ask(&mut self, to: &Connection, told: &Announcement) {
+    fn ask(&mut self, to: &Connection, told: &ApiEvent) {
         let (id, call) = (told.text("approvalId").to_owned(), told.text("callId"));
         let fields = || ToolCallUpdateFields::new().title(told.text("toolName").to_owned());
         let call = self.updates.asked(call).unwrap_or_else(|| ToolCallUpdate::new(call.to_owned(), fields()));
@@ -252,17 +257,17 @@ fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<S
     }
 }
 
-fn read_before(workspace: &Workspace, path: &str) -> Before {
-    let path = match workspace.resolve(path, Access::Read) {
+fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
+    let path = match workspace.resolve(path, PathAccess::Read) {
         Ok(path) => path,
-        Err(WorkspaceError::NotFound { .. }) => return Before::Nothing,
-        Err(_) => return Before::Unknown,
+        Err(WorkspaceError::NotFound { .. }) => return PriorFileContent::Nothing,
+        Err(_) => return PriorFileContent::Unknown,
     };
-    let Ok(file) = workspace.open_file(&path) else { return Before::Unknown };
+    let Ok(file) = workspace.open_file(&path) else { return PriorFileContent::Unknown };
     let mut text = String::new();
     match file.take(LARGEST_SHOWN + 1).read_to_string(&mut text) {
-        Ok(bytes) if bytes as u64 <= LARGEST_SHOWN => Before::Text(text),
-        _ => Before::Unknown,
+        Ok(bytes) if bytes as u64 <= LARGEST_SHOWN => PriorFileContent::Text(text),
+        _ => PriorFileContent::Unknown,
     }
 }
 
@@ -276,7 +281,7 @@ pub(super) async fn cost(session: &Session) -> Option<f64> {
 }
 
 /// Prices are for a million tokens.
-fn dollars(usage: &Usage, prices: &Prices) -> f64 {
+fn dollars(usage: &Usage, prices: &TokenPrices) -> f64 {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let plain = usage.input_tokens.saturating_sub(read).saturating_sub(written);
     let sum = plain as f64 * prices.input
@@ -313,8 +318,13 @@ mod tests {
             cache_write_tokens: 200_000,
             ..Usage::default()
         };
-        let prices =
-            Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+        let prices = TokenPrices {
+            input: 3.0,
+            cache_read: 0.3,
+            cache_write: 3.75,
+            output: 15.0,
+            cache_life_ms: 300_000,
+        };
         assert!((dollars(&usage, &prices) - (0.6 + 0.18 + 0.75 + 1.5)).abs() < 1e-9);
     }
 }

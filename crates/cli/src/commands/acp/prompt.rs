@@ -11,15 +11,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{BlobRef, Media, Part};
+use longhaul_core::message::{BlobRef, MediaPart, Part};
 use reqwest::Url;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
 
 /// What an editor gave, before anything is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum PromptPart {
     Text(String),
     Media { bytes: Vec<u8>, media_type: String, name: Option<String> },
 }
@@ -28,40 +28,40 @@ pub(super) enum Given {
 ///
 /// # Errors
 /// What is wrong with it, in a sentence.
-pub(super) fn given(blocks: Vec<ContentBlock>, root: &Path) -> Result<Vec<Given>, String> {
-    let mut all: Vec<Given> = Vec::new();
+pub(super) fn given(blocks: Vec<ContentBlock>, root: &Path) -> Result<Vec<PromptPart>, String> {
+    let mut all: Vec<PromptPart> = Vec::new();
     for block in blocks {
         match (all.last_mut(), of_block(block, root)?) {
-            (Some(Given::Text(before)), Given::Text(text)) => before.push_str(&text),
+            (Some(PromptPart::Text(before)), PromptPart::Text(text)) => before.push_str(&text),
             (_, given) => all.push(given),
         }
     }
-    all.retain(|given| !matches!(given, Given::Text(text) if text.trim().is_empty()));
+    all.retain(|given| !matches!(given, PromptPart::Text(text) if text.trim().is_empty()));
     if all.is_empty() { Err("the prompt is empty".to_owned()) } else { Ok(all) }
 }
 
-fn of_block(block: ContentBlock, root: &Path) -> Result<Given, String> {
+fn of_block(block: ContentBlock, root: &Path) -> Result<PromptPart, String> {
     match block {
-        ContentBlock::Text(text) => Ok(Given::Text(text.text)),
+        ContentBlock::Text(text) => Ok(PromptPart::Text(text.text)),
         ContentBlock::Image(image) => {
             let name = image.uri.as_deref().map(|uri| named(uri, root));
-            Ok(Given::Media { bytes: decoded(&image.data)?, media_type: image.mime_type, name })
+            Ok(PromptPart::Media { bytes: decoded(&image.data)?, media_type: image.mime_type, name })
         }
-        ContentBlock::ResourceLink(link) => Ok(Given::Text(linked(&link, root))),
+        ContentBlock::ResourceLink(link) => Ok(PromptPart::Text(linked(&link, root))),
         ContentBlock::Resource(resource) => embedded(resource.resource, root),
         ContentBlock::Audio(_) => Err("audio is not taken".to_owned()),
         _ => Err("content of this kind is not known".to_owned()),
     }
 }
 
-fn embedded(resource: EmbeddedResourceResource, root: &Path) -> Result<Given, String> {
+fn embedded(resource: EmbeddedResourceResource, root: &Path) -> Result<PromptPart, String> {
     match resource {
         EmbeddedResourceResource::TextResourceContents(text) => {
             let media_type = text.mime_type.unwrap_or_default();
             let name = Some(named(&text.uri, root));
-            Ok(Given::Media { bytes: text.text.into_bytes(), media_type: as_text(media_type), name })
+            Ok(PromptPart::Media { bytes: text.text.into_bytes(), media_type: as_text(media_type), name })
         }
-        EmbeddedResourceResource::BlobResourceContents(blob) => Ok(Given::Media {
+        EmbeddedResourceResource::BlobResourceContents(blob) => Ok(PromptPart::Media {
             bytes: decoded(&blob.blob)?,
             media_type: blob.mime_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
             name: Some(named(&blob.uri, root)),
@@ -77,7 +77,7 @@ fn decoded(data: &str) -> Result<Vec<u8>, String> {
 /// What came as text is text, whatever it is called.
 fn as_text(media_type: String) -> String {
     let blob = BlobRef { hash: String::new(), bytes: 0 };
-    let media = Media { blob, media_type, name: None, width: None, height: None };
+    let media = MediaPart { blob, media_type, name: None, width: None, height: None };
     if media.is_text() { media.media_type } else { "text/plain".to_owned() }
 }
 
@@ -103,18 +103,22 @@ fn named(uri: &str, root: &Path) -> String {
 ///
 /// # Errors
 /// The quota is used up; a blob cannot be kept.
-pub(super) async fn stored(all: Vec<Given>, runtime: &Runtime, session: &SessionId) -> Outcome<Vec<Part>> {
+pub(super) async fn stored(
+    all: Vec<PromptPart>,
+    runtime: &Runtime,
+    session: &SessionId,
+) -> Outcome<Vec<Part>> {
     let mut parts = Vec::with_capacity(all.len());
     for given in all {
         parts.push(match given {
-            Given::Text(text) => Part::text(text),
-            Given::Media { bytes, media_type, name } => {
+            PromptPart::Text(text) => Part::text(text),
+            PromptPart::Media { bytes, media_type, name } => {
                 check_quota(bytes.len() as u64, runtime, session).await?;
                 let is_image = media_type.starts_with("image/");
-                let size =
-                    longhaul::picture::size(&bytes).map_err(|error| Failure::usage(format!("{error}")))?;
+                let size = longhaul::picture::size(&bytes)
+                    .map_err(|error| CommandError::usage(format!("{error}")))?;
                 let size = size.filter(|_| is_image);
-                let media = Media {
+                let media = MediaPart {
                     blob: runtime.blobs().put(bytes).await?,
                     media_type,
                     name,
@@ -134,7 +138,7 @@ async fn check_quota(bytes: u64, runtime: &Runtime, session: &SessionId) -> Outc
     if kept.saturating_add(bytes) <= quota {
         return Ok(());
     }
-    Err(Failure::new(format!(
+    Err(CommandError::new(format!(
         "{} bytes do not fit: this session keeps {} of {} bytes (blobs.sessionQuotaBytes)",
         grouped(bytes),
         grouped(kept),
@@ -176,7 +180,7 @@ pub(super) fn text_block(text: &str) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
 
-fn stand_in(media: &Media) -> String {
+fn stand_in(media: &MediaPart) -> String {
     format!("[{} {}]", media.name.as_deref().unwrap_or("attachment"), media.media_type)
 }
 
@@ -196,7 +200,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn read(blocks: Value) -> Result<Vec<Given>, String> {
+    fn read(blocks: Value) -> Result<Vec<PromptPart>, String> {
         given(serde_json::from_value(blocks).unwrap(), Path::new("/work"))
     }
 
@@ -211,7 +215,7 @@ mod tests {
             { "type": "resource_link", "name": "the issue", "uri": "https://host/1" },
         ]));
         let text = "compare [a b.rs](src/a b.rs#L3-9) with `b.rs` and [the issue](https://host/1)";
-        assert_eq!(sentence.unwrap(), [Given::Text(text.into())]);
+        assert_eq!(sentence.unwrap(), [PromptPart::Text(text.into())]);
     }
 
     #[test]
@@ -222,7 +226,7 @@ mod tests {
             { "type": "resource", "resource": { "uri": "zed:///thread/1", "blob": "AQI=", "mimeType": "application/pdf" } },
             { "type": "image", "data": "AQID", "mimeType": "image/png" },
         ]));
-        let media = |bytes: &[u8], media_type: &str, name: Option<&str>| Given::Media {
+        let media = |bytes: &[u8], media_type: &str, name: Option<&str>| PromptPart::Media {
             bytes: bytes.to_vec(),
             media_type: media_type.into(),
             name: name.map(str::to_owned),
@@ -230,7 +234,7 @@ mod tests {
         assert_eq!(
             parts.unwrap(),
             [
-                Given::Text("see".into()),
+                PromptPart::Text("see".into()),
                 media(b"fn x() {}", "text/plain", Some("x.rs")),
                 media(&[1, 2], "application/pdf", Some("zed:///thread/1")),
                 media(&[1, 2, 3], "image/png", None),

@@ -10,16 +10,16 @@ use crate::commands::compact::{check_length, make};
 use crate::commands::compactions;
 use crate::commands::orders::OrderCommand;
 use crate::commands::undo::undo;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 use crate::term::human::short;
-use crate::term::table::{Beside, table};
+use crate::term::table::{PlannerSummary, table};
 
 use super::call::fenced;
-use super::prompt::Given;
+use super::prompt::PromptPart;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Slash {
+pub(super) enum EditorCommand {
     Context,
     Compact(Option<String>),
     Compactions,
@@ -27,10 +27,10 @@ pub(super) enum Slash {
     Orders(OrderCommand),
 }
 
-impl Slash {
+impl EditorCommand {
     /// Reads a prompt; `None` if it is a message for the model. What is no command of ours is one.
-    pub(super) fn of(given: &[Given]) -> Option<Self> {
-        let [Given::Text(text)] = given else { return None };
+    pub(super) fn of(given: &[PromptPart]) -> Option<Self> {
+        let [PromptPart::Text(text)] = given else { return None };
         let text = text.trim();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let argument = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
@@ -53,7 +53,7 @@ impl Slash {
         match self {
             Self::Context => {
                 let report = session.context().await?;
-                let beside = session.look(Beside::of).await?;
+                let beside = session.look(PlannerSummary::of).await?;
                 Ok(fenced(&table(&report, &beside, model)))
             }
             Self::Compactions => {
@@ -86,7 +86,7 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
         }
         CompactionOutcome::NothingToDo => Ok("Nothing to compact: what is there stays.".to_owned()),
         CompactionOutcome::Refused(why) => {
-            Err(Failure::new(format!("not compacted, nothing changed: {why}")))
+            Err(CommandError::new(format!("not compacted, nothing changed: {why}")))
         }
     }
 }
@@ -113,21 +113,24 @@ pub(super) fn offered() -> SessionUpdate {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Option<Slash> {
-        Slash::of(&[Given::Text(text.to_owned())])
+    fn of(text: &str) -> Option<EditorCommand> {
+        EditorCommand::of(&[PromptPart::Text(text.to_owned())])
     }
 
     #[test]
     fn commands_are_told_from_messages() {
-        assert_eq!(of("/context"), Some(Slash::Context));
-        assert_eq!(of(" /compact mind the\nports "), Some(Slash::Compact(Some("mind the\nports".into()))));
-        assert_eq!(of("/compactions"), Some(Slash::Compactions));
-        assert_eq!(of("/undo e42"), Some(Slash::Undo(Some("e42".into()))));
+        assert_eq!(of("/context"), Some(EditorCommand::Context));
+        assert_eq!(
+            of(" /compact mind the\nports "),
+            Some(EditorCommand::Compact(Some("mind the\nports".into())))
+        );
+        assert_eq!(of("/compactions"), Some(EditorCommand::Compactions));
+        assert_eq!(of("/undo e42"), Some(EditorCommand::Undo(Some("e42".into()))));
         for message in ["/etc/hosts is wrong", "/compactor", "do /compact", "/review"] {
             assert_eq!(of(message), None, "{message}");
         }
-        let file = Given::Media { bytes: Vec::new(), media_type: "text/plain".into(), name: None };
-        assert_eq!(Slash::of(&[Given::Text("/undo".into()), file]), None);
+        let file = PromptPart::Media { bytes: Vec::new(), media_type: "text/plain".into(), name: None };
+        assert_eq!(EditorCommand::of(&[PromptPart::Text("/undo".into()), file]), None);
     }
 
     #[test]

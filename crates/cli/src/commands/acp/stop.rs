@@ -2,16 +2,16 @@
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{self, SessionId, StopReason};
-use longhaul::session::{SessionError, Settled};
+use longhaul::session::{RunOutcome, SessionError};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::RunEnd;
 use longhaul_store::StoreError;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::CommandError;
 
 /// How a run ended. What has no word of its own is an error with one.
-pub(super) fn reason(settled: &Settled) -> Result<StopReason, Error> {
+pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
     match settled.end {
         Some(RunEnd::Stop) | None => Ok(StopReason::EndTurn),
         // Each is a limit on what the model may do in one turn.
@@ -27,7 +27,7 @@ pub(super) fn reason(settled: &Settled) -> Result<StopReason, Error> {
 }
 
 /// What is said of an end that its word alone does not explain.
-pub(super) fn remark(settled: &Settled) -> Option<&'static str> {
+pub(super) fn remark(settled: &RunOutcome) -> Option<&'static str> {
     match settled.end? {
         RunEnd::MaxSteps => Some("The step limit (run.maxSteps) is reached. Send a message to go on."),
         RunEnd::Timeout => Some("The time limit (run.timeout) is reached. Send a message to go on."),
@@ -47,7 +47,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Error {
 }
 
 /// An error of a command, whole.
-pub(super) fn failed(failure: &Failure) -> Error {
+pub(super) fn failed(failure: &CommandError) -> Error {
     internal(failure.message())
 }
 
@@ -69,9 +69,9 @@ mod tests {
     use super::*;
     use longhaul_core::event::ErrorInfo;
 
-    fn ended(end: RunEnd, code: Option<ErrorCode>) -> Settled {
+    fn ended(end: RunEnd, code: Option<ErrorCode>) -> RunOutcome {
         let error = code.map(|code| ErrorInfo { code, message: "why".to_owned() });
-        Settled { end: Some(end), error }
+        RunOutcome { end: Some(end), error }
     }
 
     #[test]

@@ -11,19 +11,19 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, Cost, MessageId, Notice, NoticeSeverity, SessionUpdate, ToolCallUpdate,
     UsageUpdate,
 };
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use longhaul_core::message::Part;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::term::human::grouped;
 
-use super::call::{Before, Call};
+use super::call::{EditorToolCall, PriorFileContent};
 use super::prompt::{Contents, shown, text_block};
 
 /// Whether it happens now, or has happened and is told again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum UpdateDelivery {
     /// The editor shows what its user typed by itself, and the meter moves.
     Live,
     /// The whole conversation, to an editor that knows nothing of it.
@@ -32,7 +32,7 @@ pub(super) enum Telling {
 
 /// What an editor has said it can show, beyond what every editor can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shows {
+pub(super) struct EditorCapabilities {
     /// Compactions, as rows of their own.
     pub(super) compactions: bool,
     /// Notices.
@@ -41,70 +41,78 @@ pub(super) struct Shows {
 
 /// What an announcement alone does not say.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct UpdateDetails {
     /// What the session has cost so far, in dollars.
     pub(super) cost: Option<f64>,
     /// The summary that a compaction shows.
     pub(super) summary: Option<String>,
     /// What the file that a call changes holds before.
-    pub(super) before: Before,
+    pub(super) before: PriorFileContent,
     /// The contents of media.
     pub(super) contents: Contents,
 }
 
 /// The way from announcements to updates.
 #[derive(Debug)]
-pub(super) struct Updates {
-    pub(super) telling: Telling,
-    shows: Shows,
+pub(super) struct EditorUpdateTranslator {
+    pub(super) telling: UpdateDelivery,
+    shows: EditorCapabilities,
     root: PathBuf,
-    spoken: BTreeMap<String, Spoken>,
-    calls: BTreeMap<String, Call>,
-    edits: edits::Edits,
+    spoken: BTreeMap<String, MessageSendProgress>,
+    calls: BTreeMap<String, EditorToolCall>,
+    edits: edits::CompactionUpdates,
 }
 
 /// How much of a message was sent, and how much of it is in pieces that are stored. Characters, by voice.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spoken {
-    text: Extent,
-    reasoning: Extent,
+struct MessageSendProgress {
+    text: TextSendProgress,
+    reasoning: TextSendProgress,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Extent {
+struct TextSendProgress {
     sent: u64,
     stored: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Voice {
+enum EditorTextKind {
     Text,
     Reasoning,
 }
 
-impl Spoken {
-    fn of(&mut self, voice: Voice) -> &mut Extent {
+impl MessageSendProgress {
+    fn of(&mut self, voice: EditorTextKind) -> &mut TextSendProgress {
         match voice {
-            Voice::Text => &mut self.text,
-            Voice::Reasoning => &mut self.reasoning,
+            EditorTextKind::Text => &mut self.text,
+            EditorTextKind::Reasoning => &mut self.reasoning,
         }
     }
 }
 
-impl Updates {
-    pub(super) fn new(root: PathBuf, shows: Shows) -> Self {
+impl EditorUpdateTranslator {
+    pub(super) fn new(root: PathBuf, shows: EditorCapabilities) -> Self {
         let (spoken, calls) = Default::default();
-        Self { telling: Telling::Live, shows, root, spoken, calls, edits: edits::Edits::default() }
+        Self {
+            telling: UpdateDelivery::Live,
+            shows,
+            root,
+            spoken,
+            calls,
+            edits: edits::CompactionUpdates::default(),
+        }
     }
 
     /// What an editor is sent of an announcement.
-    pub(super) fn take(&mut self, told: &Announcement, beside: &Beside) -> Vec<SessionUpdate> {
+    pub(super) fn take(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
         match told.name {
             "llm:chunk" => self.chunk(told),
             "message:added" => self.added(told, beside),
             "llm:tool-call" => {
                 let (id, tool) = (told.text("callId"), told.text("toolName"));
-                let call = Call::new(id, tool, told.text("argsText"), &self.root, beside.before.clone());
+                let call =
+                    EditorToolCall::new(id, tool, told.text("argsText"), &self.root, beside.before.clone());
                 let announced = call.announced();
                 self.calls.insert(id.to_owned(), call);
                 vec![SessionUpdate::ToolCall(announced)]
@@ -115,7 +123,7 @@ impl Updates {
                 self.of_call(told, move |call| call.printed(&text))
             }
             "llm:tool-result" => self.result(told, beside),
-            "context:usage" if self.telling == Telling::Live => vec![usage(told, beside)],
+            "context:usage" if self.telling == UpdateDelivery::Live => vec![usage(told, beside)],
             "run:waiting" => {
                 let error = told.payload.get("lastError").and_then(|error| error["message"].as_str());
                 let error = error.unwrap_or_default().to_owned();
@@ -141,22 +149,26 @@ impl Updates {
 
     /// A call as a person is asked about it.
     pub(super) fn asked(&self, call_id: &str) -> Option<ToolCallUpdate> {
-        self.calls.get(call_id).map(Call::asked)
+        self.calls.get(call_id).map(EditorToolCall::asked)
     }
 
     fn of_call(
         &mut self,
-        told: &Announcement,
-        update: impl FnOnce(&mut Call) -> ToolCallUpdate,
+        told: &ApiEvent,
+        update: impl FnOnce(&mut EditorToolCall) -> ToolCallUpdate,
     ) -> Vec<SessionUpdate> {
         let call = self.calls.get_mut(told.text("callId"));
         call.map(|call| SessionUpdate::ToolCallUpdate(update(call))).into_iter().collect()
     }
 
     /// A piece of the answer in flight. One that does not go on from what was sent waits for the whole message.
-    fn chunk(&mut self, told: &Announcement) -> Vec<SessionUpdate> {
+    fn chunk(&mut self, told: &ApiEvent) -> Vec<SessionUpdate> {
         let (id, content) = (told.text("messageId"), told.text("content"));
-        let voice = if told.text("chunkType") == "reasoning" { Voice::Reasoning } else { Voice::Text };
+        let voice = if told.text("chunkType") == "reasoning" {
+            EditorTextKind::Reasoning
+        } else {
+            EditorTextKind::Text
+        };
         let begins = told.payload.get("offset").and_then(Value::as_u64).unwrap_or_default();
         let extent = self.spoken.entry(id.to_owned()).or_default().of(voice);
         if begins > extent.sent || content.is_empty() {
@@ -167,12 +179,12 @@ impl Updates {
         said(voice, id, new).into_iter().collect()
     }
 
-    fn added(&mut self, told: &Announcement, beside: &Beside) -> Vec<SessionUpdate> {
+    fn added(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
         let parts = told.payload.get("parts").and_then(|parts| Vec::<Part>::deserialize(parts).ok());
         let parts = parts.unwrap_or_default();
         match (told.text("role"), told.text("source")) {
             ("assistant", _) => self.answered(told, &parts),
-            ("user", "typed") if self.telling == Telling::Again => {
+            ("user", "typed") if self.telling == UpdateDelivery::Again => {
                 let id = told.text("messageId");
                 let blocks = parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root));
                 blocks.map(|block| SessionUpdate::UserMessageChunk(chunk(block, id))).collect()
@@ -182,15 +194,15 @@ impl Updates {
     }
 
     /// What of a message was not sent while it was streamed: all of it, if it is told again.
-    fn answered(&mut self, told: &Announcement, parts: &[Part]) -> Vec<SessionUpdate> {
+    fn answered(&mut self, told: &ApiEvent, parts: &[Part]) -> Vec<SessionUpdate> {
         let own = told.text("messageId");
         let id = Some(told.text("continues")).filter(|begun| !begun.is_empty()).unwrap_or(own).to_owned();
         let spoken = self.spoken.entry(id.clone()).or_default();
         let mut made = Vec::new();
         for part in parts {
             let (voice, text) = match part {
-                Part::Text(text) => (Voice::Text, text.text.as_str()),
-                Part::Reasoning(reasoning) => (Voice::Reasoning, reasoning.text.as_str()),
+                Part::Text(text) => (EditorTextKind::Text, text.text.as_str()),
+                Part::Reasoning(reasoning) => (EditorTextKind::Reasoning, reasoning.text.as_str()),
                 _ => continue,
             };
             let extent = spoken.of(voice);
@@ -205,7 +217,7 @@ impl Updates {
         made
     }
 
-    fn result(&mut self, told: &Announcement, beside: &Beside) -> Vec<SessionUpdate> {
+    fn result(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
         let Some(call) = self.calls.remove(told.text("callId")) else { return Vec::new() };
         let parts = told.payload.get("sanitized").and_then(|parts| Vec::<Part>::deserialize(parts).ok());
         let parts = parts.unwrap_or_default();
@@ -225,14 +237,14 @@ impl Updates {
     }
 
     fn notice(&self, severity: NoticeSeverity, title: &str, about: String) -> Vec<SessionUpdate> {
-        let wanted = self.shows.notices && self.telling == Telling::Live;
+        let wanted = self.shows.notices && self.telling == UpdateDelivery::Live;
         let notice = Notice::new(severity, title).description(about);
         wanted.then_some(SessionUpdate::Notice(notice)).into_iter().collect()
     }
 }
 
 /// The meter, as after each step.
-fn usage(told: &Announcement, beside: &Beside) -> SessionUpdate {
+fn usage(told: &ApiEvent, beside: &UpdateDetails) -> SessionUpdate {
     let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
     usage_of(number("total"), number("window"), beside.cost)
 }
@@ -249,11 +261,11 @@ pub(super) fn remark(id: &str, text: &str) -> SessionUpdate {
 }
 
 /// Text of the model's; nothing for nothing. The two voices of a message are two messages to an editor.
-fn said(voice: Voice, id: &str, text: &str) -> Option<SessionUpdate> {
+fn said(voice: EditorTextKind, id: &str, text: &str) -> Option<SessionUpdate> {
     let block = text_block(text);
     (!text.is_empty()).then(|| match voice {
-        Voice::Text => SessionUpdate::AgentMessageChunk(chunk(block, id)),
-        Voice::Reasoning => SessionUpdate::AgentThoughtChunk(chunk(block, &format!("{id}-thought"))),
+        EditorTextKind::Text => SessionUpdate::AgentMessageChunk(chunk(block, id)),
+        EditorTextKind::Reasoning => SessionUpdate::AgentThoughtChunk(chunk(block, &format!("{id}-thought"))),
     })
 }
 

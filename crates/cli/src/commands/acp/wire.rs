@@ -17,14 +17,14 @@ use agent_client_protocol::{
 };
 use tokio_util::compat::{TokioAsyncReadCompatExt as _, TokioAsyncWriteCompatExt as _};
 
-use super::editor::{Editor, Wanted};
+use super::editor::{EditorConnection, OpenSessionRequest};
 use super::follower::Connection;
 
 /// Serves until the editor leaves.
 ///
 /// # Errors
 /// The connection broke otherwise than by its end.
-pub(super) async fn serve(editor: &Arc<Editor>) -> Result<(), Error> {
+pub(super) async fn serve(editor: &Arc<EditorConnection>) -> Result<(), Error> {
     let transport = ByteStreams::new(tokio::io::stdout().compat_write(), tokio::io::stdin().compat());
     let own = || Arc::clone(editor);
     let (first, begins, loads, resumes) = (own(), own(), own(), own());
@@ -95,7 +95,7 @@ pub(super) async fn serve(editor: &Arc<Editor>) -> Result<(), Error> {
 }
 
 fn begin(
-    editor: &Arc<Editor>,
+    editor: &Arc<EditorConnection>,
     request: NewSessionRequest,
     responder: Responder<NewSessionResponse>,
     to: &Connection,
@@ -116,7 +116,7 @@ fn begin(
 }
 
 fn load(
-    editor: &Arc<Editor>,
+    editor: &Arc<EditorConnection>,
     request: LoadSessionRequest,
     responder: Responder<LoadSessionResponse>,
     to: &Connection,
@@ -124,7 +124,12 @@ fn load(
     let (editor, connection) = (Arc::clone(editor), to.clone());
     beside(to, responder, async move {
         let LoadSessionRequest { session_id, cwd, additional_directories, mcp_servers, .. } = request;
-        let wanted = Wanted { id: session_id, cwd, additional: additional_directories, servers: mcp_servers };
+        let wanted = OpenSessionRequest {
+            id: session_id,
+            cwd,
+            additional: additional_directories,
+            servers: mcp_servers,
+        };
         let talk = editor.open(wanted, Some(&connection)).await?;
         talk.greet(&connection).await;
         Ok(LoadSessionResponse::new())
@@ -132,7 +137,7 @@ fn load(
 }
 
 fn resume(
-    editor: &Arc<Editor>,
+    editor: &Arc<EditorConnection>,
     request: ResumeSessionRequest,
     responder: Responder<ResumeSessionResponse>,
     to: &Connection,
@@ -140,7 +145,12 @@ fn resume(
     let (editor, connection) = (Arc::clone(editor), to.clone());
     beside(to, responder, async move {
         let ResumeSessionRequest { session_id, cwd, additional_directories, mcp_servers, .. } = request;
-        let wanted = Wanted { id: session_id, cwd, additional: additional_directories, servers: mcp_servers };
+        let wanted = OpenSessionRequest {
+            id: session_id,
+            cwd,
+            additional: additional_directories,
+            servers: mcp_servers,
+        };
         let talk = editor.open(wanted, None).await?;
         talk.greet(&connection).await;
         Ok(ResumeSessionResponse::new())
@@ -148,7 +158,7 @@ fn resume(
 }
 
 fn prompt(
-    editor: &Arc<Editor>,
+    editor: &Arc<EditorConnection>,
     request: PromptRequest,
     responder: Responder<PromptResponse>,
     to: &Connection,

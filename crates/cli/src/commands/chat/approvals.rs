@@ -8,27 +8,27 @@ use serde_json::{Map, Value};
 
 use crate::failure::Outcome;
 use crate::term::exact::{exact, exact_lines};
-use crate::term::happening::Call;
-use crate::term::style::Style;
+use crate::term::style::TextPainter;
+use crate::term::ui_event::ToolCallInfo;
 use crate::term::wrap::wrapped;
 
 /// Open questions, oldest first, and what needs no question any more.
 #[derive(Debug, Default)]
-pub(super) struct Approvals {
-    open: VecDeque<(ApprovalId, Call)>,
+pub(super) struct ApprovalQueue {
+    open: VecDeque<(ApprovalId, ToolCallInfo)>,
     always: BTreeSet<String>,
 }
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum TypedApprovalAnswer {
     Yes,
     No(Option<String>),
     Always,
     Unclear,
 }
 
-impl Answer {
+impl TypedApprovalAnswer {
     pub(super) fn of(line: &str) -> Self {
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let reason = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
@@ -41,14 +41,14 @@ impl Answer {
     }
 }
 
-impl Approvals {
+impl ApprovalQueue {
     /// The question a person is asked now.
-    pub(super) fn first(&self) -> Option<&Call> {
+    pub(super) fn first(&self) -> Option<&ToolCallInfo> {
         self.open.front().map(|(_, call)| call)
     }
 
     /// Takes a question; one that needs no person is answered at once and `false`.
-    pub(super) async fn ask(&mut self, id: &str, call: Call, session: &Session) -> Outcome<bool> {
+    pub(super) async fn ask(&mut self, id: &str, call: ToolCallInfo, session: &Session) -> Outcome<bool> {
         if self.always.contains(&call.tool) {
             session.decide(ApprovalId::new(id), true, None).await?;
             return Ok(false);
@@ -68,13 +68,13 @@ impl Approvals {
     }
 
     /// Answers the oldest question; "always" answers those of the same tool, too.
-    pub(super) async fn answer(&mut self, answer: Answer, session: &Session) -> Outcome<()> {
+    pub(super) async fn answer(&mut self, answer: TypedApprovalAnswer, session: &Session) -> Outcome<()> {
         let Some((id, call)) = self.open.pop_front() else { return Ok(()) };
-        let always = answer == Answer::Always;
+        let always = answer == TypedApprovalAnswer::Always;
         let (allowed, reason) = match answer {
-            Answer::Yes | Answer::Always => (true, None),
-            Answer::No(reason) => (false, reason),
-            Answer::Unclear => {
+            TypedApprovalAnswer::Yes | TypedApprovalAnswer::Always => (true, None),
+            TypedApprovalAnswer::No(reason) => (false, reason),
+            TypedApprovalAnswer::Unclear => {
                 self.open.push_front((id, call));
                 return Ok(());
             }
@@ -83,7 +83,7 @@ impl Approvals {
         if !always {
             return Ok(());
         }
-        let same = |(_, other): &(ApprovalId, Call)| other.tool == call.tool;
+        let same = |(_, other): &(ApprovalId, ToolCallInfo)| other.tool == call.tool;
         let (now, later): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.open).into_iter().partition(same);
         self.open = later;
@@ -96,7 +96,7 @@ impl Approvals {
 }
 
 /// Returns what is asked, whole: a person allows exactly this.
-pub(super) fn question(call: &Call, columns: usize, style: Style) -> String {
+pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) -> String {
     let lines = arguments_shown(call, columns);
     let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));
     lines.iter().for_each(|line| asked.push_str(&format!("    {line}\n")));
@@ -107,7 +107,7 @@ pub(super) fn question(call: &Call, columns: usize, style: Style) -> String {
 }
 
 /// The arguments of a call: a command or a change as such, all else as it was written.
-fn arguments_shown(call: &Call, columns: usize) -> Vec<String> {
+fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let (mut lines, shown) = match call.tool.as_str() {
@@ -158,23 +158,27 @@ mod tests {
 
     #[test]
     fn answers_are_short_and_never_guessed() {
-        assert_eq!(Answer::of(" Y "), Answer::Yes);
-        assert_eq!(Answer::of("always"), Answer::Always);
-        assert_eq!(Answer::of("n"), Answer::No(None));
-        assert_eq!(Answer::of("no use the other file"), Answer::No(Some("use the other file".into())));
+        assert_eq!(TypedApprovalAnswer::of(" Y "), TypedApprovalAnswer::Yes);
+        assert_eq!(TypedApprovalAnswer::of("always"), TypedApprovalAnswer::Always);
+        assert_eq!(TypedApprovalAnswer::of("n"), TypedApprovalAnswer::No(None));
+        assert_eq!(
+            TypedApprovalAnswer::of("no use the other file"),
+            TypedApprovalAnswer::No(Some("use the other file".into()))
+        );
         for unclear in ["", "yes please", "yo", "also fix the tests", "a lot"] {
-            assert_eq!(Answer::of(unclear), Answer::Unclear, "{unclear}");
+            assert_eq!(TypedApprovalAnswer::of(unclear), TypedApprovalAnswer::Unclear, "{unclear}");
         }
     }
 
     #[test]
     fn the_question_shows_exactly_what_would_run() {
-        let call = |tool: &str, arguments: &str| Call {
+        let call = |tool: &str, arguments: &str| ToolCallInfo {
             id: "c".into(),
             tool: tool.into(),
             arguments: arguments.into(),
         };
-        let asked = question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, Style::default());
+        let asked =
+            question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, TextPainter::default());
         assert_eq!(
             asked,
             "? bash wants to run\n    ls\n    rm -rf \\u{1b}[8m/\n  y yes · n no, or n REASON · a always bash in this session; then Enter"
@@ -182,7 +186,7 @@ mod tests {
         let asked = question(
             &call("edit", r#"{"path":"a.rs","old":"one\ntwo","new":"three"}"#),
             79,
-            Style::default(),
+            TextPainter::default(),
         );
         assert!(asked.contains("    a.rs\n    - one\n    - two\n    + three\n"), "{asked}");
     }
@@ -190,8 +194,8 @@ mod tests {
     #[test]
     fn nothing_stands_hidden_behind_what_is_shown() {
         let shown = |tool: &str, arguments: Value| {
-            let call = Call { id: "c".into(), tool: tool.into(), arguments: arguments.to_string() };
-            question(&call, 79, Style::default())
+            let call = ToolCallInfo { id: "c".into(), tool: tool.into(), arguments: arguments.to_string() };
+            question(&call, 79, TextPainter::default())
         };
         let long: String = (1..=200).map(|line| format!("echo {line}\n")).collect();
         let asked = shown("bash", json!({ "command": format!("{long}rm -rf /") }));

@@ -10,12 +10,12 @@ use rustyline_async::{Readline, ReadlineError, ReadlineEvent, SharedWriter};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 use crate::term::{log, out, text};
 
 /// What a person does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum ConsoleInput {
     /// Enter.
     Line(String),
     /// Ctrl-C.
@@ -24,22 +24,22 @@ pub(super) enum Typed {
     End,
 }
 
-enum Order {
+enum ConsoleCommand {
     Prompt(String),
     Remember(String),
     Close,
 }
 
 /// The terminal. Its own task reads keys, so that printing waits for it and never the other way round.
-pub(super) struct Console {
-    typed: mpsc::UnboundedReceiver<Typed>,
-    orders: mpsc::UnboundedSender<Order>,
+pub(super) struct LineConsole {
+    typed: mpsc::UnboundedReceiver<ConsoleInput>,
+    orders: mpsc::UnboundedSender<ConsoleCommand>,
     writer: SharedWriter,
     task: JoinHandle<()>,
     prompt: String,
 }
 
-impl Console {
+impl LineConsole {
     /// Takes the terminal over.
     ///
     /// # Errors
@@ -57,12 +57,12 @@ impl Console {
     }
 
     /// The next thing a person does.
-    pub(super) async fn next(&mut self) -> Typed {
-        self.typed.recv().await.unwrap_or(Typed::End)
+    pub(super) async fn next(&mut self) -> ConsoleInput {
+        self.typed.recv().await.unwrap_or(ConsoleInput::End)
     }
 
     /// What a person did already and nobody has looked at.
-    pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<Typed> {
+    pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<ConsoleInput> {
         tokio::time::timeout(time, self.next()).await.ok()
     }
 
@@ -83,18 +83,18 @@ impl Console {
     pub(super) fn prompt(&mut self, prompt: String) {
         if self.prompt != prompt {
             self.prompt.clone_from(&prompt);
-            let _ = self.orders.send(Order::Prompt(prompt));
+            let _ = self.orders.send(ConsoleCommand::Prompt(prompt));
         }
     }
 
     /// The line comes back with the up key.
     pub(super) fn remember(&self, line: &str) {
-        let _ = self.orders.send(Order::Remember(line.to_owned()));
+        let _ = self.orders.send(ConsoleCommand::Remember(line.to_owned()));
     }
 
     /// Prints what is left and gives the terminal back.
     pub(super) async fn close(self) {
-        let _ = self.orders.send(Order::Close);
+        let _ = self.orders.send(ConsoleCommand::Close);
         let _ = self.task.await;
         log::redirect(None);
     }
@@ -102,8 +102,8 @@ impl Console {
 
 async fn edit(
     mut line: Readline,
-    typed: mpsc::UnboundedSender<Typed>,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    typed: mpsc::UnboundedSender<ConsoleInput>,
+    mut orders: mpsc::UnboundedReceiver<ConsoleCommand>,
 ) {
     let mut prompt = String::new();
     loop {
@@ -111,19 +111,19 @@ async fn edit(
             event = line.readline() => match event {
                 Ok(ReadlineEvent::Line(text)) => {
                     erase_wrapped(&mut line, &prompt, &text);
-                    typed.send(Typed::Line(text)).is_ok()
+                    typed.send(ConsoleInput::Line(text)).is_ok()
                 }
-                Ok(ReadlineEvent::Interrupted) => typed.send(Typed::Interrupt).is_ok(),
-                Ok(ReadlineEvent::Eof) => typed.send(Typed::End).is_ok(),
+                Ok(ReadlineEvent::Interrupted) => typed.send(ConsoleInput::Interrupt).is_ok(),
+                Ok(ReadlineEvent::Eof) => typed.send(ConsoleInput::End).is_ok(),
                 Err(_) => false,
             },
             order = orders.recv() => match order {
-                Some(Order::Prompt(next)) => {
+                Some(ConsoleCommand::Prompt(next)) => {
                     prompt = next;
                     line.update_prompt(&prompt).is_ok()
                 }
-                Some(Order::Remember(text)) => line.add_history_entry(text).is_some(),
-                Some(Order::Close) | None => false,
+                Some(ConsoleCommand::Remember(text)) => line.add_history_entry(text).is_some(),
+                Some(ConsoleCommand::Close) | None => false,
             },
         };
         if !done {
@@ -157,6 +157,6 @@ fn take_line_feeds() {
     }
 }
 
-fn unusable(error: ReadlineError) -> Failure {
-    Failure::new(format!("the terminal cannot be used for typing: {error}"))
+fn unusable(error: ReadlineError) -> CommandError {
+    CommandError::new(format!("the terminal cannot be used for typing: {error}"))
 }

@@ -4,59 +4,64 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
-use longhaul::feed::{Announcements, RecvError, Told};
-use longhaul_core::run::Status;
+use longhaul::event_bus::{EventReceiver, RecvError, SharedEvent};
+use longhaul_core::run::RunStatus;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
-use crate::offer;
-use crate::signals::Interrupts;
-use crate::term::happening::{self, Happening};
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::signals::InterruptSignals;
 use crate::term::human::count;
-use crate::term::meter::Meter;
+use crate::term::meter::ContextMeterBar;
 use crate::term::out;
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::{self, UiEvent};
 use crate::term::wrap::fitting;
+use crate::undo_check;
 
-use super::approvals::{Answer, Approvals, question};
-use super::console::{Console, Typed};
-use super::pace::{Heard, SETTLE, TICK, gathered};
-use super::paste::{Entered, Pasted};
-use super::slash::{Reply, Slash};
-use super::status::Activity;
-use super::{Next, Talk, words};
+use super::approvals::{ApprovalQueue, TypedApprovalAnswer, question};
+use super::console::{ConsoleInput, LineConsole};
+use super::frame_rate::{SETTLE, SubscriptionItem, TICK, gathered};
+use super::paste::{LineInputResult, PasteBuffer};
+use super::slash::{ChatCommand, ChatCommandResult};
+use super::status::ActivityTracker;
+use super::{ChatContext, ChatTransition, texts};
 
 /// How long a second Ctrl-C counts as the second.
 const TWICE: Duration = Duration::from_secs(2);
 
-struct Live<'a, 'b> {
-    talk: &'a mut Talk<'b>,
-    console: &'a mut Console,
-    transcript: Transcript,
-    activity: Activity,
-    approvals: Approvals,
-    pasted: Pasted,
-    meter: Meter,
+struct LineChat<'a, 'b> {
+    talk: &'a mut ChatContext<'b>,
+    console: &'a mut LineConsole,
+    transcript: TranscriptRenderer,
+    activity: ActivityTracker,
+    approvals: ApprovalQueue,
+    pasted: PasteBuffer,
+    meter: ContextMeterBar,
     work: JoinSet<Outcome<String>>,
     interrupted: Option<Instant>,
     columns: usize,
 }
 
 /// Talks until the person leaves or goes elsewhere.
-pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &str) -> Outcome<Next> {
+pub(super) async fn talk(
+    talk: &mut ChatContext<'_>,
+    console: &mut LineConsole,
+    opening: &str,
+) -> Outcome<ChatTransition> {
     let watch = talk.session.watch();
-    let mut live = Live {
-        transcript: Transcript::new(talk.style, Setting::Chat, out::width()).below_something(),
+    let mut live = LineChat {
+        transcript: TranscriptRenderer::new(talk.style, TranscriptTarget::Chat, out::width())
+            .below_something(),
         talk,
         console,
-        activity: Activity::default(),
-        approvals: Approvals::default(),
-        pasted: Pasted::default(),
-        meter: Meter::default(),
+        activity: ActivityTracker::default(),
+        approvals: ApprovalQueue::default(),
+        pasted: PasteBuffer::default(),
+        meter: ContextMeterBar::default(),
         work: JoinSet::new(),
         interrupted: None,
         columns: out::columns(),
@@ -66,9 +71,9 @@ pub(super) async fn talk(talk: &mut Talk<'_>, console: &mut Console, opening: &s
     live.go_on(watch).await
 }
 
-impl Live<'_, '_> {
-    async fn go_on(&mut self, mut watch: Announcements) -> Outcome<Next> {
-        let mut interrupts = Interrupts::listen()?;
+impl LineChat<'_, '_> {
+    async fn go_on(&mut self, mut watch: EventReceiver) -> Outcome<ChatTransition> {
+        let mut interrupts = InterruptSignals::listen()?;
         let mut resized = signal(SignalKind::window_change())?;
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -89,7 +94,7 @@ impl Live<'_, '_> {
                     self.resize().await;
                     None
                 }
-                () = interrupts.next() => Some(Next::Leave(ExitCode::from(CANCELLED))),
+                () = interrupts.next() => Some(ChatTransition::Leave(ExitCode::from(CANCELLED))),
             };
             if let Some(next) = next {
                 self.show().await;
@@ -129,24 +134,24 @@ impl Live<'_, '_> {
     }
 
     fn is_busy(&self) -> bool {
-        !matches!(*self.talk.session.status().borrow(), Status::Idle | Status::Parked)
+        !matches!(*self.talk.session.status().borrow(), RunStatus::Idle | RunStatus::Parked)
     }
 
-    async fn typed(&mut self, typed: Typed) -> Outcome<Option<Next>> {
+    async fn typed(&mut self, typed: ConsoleInput) -> Outcome<Option<ChatTransition>> {
         match typed {
-            Typed::End => Ok(Some(Next::Leave(DONE))),
-            Typed::Interrupt => Ok(self.interrupt()),
-            Typed::Line(line) => match self.pasted.take(line, self.console).await {
-                Entered::Text(text) => self.entered(&text).await,
-                Entered::Held => Ok(None),
-                Entered::Other(Typed::Interrupt) => Ok(self.interrupt()),
-                Entered::Other(_) => Ok(Some(Next::Leave(DONE))),
+            ConsoleInput::End => Ok(Some(ChatTransition::Leave(DONE))),
+            ConsoleInput::Interrupt => Ok(self.interrupt()),
+            ConsoleInput::Line(line) => match self.pasted.take(line, self.console).await {
+                LineInputResult::Text(text) => self.entered(&text).await,
+                LineInputResult::Held => Ok(None),
+                LineInputResult::Other(ConsoleInput::Interrupt) => Ok(self.interrupt()),
+                LineInputResult::Other(_) => Ok(Some(ChatTransition::Leave(DONE))),
             },
         }
     }
 
     /// Once cancels, twice leaves; a paste that waits is dropped first.
-    fn interrupt(&mut self) -> Option<Next> {
+    fn interrupt(&mut self) -> Option<ChatTransition> {
         if !self.pasted.is_empty() {
             self.pasted.clear();
             return None;
@@ -155,18 +160,18 @@ impl Live<'_, '_> {
         let again = self.interrupted.replace(now).is_some_and(|before| now - before < TWICE);
         let busy = self.is_busy();
         if again {
-            return Some(Next::Leave(if busy { ExitCode::from(CANCELLED) } else { DONE }));
+            return Some(ChatTransition::Leave(if busy { ExitCode::from(CANCELLED) } else { DONE }));
         }
         if busy {
             self.work.spawn(self.talk.cancel());
         } else {
-            self.transcript.row(&self.talk.style.dim(words::INTERRUPT_AGAIN));
+            self.transcript.row(&self.talk.style.dim(texts::INTERRUPT_AGAIN));
         }
         None
     }
 
-    async fn entered(&mut self, text: &str) -> Outcome<Option<Next>> {
-        if let Some(slash) = Slash::of(text) {
+    async fn entered(&mut self, text: &str) -> Outcome<Option<ChatTransition>> {
+        if let Some(slash) = ChatCommand::of(text) {
             self.console.remember(text);
             self.transcript.aside(&self.talk.style.dim(&format!("\n› {text}")));
             return Ok(self.command(slash).await);
@@ -184,16 +189,16 @@ impl Live<'_, '_> {
                 self.transcript.aside(&format!("  {}", self.talk.style.dim(&place)));
             }
             Ok(_) => {}
-            Err(failure) => self.transcript.failure(&words::not_sent(failure.message())),
+            Err(failure) => self.transcript.failure(&texts::not_sent(failure.message())),
         }
         self.count_queue().await?;
         Ok(None)
     }
 
     async fn answered(&mut self, text: &str) -> Outcome<()> {
-        let answer = Answer::of(text);
-        if answer == Answer::Unclear {
-            self.transcript.row(&format!("  {}", self.talk.style.dim(words::ANSWER)));
+        let answer = TypedApprovalAnswer::of(text);
+        if answer == TypedApprovalAnswer::Unclear {
+            self.transcript.row(&format!("  {}", self.talk.style.dim(texts::ANSWER)));
             return Ok(());
         }
         self.approvals.answer(answer, &self.talk.session).await?;
@@ -208,13 +213,13 @@ impl Live<'_, '_> {
         }
     }
 
-    async fn command(&mut self, slash: Slash) -> Option<Next> {
+    async fn command(&mut self, slash: ChatCommand) -> Option<ChatTransition> {
         match self.talk.perform(slash).await {
-            Ok(Reply::Text(text)) => self.reply(&text),
-            Ok(Reply::Work(work)) => {
+            Ok(ChatCommandResult::Text(text)) => self.reply(&text),
+            Ok(ChatCommandResult::Work(work)) => {
                 self.work.spawn(work);
             }
-            Ok(Reply::Next(next)) => return Some(next),
+            Ok(ChatCommandResult::Next(next)) => return Some(next),
             Err(failure) => self.transcript.failure(failure.message()),
         }
         let _ = self.count_queue().await;
@@ -228,7 +233,7 @@ impl Live<'_, '_> {
         }
     }
 
-    fn worked(&mut self, done: Outcome<String>) -> Option<Next> {
+    fn worked(&mut self, done: Outcome<String>) -> Option<ChatTransition> {
         match done {
             Ok(text) => self.reply(&text),
             Err(failure) => self.transcript.failure(failure.message()),
@@ -236,30 +241,32 @@ impl Live<'_, '_> {
         None
     }
 
-    async fn told(&mut self, told: Result<Arc<Told>, RecvError>, watch: &mut Announcements) -> Outcome<()> {
+    async fn told(
+        &mut self,
+        told: Result<Arc<SharedEvent>, RecvError>,
+        watch: &mut EventReceiver,
+    ) -> Outcome<()> {
         for heard in gathered(told, watch)? {
             match heard {
-                Heard::Told(announcement) => self.take(&announcement).await?,
-                Heard::Missed(missed) => self.transcript.warning(&words::missed(missed)),
+                SubscriptionItem::Told(announcement) => self.take(&announcement).await?,
+                SubscriptionItem::Missed(missed) => self.transcript.warning(&texts::missed(missed)),
             }
         }
         Ok(())
     }
 
-    async fn take(&mut self, announcement: &Announcement) -> Outcome<()> {
-        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
-        offer::complete(&self.talk.session, &mut happening).await;
+    async fn take(&mut self, announcement: &ApiEvent) -> Outcome<()> {
+        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        undo_check::complete(&self.talk.session, &mut happening).await;
         match &happening {
-            Happening::Usage | Happening::Omitted { .. } | Happening::Restored { .. } => {
-                self.read_meter().await?
+            UiEvent::Usage | UiEvent::Omitted { .. } | UiEvent::Restored { .. } => self.read_meter().await?,
+            UiEvent::Dequeued { .. } => self.count_queue().await?,
+            UiEvent::Decided { approval_id } => self.approvals.close(approval_id),
+            UiEvent::RunEnded(_) => self.approvals.clear(),
+            UiEvent::Broken { message } => {
+                return Err(CommandError::new(texts::broken(message)));
             }
-            Happening::Dequeued { .. } => self.count_queue().await?,
-            Happening::Decided { approval_id } => self.approvals.close(approval_id),
-            Happening::RunEnded(_) => self.approvals.clear(),
-            Happening::Broken { message } => {
-                return Err(Failure::new(words::broken(message)));
-            }
-            Happening::Asked { approval_id, call } => {
+            UiEvent::Asked { approval_id, call } => {
                 let first = self.approvals.first().is_none();
                 let open = self.approvals.ask(approval_id, call.clone(), &self.talk.session).await?;
                 if open && first {
@@ -275,7 +282,7 @@ impl Live<'_, '_> {
     }
 
     async fn read_meter(&mut self) -> Outcome<()> {
-        self.meter = Meter::of(&self.talk.session.context().await?);
+        self.meter = ContextMeterBar::of(&self.talk.session.context().await?);
         Ok(())
     }
 

@@ -3,9 +3,9 @@
 use longhaul::config::{ProviderKind, nearest};
 
 use crate::agent_file;
-use crate::backend::{self, Answer};
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
+use crate::model_discovery::{self, ServerProbeResult};
 use crate::term::text::visible;
 
 /// Models of a server that are named where none is like what was typed.
@@ -15,20 +15,20 @@ const NAMED: usize = 4;
 ///
 /// # Errors
 /// Usage: the server has a list, and the model is not in it.
-pub(super) async fn check(place: &Place, name: &str) -> Outcome<Option<String>> {
-    let config = backend::complete(place, agent_file::load(place)?).await?.config;
+pub(super) async fn check(place: &CliEnvironment, name: &str) -> Outcome<Option<String>> {
+    let config = model_discovery::complete(place, agent_file::load(place)?).await?.config;
     if config.model.provider == ProviderKind::Scripted || config.models.contains_key(name) {
         return Ok(None);
     }
     let server = visible(&config.model.base_url);
-    let why = match backend::ask(place, &config.model).await {
-        Answer::Models(listed) if !listed.is_empty() => {
-            return found(name, &listed, &server).map(|()| None).map_err(Failure::usage);
+    let why = match model_discovery::ask(place, &config.model).await {
+        ServerProbeResult::Models(listed) if !listed.is_empty() => {
+            return found(name, &listed, &server).map(|()| None).map_err(CommandError::usage);
         }
-        Answer::Models(_) => "lists no models".to_owned(),
-        Answer::Other(status) => format!("lists no models (HTTP {status})"),
-        Answer::Silent => "does not answer".to_owned(),
-        Answer::Unasked => "is not asked without its key".to_owned(),
+        ServerProbeResult::Models(_) => "lists no models".to_owned(),
+        ServerProbeResult::Other(status) => format!("lists no models (HTTP {status})"),
+        ServerProbeResult::Silent => "does not answer".to_owned(),
+        ServerProbeResult::Unasked => "is not asked without its key".to_owned(),
     };
     Ok(Some(format!("whether there is a model {name} could not be checked: {server} {why}")))
 }

@@ -3,29 +3,29 @@
 
 use std::time::Duration;
 
-use super::console::{Console, Typed};
+use super::console::{ConsoleInput, LineConsole};
 
 /// Lines of a paste come within this time.
 const GAP: Duration = Duration::from_millis(25);
 
 /// What was pasted, or typed so far, and not sent yet.
 #[derive(Debug, Default)]
-pub(super) struct Pasted {
+pub(super) struct PasteBuffer {
     lines: Vec<String>,
     goes_on: bool,
 }
 
 /// What a typed line has become.
-pub(super) enum Entered {
+pub(super) enum LineInputResult {
     /// A message or a command.
     Text(String),
     /// Lines that wait for Enter.
     Held,
     /// Something else was typed right behind it.
-    Other(Typed),
+    Other(ConsoleInput),
 }
 
-impl Pasted {
+impl PasteBuffer {
     /// Returns whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -47,18 +47,18 @@ impl Pasted {
     }
 
     /// Takes a line, and those that come right behind it.
-    pub(super) async fn take(&mut self, line: String, console: &mut Console) -> Entered {
+    pub(super) async fn take(&mut self, line: String, console: &mut LineConsole) -> LineInputResult {
         let mut lines = vec![line];
         loop {
             match console.next_within(GAP).await {
-                Some(Typed::Line(line)) => lines.push(line),
-                Some(other) => return Entered::Other(other),
+                Some(ConsoleInput::Line(line)) => lines.push(line),
+                Some(other) => return LineInputResult::Other(other),
                 None => break,
             }
         }
         match self.add(lines) {
-            Some(text) => Entered::Text(text),
-            None => Entered::Held,
+            Some(text) => LineInputResult::Text(text),
+            None => LineInputResult::Held,
         }
     }
 
@@ -85,7 +85,7 @@ pub(crate) fn goes_on(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Pasted;
+    use super::PasteBuffer;
 
     fn lines(text: &str) -> Vec<String> {
         text.split('\n').map(str::to_owned).collect()
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_line_that_ends_in_a_backslash_goes_on() {
-        let mut pasted = Pasted::default();
+        let mut pasted = PasteBuffer::default();
         assert_eq!(pasted.add(lines("one\\")), None);
         assert!(pasted.goes_on() && pasted.len() == 1);
         assert_eq!(pasted.add(lines("two \\")), None);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_pasted_is_kept_as_it_is_until_enter() {
-        let mut pasted = Pasted::default();
+        let mut pasted = PasteBuffer::default();
         assert_eq!(pasted.add(lines("cc -a \\\n  -b \\")), None);
         assert!(!pasted.goes_on());
         assert_eq!(pasted.add(lines("")).as_deref(), Some("cc -a \\\n  -b \\"));

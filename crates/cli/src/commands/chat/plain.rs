@@ -4,47 +4,48 @@ use std::future::Future;
 use std::io;
 use std::process::ExitCode;
 
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
-use longhaul::feed::{Announcements, RecvError};
+use longhaul::event_bus::{EventReceiver, RecvError};
 use longhaul::session::Session;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
-use crate::offer;
-use crate::signals::Interrupts;
-use crate::term::happening::{self, Happening};
-use crate::term::meter::Meter;
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::signals::InterruptSignals;
+use crate::term::meter::ContextMeterBar;
 use crate::term::out;
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::{self, UiEvent};
+use crate::undo_check;
 
-use super::slash::{Reply, Slash};
-use super::{Next, Talk, words};
+use super::slash::{ChatCommand, ChatCommandResult};
+use super::{ChatContext, ChatTransition, texts};
 
 /// Cells of the meter's bar.
 const CELLS: usize = 20;
 
 /// Talks until the input ends.
-pub(super) async fn talk(talk: &mut Talk<'_>, opening: &str) -> Outcome<Next> {
-    let mut interrupts = Interrupts::listen()?;
+pub(super) async fn talk(talk: &mut ChatContext<'_>, opening: &str) -> Outcome<ChatTransition> {
+    let mut interrupts = InterruptSignals::listen()?;
     let mut watch = talk.session.watch();
-    let mut transcript = Transcript::new(talk.style, Setting::Chat, out::width()).rows_of(out::row_width());
+    let mut transcript =
+        TranscriptRenderer::new(talk.style, TranscriptTarget::Chat, out::width()).rows_of(out::row_width());
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     out::told(opening);
     loop {
         let line = tokio::select! {
             line = lines.next_line() => line?,
-            () = interrupts.next() => return Ok(Next::Leave(ExitCode::from(CANCELLED))),
+            () = interrupts.next() => return Ok(ChatTransition::Leave(ExitCode::from(CANCELLED))),
         };
-        let Some(line) = line else { return Ok(Next::Leave(DONE)) };
-        let mut turn = Turn {
+        let Some(line) = line else { return Ok(ChatTransition::Leave(DONE)) };
+        let mut turn = PlainChatTurn {
             session: talk.session.clone(),
             is_seen: talk.place.terminal.output,
             watch: &mut watch,
             transcript: &mut transcript,
             interrupts: &mut interrupts,
         };
-        let next = match Slash::of(&line) {
+        let next = match ChatCommand::of(&line) {
             _ if line.trim().is_empty() => None,
             Some(slash) => command(talk, slash, &mut turn).await?,
             None => message(talk, &line, &mut turn).await?,
@@ -55,26 +56,34 @@ pub(super) async fn talk(talk: &mut Talk<'_>, opening: &str) -> Outcome<Next> {
     }
 }
 
-async fn message(talk: &mut Talk<'_>, line: &str, turn: &mut Turn<'_>) -> Outcome<Option<Next>> {
+async fn message(
+    talk: &mut ChatContext<'_>,
+    line: &str,
+    turn: &mut PlainChatTurn<'_>,
+) -> Outcome<Option<ChatTransition>> {
     talk.send(line).await?;
     let session = talk.session.clone();
     if turn.follow(async { Ok(session.settled().await?) }).await?.is_none() {
         session.cancel(false).await?;
         turn.drain().await?;
-        return Ok(Some(Next::Leave(ExitCode::from(CANCELLED))));
+        return Ok(Some(ChatTransition::Leave(ExitCode::from(CANCELLED))));
     }
-    let meter = Meter::of(&talk.session.context().await?);
+    let meter = ContextMeterBar::of(&talk.session.context().await?);
     out::line(&meter.line(CELLS, talk.style))?;
     Ok(None)
 }
 
-async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<Option<Next>> {
+async fn command(
+    talk: &ChatContext<'_>,
+    slash: ChatCommand,
+    turn: &mut PlainChatTurn<'_>,
+) -> Outcome<Option<ChatTransition>> {
     let done = match talk.perform(slash).await {
-        Ok(Reply::Next(next)) => return Ok(Some(next)),
-        Ok(Reply::Text(text)) => Ok(text),
-        Ok(Reply::Work(work)) => match turn.follow(async { Ok(work.await) }).await? {
+        Ok(ChatCommandResult::Next(next)) => return Ok(Some(next)),
+        Ok(ChatCommandResult::Text(text)) => Ok(text),
+        Ok(ChatCommandResult::Work(work)) => match turn.follow(async { Ok(work.await) }).await? {
             Some(done) => done,
-            None => return Ok(Some(Next::Leave(ExitCode::from(CANCELLED)))),
+            None => return Ok(Some(ChatTransition::Leave(ExitCode::from(CANCELLED)))),
         },
         Err(failure) => Err(failure),
     };
@@ -88,16 +97,16 @@ async fn command(talk: &Talk<'_>, slash: Slash, turn: &mut Turn<'_>) -> Outcome<
 }
 
 /// What is needed while something goes on.
-struct Turn<'a> {
+struct PlainChatTurn<'a> {
     session: Session,
     /// Whether a person reads it as it comes.
     is_seen: bool,
-    watch: &'a mut Announcements,
-    transcript: &'a mut Transcript,
-    interrupts: &'a mut Interrupts,
+    watch: &'a mut EventReceiver,
+    transcript: &'a mut TranscriptRenderer,
+    interrupts: &'a mut InterruptSignals,
 }
 
-impl Turn<'_> {
+impl PlainChatTurn<'_> {
     /// Prints what happens until `work` is done; `None` if somebody interrupts.
     async fn follow<T>(&mut self, work: impl Future<Output = Outcome<T>>) -> Outcome<Option<T>> {
         let mut work = std::pin::pin!(work);
@@ -108,7 +117,7 @@ impl Turn<'_> {
                 told = self.watch.recv() => match told {
                     Ok(announcement) => self.print(&announcement).await?,
                     Err(RecvError::Lagged(_)) => {}
-                    Err(_) => return Err(Failure::new(words::SESSION_ENDED)),
+                    Err(_) => return Err(CommandError::new(texts::SESSION_ENDED)),
                 },
                 done = &mut work => break Some(done?),
             }
@@ -124,13 +133,13 @@ impl Turn<'_> {
         Ok(())
     }
 
-    async fn print(&mut self, announcement: &Announcement) -> io::Result<()> {
-        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
+    async fn print(&mut self, announcement: &ApiEvent) -> io::Result<()> {
+        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
         // Nobody waits at a pipe.
-        if matches!(happening, Happening::Compacting { .. }) && !self.is_seen {
+        if matches!(happening, UiEvent::Compacting { .. }) && !self.is_seen {
             return Ok(());
         }
-        offer::complete(&self.session, &mut happening).await;
+        undo_check::complete(&self.session, &mut happening).await;
         self.transcript.take(&happening, now_ms());
         out::data(&self.transcript.output())
     }

@@ -5,38 +5,41 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
-use longhaul::feed::{Announcements, RecvError, Told};
+use longhaul::event_bus::{EventReceiver, RecvError, SharedEvent};
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::QueueId;
 use longhaul_core::message::Part;
-use longhaul_core::queue::Queued;
-use longhaul_core::run::Status;
+use longhaul_core::queue::QueuedMessage;
+use longhaul_core::run::RunStatus;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
-use crate::failure::{CANCELLED, DONE, Failure, Outcome};
-use crate::offer;
-use crate::signals::Interrupts;
-use crate::term::happening::{self, Happening, readable};
-use crate::term::meter::Meter;
+use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::signals::InterruptSignals;
+use crate::term::meter::ContextMeterBar;
 use crate::term::text::visible;
-use crate::tui::{Action, Command, Heard, Screen, State, Waiting, Wish, is_there, size};
+use crate::term::ui_event::{self, UiEvent, readable};
+use crate::tui::{
+    KeyAction, QueuedMessageRow, ScreenInput, SlashCommandHelp, TerminalScreen, UiCommand, UiState, is_there,
+    size,
+};
+use crate::undo_check;
 
-use super::approvals::{Answer, Approvals, question};
-use super::pace::{self, SETTLE, TICK, gathered};
-use super::slash::{Reply, Slash, described};
-use super::{Next, Talk, words};
+use super::approvals::{ApprovalQueue, TypedApprovalAnswer, question};
+use super::frame_rate::{self, SETTLE, TICK, gathered};
+use super::slash::{ChatCommand, ChatCommandResult, described};
+use super::{ChatContext, ChatTransition, texts};
 
 /// No more than one picture within this time, whatever comes in.
 const FRAME: Duration = Duration::from_millis(16);
 
-struct Seen<'a, 'b> {
-    talk: &'a mut Talk<'b>,
-    screen: &'a mut Screen,
-    state: State,
-    approvals: Approvals,
+struct ScreenChat<'a, 'b> {
+    talk: &'a mut ChatContext<'b>,
+    screen: &'a mut TerminalScreen,
+    state: UiState,
+    approvals: ApprovalQueue,
     /// The call of the question that was shown last.
     shown: Option<String>,
     work: JoinSet<Outcome<String>>,
@@ -46,15 +49,20 @@ struct Seen<'a, 'b> {
 }
 
 /// Talks until the person leaves or goes elsewhere.
-pub(super) async fn talk(talk: &mut Talk<'_>, screen: &mut Screen, opening: &str) -> Outcome<Next> {
+pub(super) async fn talk(
+    talk: &mut ChatContext<'_>,
+    screen: &mut TerminalScreen,
+    opening: &str,
+) -> Outcome<ChatTransition> {
     let watch = talk.session.watch();
     let (columns, rows) = size();
-    let commands = described().map(|(usage, does)| Command { usage: usage.into(), does: does.into() });
-    let mut seen = Seen {
-        state: State::new(talk.style, columns, rows, commands.collect()),
+    let commands =
+        described().map(|(usage, does)| SlashCommandHelp { usage: usage.into(), does: does.into() });
+    let mut seen = ScreenChat {
+        state: UiState::new(talk.style, columns, rows, commands.collect()),
         talk,
         screen,
-        approvals: Approvals::default(),
+        approvals: ApprovalQueue::default(),
         shown: None,
         work: JoinSet::new(),
         draw_at: Instant::now(),
@@ -70,9 +78,9 @@ pub(super) async fn talk(talk: &mut Talk<'_>, screen: &mut Screen, opening: &str
     next
 }
 
-impl Seen<'_, '_> {
-    async fn go_on(&mut self, mut watch: Announcements) -> Outcome<Next> {
-        let mut interrupts = Interrupts::listen()?;
+impl ScreenChat<'_, '_> {
+    async fn go_on(&mut self, mut watch: EventReceiver) -> Outcome<ChatTransition> {
+        let mut interrupts = InterruptSignals::listen()?;
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_stale = true;
@@ -102,7 +110,7 @@ impl Seen<'_, '_> {
                     self.state.transcript.beat();
                     (!is_there()).then(|| self.leave())
                 }
-                () = interrupts.next() => Some(Next::Leave(ExitCode::from(CANCELLED))),
+                () = interrupts.next() => Some(ChatTransition::Leave(ExitCode::from(CANCELLED))),
             };
             if let Some(next) = next {
                 return Ok(next);
@@ -136,24 +144,24 @@ impl Seen<'_, '_> {
     }
 
     fn is_busy(&self) -> bool {
-        !matches!(*self.talk.session.status().borrow(), Status::Idle | Status::Parked)
+        !matches!(*self.talk.session.status().borrow(), RunStatus::Idle | RunStatus::Parked)
     }
 
-    fn leave(&self) -> Next {
-        Next::Leave(if self.is_busy() { ExitCode::from(CANCELLED) } else { DONE })
+    fn leave(&self) -> ChatTransition {
+        ChatTransition::Leave(if self.is_busy() { ExitCode::from(CANCELLED) } else { DONE })
     }
 
-    async fn heard(&mut self, heard: Heard) -> Outcome<Option<Next>> {
+    async fn heard(&mut self, heard: ScreenInput) -> Outcome<Option<ChatTransition>> {
         match heard {
-            Heard::Did(action) => return self.did(action).await,
-            Heard::Resized => (self.is_resized, self.draw_at) = (true, Instant::now() + SETTLE),
-            Heard::Logged(line) => self.state.transcript.aside(&visible(&line)),
-            Heard::Gone => return Ok(Some(self.leave())),
+            ScreenInput::Did(action) => return self.did(action).await,
+            ScreenInput::Resized => (self.is_resized, self.draw_at) = (true, Instant::now() + SETTLE),
+            ScreenInput::Logged(line) => self.state.transcript.aside(&visible(&line)),
+            ScreenInput::Gone => return Ok(Some(self.leave())),
         }
         Ok(None)
     }
 
-    async fn did(&mut self, action: Action) -> Outcome<Option<Next>> {
+    async fn did(&mut self, action: KeyAction) -> Outcome<Option<ChatTransition>> {
         // A key is answered at once.
         if !self.is_resized {
             self.draw_at = Instant::now();
@@ -161,23 +169,23 @@ impl Seen<'_, '_> {
         self.state.set_busy(self.is_busy(), !self.work.is_empty());
         match self.state.act(action, now_ms()) {
             None => Ok(None),
-            Some(Wish::Entered(text)) => self.entered(&text).await,
-            Some(Wish::Change { id, text }) => self.change(&id, &text).await.map(|()| None),
-            Some(Wish::Cancel) => {
+            Some(UiCommand::Entered(text)) => self.entered(&text).await,
+            Some(UiCommand::Change { id, text }) => self.change(&id, &text).await.map(|()| None),
+            Some(UiCommand::Cancel) => {
                 self.work.spawn(self.talk.cancel());
                 Ok(None)
             }
-            Some(Wish::Leave) => Ok(Some(self.leave())),
-            Some(Wish::Suspend) => Ok(self.screen.suspend().is_err().then(|| self.leave())),
-            Some(Wish::Redraw) => {
+            Some(UiCommand::Leave) => Ok(Some(self.leave())),
+            Some(UiCommand::Suspend) => Ok(self.screen.suspend().is_err().then(|| self.leave())),
+            Some(UiCommand::Redraw) => {
                 self.screen.forget();
                 Ok(None)
             }
         }
     }
 
-    async fn entered(&mut self, text: &str) -> Outcome<Option<Next>> {
-        if let Some(slash) = Slash::of(text) {
+    async fn entered(&mut self, text: &str) -> Outcome<Option<ChatTransition>> {
+        if let Some(slash) = ChatCommand::of(text) {
             self.state.transcript.aside(&self.talk.style.dim(&format!("\n› {text}")));
             return Ok(self.command(slash).await);
         }
@@ -187,15 +195,15 @@ impl Seen<'_, '_> {
         match self.talk.send(text).await {
             Ok(sent) if sent.queued => self.read_queue().await?,
             Ok(_) => {}
-            Err(failure) => self.state.transcript.failure(&words::not_sent(failure.message())),
+            Err(failure) => self.state.transcript.failure(&texts::not_sent(failure.message())),
         }
         Ok(None)
     }
 
     async fn answered(&mut self, text: &str) -> Outcome<()> {
-        let answer = Answer::of(text);
-        if answer == Answer::Unclear {
-            self.state.hint(words::ANSWER, now_ms());
+        let answer = TypedApprovalAnswer::of(text);
+        if answer == TypedApprovalAnswer::Unclear {
+            self.state.hint(texts::ANSWER, now_ms());
             return Ok(());
         }
         self.state.transcript.row(&format!("  {}", self.talk.style.dim(&format!("› {text}"))));
@@ -223,18 +231,18 @@ impl Seen<'_, '_> {
         };
         if changed.is_err() {
             self.state.write(text);
-            self.state.hint(words::TAKEN_MEANWHILE, now_ms());
+            self.state.hint(texts::TAKEN_MEANWHILE, now_ms());
         }
         self.read_queue().await
     }
 
-    async fn command(&mut self, slash: Slash) -> Option<Next> {
+    async fn command(&mut self, slash: ChatCommand) -> Option<ChatTransition> {
         match self.talk.perform(slash).await {
-            Ok(Reply::Text(text)) => self.reply(&text),
-            Ok(Reply::Work(work)) => {
+            Ok(ChatCommandResult::Text(text)) => self.reply(&text),
+            Ok(ChatCommandResult::Work(work)) => {
                 self.work.spawn(work);
             }
-            Ok(Reply::Next(next)) => return Some(next),
+            Ok(ChatCommandResult::Next(next)) => return Some(next),
             Err(failure) => self.state.transcript.failure(failure.message()),
         }
         let _ = self.read_queue().await;
@@ -255,28 +263,32 @@ impl Seen<'_, '_> {
         }
     }
 
-    async fn told(&mut self, told: Result<Arc<Told>, RecvError>, watch: &mut Announcements) -> Outcome<()> {
+    async fn told(
+        &mut self,
+        told: Result<Arc<SharedEvent>, RecvError>,
+        watch: &mut EventReceiver,
+    ) -> Outcome<()> {
         for heard in gathered(told, watch)? {
             match heard {
-                pace::Heard::Told(announcement) => self.take(&announcement).await?,
-                pace::Heard::Missed(missed) => self.state.transcript.warning(&words::missed(missed)),
+                frame_rate::SubscriptionItem::Told(announcement) => self.take(&announcement).await?,
+                frame_rate::SubscriptionItem::Missed(missed) => {
+                    self.state.transcript.warning(&texts::missed(missed))
+                }
             }
         }
         Ok(())
     }
 
-    async fn take(&mut self, announcement: &Announcement) -> Outcome<()> {
-        let Some(mut happening) = happening::of_announcement(announcement) else { return Ok(()) };
-        offer::complete(&self.talk.session, &mut happening).await;
+    async fn take(&mut self, announcement: &ApiEvent) -> Outcome<()> {
+        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        undo_check::complete(&self.talk.session, &mut happening).await;
         match &happening {
-            Happening::Usage | Happening::Omitted { .. } | Happening::Restored { .. } => {
-                self.read_meter().await?
-            }
-            Happening::Dequeued { .. } => self.read_queue().await?,
-            Happening::Decided { approval_id } => self.approvals.close(approval_id),
-            Happening::RunEnded(_) => self.approvals.clear(),
-            Happening::Broken { message } => return Err(Failure::new(words::broken(message))),
-            Happening::Asked { approval_id, call } => {
+            UiEvent::Usage | UiEvent::Omitted { .. } | UiEvent::Restored { .. } => self.read_meter().await?,
+            UiEvent::Dequeued { .. } => self.read_queue().await?,
+            UiEvent::Decided { approval_id } => self.approvals.close(approval_id),
+            UiEvent::RunEnded(_) => self.approvals.clear(),
+            UiEvent::Broken { message } => return Err(CommandError::new(texts::broken(message))),
+            UiEvent::Asked { approval_id, call } => {
                 self.approvals.ask(approval_id, call.clone(), &self.talk.session).await?;
             }
             _ => {}
@@ -297,7 +309,7 @@ impl Seen<'_, '_> {
     }
 
     async fn read_meter(&mut self) -> Outcome<()> {
-        self.state.meter = Meter::of(&self.talk.session.context().await?);
+        self.state.meter = ContextMeterBar::of(&self.talk.session.context().await?);
         Ok(())
     }
 
@@ -308,7 +320,7 @@ impl Seen<'_, '_> {
     }
 }
 
-fn waits(entry: &Queued) -> Waiting {
+fn waits(entry: &QueuedMessage) -> QueuedMessageRow {
     let is_text = entry.parts.iter().all(|part| part.as_text().is_some());
-    Waiting { id: entry.id.as_str().to_owned(), text: readable(&entry.parts), is_text }
+    QueuedMessageRow { id: entry.id.as_str().to_owned(), text: readable(&entry.parts), is_text }
 }

@@ -4,31 +4,31 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use longhaul::recall::Source;
-use longhaul::session::Resumed;
+use longhaul::recall::RecallSource;
+use longhaul::session::ResumeOutcome;
 use longhaul_core::ids::{QueueId, Seq};
 use longhaul_core::message::Part;
-use longhaul_core::queue::Queued;
-use longhaul_core::run::{CompactionOutcome, Run, Status};
+use longhaul_core::queue::QueuedMessage;
+use longhaul_core::run::{CompactionOutcome, Run, RunStatus};
 
-use crate::failure::{DONE, Failure, Outcome};
-use crate::lookup::{self, ALL};
-use crate::offer;
-use crate::place::Place;
-use crate::term::happening::readable;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::session_lookup::{self, ALL};
 use crate::term::human::count;
-use crate::term::table::Beside;
+use crate::term::table::PlannerSummary;
 use crate::term::text::{fit, one_line, visible};
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::readable;
 use crate::term::wrap::wrapped;
 use crate::term::{out, table};
+use crate::undo_check;
 
-use super::{Go, Next, Talk, model};
+use super::{ChatContext, ChatSwitch, ChatTransition, model};
 use crate::commands::compact::{check_length, make, previewed};
 use crate::commands::compactions;
 use crate::commands::orders::OrderCommand;
 use crate::commands::recall::{check, recall};
-use crate::commands::sessions::{Target, conversation, export, fork_at, left_out, listed};
+use crate::commands::sessions::{ExportTarget, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
 
 /// Sessions that are listed.
@@ -64,7 +64,7 @@ Ctrl-C cancels the run, twice leaves. After that `longhaul chat -c` comes back h
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Slash {
+pub(super) enum ChatCommand {
     Context,
     Show,
     Recall(String),
@@ -73,7 +73,7 @@ pub(super) enum Slash {
     Compactions,
     Undo(Option<String>),
     Orders(OrderCommand),
-    Queue(QueueWork),
+    Queue(QueueCommand),
     Retry,
     Model(Option<String>),
     Sessions(Option<String>),
@@ -86,7 +86,7 @@ pub(super) enum Slash {
 
 /// Something to do with the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum QueueWork {
+pub(super) enum QueueCommand {
     List,
     Edit(usize, String),
     Remove(usize),
@@ -94,16 +94,16 @@ pub(super) enum QueueWork {
 }
 
 /// What a command gives.
-pub(super) enum Reply {
+pub(super) enum ChatCommandResult {
     /// Text to print.
     Text(String),
     /// Something that takes a while and then gives text, perhaps none.
     Work(Pin<Box<dyn Future<Output = Outcome<String>> + Send>>),
     /// Another place.
-    Next(Next),
+    Next(ChatTransition),
 }
 
-impl Slash {
+impl ChatCommand {
     /// Reads a line; `None` if it is no command. A path such as `/etc/hosts` is none.
     pub(super) fn of(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix('/')?;
@@ -125,7 +125,7 @@ impl Slash {
             "undo" => Self::Undo(argument),
             "pin" => Self::Orders(OrderCommand::of_pin(argument)),
             "unpin" => OrderCommand::of_unpin(argument.as_deref()).map_or_else(Self::Wrong, Self::Orders),
-            "queue" => QueueWork::of(argument.as_deref().unwrap_or_default()),
+            "queue" => QueueCommand::of(argument.as_deref().unwrap_or_default()),
             "retry" | "resume" => Self::Retry,
             "model" => Self::Model(argument),
             "sessions" => Self::Sessions(argument),
@@ -142,8 +142,8 @@ impl Slash {
     }
 }
 
-impl QueueWork {
-    fn of(text: &str) -> Slash {
+impl QueueCommand {
+    fn of(text: &str) -> ChatCommand {
         let mut words = text.splitn(3, char::is_whitespace);
         let work = match (words.next().unwrap_or_default(), words.next(), words.next()) {
             ("", None, None) | ("list", None, None) => Some(Self::List),
@@ -155,49 +155,51 @@ impl QueueWork {
             _ => None,
         };
         work.map_or_else(
-            || Slash::Wrong("/queue alone, or edit NUMBER TEXT, remove NUMBER, clear".to_owned()),
-            Slash::Queue,
+            || ChatCommand::Wrong("/queue alone, or edit NUMBER TEXT, remove NUMBER, clear".to_owned()),
+            ChatCommand::Queue,
         )
     }
 }
 
-impl Talk<'_> {
+impl ChatContext<'_> {
     /// Does what a command says.
-    pub(super) async fn perform(&self, slash: Slash) -> Outcome<Reply> {
+    pub(super) async fn perform(&self, slash: ChatCommand) -> Outcome<ChatCommandResult> {
         let text = match slash {
-            Slash::Context => {
+            ChatCommand::Context => {
                 let report = self.session.context().await?;
-                let beside = self.session.look(Beside::of).await?;
+                let beside = self.session.look(PlannerSummary::of).await?;
                 table::table(&report, &beside, &self.runtime.agent().provider.origin().model)
             }
-            Slash::Show => self.show().await?,
-            Slash::Recall(query) => self.recall(&query).await?,
-            Slash::Preview(instructions) => {
+            ChatCommand::Show => self.show().await?,
+            ChatCommand::Recall(query) => self.recall(&query).await?,
+            ChatCommand::Preview(instructions) => {
                 check_length(instructions.as_deref())?;
                 self.session.look(|run| previewed(run, None, instructions)).await?
             }
-            Slash::Compact(instructions) => return self.compact(instructions),
-            Slash::Compactions => {
+            ChatCommand::Compact(instructions) => return self.compact(instructions),
+            ChatCommand::Compactions => {
                 let events = self.runtime.log(self.session.id()).await?;
                 self.session.look(move |run| compactions::listed(run, &events, "/undo")).await?
             }
             // The row in the transcript says the rest.
-            Slash::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
-            Slash::Orders(work) => work.perform(&self.session).await?,
-            Slash::Queue(work) => self.queue(work).await?,
-            Slash::Retry if self.session.retry_now().await? => "trying again now\n".to_owned(),
-            Slash::Retry => match self.session.resume().await? {
-                Resumed::NothingToDo => "nothing waits for an answer: send a message to go on\n".to_owned(),
-                Resumed::Begun | Resumed::Busy => String::new(),
+            ChatCommand::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
+            ChatCommand::Orders(work) => work.perform(&self.session).await?,
+            ChatCommand::Queue(work) => self.queue(work).await?,
+            ChatCommand::Retry if self.session.retry_now().await? => "trying again now\n".to_owned(),
+            ChatCommand::Retry => match self.session.resume().await? {
+                ResumeOutcome::NothingToDo => {
+                    "nothing waits for an answer: send a message to go on\n".to_owned()
+                }
+                ResumeOutcome::Begun | ResumeOutcome::Busy => String::new(),
             },
-            Slash::Model(None) => self.model(),
-            Slash::Model(Some(model)) => {
+            ChatCommand::Model(None) => self.model(),
+            ChatCommand::Model(Some(model)) => {
                 self.at_rest()?;
                 let note = model::check(self.place, &model).await?;
                 let session = Some(self.session.id().clone());
-                return self.go(Go { session, model: Some(model), note });
+                return self.go(ChatSwitch { session, model: Some(model), note });
             }
-            Slash::Sessions(None) => {
+            ChatCommand::Sessions(None) => {
                 let mut records = self.runtime.sessions(ALL).await?;
                 let all = records.len();
                 records.truncate(LISTED);
@@ -205,49 +207,50 @@ impl Talk<'_> {
                     left_out(LISTED, all, &format!("`{}` shows more", self.place.command("sessions list")));
                 listed(&records, true, self.style, out::width()) + &self.style.dim(&more)
             }
-            Slash::Sessions(Some(meant)) => {
-                let record = lookup::session(self.place, self.runtime.store(), &meant).await?;
-                return self.go(Go { session: Some(record.id), model: None, note: None });
+            ChatCommand::Sessions(Some(meant)) => {
+                let record = session_lookup::session(self.place, self.runtime.store(), &meant).await?;
+                return self.go(ChatSwitch { session: Some(record.id), model: None, note: None });
             }
-            Slash::Fork(seq) => return self.fork(seq).await,
-            Slash::Export(file) => self.export(file).await?,
-            Slash::Help => help(self.place, out::width()),
-            Slash::Quit => return Ok(Reply::Next(Next::Leave(DONE))),
-            Slash::Wrong(why) => return Err(Failure::usage(why)),
+            ChatCommand::Fork(seq) => return self.fork(seq).await,
+            ChatCommand::Export(file) => self.export(file).await?,
+            ChatCommand::Help => help(self.place, out::width()),
+            ChatCommand::Quit => return Ok(ChatCommandResult::Next(ChatTransition::Leave(DONE))),
+            ChatCommand::Wrong(why) => return Err(CommandError::usage(why)),
         };
-        Ok(Reply::Text(text))
+        Ok(ChatCommandResult::Text(text))
     }
 
     async fn show(&self) -> Outcome<String> {
         let events = self.runtime.log(self.session.id()).await?;
-        let offers = self.session.look(offer::of_run).await?;
-        let transcript = Transcript::new(self.style, Setting::Chat, out::width());
+        let offers = self.session.look(undo_check::of_run).await?;
+        let transcript = TranscriptRenderer::new(self.style, TranscriptTarget::Chat, out::width());
         Ok(conversation(&events, 0, &offers, transcript.rows_of(out::row_width()).with_reasons()))
     }
 
     async fn recall(&self, query: &str) -> Outcome<String> {
         let asked = query.to_owned();
-        let look = move |run: &Run| check(&asked, run.history(), "/undo").map(|()| Source::of(run.history()));
+        let look =
+            move |run: &Run| check(&asked, run.history(), "/undo").map(|()| RecallSource::of(run.history()));
         let source = self.session.look(look).await??;
         let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
         Ok(visible(&found))
     }
 
-    fn go(&self, go: Go) -> Outcome<Reply> {
-        self.at_rest().map(|()| Reply::Next(Next::Go(go)))
+    fn go(&self, go: ChatSwitch) -> Outcome<ChatCommandResult> {
+        self.at_rest().map(|()| ChatCommandResult::Next(ChatTransition::Go(go)))
     }
 
     fn at_rest(&self) -> Outcome<()> {
         match *self.session.status().borrow() {
-            Status::Idle | Status::Parked => Ok(()),
-            _ => Err(Failure::new("the agent is at work here; Ctrl-C cancels the run first")),
+            RunStatus::Idle | RunStatus::Parked => Ok(()),
+            _ => Err(CommandError::new("the agent is at work here; Ctrl-C cancels the run first")),
         }
     }
 
-    fn compact(&self, instructions: Option<String>) -> Outcome<Reply> {
+    fn compact(&self, instructions: Option<String>) -> Outcome<ChatCommandResult> {
         check_length(instructions.as_deref())?;
         let session = self.session.clone();
-        Ok(Reply::Work(Box::pin(async move {
+        Ok(ChatCommandResult::Work(Box::pin(async move {
             let asked = instructions.is_some();
             let made = make(&session, None, instructions, |_| ()).await?;
             let unheard = made.unheard();
@@ -257,7 +260,7 @@ impl Talk<'_> {
                     Ok(unheard.filter(|_| asked).unwrap_or_default().to_owned())
                 }
                 CompactionOutcome::NothingToDo => Ok("nothing to compact: what is there stays".to_owned()),
-                CompactionOutcome::Refused(why) => Err(Failure::new(format!("not compacted: {why}"))),
+                CompactionOutcome::Refused(why) => Err(CommandError::new(format!("not compacted: {why}"))),
             }
         })))
     }
@@ -275,31 +278,31 @@ impl Talk<'_> {
         )
     }
 
-    async fn queue(&self, work: QueueWork) -> Outcome<String> {
+    async fn queue(&self, work: QueueCommand) -> Outcome<String> {
         let (store, id) = (self.runtime.store(), self.session.id());
         let waiting = self.session.queue().await?;
         match work {
-            QueueWork::List if waiting.is_empty() => Ok("nothing waits".to_owned()),
-            QueueWork::List => Ok(waiting.iter().zip(1..).map(|(entry, at)| line(entry, at)).collect()),
-            QueueWork::Edit(number, text) => {
+            QueueCommand::List if waiting.is_empty() => Ok("nothing waits".to_owned()),
+            QueueCommand::List => Ok(waiting.iter().zip(1..).map(|(entry, at)| line(entry, at)).collect()),
+            QueueCommand::Edit(number, text) => {
                 self.session.edit_queued(numbered(&waiting, number)?.clone(), vec![Part::text(text)]).await?;
                 Ok(format!("changed {number}"))
             }
-            QueueWork::Remove(number) => {
+            QueueCommand::Remove(number) => {
                 store.remove_queued(id, numbered(&waiting, number)?).await?;
                 Ok(format!("removed {number}"))
             }
-            QueueWork::Clear => {
+            QueueCommand::Clear => {
                 let gone = store.clear_queue(id).await?.len() as u64;
                 Ok(format!("removed {}", count(gone, "message")))
             }
         }
     }
 
-    async fn fork(&self, seq: Option<Seq>) -> Outcome<Reply> {
+    async fn fork(&self, seq: Option<Seq>) -> Outcome<ChatCommandResult> {
         let record = self.runtime.store().session(self.session.id()).await?;
         let fork = fork_at(self.runtime, &record, seq).await?;
-        self.go(Go { session: Some(fork.id().clone()), model: None, note: None })
+        self.go(ChatSwitch { session: Some(fork.id().clone()), model: None, note: None })
     }
 
     async fn export(&self, file: Option<PathBuf>) -> Outcome<String> {
@@ -309,9 +312,9 @@ impl Talk<'_> {
         let path = self.place.workspace.join(file.unwrap_or_else(name));
         if path.exists() {
             let shown = self.place.shown(&path);
-            return Err(Failure::new(format!("{shown} exists already; name another file")));
+            return Err(CommandError::new(format!("{shown} exists already; name another file")));
         }
-        let target = Target::new(Some(path.clone()), false, false);
+        let target = ExportTarget::new(Some(path.clone()), false, false);
         export(&record, &events, self.runtime.blobs(), &target).await?;
         Ok(format!("{} written to {}", count(events.len() as u64, "event"), self.place.shown(&path)))
     }
@@ -325,7 +328,7 @@ pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> 
 }
 
 /// The commands, set for `columns`: what they do hangs beside them.
-fn help(place: &Place, columns: usize) -> String {
+fn help(place: &CliEnvironment, columns: usize) -> String {
     let text = HELP
         .replace("`longhaul chat -c`", &format!("`{}`", place.talking("chat -c")))
         .replace("`longhaul recall last WORDS`", &format!("`{}`", place.command("recall last WORDS")));
@@ -338,15 +341,15 @@ fn help(place: &Place, columns: usize) -> String {
     lines.collect()
 }
 
-fn line(entry: &Queued, at: usize) -> String {
+fn line(entry: &QueuedMessage, at: usize) -> String {
     let text = fit(&one_line(&readable(&entry.parts)), out::width().saturating_sub(6));
     format!("  {at}  {text}\n")
 }
 
-fn numbered(waiting: &[Queued], number: usize) -> Outcome<&QueueId> {
+fn numbered(waiting: &[QueuedMessage], number: usize) -> Outcome<&QueueId> {
     let entry = number.checked_sub(1).and_then(|at| waiting.get(at));
     entry.map(|entry| &entry.id).ok_or_else(|| {
-        Failure::usage(format!("there is no message {number} in the queue, which has {}", waiting.len()))
+        CommandError::usage(format!("there is no message {number} in the queue, which has {}", waiting.len()))
     })
 }
 
@@ -354,7 +357,7 @@ fn numbered(waiting: &[Queued], number: usize) -> Outcome<&QueueId> {
 mod tests {
     use super::*;
 
-    /// Everything that [`Slash::of`] knows.
+    /// Everything that [`ChatCommand::of`] knows.
     const NAMES: [&str; 20] = [
         "context",
         "show",
@@ -381,7 +384,7 @@ mod tests {
     #[test]
     fn the_help_breaks_between_words() {
         for columns in [40, 79, 100] {
-            let text = help(&Place::default(), columns);
+            let text = help(&CliEnvironment::default(), columns);
             assert!(text.lines().all(|line| crate::term::text::width(line) <= columns), "{text}");
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             assert_eq!(words(&text), words(HELP));
@@ -392,8 +395,10 @@ mod tests {
     fn the_help_names_every_command_and_every_command_is_one() {
         for name in NAMES {
             assert!(HELP.contains(&format!("/{name}")), "{name} is not in the help");
-            let with = Slash::of(&format!("/{name} 1")).into_iter().chain(Slash::of(&format!("/{name}")));
-            assert!(with.into_iter().any(|slash| !matches!(slash, Slash::Wrong(_))), "/{name}");
+            let with = ChatCommand::of(&format!("/{name} 1"))
+                .into_iter()
+                .chain(ChatCommand::of(&format!("/{name}")));
+            assert!(with.into_iter().any(|slash| !matches!(slash, ChatCommand::Wrong(_))), "/{name}");
         }
         let named = HELP.split_whitespace().filter_map(|word| word.strip_prefix('/'));
         for name in named.map(|name| name.trim_end_matches(';')) {
@@ -403,31 +408,31 @@ mod tests {
 
     #[test]
     fn commands_are_told_from_messages() {
-        assert_eq!(Slash::of("/recall lh:12"), Some(Slash::Recall("lh:12".into())));
-        assert!(matches!(Slash::of("/recall"), Some(Slash::Wrong(_))));
-        assert_eq!(Slash::of("/preview"), Some(Slash::Preview(None)));
-        assert_eq!(Slash::of("/context"), Some(Slash::Context));
+        assert_eq!(ChatCommand::of("/recall lh:12"), Some(ChatCommand::Recall("lh:12".into())));
+        assert!(matches!(ChatCommand::of("/recall"), Some(ChatCommand::Wrong(_))));
+        assert_eq!(ChatCommand::of("/preview"), Some(ChatCommand::Preview(None)));
+        assert_eq!(ChatCommand::of("/context"), Some(ChatCommand::Context));
         assert_eq!(
-            Slash::of(" /compact keep the names "),
-            Some(Slash::Compact(Some("keep the names".into())))
+            ChatCommand::of(" /compact keep the names "),
+            Some(ChatCommand::Compact(Some("keep the names".into())))
         );
         assert_eq!(
-            Slash::of("/queue edit 2 do it later"),
-            Some(Slash::Queue(QueueWork::Edit(2, "do it later".into())))
+            ChatCommand::of("/queue edit 2 do it later"),
+            Some(ChatCommand::Queue(QueueCommand::Edit(2, "do it later".into())))
         );
-        assert_eq!(Slash::of("/queue"), Some(Slash::Queue(QueueWork::List)));
-        assert!(matches!(Slash::of("/queue edit two x"), Some(Slash::Wrong(_))));
-        assert_eq!(Slash::of("/pin"), Some(Slash::Orders(OrderCommand::List)));
+        assert_eq!(ChatCommand::of("/queue"), Some(ChatCommand::Queue(QueueCommand::List)));
+        assert!(matches!(ChatCommand::of("/queue edit two x"), Some(ChatCommand::Wrong(_))));
+        assert_eq!(ChatCommand::of("/pin"), Some(ChatCommand::Orders(OrderCommand::List)));
         assert_eq!(
-            Slash::of("/pin 2 spaces, never tabs"),
-            Some(Slash::Orders(OrderCommand::Pin("2 spaces, never tabs".into())))
+            ChatCommand::of("/pin 2 spaces, never tabs"),
+            Some(ChatCommand::Orders(OrderCommand::Pin("2 spaces, never tabs".into())))
         );
-        assert_eq!(Slash::of("/unpin 2"), Some(Slash::Orders(OrderCommand::Unpin(2))));
-        assert!(matches!(Slash::of("/unpin all"), Some(Slash::Wrong(_))));
-        assert!(matches!(Slash::of("/fork x"), Some(Slash::Wrong(_))));
-        assert!(matches!(Slash::of("/nonsense"), Some(Slash::Wrong(_))));
-        assert_eq!(Slash::of("/etc/hosts looks odd"), None);
-        assert_eq!(Slash::of("what does /context do?"), None);
-        assert_eq!(Slash::of("/context\nand more"), None, "a paste is a message");
+        assert_eq!(ChatCommand::of("/unpin 2"), Some(ChatCommand::Orders(OrderCommand::Unpin(2))));
+        assert!(matches!(ChatCommand::of("/unpin all"), Some(ChatCommand::Wrong(_))));
+        assert!(matches!(ChatCommand::of("/fork x"), Some(ChatCommand::Wrong(_))));
+        assert!(matches!(ChatCommand::of("/nonsense"), Some(ChatCommand::Wrong(_))));
+        assert_eq!(ChatCommand::of("/etc/hosts looks odd"), None);
+        assert_eq!(ChatCommand::of("what does /context do?"), None);
+        assert_eq!(ChatCommand::of("/context\nand more"), None, "a paste is a message");
     }
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use longhaul_core::ids::Millis;
 
-use crate::term::happening::{Call, Happening};
 use crate::term::human::time;
-use crate::term::meter::Meter;
-use crate::term::style::Style;
+use crate::term::meter::ContextMeterBar;
+use crate::term::style::TextPainter;
 use crate::term::text::{fit, pad, width};
 use crate::term::tool_row;
+use crate::term::ui_event::{ToolCallInfo, UiEvent};
 
 /// Cells of the meter's bar where there is room, and where there is little.
 const WIDE: usize = 20;
@@ -23,11 +23,11 @@ const ROOMY: usize = 72;
 
 /// What is going on.
 #[derive(Debug, Default)]
-pub(crate) struct Activity {
-    doing: Doing,
+pub(crate) struct ActivityTracker {
+    doing: ActivityKind,
     since: Option<Millis>,
-    calls: Vec<Call>,
-    running: Vec<(Call, Millis)>,
+    calls: Vec<ToolCallInfo>,
+    running: Vec<(ToolCallInfo, Millis)>,
     /// Messages that wait.
     pub(crate) queued: usize,
     /// Whether running tools have rows of their own.
@@ -35,7 +35,7 @@ pub(crate) struct Activity {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Doing {
+enum ActivityKind {
     #[default]
     Nothing,
     Thinking,
@@ -45,37 +45,39 @@ enum Doing {
     Retrying(Millis),
 }
 
-impl Activity {
+impl ActivityTracker {
     /// Nothing, where running tools have rows of their own.
     pub(crate) fn with_tools_apart() -> Self {
         Self { tools_apart: true, ..Self::default() }
     }
 
     /// Takes what happens at `now`.
-    pub(crate) fn take(&mut self, happening: &Happening, now: Millis) {
+    pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
-            Happening::RunStarted | Happening::Reasoning => self.begin(Doing::Thinking, now),
-            Happening::Text(text) if !text.is_empty() => self.begin(Doing::Writing, now),
-            Happening::ToolInput { tool } if !tool.is_empty() => {
-                self.begin(Doing::Preparing(tool.clone()), now)
+            UiEvent::RunStarted | UiEvent::Reasoning => self.begin(ActivityKind::Thinking, now),
+            UiEvent::Text(text) if !text.is_empty() => self.begin(ActivityKind::Writing, now),
+            UiEvent::ToolInput { tool } if !tool.is_empty() => {
+                self.begin(ActivityKind::Preparing(tool.clone()), now)
             }
-            Happening::Compacting { .. } => self.begin(Doing::Compacting, now),
-            Happening::Retrying { after_ms, .. } => {
-                self.begin(Doing::Retrying(now + after_ms), now);
+            UiEvent::Compacting { .. } => self.begin(ActivityKind::Compacting, now),
+            UiEvent::Retrying { after_ms, .. } => {
+                self.begin(ActivityKind::Retrying(now + after_ms), now);
             }
-            Happening::Call(call) => self.calls.push(call.clone()),
-            Happening::Started { id } => {
+            UiEvent::Call(call) => self.calls.push(call.clone()),
+            UiEvent::Started { id } => {
                 if let Some(at) = self.calls.iter().position(|call| call.id == *id) {
                     self.running.push((self.calls.remove(at), now));
                 }
             }
-            Happening::Ended(ended) => {
+            UiEvent::Ended(ended) => {
                 self.calls.retain(|call| call.id != ended.id);
                 self.running.retain(|(call, _)| call.id != ended.id);
-                self.begin(Doing::Thinking, now);
+                self.begin(ActivityKind::Thinking, now);
             }
-            Happening::Compacted(_) | Happening::CompactionFailed { .. } => self.begin(Doing::Thinking, now),
-            Happening::RunEnded(_) => {
+            UiEvent::Compacted(_) | UiEvent::CompactionFailed { .. } => {
+                self.begin(ActivityKind::Thinking, now)
+            }
+            UiEvent::RunEnded(_) => {
                 self.calls.clear();
                 self.running.clear();
                 self.rest();
@@ -86,20 +88,20 @@ impl Activity {
 
     /// Nothing is going on.
     pub(crate) fn rest(&mut self) {
-        (self.doing, self.since) = (Doing::Nothing, None);
+        (self.doing, self.since) = (ActivityKind::Nothing, None);
     }
 
     /// The tools that run, and for how long they have.
-    pub(crate) fn running(&self, now: Millis) -> impl ExactSizeIterator<Item = (&Call, Duration)> {
+    pub(crate) fn running(&self, now: Millis) -> impl ExactSizeIterator<Item = (&ToolCallInfo, Duration)> {
         self.running.iter().map(move |(call, since)| (call, elapsed(*since, now)))
     }
 
     /// Returns whether an answer is coming in.
     pub(crate) fn is_writing(&self) -> bool {
-        self.doing == Doing::Writing
+        self.doing == ActivityKind::Writing
     }
 
-    fn begin(&mut self, doing: Doing, now: Millis) {
+    fn begin(&mut self, doing: ActivityKind, now: Millis) {
         if self.doing != doing {
             (self.doing, self.since) = (doing, Some(now));
         }
@@ -124,12 +126,12 @@ impl Activity {
         }
         let elapsed = self.since.map_or(Duration::ZERO, |since| elapsed(since, now));
         match &self.doing {
-            Doing::Nothing => String::new(),
-            Doing::Thinking => joined("thinking", elapsed),
-            Doing::Writing => "writing".to_owned(),
-            Doing::Preparing(tool) => joined(&format!("preparing {tool}"), elapsed),
-            Doing::Compacting => joined("compacting", elapsed),
-            Doing::Retrying(at) => {
+            ActivityKind::Nothing => String::new(),
+            ActivityKind::Thinking => joined("thinking", elapsed),
+            ActivityKind::Writing => "writing".to_owned(),
+            ActivityKind::Preparing(tool) => joined(&format!("preparing {tool}"), elapsed),
+            ActivityKind::Compacting => joined("compacting", elapsed),
+            ActivityKind::Retrying(at) => {
                 let left = at.saturating_sub(now) / 1_000 + 1;
                 format!("trying again in {left} s")
             }
@@ -139,17 +141,17 @@ impl Activity {
     /// The whole line, exactly `columns` wide: meter left, activity right.
     pub(crate) fn line(
         &self,
-        meter: &Meter,
+        meter: &ContextMeterBar,
         waits_for_person: bool,
         columns: usize,
-        style: Style,
+        style: TextPainter,
         now: Millis,
     ) -> String {
         let cells = if columns >= ROOMY { WIDE } else { NARROW };
-        let meter_columns = width(&meter.line(cells, Style::default()));
+        let meter_columns = width(&meter.line(cells, TextPainter::default()));
         let queue = if self.queued > 0 { format!("queue {}", self.queued) } else { String::new() };
         let Some(room) = columns.checked_sub(meter_columns + 2).filter(|room| *room >= width(&queue)) else {
-            let meter = meter.line(cells, Style::default());
+            let meter = meter.line(cells, TextPainter::default());
             if queue.is_empty() {
                 return pad(&meter, columns);
             }
@@ -183,34 +185,34 @@ fn joined(what: &str, elapsed: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn call() -> Call {
-        Call { id: "c".into(), tool: "bash".into(), arguments: r#"{"command":"cargo test"}"#.into() }
+    fn call() -> ToolCallInfo {
+        ToolCallInfo { id: "c".into(), tool: "bash".into(), arguments: r#"{"command":"cargo test"}"#.into() }
     }
 
     #[test]
     fn the_line_is_exactly_as_wide_as_the_terminal() {
-        let mut activity = Activity { queued: 2, ..Activity::default() };
-        activity.take(&Happening::Call(call()), 0);
-        activity.take(&Happening::Started { id: "c".into() }, 0);
+        let mut activity = ActivityTracker { queued: 2, ..ActivityTracker::default() };
+        activity.take(&UiEvent::Call(call()), 0);
+        activity.take(&UiEvent::Started { id: "c".into() }, 0);
         for columns in [12, 20, 40, 45, 50, 60, 80, 200] {
-            let line = activity.line(&Meter::default(), false, columns, Style::default(), 0);
+            let line = activity.line(&ContextMeterBar::default(), false, columns, TextPainter::default(), 0);
             assert_eq!(width(&line), columns, "{line:?}");
             assert!(line.ends_with("queue 2"), "{line:?}");
         }
-        let line = activity.line(&Meter::default(), false, 80, Style::default(), 0);
+        let line = activity.line(&ContextMeterBar::default(), false, 80, TextPainter::default(), 0);
         assert!(line.ends_with("bash cargo test · queue 2"), "{line}");
-        let line = activity.line(&Meter::default(), true, 80, Style::default(), 0);
+        let line = activity.line(&ContextMeterBar::default(), true, 80, TextPainter::default(), 0);
         assert!(line.ends_with("waits for you · queue 2"), "{line}");
     }
 
     #[test]
     fn what_goes_on_is_told_and_ends() {
-        let mut activity = Activity::default();
-        activity.take(&Happening::RunStarted, 0);
+        let mut activity = ActivityTracker::default();
+        activity.take(&UiEvent::RunStarted, 0);
         assert_eq!(activity.words(false, 80, 0), "thinking");
-        activity.take(&Happening::Text("a".into()), 0);
+        activity.take(&UiEvent::Text("a".into()), 0);
         assert_eq!(activity.words(false, 80, 0), "writing");
-        activity.take(&Happening::RunEnded(Default::default()), 0);
+        activity.take(&UiEvent::RunEnded(Default::default()), 0);
         assert_eq!(activity.words(false, 80, 0), "");
     }
 }

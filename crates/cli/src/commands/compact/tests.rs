@@ -1,42 +1,42 @@
-use longhaul_core::budget::{Budget, Trigger};
-use longhaul_core::history::ItemKind;
-use longhaul_core::plan::{self, Occasion, Scene};
-use longhaul_core::strategy::{self, Choice, Instead, Protection};
-use longhaul_lab::recording::Recording;
+use longhaul_core::budget::{Budget, StrategyTrigger};
+use longhaul_core::history::ViewItemKind;
+use longhaul_core::plan::{self, PlanContext, PlanTrigger};
+use longhaul_core::strategy::{self, CompactionSelection, ProtectionLevel, UnitReplacement};
+use longhaul_lab::recording::SessionRecording;
 use longhaul_lab::synthetic;
 
 use super::*;
 use crate::sample;
 use crate::term::text::width;
 
-fn policy(name: &str) -> Policy {
-    Policy::new(strategy::by_name(name).unwrap())
+fn policy(name: &str) -> CompactionPolicy {
+    CompactionPolicy::new(strategy::by_name(name).unwrap())
 }
 
 /// The preview of a recording, in a window that it fills; what it would leave is left out.
-fn preview_of(recording: &Recording, window: u64, policy: &Policy) -> String {
+fn preview_of(recording: &SessionRecording, window: u64, policy: &CompactionPolicy) -> String {
     let history = History::fold(&recording.events).unwrap();
     let budget = Budget::new(window, None);
-    let asked = Occasion::Requested { instructions: None };
+    let asked = PlanTrigger::Requested { instructions: None };
     let plan = plan::plan(&history, recording.fixed_tokens, &budget, policy, &asked);
     described(&bare(plan), policy.strategy.name(), policy.writer, None)
 }
 
 /// The preview of a support agent's morning.
-fn preview(policy: &Policy) -> String {
+fn preview(policy: &CompactionPolicy) -> String {
     preview_of(&synthetic::support(1, 60).unwrap(), 24_000, policy)
 }
 
-fn bare(plan: Plan) -> Preview {
-    Preview { plan, survival: None, without_summary: false }
+fn bare(plan: Plan) -> CompactionPreview {
+    CompactionPreview { plan, survival: None, without_summary: false }
 }
 
-fn edit(kind: EditKind, ops: Vec<ViewOp>, why: &str) -> ViewEdit {
+fn edit(kind: EditKind, ops: Vec<ViewOperation>, why: &str) -> ViewEdit {
     ViewEdit { ops, kind, why: why.to_owned(), ..sample::edit() }
 }
 
-fn survived(classes: &[(&str, Tally)]) -> Survival {
-    Survival { classes: classes.iter().map(|(class, tally)| ((*class).to_owned(), *tally)).collect() }
+fn survived(classes: &[(&str, RetentionTally)]) -> RetentionReport {
+    RetentionReport { classes: classes.iter().map(|(class, tally)| ((*class).to_owned(), *tally)).collect() }
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
         assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
         assert_eq!(text.contains(", besides a ledger of at most "), name == "adaptive", "{text}");
     }
-    let by = |writer| preview(&Policy { writer, ..policy("summarization") });
-    let text = by(Writer::Nobody);
+    let by = |writer| preview(&CompactionPolicy { writer, ..policy("summarization") });
+    let text = by(SummaryWriterModel::Nobody);
     assert!(text.contains("tokens together, extracted without a model call\n"), "{text}");
-    let text = by(Writer::Other { window: 9_000, max_output: None });
+    let text = by(SummaryWriterModel::Other { window: 9_000, max_output: None });
     assert!(text.contains("tokens together, by another model\n"), "{text}");
     for name in ["middle-removal", "truncation", "importance"] {
         assert!(preview(&policy(name)).contains("no model call"), "{name}");
@@ -70,64 +70,74 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
 fn a_plan_names_the_strategy_that_it_comes_from() {
     let why = "the newest step alone was too large: 2 of its results cleared";
     let plan = Plan::Edit(Box::new(edit(EditKind::Prune, Vec::new(), why)));
-    let text = described(&bare(plan), "reactive-overflow", Writer::Session, None);
+    let text = described(&bare(plan), "reactive-overflow", SummaryWriterModel::Session, None);
     assert!(text.starts_with("strategy    truncation\n"), "{text}");
     assert!(text.contains(why), "{text}");
-    let text = described(&bare(Plan::Fits), "reactive-overflow", Writer::Session, None);
+    let text = described(&bare(Plan::Fits), "reactive-overflow", SummaryWriterModel::Session, None);
     assert!(text.starts_with("strategy    reactive-overflow\n"), "{text}");
 }
 
 /// Has a summary written of the beginning, and clears three results after it.
 struct SummaryAndClearing;
 
-impl Strategy for SummaryAndClearing {
+impl CompactionStrategy for SummaryAndClearing {
     fn name(&self) -> &str {
         "summary-and-clearing"
     }
 
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.7)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.7)
     }
 
     fn prunes_first(&self) -> bool {
         false
     }
 
-    fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
         let all = scene.units.len();
         let cut = all / 3;
         let (first, end) = (scene.units[cut].items.start, scene.units[2 * all / 3].items.start);
-        let is_result = |at: &usize| matches!(scene.history.view()[*at].kind, ItemKind::Result { .. });
+        let is_result = |at: &usize| matches!(scene.history.view()[*at].kind, ViewItemKind::Result { .. });
         let cleared = (first..end).filter(is_result).take(3).collect();
-        Some(Choice { cleared, ..Choice::new(scene.before_cut(cut), Instead::Summary { tokens: 500 }) })
+        Some(CompactionSelection {
+            cleared,
+            ..CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 500 })
+        })
     }
 }
 
 #[test]
 fn results_that_are_cleared_are_counted() {
     let recording = synthetic::coding(1, 60).unwrap();
-    let text = preview_of(&recording, 60_000, &Policy::new(Arc::new(SummaryAndClearing)));
+    let text = preview_of(&recording, 60_000, &CompactionPolicy::new(Arc::new(SummaryAndClearing)));
     assert!(text.contains("a summary of at most"), "{text}");
     assert!(text.contains("\nclears      3 old tool results\ntokens "), "{text}");
     assert!(!preview(&policy("reactive-overflow")).contains("clears"), "there is nothing to clear");
 
-    let gone = "lh:3-8".parse::<Handle>().unwrap();
-    let ops = vec![ViewOp::Drop { range: gone.0 }, ViewOp::clear(11), ViewOp::clear(13)];
+    let gone = "lh:3-8".parse::<LogHandle>().unwrap();
+    let ops = vec![ViewOperation::Drop { range: gone.0 }, ViewOperation::clear(11), ViewOperation::clear(13)];
     let described = |kind, ops| {
-        described(&bare(Plan::Edit(Box::new(edit(kind, ops, "why")))), "truncation", Writer::Session, None)
+        described(
+            &bare(Plan::Edit(Box::new(edit(kind, ops, "why")))),
+            "truncation",
+            SummaryWriterModel::Session,
+            None,
+        )
     };
     let text = described(EditKind::Compaction, ops);
     assert!(text.contains("goes        4 messages · lh:3-8\nclears      2 old tool results\n"), "{text}");
-    let text = described(EditKind::Prune, vec![ViewOp::clear(11)]);
+    let text = described(EditKind::Prune, vec![ViewOperation::clear(11)]);
     assert!(text.contains("goes        1 old tool result · lh:11\ntokens"), "{text}");
 }
 
 #[test]
 fn the_report_has_a_row_for_each_class_that_has_something() {
     let most = 1_234_567;
-    let all = Tally { verbatim: most, recoverable_by_model: most, recoverable_by_user: most, lost: 9_999 };
-    let some = Tally { verbatim: 3, recoverable_by_model: 41, ..Tally::default() };
-    let survival = survived(&[("paths", some), ("numbers", Tally::default()), ("userConstraints", all)]);
+    let all =
+        RetentionTally { verbatim: most, recoverable_by_model: most, recoverable_by_user: most, lost: 9_999 };
+    let some = RetentionTally { verbatim: 3, recoverable_by_model: 41, ..RetentionTally::default() };
+    let survival =
+        survived(&[("paths", some), ("numbers", RetentionTally::default()), ("userConstraints", all)]);
     let expected = "\
 survival    of what the model is shown
                   verbatim  recoverable by the model  recoverable by you  lost
@@ -137,18 +147,18 @@ paths                    3                        41                   0     0
     let text = report(&survival, "of what the model is shown");
     assert_eq!(text, expected);
     assert!(text.lines().all(|line| width(line) <= 79), "{text}");
-    assert_eq!(report(&survived(&[("paths", Tally::default())]), "of nothing"), "");
+    assert_eq!(report(&survived(&[("paths", RetentionTally::default())]), "of nothing"), "");
 }
 
 #[test]
 fn a_preview_says_whether_a_summary_would_keep_more() {
-    let survival = Some(survived(&[("paths", Tally { verbatim: 1, ..Tally::default() })]));
+    let survival = Some(survived(&[("paths", RetentionTally { verbatim: 1, ..RetentionTally::default() })]));
     let text = |without_summary| {
         let plan = Plan::Edit(Box::new(edit(EditKind::Compaction, Vec::new(), "why")));
         described(
-            &Preview { plan, survival: survival.clone(), without_summary },
+            &CompactionPreview { plan, survival: survival.clone(), without_summary },
             "adaptive",
-            Writer::Session,
+            SummaryWriterModel::Session,
             None,
         )
     };
@@ -160,10 +170,10 @@ fn a_preview_says_whether_a_summary_would_keep_more() {
 #[test]
 fn what_was_done_is_told_by_its_kind() {
     let told = |kind| {
-        let edit = edit(kind, vec![ViewOp::clear(11), ViewOp::clear(13)], "why");
+        let edit = edit(kind, vec![ViewOperation::clear(11), ViewOperation::clear(13)], "why");
         let undo = "undo with: longhaul undo s1 e1".to_owned();
         let (gone, totals) = (would_go(&edit, None), (9_000, 4_000));
-        committed(&Committed { edit: &edit, gone, totals, notes: &[], survival: None, undo })
+        committed(&CompactionReport { edit: &edit, gone, totals, notes: &[], survival: None, undo })
     };
     assert_eq!(
         told(EditKind::Prune),
@@ -174,7 +184,7 @@ fn what_was_done_is_told_by_its_kind() {
 
 #[test]
 fn a_model_is_needed_only_by_who_writes_summaries() {
-    let needs = |file: &str, named| asks_a_model(&Config::parse(file, "test").unwrap(), named);
+    let needs = |file: &str, named| asks_a_model(&AgentConfig::parse(file, "test").unwrap(), named);
     let with = |strategy: &str| format!("context: {{ compression: {{ strategy: {strategy} }} }}");
     for name in strategy::NAMES {
         let asks = !["middle-removal", "truncation", "importance"].contains(name);

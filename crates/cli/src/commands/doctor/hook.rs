@@ -5,12 +5,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul::config::{Config, HookConfig, HookTarget};
+use longhaul::config::{AgentConfig, HookConfig, HookTarget};
 use longhaul::hooks::HookEvent;
 use longhaul::sandbox::{Sandbox, SpawnRequest};
 
-use crate::place::Place;
-use crate::term::style::Style;
+use crate::environment::CliEnvironment;
+use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
 /// Ends with 3 if there is no such program or file, with 2 or 4 if it cannot be opened: that a shell finds something
@@ -23,10 +23,10 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A line for each, label and fact. None is run.
 pub(super) async fn facts(
-    place: &Place,
-    config: &Config,
+    place: &CliEnvironment,
+    config: &AgentConfig,
     sandbox: &Arc<Sandbox>,
-    style: Style,
+    style: TextPainter,
 ) -> Vec<(&'static str, String)> {
     let hooks = &config.hooks;
     let configured = [
@@ -47,7 +47,7 @@ pub(super) async fn facts(
     facts
 }
 
-async fn command(place: &Place, line: &str, sandbox: &Arc<Sandbox>, style: Style) -> String {
+async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, style: TextPainter) -> String {
     for name in named(line) {
         let shown = visible(name);
         match look(place, name, sandbox).await {
@@ -74,7 +74,7 @@ fn named(line: &str) -> Vec<&str> {
         .collect()
 }
 
-async fn look(place: &Place, name: &str, sandbox: &Arc<Sandbox>) -> Option<i32> {
+async fn look(place: &CliEnvironment, name: &str, sandbox: &Arc<Sandbox>) -> Option<i32> {
     let request = SpawnRequest {
         program: OsString::from("/bin/sh"),
         args: ["-c", LOOK, "sh", name].map(OsString::from).to_vec(),

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use longhaul::config::Config;
-use longhaul::mcp::{McpPlace, McpServers, exposed_files};
+use longhaul::config::AgentConfig;
+use longhaul::mcp::{McpLaunchOptions, McpServers, exposed_files};
 use longhaul::sandbox::Sandbox;
 
-use crate::place::Place;
-use crate::term::style::Style;
+use crate::environment::CliEnvironment;
+use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
 /// A line for each, label and fact. They are started as `run` would start them, and ended again.
 pub(super) async fn facts(
-    place: &Place,
-    config: &Config,
+    place: &CliEnvironment,
+    config: &AgentConfig,
     sandbox: &Arc<Sandbox>,
-    style: Style,
+    style: TextPainter,
 ) -> Vec<(&'static str, String)> {
-    let at = McpPlace::new(&place.workspace, Arc::clone(sandbox));
+    let at = McpLaunchOptions::new(&place.workspace, Arc::clone(sandbox));
     let (servers, errors) = Box::pin(McpServers::start(&config.mcp_servers, &at)).await;
     let sources: Vec<String> = servers.tools().iter().map(|tool| tool.spec().source).collect();
     let described = config.mcp_servers.keys().map(|name| {

@@ -1,10 +1,10 @@
 //! What is known of the model that would be used, and who says it.
 
 use longhaul_core::budget::ASSUMED_WINDOW;
-use longhaul_providers::{LimitSource, Retention};
+use longhaul_providers::{LimitSource, ReasoningScope};
 
 use crate::commands::NO_TOOLS;
-use crate::facts::{ModelFacts, dollars};
+use crate::model_facts::{ModelFacts, dollars};
 use crate::term::human::grouped;
 
 /// A line for each, label and fact.
@@ -14,7 +14,7 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
         facts.push(("output", format!("at most {} tokens · {}", grouped(output.value), output.source)));
     }
     let abilities = model.abilities();
-    let says = |(name, fact): &(&str, crate::facts::Fact<bool>)| {
+    let says = |(name, fact): &(&str, crate::model_facts::SourcedValue<bool>)| {
         format!("{}{name} ({})", if fact.value { "" } else { "no " }, fact.source)
     };
     if !abilities.is_empty() {
@@ -31,11 +31,11 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
 }
 
 /// What becomes of a model's own reasoning at its later calls.
-fn sent_back(kept: Retention) -> &'static str {
+fn sent_back(kept: ReasoningScope) -> &'static str {
     match kept {
-        Retention::Never => "its earlier reasoning is not sent back to the model",
-        Retention::Turn => "its reasoning is sent back to the model until the turn ends",
-        Retention::Always => "its reasoning is sent back to the model at every later call",
+        ReasoningScope::Never => "its earlier reasoning is not sent back to the model",
+        ReasoningScope::Turn => "its reasoning is sent back to the model until the turn ends",
+        ReasoningScope::Always => "its reasoning is sent back to the model at every later call",
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use longhaul::config::{Config, McpTransport};
-use longhaul::sandbox::{Network, SandboxReport};
+use longhaul::config::{AgentConfig, McpTransport};
+use longhaul::sandbox::{NetworkAccess, SandboxReport};
 
-use crate::place::Place;
-use crate::term::style::Style;
+use crate::environment::CliEnvironment;
+use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
 /// Paths of a list that are named; others are counted.
@@ -14,10 +14,10 @@ const NAMED: usize = 12;
 
 /// A line for each thing, label and fact.
 pub(super) fn facts(
-    place: &Place,
-    config: &Config,
+    place: &CliEnvironment,
+    config: &AgentConfig,
     report: &SandboxReport,
-    style: Style,
+    style: TextPainter,
 ) -> Vec<(&'static str, String)> {
     let paths = |paths: &[PathBuf]| {
         let mut named: Vec<String> =
@@ -41,15 +41,15 @@ pub(super) fn facts(
     facts
 }
 
-fn network(config: &Config, network: Network) -> String {
+fn network(config: &AgentConfig, network: NetworkAccess) -> String {
     let said = match network {
-        Network::Open => "open to commands",
-        Network::Denied => "closed to commands: they can make no socket",
+        NetworkAccess::Open => "open to commands",
+        NetworkAccess::Denied => "closed to commands: they can make no socket",
     };
     let others = config.mcp_servers.iter().filter_map(|(name, server)| match &server.transport {
         McpTransport::Command(command) => {
             let own = command.network.filter(|own| *own != network)?;
-            let word = if own == Network::Open { "open" } else { "closed" };
+            let word = if own == NetworkAccess::Open { "open" } else { "closed" };
             Some(format!("; {word} to the MCP server {}", visible(name)))
         }
         McpTransport::Http(_) => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use longhaul_lab::recording::Recording;
+use longhaul_lab::recording::SessionRecording;
 use longhaul_lab::replay::MakePolicy;
 
 use crate::term::out;
@@ -14,7 +14,7 @@ use crate::term::text::fit;
 pub(super) fn told(
     makers: Vec<MakePolicy>,
     names: &[String],
-    recordings: &[Recording],
+    recordings: &[SessionRecording],
     times: usize,
 ) -> Vec<MakePolicy> {
     let all = makers.len() * recordings.len() * times;

@@ -2,28 +2,28 @@
 
 use std::path::Path;
 
-use longhaul_lab::replay::Options;
-use longhaul_lab::score::Receipts;
-use longhaul_lab::score::board::Scoreboard;
+use longhaul_lab::replay::ReplayOptions;
+use longhaul_lab::score::ReceiptsFolder;
+use longhaul_lab::score::board::ScoreReport;
 
-use super::wanted::Wanted;
+use super::wanted::ReplaySelection;
 use super::{check_target, configured, replayed, sessions};
 use crate::args::{ReplayArgs, ScoreArgs};
 use crate::assemble::counting;
-use crate::failure::{DONE, Failure, Outcome};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
 use crate::hint::quoted;
-use crate::place::Place;
 use crate::term::out;
 
 /// The prices of sessions' costs.
 const PRICES: &str = "anthropic-sonnet";
 
-pub(super) async fn run(args: ScoreArgs, place: &Place) -> Outcome {
+pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
     if let Some(page) = &args.html {
         check_target(page)?;
     }
     let mut board = match args.receipts.clone() {
-        Some(folder) => public_measures(Receipts::new(folder)).await?,
+        Some(folder) => public_measures(ReceiptsFolder::new(folder)).await?,
         None => session_scores(&args, place).await?,
     };
     board.command = command_line(&args);
@@ -33,14 +33,15 @@ pub(super) async fn run(args: ScoreArgs, place: &Place) -> Outcome {
 }
 
 /// Off the threads that wait for input and output.
-async fn public_measures(receipts: Receipts) -> Outcome<Scoreboard> {
-    let measure =
-        move || Scoreboard::of_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")));
+async fn public_measures(receipts: ReceiptsFolder) -> Outcome<ScoreReport> {
+    let measure = move || {
+        ScoreReport::of_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))
+    };
     let measured = tokio::task::spawn_blocking(measure).await?;
-    measured.map_err(|error| Failure::usage(error.to_string()))
+    measured.map_err(|error| CommandError::usage(error.to_string()))
 }
 
-async fn session_scores(args: &ScoreArgs, place: &Place) -> Outcome<Scoreboard> {
+async fn session_scores(args: &ScoreArgs, place: &CliEnvironment) -> Outcome<ScoreReport> {
     let replay = ReplayArgs {
         files: args.files.clone(),
         policy: Vec::new(),
@@ -51,12 +52,12 @@ async fn session_scores(args: &ScoreArgs, place: &Place) -> Outcome<Scoreboard> 
         json: args.json,
         html: args.html.clone(),
     };
-    let wanted = Wanted::of(&replay, configured(place)?)?;
+    let wanted = ReplaySelection::of(&replay, configured(place)?)?;
     let model = place.overrides.model.as_deref().unwrap_or_default();
     let counter = counting::counter(&longhaul::config::TokenCounter::Auto, model, &place.workspace)?;
     let recordings = sessions::read(&args.files, &counter).await?;
-    let outcomes = replayed(recordings, &wanted, &Options::default()).await?;
-    let mut board = Scoreboard::default();
+    let outcomes = replayed(recordings, &wanted, &ReplayOptions::default()).await?;
+    let mut board = ScoreReport::default();
     board.add_outcomes(&outcomes);
     Ok(board)
 }
@@ -76,12 +77,12 @@ fn command_line(args: &ScoreArgs) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-fn print(board: &Scoreboard, args: &ScoreArgs) -> Outcome<()> {
+fn print(board: &ScoreReport, args: &ScoreArgs) -> Outcome<()> {
     match &args.html {
         Some(page) if page == Path::new("-") => out::data(&board.html())?,
         Some(page) => {
             check_target(page)?;
-            let failed = |error| Failure::new(format!("{} was not written: {error}", page.display()));
+            let failed = |error| CommandError::new(format!("{} was not written: {error}", page.display()));
             std::fs::write(page, board.html()).map_err(failed)?;
             out::message(&format!("{}\nwritten to {}\n", board.headline(), page.display()));
         }

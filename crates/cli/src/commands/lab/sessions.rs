@@ -4,15 +4,15 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use longhaul::clock::now_ms;
-use longhaul::import::{self, Imported};
-use longhaul_core::estimate::Counter;
+use longhaul::import::{self, ImportedSession};
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, FORMAT};
-use longhaul_lab::recording::Recording;
+use longhaul_lab::recording::SessionRecording;
 use longhaul_lab::synthetic;
 use tokio::io::AsyncReadExt;
 
 use super::progress;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 use crate::term::text::one_line;
 
 /// Model calls of the made-up coding sessions, and turns of the support sessions.
@@ -23,11 +23,11 @@ const SUPPORT_TURNS: [usize; 2] = [150, 400];
 ///
 /// # Errors
 /// Usage, for a file that cannot be read as one of the known formats.
-pub(super) async fn read(files: &[PathBuf], counter: &Counter) -> Outcome<Vec<Recording>> {
-    let mut all: Vec<Recording> = Vec::new();
+pub(super) async fn read(files: &[PathBuf], counter: &MessageTokenCounter) -> Outcome<Vec<SessionRecording>> {
+    let mut all: Vec<SessionRecording> = Vec::new();
     for (at, file) in files.iter().enumerate() {
         let shown = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
-        let named = |error: &dyn std::fmt::Display| Failure::usage(format!("{shown}: {error}"));
+        let named = |error: &dyn std::fmt::Display| CommandError::usage(format!("{shown}: {error}"));
         if std::io::stderr().is_terminal() {
             progress::say(&format!("reading file {} of {} · {shown}", at + 1, files.len()));
         }
@@ -58,7 +58,7 @@ async fn content(file: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// No two sessions have the same name: tables tell them apart by it.
-fn unused(name: String, known: &[Recording]) -> String {
+fn unused(name: String, known: &[SessionRecording]) -> String {
     let is_taken = |name: &str| known.iter().any(|it| it.name == name);
     if !is_taken(&name) {
         return name;
@@ -70,19 +70,19 @@ fn unused(name: String, known: &[Recording]) -> String {
 fn recording(
     name: String,
     group: &str,
-    session: Imported,
-    counter: &Counter,
-) -> Result<Recording, longhaul_core::history::FoldError> {
+    session: ImportedSession,
+    counter: &MessageTokenCounter,
+) -> Result<SessionRecording, longhaul_core::history::HistoryFoldError> {
     let fixed: Vec<String> = [session.system_prompt, session.tools].into_iter().flatten().collect();
     let fixed_tokens = fixed.iter().map(|text| counter.text(text)).sum();
     let numbered = (1..).zip(session.events);
     let events = numbered.map(|(seq, (at, body))| Event { seq, at, format: FORMAT, body }).collect();
-    let recording = Recording::of(name, group, events, fixed_tokens, counter.clone())?;
+    let recording = SessionRecording::of(name, group, events, fixed_tokens, counter.clone())?;
     Ok(recording.with_fixed_text(fixed.join("\n")))
 }
 
 /// Long sessions made by a program, the same every time.
-pub(super) fn synthetic() -> Outcome<Vec<Recording>> {
+pub(super) fn synthetic() -> Outcome<Vec<SessionRecording>> {
     let mut all = Vec::new();
     for (seed, steps) in (1..).zip(CODING_STEPS) {
         all.push(synthetic::coding(seed, steps)?);

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use longhaul::config::{Config, SummaryWriter};
-use longhaul_core::plan::{self, Writer};
+use longhaul::config::{AgentConfig, SummaryWriter};
+use longhaul_core::plan::{self, SummaryWriterModel};
 use longhaul_core::strategy;
-use longhaul_lab::ours::Ours;
-use longhaul_lab::peers;
-use longhaul_lab::policy::Policy;
-use longhaul_lab::price::{Prices, tables};
-use longhaul_lab::replay::{MakePolicy, Window};
-use longhaul_lab::report::{PolicyFacts, Role};
+use longhaul_lab::planner_policy::PlannerPolicy;
+use longhaul_lab::policy::ContextPolicy;
+use longhaul_lab::price::{PriceTable, tables};
+use longhaul_lab::replay::{MakePolicy, ReplayWindow};
+use longhaul_lab::report::{PolicyFacts, PolicyRole};
+use longhaul_lab::rivals;
 
 use crate::args::ReplayArgs;
 use crate::assemble;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandError, Outcome};
 use crate::hint::quoted;
 
 /// The strategy that the report is about.
@@ -25,39 +25,39 @@ const BASELINE: &str = "append-only";
 
 /// What is replayed.
 #[derive(Clone)]
-pub(super) struct Wanted {
+pub(super) struct ReplaySelection {
     pub(super) policies: Vec<String>,
-    pub(super) windows: Vec<Window>,
-    pub(super) prices: Vec<Prices>,
-    pub(super) configured: Option<Configured>,
+    pub(super) windows: Vec<ReplayWindow>,
+    pub(super) prices: Vec<PriceTable>,
+    pub(super) configured: Option<ConfiguredStrategy>,
 }
 
 /// The strategy of the agent file, with its options.
 #[derive(Clone)]
-pub(super) struct Configured {
+pub(super) struct ConfiguredStrategy {
     strategy: &'static str,
-    policy: plan::Policy,
+    policy: plan::CompactionPolicy,
     file: String,
 }
 
-impl Configured {
+impl ConfiguredStrategy {
     /// `None` if the file says nothing of compression that is not so anyway.
-    pub(super) fn of(config: &Config, file: String) -> Option<Self> {
+    pub(super) fn of(config: &AgentConfig, file: String) -> Option<Self> {
         let compression = &config.context.compression;
-        if *compression == Config::default().context.compression {
+        if *compression == AgentConfig::default().context.compression {
             return None;
         }
         let writer = match compression.options.summarize_with {
-            SummaryWriter::Extract => Writer::Nobody,
-            SummaryWriter::Same | SummaryWriter::Model(_) => Writer::Session,
+            SummaryWriter::Extract => SummaryWriterModel::Nobody,
+            SummaryWriter::Same | SummaryWriter::Model(_) => SummaryWriterModel::Session,
         };
         // Everything else of a policy is as it is by default: the lab has no queue, no hook, no clock.
         let whole = assemble::policy(config);
-        let policy = plan::Policy {
+        let policy = plan::CompactionPolicy {
             trigger: whole.trigger,
             prune: whole.prune,
             writer,
-            ..plan::Policy::new(whole.strategy)
+            ..plan::CompactionPolicy::new(whole.strategy)
         };
         Some(Self { strategy: compression.strategy.as_str(), policy, file })
     }
@@ -68,24 +68,26 @@ impl Configured {
         is_replayed.then(|| format!("{} acts with the options of {}.", self.strategy, self.file))
     }
 
-    fn named(&self, name: &str) -> Option<Box<dyn Policy>> {
-        let ours =
-            || Ours::new(name, self.policy.clone()).with_options_of(format!("the options of {}", self.file));
-        (name == self.strategy).then(|| Box::new(ours()) as Box<dyn Policy>)
+    fn named(&self, name: &str) -> Option<Box<dyn ContextPolicy>> {
+        let ours = || {
+            PlannerPolicy::new(name, self.policy.clone())
+                .with_options_of(format!("the options of {}", self.file))
+        };
+        (name == self.strategy).then(|| Box::new(ours()) as Box<dyn ContextPolicy>)
     }
 }
 
-impl Wanted {
+impl ReplaySelection {
     /// # Errors
     /// Usage, for a name or a number that means nothing.
-    pub(super) fn of(args: &ReplayArgs, configured: Option<Configured>) -> Outcome<Self> {
-        let windows: Outcome<Vec<Window>> = args.window.iter().map(|it| window(it)).collect();
+    pub(super) fn of(args: &ReplayArgs, configured: Option<ConfiguredStrategy>) -> Outcome<Self> {
+        let windows: Outcome<Vec<ReplayWindow>> = args.window.iter().map(|it| window(it)).collect();
         let (policies, prices) = (policies(&args.policy)?, prices(&args.prices)?);
         Ok(Self { policies, windows: windows?, prices, configured })
     }
 
     /// The policy of that name, with the options of the file if it is the file's.
-    fn policy(&self, name: &str) -> Option<Box<dyn Policy>> {
+    fn policy(&self, name: &str) -> Option<Box<dyn ContextPolicy>> {
         self.configured.as_ref().and_then(|it| it.named(name)).or_else(|| policy(name))
     }
 
@@ -95,7 +97,7 @@ impl Wanted {
             policy(name)?;
             let (wanted, name) = (self.clone(), name.clone());
             Some(Arc::new(move || {
-                wanted.policy(&name).unwrap_or_else(|| Box::new(peers::AppendOnly::default()))
+                wanted.policy(&name).unwrap_or_else(|| Box::new(rivals::AppendOnlyPolicy::default()))
             }))
         };
         self.policies.iter().filter_map(maker).collect()
@@ -122,29 +124,29 @@ impl Wanted {
 }
 
 /// A strategy of ours by its name, or a peer.
-fn policy(name: &str) -> Option<Box<dyn Policy>> {
-    let ours = Ours::by_name(name).map(|it| Box::new(it) as Box<dyn Policy>);
-    ours.or_else(|| peers::named(name))
+fn policy(name: &str) -> Option<Box<dyn ContextPolicy>> {
+    let ours = PlannerPolicy::by_name(name).map(|it| Box::new(it) as Box<dyn ContextPolicy>);
+    ours.or_else(|| rivals::named(name))
 }
 
-fn role(name: &str) -> Role {
+fn role(name: &str) -> PolicyRole {
     match name {
-        SUBJECT => Role::Subject,
-        BASELINE => Role::Baseline,
-        _ if strategy::NAMES.contains(&name) => Role::Ours,
-        _ => Role::Peer,
+        SUBJECT => PolicyRole::Subject,
+        BASELINE => PolicyRole::Baseline,
+        _ if strategy::NAMES.contains(&name) => PolicyRole::Ours,
+        _ => PolicyRole::Peer,
     }
 }
 
 /// The baseline, the subject, the other strategies, the peers.
 fn all_policies() -> Vec<String> {
-    let peers = peers::all().into_iter().map(|it| it.name().to_owned());
+    let peers = rivals::all().into_iter().map(|it| it.name().to_owned());
     let mut names: Vec<String> = strategy::NAMES.iter().map(|it| (*it).to_owned()).chain(peers).collect();
     let place = |name: &String| match role(name) {
-        Role::Baseline => 0,
-        Role::Subject => 1,
-        Role::Ours => 2,
-        Role::Peer => 3,
+        PolicyRole::Baseline => 0,
+        PolicyRole::Subject => 1,
+        PolicyRole::Ours => 2,
+        PolicyRole::Peer => 3,
     };
     names.sort_by_key(place);
     names
@@ -158,7 +160,7 @@ fn policies(wanted: &[String]) -> Outcome<Vec<String>> {
     for name in wanted {
         if policy(name).is_none() {
             let known = all_policies().join(", ");
-            return Err(Failure::usage(format!("no policy is called {name}; there are {known}")));
+            return Err(CommandError::usage(format!("no policy is called {name}; there are {known}")));
         }
         if !names.contains(name) {
             names.push(name.clone());
@@ -168,41 +170,41 @@ fn policies(wanted: &[String]) -> Outcome<Vec<String>> {
 }
 
 /// `32000`, or `50%` of each session's peak.
-fn window(text: &str) -> Outcome<Window> {
+fn window(text: &str) -> Outcome<ReplayWindow> {
     let wrong = || {
-        Failure::usage(format!(
+        CommandError::usage(format!(
             "--window {text}: a number of tokens (32000) or a share of each session's peak (1% to 100%)"
         ))
     };
     let window = match text.strip_suffix('%') {
         Some(percent) => {
-            percent.trim().parse().ok().filter(|it| (1..=100).contains(it)).map(Window::PercentOfPeak)
+            percent.trim().parse().ok().filter(|it| (1..=100).contains(it)).map(ReplayWindow::PercentOfPeak)
         }
-        None => text.trim().parse().ok().filter(|it| *it > 0).map(Window::Tokens),
+        None => text.trim().parse().ok().filter(|it| *it > 0).map(ReplayWindow::Tokens),
     };
     window.ok_or_else(wrong)
 }
 
-fn prices(wanted: &[String]) -> Outcome<Vec<Prices>> {
-    let mut found: Vec<Prices> = Vec::new();
+fn prices(wanted: &[String]) -> Outcome<Vec<PriceTable>> {
+    let mut found: Vec<PriceTable> = Vec::new();
     for name in wanted {
         let named = if name == "all" { tables::all() } else { tables::named(name).into_iter().collect() };
         if named.is_empty() {
             let known: Vec<String> = tables::all().into_iter().map(|it| it.name).collect();
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "no price table is called {name}; there are {} and `all`",
                 known.join(", ")
             )));
         }
-        let new = |it: &Prices| !found.iter().any(|known| known.name == it.name);
-        let named: Vec<Prices> = named.into_iter().filter(new).collect();
+        let new = |it: &PriceTable| !found.iter().any(|known| known.name == it.name);
+        let named: Vec<PriceTable> = named.into_iter().filter(new).collect();
         found.extend(named);
     }
     Ok(found)
 }
 
 /// The command again, fit for a shell.
-pub(super) fn command_line(args: &ReplayArgs, configured: Option<&Configured>) -> String {
+pub(super) fn command_line(args: &ReplayArgs, configured: Option<&ConfiguredStrategy>) -> String {
     let mut words = vec!["longhaul".to_owned()];
     words.extend(configured.into_iter().flat_map(|it| ["--config".to_owned(), it.file.clone()]));
     words.extend(["lab", "replay"].map(str::to_owned));
@@ -228,8 +230,8 @@ mod tests {
 
     #[test]
     fn windows_are_tokens_or_shares_of_the_peak() {
-        assert_eq!(window("32000").ok(), Some(Window::Tokens(32_000)));
-        assert_eq!(window("25%").ok(), Some(Window::PercentOfPeak(25)));
+        assert_eq!(window("32000").ok(), Some(ReplayWindow::Tokens(32_000)));
+        assert_eq!(window("25%").ok(), Some(ReplayWindow::PercentOfPeak(25)));
         for wrong in ["", "0", "0%", "101%", "-5", "half", "12.5%"] {
             let failure = window(wrong).err().map(|it| it.message().to_owned());
             assert!(failure.is_some_and(|it| it.contains("--window")), "{wrong}");
@@ -240,35 +242,40 @@ mod tests {
     fn every_policy_can_be_made_and_has_one_role() {
         let names = all_policies();
         assert_eq!(names[..2], [BASELINE, SUBJECT]);
-        let wanted =
-            Wanted { policies: names.clone(), windows: Vec::new(), prices: Vec::new(), configured: None };
+        let wanted = ReplaySelection {
+            policies: names.clone(),
+            windows: Vec::new(),
+            prices: Vec::new(),
+            configured: None,
+        };
         let made: Vec<String> = wanted.makers().iter().map(|make| make().name().to_owned()).collect();
         assert_eq!(made, names, "a policy calls itself as it is called");
         let facts = wanted.facts();
         assert!(facts.iter().all(|it| !it.sources.is_empty()), "{facts:?}");
         let of = |role| facts.iter().filter(|it| it.role == role).count();
         assert_eq!(
-            (of(Role::Baseline), of(Role::Subject), of(Role::Ours)),
+            (of(PolicyRole::Baseline), of(PolicyRole::Subject), of(PolicyRole::Ours)),
             (1, 1, strategy::NAMES.len() - 1)
         );
-        assert!(of(Role::Peer) >= 6);
+        assert!(of(PolicyRole::Peer) >= 6);
     }
 
     #[test]
     fn the_strategy_of_the_file_has_the_options_of_the_file() {
-        let read = |text: &str| Configured::of(&Config::parse(text, "f").unwrap(), "f.yml".to_owned());
+        let read =
+            |text: &str| ConfiguredStrategy::of(&AgentConfig::parse(text, "f").unwrap(), "f.yml".to_owned());
         assert!(read("{}").is_none() && read("run: { maxSteps: 3 }").is_none(), "nothing is said of it");
         let file = "context: { compression: { strategy: truncation, trigger: { triggerTokens: 900 }, \
                     options: { keepRecent: 3, pruneMinimumTokens: 5 } } }";
         let configured = read(file).unwrap();
         assert_eq!(configured.policy.strategy.name(), "truncation");
-        assert_eq!(configured.policy.trigger, Some(longhaul_core::budget::Trigger::Tokens(900)));
+        assert_eq!(configured.policy.trigger, Some(longhaul_core::budget::StrategyTrigger::Tokens(900)));
         assert_eq!(configured.policy.prune.minimum_tokens, 5);
         let names = ["truncation".to_owned(), "adaptive".to_owned()];
         let said = configured.said(&names);
         assert_eq!(said.as_deref(), Some("truncation acts with the options of f.yml."));
         assert_eq!(configured.said(&names[1..]), None, "it is not replayed");
-        let wanted = Wanted {
+        let wanted = ReplaySelection {
             policies: names.to_vec(),
             windows: Vec::new(),
             prices: Vec::new(),
@@ -279,7 +286,7 @@ mod tests {
         assert!(sources[1].ends_with("adaptive and its defaults"), "{sources:?}");
         let writer = |text: &str| read(text).map(|it| it.policy.writer);
         let extract = "context: { compression: { options: { summarizeWith: extract } } }";
-        assert_eq!(writer(extract), Some(Writer::Nobody));
+        assert_eq!(writer(extract), Some(SummaryWriterModel::Nobody));
     }
 
     #[test]
@@ -295,7 +302,8 @@ mod tests {
         assert_eq!(tables[0].name, "deepseek", "the leading one first");
         assert_eq!(tables.len(), tables::all().len());
         assert!(prices(&names(&["gold"])).err().unwrap().message().contains("deepseek"));
-        let wanted = Wanted { policies: Vec::new(), windows: Vec::new(), prices: tables, configured: None };
+        let wanted =
+            ReplaySelection { policies: Vec::new(), windows: Vec::new(), prices: tables, configured: None };
         assert_eq!(wanted.price_sources().len(), wanted.prices.len());
     }
 

@@ -1,28 +1,28 @@
 //! What the tools do. Reading never claims the data folder: it may be in use by a chat or a server.
 
-use longhaul::recall::Source;
+use longhaul::recall::RecallSource;
 use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
-use longhaul_core::truncate::Limit;
+use longhaul_core::truncate::TextLimit;
 use longhaul_store::SessionRecord;
 use serde_json::{Value, json};
 
 use crate::args::CompactArgs;
 use crate::commands::compact::{check_length, previewed};
 use crate::commands::{compact, reading};
-use crate::failure::{Failure, Outcome};
-use crate::lookup;
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
+use crate::session_lookup;
 
-use super::asked::{Asked, Compact, Recall, Search, Status};
+use super::asked::{McpCompactArgs, McpRecallArgs, McpSearchArgs, McpStatusArgs, McpToolRequest};
 use super::history;
 
 /// The most that one answer holds: clients cut off more.
-const ROOM: Limit = Limit { max_chars: 60_000, max_tokens: 15_000 };
+const ROOM: TextLimit = TextLimit { max_chars: 60_000, max_tokens: 15_000 };
 
 /// What a tool answers.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct McpToolAnswer {
     pub(super) texts: Vec<String>,
     pub(super) structured: Option<Value>,
 }
@@ -31,12 +31,12 @@ pub(super) struct Answer {
 ///
 /// # Errors
 /// Why it was not done, for the model.
-pub(super) async fn answer(place: &Place, asked: Asked) -> Outcome<Answer> {
+pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Outcome<McpToolAnswer> {
     match asked {
-        Asked::Recall(asked) => recalled(place, asked).await,
-        Asked::Status(asked) => status(place, asked).await,
-        Asked::Compact(asked) => compacted(place, asked).await,
-        Asked::Search(asked) => searched(place, asked).await,
+        McpToolRequest::Recall(asked) => recalled(place, asked).await,
+        McpToolRequest::Status(asked) => status(place, asked).await,
+        McpToolRequest::Compact(asked) => compacted(place, asked).await,
+        McpToolRequest::Search(asked) => searched(place, asked).await,
     }
 }
 
@@ -50,11 +50,11 @@ fn about(record: &SessionRecord) -> String {
     format!("(session {} · {})", record.id, record.title.as_deref().unwrap_or("no title"))
 }
 
-async fn recalled(place: &Place, asked: Recall) -> Outcome<Answer> {
+async fn recalled(place: &CliEnvironment, asked: McpRecallArgs) -> Outcome<McpToolAnswer> {
     let data = reading::usual(place).await?;
-    let record = lookup::session(place, &data.store, meant(asked.session.as_ref())).await?;
+    let record = session_lookup::session(place, &data.store, meant(asked.session.as_ref())).await?;
     let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
-    let Recall { handle, range, query, limit, .. } = asked;
+    let McpRecallArgs { handle, range, query, limit, .. } = asked;
     let mut call = json!({});
     for (key, value) in [("handle", handle), ("range", range), ("query", query)] {
         if let Some(value) = value {
@@ -64,17 +64,18 @@ async fn recalled(place: &Place, asked: Recall) -> Outcome<Answer> {
     if let Some(limit) = limit {
         call["limit"] = limit.into();
     }
-    let found = longhaul::recall::recall(&call.to_string(), &Source::of(&history), &data.blobs, &ROOM).await;
+    let found =
+        longhaul::recall::recall(&call.to_string(), &RecallSource::of(&history), &data.blobs, &ROOM).await;
     data.store.close().await;
-    Ok(Answer { texts: vec![found.map_err(Failure::new)?, about(&record)], structured: None })
+    Ok(McpToolAnswer { texts: vec![found.map_err(CommandError::new)?, about(&record)], structured: None })
 }
 
-async fn status(place: &Place, asked: Status) -> Outcome<Answer> {
+async fn status(place: &CliEnvironment, asked: McpStatusArgs) -> Outcome<McpToolAnswer> {
     let (runtime, record) = reading::session(place, meant(asked.session.as_ref())).await?;
     let report = report(&runtime, &record).await;
     runtime.close().await;
     let report = report?;
-    Ok(Answer { texts: vec![report.to_string()], structured: Some(report) })
+    Ok(McpToolAnswer { texts: vec![report.to_string()], structured: Some(report) })
 }
 
 async fn report(runtime: &Runtime, record: &SessionRecord) -> Outcome<Value> {
@@ -87,7 +88,7 @@ async fn report(runtime: &Runtime, record: &SessionRecord) -> Outcome<Value> {
     Ok(report)
 }
 
-async fn compacted(place: &Place, asked: Compact) -> Outcome<Answer> {
+async fn compacted(place: &CliEnvironment, asked: McpCompactArgs) -> Outcome<McpToolAnswer> {
     check_length(asked.instructions.as_deref())?;
     let session = meant(asked.session.as_ref()).to_owned();
     let text = match asked.dry_run {
@@ -103,12 +104,12 @@ async fn compacted(place: &Place, asked: Compact) -> Outcome<Answer> {
             Box::pin(compact::done(args, place)).await?
         }
     };
-    Ok(Answer { texts: vec![text], structured: None })
+    Ok(McpToolAnswer { texts: vec![text], structured: None })
 }
 
-async fn searched(place: &Place, asked: Search) -> Outcome<Answer> {
+async fn searched(place: &CliEnvironment, asked: McpSearchArgs) -> Outcome<McpToolAnswer> {
     let data = reading::usual(place).await?;
     let found = history::search(&data.store, &asked.query, asked.limit).await;
     data.store.close().await;
-    Ok(Answer { texts: vec![found?], structured: None })
+    Ok(McpToolAnswer { texts: vec![found?], structured: None })
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A tool as it is offered.
 #[derive(Debug)]
-pub(super) struct Offered {
+pub(super) struct McpToolSpec {
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
@@ -16,8 +16,8 @@ pub(super) struct Offered {
 }
 
 /// All tools.
-pub(super) const TOOLS: &[Offered] = &[
-    Offered {
+pub(super) const TOOLS: &[McpToolSpec] = &[
+    McpToolSpec {
         name: "recall",
         title: "Recall",
         description: "Returns the exact original of anything a session ever contained, also what was cleared, cut, \
@@ -26,7 +26,7 @@ pub(super) const TOOLS: &[Offered] = &[
         schema: r#"{"type":"object","properties":{"session":{"type":"string","description":"Its id, the start of it, or `last` (default: the newest)"},"handle":{"type":"string","description":"For example lh:12 or lh:12-40"},"range":{"type":"string","description":"Characters START-END of the original, for example 30000-42000"},"query":{"type":"string","description":"Words to search for"},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Most hits of a search (default 5)"}},"additionalProperties":false}"#,
         read_only: true,
     },
-    Offered {
+    McpToolSpec {
         name: "context_status",
         title: "Context status",
         description: "Says what fills a session's context window, in tokens: the total and its parts, the window, \
@@ -34,7 +34,7 @@ pub(super) const TOOLS: &[Offered] = &[
         schema: r#"{"type":"object","properties":{"session":{"type":"string","description":"Its id, the start of it, or `last` (default: the newest)"}},"additionalProperties":false}"#,
         read_only: true,
     },
-    Offered {
+    McpToolSpec {
         name: "compact",
         title: "Compact",
         description: "Makes room in a session's context window now, or with `dryRun` says what that would do. Nothing \
@@ -43,7 +43,7 @@ pub(super) const TOOLS: &[Offered] = &[
         schema: r#"{"type":"object","properties":{"session":{"type":"string","description":"Its id, the start of it, or `last` (default: the newest)"},"instructions":{"type":"string","maxLength":4000,"description":"What the summary should mind"},"dryRun":{"type":"boolean","description":"Change nothing, call no model (default false)"}},"additionalProperties":false}"#,
         read_only: false,
     },
-    Offered {
+    McpToolSpec {
         name: "search_history",
         title: "Search history",
         description: "Searches everything that was said, and every tool output, in all sessions. Each hit names its \
@@ -54,7 +54,7 @@ pub(super) const TOOLS: &[Offered] = &[
 ];
 
 /// A tool in the protocol's form.
-pub(super) fn described(tool: &Offered) -> Tool {
+pub(super) fn described(tool: &McpToolSpec) -> Tool {
     let schema: JsonObject = serde_json::from_str(tool.schema).unwrap_or_default();
     let annotations = ToolAnnotations::with_title(tool.title)
         .read_only(tool.read_only)
@@ -66,16 +66,16 @@ pub(super) fn described(tool: &Offered) -> Tool {
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    Recall(Recall),
-    Status(Status),
-    Compact(Compact),
-    Search(Search),
+pub(super) enum McpToolRequest {
+    Recall(McpRecallArgs),
+    Status(McpStatusArgs),
+    Compact(McpCompactArgs),
+    Search(McpSearchArgs),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Recall {
+pub(super) struct McpRecallArgs {
     pub(super) session: Option<String>,
     pub(super) handle: Option<String>,
     pub(super) range: Option<String>,
@@ -85,13 +85,13 @@ pub(super) struct Recall {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Status {
+pub(super) struct McpStatusArgs {
     pub(super) session: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Compact {
+pub(super) struct McpCompactArgs {
     pub(super) session: Option<String>,
     pub(super) instructions: Option<String>,
     #[serde(default)]
@@ -100,58 +100,60 @@ pub(super) struct Compact {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Search {
+pub(super) struct McpSearchArgs {
     pub(super) query: String,
     pub(super) limit: Option<usize>,
 }
 
 /// What is wrong with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum McpRequestError {
     /// There is no such tool.
     Tool,
     /// The arguments are not as the schema says.
     Arguments(String),
 }
 
-impl Asked {
+impl McpToolRequest {
     /// Reads a call.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn of(tool: &str, arguments: Value) -> Result<Self, Wrong> {
+    pub(super) fn of(tool: &str, arguments: Value) -> Result<Self, McpRequestError> {
         match tool {
             "recall" => {
-                let recall: Recall = read(tool, arguments)?;
+                let recall: McpRecallArgs = read(tool, arguments)?;
                 limited(recall.limit, 50)?;
                 match (&recall.handle, &recall.query) {
-                    (None, None) => Err(Wrong::Arguments("recall: give a `handle` or a `query`".to_owned())),
+                    (None, None) => {
+                        Err(McpRequestError::Arguments("recall: give a `handle` or a `query`".to_owned()))
+                    }
                     _ => Ok(Self::Recall(recall)),
                 }
             }
             "context_status" => Ok(Self::Status(read(tool, arguments)?)),
             "compact" => Ok(Self::Compact(read(tool, arguments)?)),
             "search_history" => {
-                let search: Search = read(tool, arguments)?;
+                let search: McpSearchArgs = read(tool, arguments)?;
                 limited(search.limit, 20)?;
                 match search.query.trim() {
-                    "" => Err(Wrong::Arguments("search_history: the `query` is empty".to_owned())),
+                    "" => Err(McpRequestError::Arguments("search_history: the `query` is empty".to_owned())),
                     _ => Ok(Self::Search(search)),
                 }
             }
-            _ => Err(Wrong::Tool),
+            _ => Err(McpRequestError::Tool),
         }
     }
 }
 
-fn read<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, Wrong> {
-    serde_json::from_value(arguments).map_err(|error| Wrong::Arguments(format!("{tool}: {error}")))
+fn read<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, McpRequestError> {
+    serde_json::from_value(arguments).map_err(|error| McpRequestError::Arguments(format!("{tool}: {error}")))
 }
 
-fn limited(limit: Option<usize>, most: usize) -> Result<(), Wrong> {
+fn limited(limit: Option<usize>, most: usize) -> Result<(), McpRequestError> {
     match limit {
         Some(limit) if limit == 0 || limit > most => {
-            Err(Wrong::Arguments(format!("`limit` is between 1 and {most}, not {limit}")))
+            Err(McpRequestError::Arguments(format!("`limit` is between 1 and {most}, not {limit}")))
         }
         _ => Ok(()),
     }
@@ -175,10 +177,13 @@ mod tests {
                 };
                 arguments[key] = value;
             }
-            assert!(Asked::of(tool.name, arguments.clone()).is_ok(), "{} {arguments}", tool.name);
+            assert!(McpToolRequest::of(tool.name, arguments.clone()).is_ok(), "{} {arguments}", tool.name);
             arguments["other"] = json!(1);
-            let refused = Asked::of(tool.name, arguments).unwrap_err();
-            assert!(matches!(&refused, Wrong::Arguments(why) if why.contains("other")), "{refused:?}");
+            let refused = McpToolRequest::of(tool.name, arguments).unwrap_err();
+            assert!(
+                matches!(&refused, McpRequestError::Arguments(why) if why.contains("other")),
+                "{refused:?}"
+            );
         }
     }
 
@@ -200,11 +205,11 @@ mod tests {
             ("search_history", json!({}), "query"),
             ("compact", json!({ "dryRun": "yes" }), "boolean"),
         ] {
-            let Err(Wrong::Arguments(why)) = Asked::of(tool, arguments.clone()) else {
+            let Err(McpRequestError::Arguments(why)) = McpToolRequest::of(tool, arguments.clone()) else {
                 panic!("{tool} {arguments}")
             };
             assert!(why.contains(expected), "{why}");
         }
-        assert_eq!(Asked::of("forget", json!({})), Err(Wrong::Tool));
+        assert_eq!(McpToolRequest::of("forget", json!({})), Err(McpRequestError::Tool));
     }
 }

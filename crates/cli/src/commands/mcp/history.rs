@@ -1,14 +1,14 @@
 //! A search over the sessions of a data folder.
 
 use longhaul::session::whole_log;
-use longhaul_core::history::{Entry, EntryKind, History};
-use longhaul_core::ids::{Handle, LogRange};
+use longhaul_core::history::{History, LogEntry, LogEntryKind};
+use longhaul_core::ids::{LogHandle, LogRange};
 use longhaul_core::message::Part;
-use longhaul_core::recall::{Extent, Hit, Index, search as ranked};
+use longhaul_core::recall::{PassageHit, SearchIndex, SearchLimits, search as ranked};
 use longhaul_store::{SessionRecord, SharedStore};
 
 use crate::failure::Outcome;
-use crate::lookup::ALL;
+use crate::session_lookup::ALL;
 use crate::term::human::count;
 
 /// Hits, unless a call says otherwise.
@@ -18,9 +18,9 @@ const HITS: usize = 5;
 const MOST_BYTES: usize = 64 << 20;
 
 /// A message of a session.
-struct Said {
+struct SearchableMessage {
     session: usize,
-    handle: Handle,
+    handle: LogHandle,
     speaker: String,
     text: String,
 }
@@ -46,18 +46,22 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
             Err(failure) => tracing::warn!("session {} is not searched: {}", record.id, failure.message()),
         }
     }
-    let mut index = Index::default();
+    let mut index = SearchIndex::default();
     all.iter().for_each(|said| _ = index.add(&said.text));
-    let extent = Extent::of(limit.unwrap_or(HITS));
+    let extent = SearchLimits::of(limit.unwrap_or(HITS));
     let hits = ranked(&index, query, all.len(), extent, |_| 1.0, |at| all[at].text.as_str());
     Ok(told(&records, &all, &hits, searched, query))
 }
 
-async fn said_in(store: &SharedStore, record: &SessionRecord, session: usize) -> Outcome<Vec<Said>> {
+async fn said_in(
+    store: &SharedStore,
+    record: &SessionRecord,
+    session: usize,
+) -> Outcome<Vec<SearchableMessage>> {
     let history = History::fold(&whole_log(store, &record.id).await?)?;
-    let said = history.entries().iter().filter(|entry| !is_recalled(entry)).map(|entry| Said {
+    let said = history.entries().iter().filter(|entry| !is_recalled(entry)).map(|entry| SearchableMessage {
         session,
-        handle: Handle(LogRange::one(entry.seq)),
+        handle: LogHandle(LogRange::one(entry.seq)),
         speaker: speaker(entry),
         text: text(&entry.message.parts),
     });
@@ -65,16 +69,16 @@ async fn said_in(store: &SharedStore, record: &SessionRecord, session: usize) ->
 }
 
 /// What was recalled would only be found twice.
-fn is_recalled(entry: &Entry) -> bool {
-    matches!(&entry.kind, EntryKind::Result { tool } if tool == longhaul::recall::NAME)
+fn is_recalled(entry: &LogEntry) -> bool {
+    matches!(&entry.kind, LogEntryKind::Result { tool } if tool == longhaul::recall::NAME)
 }
 
-fn speaker(entry: &Entry) -> String {
+fn speaker(entry: &LogEntry) -> String {
     match &entry.kind {
-        EntryKind::Typed => "user".to_owned(),
-        EntryKind::Note => "note".to_owned(),
-        EntryKind::Assistant(_) => "assistant".to_owned(),
-        EntryKind::Result { tool } => format!("result of {tool}"),
+        LogEntryKind::Typed => "user".to_owned(),
+        LogEntryKind::Note => "note".to_owned(),
+        LogEntryKind::Assistant(_) => "assistant".to_owned(),
+        LogEntryKind::Result { tool } => format!("result of {tool}"),
     }
 }
 
@@ -93,7 +97,13 @@ fn text(parts: &[Part]) -> String {
     all
 }
 
-fn told(records: &[SessionRecord], all: &[Said], hits: &[Hit], searched: usize, query: &str) -> String {
+fn told(
+    records: &[SessionRecord],
+    all: &[SearchableMessage],
+    hits: &[PassageHit],
+    searched: usize,
+    query: &str,
+) -> String {
     let mut told = String::new();
     for hit in hits {
         let said = &all[hit.at];

@@ -11,34 +11,34 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::Outcome;
 
-use super::answer::Answer;
-use super::asked::{Asked, TOOLS, Wrong};
+use super::answer::McpToolAnswer;
+use super::asked::{McpRequestError, McpToolRequest, TOOLS};
 
 const INSTRUCTIONS: &str = "The sessions of longhaul, an agent runtime that never loses anything: `search_history` \
     finds what was said in any session, `recall` returns the exact original of anything one session ever contained, \
     `context_status` says what fills its context window, `compact` makes room in it.";
 
 /// Something to be done, and who waits for it.
-pub(super) struct Job {
-    pub(super) asked: Asked,
-    pub(super) reply: oneshot::Sender<Outcome<Answer>>,
+pub(super) struct McpJob {
+    pub(super) asked: McpToolRequest,
+    pub(super) reply: oneshot::Sender<Outcome<McpToolAnswer>>,
 }
 
-/// The server's side of the connection. What is asked for is done elsewhere: [`Job`].
-pub(super) struct Server {
-    jobs: mpsc::UnboundedSender<Job>,
+/// The server's side of the connection. What is asked for is done elsewhere: [`McpJob`].
+pub(super) struct McpToolServer {
+    jobs: mpsc::UnboundedSender<McpJob>,
 }
 
-impl Server {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Job>) {
+impl McpToolServer {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<McpJob>) {
         let (jobs, queue) = mpsc::unbounded_channel();
         (Self { jobs }, queue)
     }
 
-    async fn perform(&self, asked: Asked) -> Result<CallToolResult, ErrorData> {
+    async fn perform(&self, asked: McpToolRequest) -> Result<CallToolResult, ErrorData> {
         let (reply, done) = oneshot::channel();
         let gone = |_| ErrorData::internal_error("the server is ending", None);
-        self.jobs.send(Job { asked, reply }).map_err(|_| gone(()))?;
+        self.jobs.send(McpJob { asked, reply }).map_err(|_| gone(()))?;
         Ok(match done.await.map_err(|_| gone(()))? {
             Ok(answer) => {
                 let mut result =
@@ -51,7 +51,7 @@ impl Server {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpToolServer {
     fn get_info(&self) -> ServerConfig {
         let me = Implementation::new("longhaul", env!("CARGO_PKG_VERSION")).with_title("Longhaul");
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -77,13 +77,13 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        match Asked::of(&request.name, arguments) {
+        match McpToolRequest::of(&request.name, arguments) {
             Ok(asked) => Ok(self.perform(asked).await?.into()),
-            Err(Wrong::Tool) => {
+            Err(McpRequestError::Tool) => {
                 Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))
             }
             // The model can put this right.
-            Err(Wrong::Arguments(why)) => Ok(failed(&why).into()),
+            Err(McpRequestError::Arguments(why)) => Ok(failed(&why).into()),
         }
     }
 }

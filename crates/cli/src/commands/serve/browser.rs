@@ -2,10 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use crate::place::Place;
+use crate::environment::CliEnvironment;
 
 /// What opens an address, and whether somebody can see it.
-fn opener(place: &Place) -> Option<&'static str> {
+fn opener(place: &CliEnvironment) -> Option<&'static str> {
     if cfg!(target_os = "macos") {
         return Some("open");
     }
@@ -14,7 +14,7 @@ fn opener(place: &Place) -> Option<&'static str> {
 }
 
 /// Opens an address if there is a display. That it cannot be opened is no failure: the address is printed too.
-pub(super) fn open(place: &Place, address: &str) {
+pub(super) fn open(place: &CliEnvironment, address: &str) {
     let Some(opener) = opener(place) else { return };
     let started = Command::new(opener)
         .arg(address)

@@ -3,22 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use longhaul::config::Config;
+use longhaul::config::AgentConfig;
 use longhaul::session::Runtime;
 use longhaul::settings::SettingsFile;
 
-use crate::place::Place;
+use crate::environment::CliEnvironment;
 use crate::term::out;
 
 /// Their file's name in the data folder.
 const FILE: &str = "settings.json";
 
 /// Has them hold, and says so in a line if there are any. A damaged file is told of and left alone.
-pub(super) async fn apply(place: &Place, agent_file: Option<&Path>, runtime: &Runtime) {
+pub(super) async fn apply(place: &CliEnvironment, agent_file: Option<&Path>, runtime: &Runtime) {
     let text = agent_file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let path = place.data_dir.join(FILE);
     let shown = place.shown(&path);
-    match runtime.use_settings(SettingsFile::new(path, Config::written(&text))).await {
+    match runtime.use_settings(SettingsFile::new(path, AgentConfig::written(&text))).await {
         Ok(choices) if choices.is_empty() => {}
         Ok(choices) => {
             out::told(&format!(

@@ -2,23 +2,23 @@
 
 use std::io;
 
-use longhaul::config::Config;
+use longhaul::config::AgentConfig;
 use longhaul_store::{SessionRecord, SharedStore, UNTOUCHED};
 
-use crate::data::{self, Data};
-use crate::failure::{DONE, Failure, Outcome};
-use crate::lookup;
-use crate::place::Place;
+use crate::data::{self, DataStores};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::session_lookup;
 use crate::term::human::{count, grouped};
 use crate::term::out;
 use crate::term::text::one_line;
 
 use super::super::reading;
 
-pub(super) async fn run(place: &Place, sessions: &[String], yes: bool) -> Outcome {
+pub(super) async fn run(place: &CliEnvironment, sessions: &[String], yes: bool) -> Outcome {
     let asks = place.terminal.input && place.terminal.messages;
     if !yes && !asks {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "what is deleted is gone for good: without a terminal to ask at, add --yes",
         ));
     }
@@ -31,7 +31,7 @@ pub(super) async fn run(place: &Place, sessions: &[String], yes: bool) -> Outcom
         out::message("nothing was deleted\n");
         return Ok(DONE);
     }
-    let data = data::open(place, Config::default().blobs.max_bytes).await?;
+    let data = data::open(place, AgentConfig::default().blobs.max_bytes).await?;
     let mut done = delete(&data.store, &meant).await;
     if done.is_ok() {
         done = sweep(&data).await;
@@ -49,7 +49,7 @@ async fn delete(store: &SharedStore, meant: &[SessionRecord]) -> Outcome<()> {
 }
 
 /// Removes content that no session names any more, in its log or in its queue.
-async fn sweep(data: &Data) -> Outcome<()> {
+async fn sweep(data: &DataStores) -> Outcome<()> {
     let Some(upkeep) = &data.upkeep else { return Ok(()) };
     let (blobs, bytes) = data.blobs.keep_only(&upkeep.named_blobs().await?, UNTOUCHED).await?;
     if blobs > 0 {
@@ -62,10 +62,14 @@ async fn sweep(data: &Data) -> Outcome<()> {
 }
 
 /// All names first: `last` means another one as soon as the newest is gone.
-async fn meant(place: &Place, store: &SharedStore, sessions: &[String]) -> Outcome<Vec<SessionRecord>> {
+async fn meant(
+    place: &CliEnvironment,
+    store: &SharedStore,
+    sessions: &[String],
+) -> Outcome<Vec<SessionRecord>> {
     let mut meant: Vec<SessionRecord> = Vec::new();
     for name in sessions {
-        let record = lookup::session(place, store, name).await?;
+        let record = session_lookup::session(place, store, name).await?;
         if meant.iter().all(|other| other.id != record.id) {
             meant.push(record);
         }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use longhaul::clock::now_ms;
-use longhaul::import::{self, Import, Imported};
+use longhaul::import::{self, ImportedFile, ImportedSession};
 use longhaul_core::ids::SessionId;
 use longhaul_store::NewSession;
 use tokio::io::AsyncReadExt;
 use uuid::Uuid;
 
-use crate::data::Data;
-use crate::failure::{Failure, Outcome};
+use crate::data::DataStores;
+use crate::failure::{CommandError, Outcome};
 use crate::term::human::count;
 use crate::term::out;
 use crate::term::text::one_line;
@@ -19,12 +19,12 @@ use crate::term::text::one_line;
 const SHOWN_WARNINGS: usize = 10;
 
 /// A file that was read, and what is in it.
-pub(super) struct Read {
+pub(super) struct ImportFile {
     file: PathBuf,
-    found: Outcome<Import>,
+    found: Outcome<ImportedFile>,
 }
 
-impl Read {
+impl ImportFile {
     /// Returns whether there is nothing to import.
     pub(super) fn has_failed(&self) -> bool {
         self.found.is_err()
@@ -32,17 +32,17 @@ impl Read {
 }
 
 /// Reads every file to its end. No session is touched.
-pub(super) async fn read_all(files: &[PathBuf]) -> Vec<Read> {
+pub(super) async fn read_all(files: &[PathBuf]) -> Vec<ImportFile> {
     let mut all = Vec::new();
     for file in files {
-        all.push(Read { file: file.clone(), found: parse(file).await });
+        all.push(ImportFile { file: file.clone(), found: parse(file).await });
     }
     all
 }
 
 /// Names every file; none of them can be imported.
-pub(super) fn none<T>(all: &[Read]) -> Outcome<T> {
-    for Read { file, found } in all {
+pub(super) fn none<T>(all: &[ImportFile]) -> Outcome<T> {
+    for ImportFile { file, found } in all {
         if let Err(failure) = found {
             complain(file, failure);
         }
@@ -51,9 +51,9 @@ pub(super) fn none<T>(all: &[Read]) -> Outcome<T> {
 }
 
 /// Imports what was read; a file that could not be is named and the others are imported all the same.
-pub(super) async fn import(data: &Data, all: Vec<Read>) -> Outcome<()> {
+pub(super) async fn import(data: &DataStores, all: Vec<ImportFile>) -> Outcome<()> {
     let (mut failed, of) = (0, all.len());
-    for Read { file, found } in all {
+    for ImportFile { file, found } in all {
         let done = match found {
             Ok(imported) => import_file(data, imported).await,
             Err(failure) => Err(failure),
@@ -66,13 +66,13 @@ pub(super) async fn import(data: &Data, all: Vec<Read>) -> Outcome<()> {
     if failed == 0 { Ok(()) } else { Err(not_imported(failed, of)) }
 }
 
-fn complain(file: &Path, failure: &Failure) {
+fn complain(file: &Path, failure: &CommandError) {
     out::message(&format!("{}: {}\n", shown(file), failure.message()));
 }
 
-fn not_imported(failed: usize, of: usize) -> Failure {
+fn not_imported(failed: usize, of: usize) -> CommandError {
     let files = count(of as u64, "file");
-    Failure::new(match of - failed {
+    CommandError::new(match of - failed {
         0 if of == 1 => "nothing was imported".to_owned(),
         0 => format!("none of {files} was imported"),
         1 => format!("{failed} of {files} not imported; the other one is"),
@@ -80,12 +80,12 @@ fn not_imported(failed: usize, of: usize) -> Failure {
     })
 }
 
-async fn parse(file: &Path) -> Outcome<Import> {
+async fn parse(file: &Path) -> Outcome<ImportedFile> {
     let bytes = read(file).await?;
     Ok(import::import(&bytes, now_ms())?)
 }
 
-async fn import_file(data: &Data, imported: Import) -> Outcome<()> {
+async fn import_file(data: &DataStores, imported: ImportedFile) -> Outcome<()> {
     let format = imported.format.as_str();
     for session in imported.sessions {
         let warnings: Vec<String> = session.warnings.iter().map(ToString::to_string).collect();
@@ -99,7 +99,7 @@ async fn import_file(data: &Data, imported: Import) -> Outcome<()> {
     Ok(())
 }
 
-async fn store(data: &Data, session: Imported) -> Outcome<SessionId> {
+async fn store(data: &DataStores, session: ImportedSession) -> Outcome<SessionId> {
     super::check(&session.events)?;
     for (_, content) in session.blobs {
         data.blobs.put(content).await?;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::merge::Change;
-use super::{Door, quoted};
-use crate::failure::{Failure, Outcome};
+use super::merge::SettingsFileChange;
+use super::{GatewayAccess, quoted};
+use crate::failure::{CommandError, Outcome};
 use longhaul::config::nearest;
 
 /// What clients are told of the window where they must be told one: behind the gateway there is no end to it.
@@ -19,41 +19,41 @@ const OUTPUT: u64 = 32_000;
 const TOKEN: &str = "LONGHAUL_TOKEN";
 
 /// A client.
-pub(super) struct Wrapped {
+pub(super) struct WrapClient {
     pub(super) name: &'static str,
     /// What it is, in a line.
     pub(super) about: &'static str,
     /// What is started; `None` for libraries.
     pub(super) program: Option<&'static str>,
-    pub(super) setup: fn(&Door) -> Outcome<Setup>,
+    pub(super) setup: fn(&GatewayAccess) -> Outcome<WrapClientSetup>,
 }
 
 /// How one is pointed at the gateway.
 #[derive(Debug, Default)]
-pub(super) struct Setup {
-    pub(super) environment: Vec<(&'static str, Word)>,
+pub(super) struct WrapClientSetup {
+    pub(super) environment: Vec<(&'static str, EnvironmentValue)>,
     pub(super) arguments: Vec<String>,
     /// Arguments that stand for the files where they are not written.
     pub(super) arguments_by_run: Vec<String>,
     /// The same in the environment.
-    pub(super) only_by_run: Vec<(&'static str, Word)>,
+    pub(super) only_by_run: Vec<(&'static str, EnvironmentValue)>,
     /// Lines to type beside.
     pub(super) lines: Vec<String>,
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<ClientSettingsFile>,
     /// Why `--run` cannot do it.
     pub(super) not_by_run: Option<&'static str>,
 }
 
 /// A value of the environment.
 #[derive(Clone, Debug)]
-pub(super) enum Word {
+pub(super) enum EnvironmentValue {
     Plain(String),
     /// The gateway's key.
     Key,
 }
 
-impl Word {
-    pub(super) fn in_shell(&self, door: &Door) -> String {
+impl EnvironmentValue {
+    pub(super) fn in_shell(&self, door: &GatewayAccess) -> String {
         match self {
             Self::Plain(text) => quoted(text),
             Self::Key => door.key_in_shell(),
@@ -62,7 +62,7 @@ impl Word {
 
     /// # Errors
     /// The token cannot be read.
-    pub(super) fn itself(&self, door: &Door) -> Outcome<String> {
+    pub(super) fn itself(&self, door: &GatewayAccess) -> Outcome<String> {
         match self {
             Self::Plain(text) => Ok(text.clone()),
             Self::Key => door.key(),
@@ -72,29 +72,29 @@ impl Word {
 
 /// A file of a client's settings.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ClientSettingsFile {
     pub(super) path: PathBuf,
-    pub(super) change: Change,
+    pub(super) change: SettingsFileChange,
 }
 
 /// All of them.
-const CLIENTS: [Wrapped; 11] = [
-    Wrapped { name: "claude", about: "Claude Code (2.1)", program: Some("claude"), setup: claude },
-    Wrapped { name: "codex", about: "Codex (0.169)", program: Some("codex"), setup: codex },
-    Wrapped { name: "opencode", about: "opencode (1.18)", program: Some("opencode"), setup: opencode },
-    Wrapped { name: "qwen", about: "Qwen Code (0.15)", program: Some("qwen"), setup: qwen },
-    Wrapped { name: "aider", about: "aider (0.86)", program: Some("aider"), setup: aider },
-    Wrapped { name: "pi", about: "pi (0.73)", program: Some("pi"), setup: pi },
-    Wrapped {
+const CLIENTS: [WrapClient; 11] = [
+    WrapClient { name: "claude", about: "Claude Code (2.1)", program: Some("claude"), setup: claude },
+    WrapClient { name: "codex", about: "Codex (0.169)", program: Some("codex"), setup: codex },
+    WrapClient { name: "opencode", about: "opencode (1.18)", program: Some("opencode"), setup: opencode },
+    WrapClient { name: "qwen", about: "Qwen Code (0.15)", program: Some("qwen"), setup: qwen },
+    WrapClient { name: "aider", about: "aider (0.86)", program: Some("aider"), setup: aider },
+    WrapClient { name: "pi", about: "pi (0.73)", program: Some("pi"), setup: pi },
+    WrapClient {
         name: "continue",
         about: "Continue's command line (1.5)",
         program: Some("cn"),
         setup: continue_cli,
     },
-    Wrapped { name: "cline", about: "Cline's command line (3.0)", program: Some("cline"), setup: cline },
-    Wrapped { name: "mini", about: "mini-swe-agent (2.4)", program: Some("mini"), setup: mini },
-    Wrapped { name: "openai", about: "programs with OpenAI's libraries", program: None, setup: openai },
-    Wrapped {
+    WrapClient { name: "cline", about: "Cline's command line (3.0)", program: Some("cline"), setup: cline },
+    WrapClient { name: "mini", about: "mini-swe-agent (2.4)", program: Some("mini"), setup: mini },
+    WrapClient { name: "openai", about: "programs with OpenAI's libraries", program: None, setup: openai },
+    WrapClient {
         name: "anthropic",
         about: "programs with Anthropic's libraries",
         program: None,
@@ -106,9 +106,9 @@ const CLIENTS: [Wrapped; 11] = [
 ///
 /// # Errors
 /// Usage, for one that is not known or cannot be pointed here.
-pub(super) fn named(name: &str) -> Outcome<Wrapped> {
+pub(super) fn named(name: &str) -> Outcome<WrapClient> {
     if name == "gemini" {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "Gemini's command line speaks Gemini's own dialect only, which the gateway does not",
         ));
     }
@@ -116,17 +116,17 @@ pub(super) fn named(name: &str) -> Outcome<Wrapped> {
     let near = nearest(name, names.clone()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     let list = names.collect::<Vec<_>>().join(", ");
     let found = CLIENTS.into_iter().find(|client| client.name == name);
-    found.ok_or_else(|| Failure::usage(format!("no client is known as `{name}`{near} (known: {list})")))
+    found.ok_or_else(|| CommandError::usage(format!("no client is known as `{name}`{near} (known: {list})")))
 }
 
-fn plain(text: impl Into<String>) -> Word {
-    Word::Plain(text.into())
+fn plain(text: impl Into<String>) -> EnvironmentValue {
+    EnvironmentValue::Plain(text.into())
 }
 
-fn claude(door: &Door) -> Outcome<Setup> {
+fn claude(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
         ("ANTHROPIC_BASE_URL", plain(&door.root)),
-        ("ANTHROPIC_AUTH_TOKEN", Word::Key),
+        ("ANTHROPIC_AUTH_TOKEN", EnvironmentValue::Key),
         ("ANTHROPIC_MODEL", plain(&door.model)),
         ("ANTHROPIC_SMALL_FAST_MODEL", plain(&door.model)),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", plain("1")),
@@ -135,12 +135,12 @@ fn claude(door: &Door) -> Outcome<Setup> {
         .iter()
         .map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?.into())))
         .collect();
-    let change = Change::Json(json!({ "env": variables? }));
-    let files = vec![File { path: door.home.join(".claude/settings.json"), change }];
-    Ok(Setup { environment, files, ..Setup::default() })
+    let change = SettingsFileChange::Json(json!({ "env": variables? }));
+    let files = vec![ClientSettingsFile { path: door.home.join(".claude/settings.json"), change }];
+    Ok(WrapClientSetup { environment, files, ..WrapClientSetup::default() })
 }
 
-fn codex(door: &Door) -> Outcome<Setup> {
+fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let provider = |name: &str| ["model_providers", "longhaul", name].map(str::to_owned).to_vec();
     let mut keys = vec![
         (vec!["model".to_owned()], door.model.clone()),
@@ -152,17 +152,20 @@ fn codex(door: &Door) -> Outcome<Setup> {
     let mut environment = Vec::new();
     if door.token_file.is_some() {
         keys.push((provider("env_key"), TOKEN.to_owned()));
-        environment.push((TOKEN, Word::Key));
+        environment.push((TOKEN, EnvironmentValue::Key));
     }
     let arguments_by_run = keys
         .iter()
         .flat_map(|(path, value)| ["-c".to_owned(), format!("{}={}", path.join("."), json!(value))])
         .collect();
-    let files = vec![File { path: door.home.join(".codex/config.toml"), change: Change::Toml(keys) }];
-    Ok(Setup { environment, arguments_by_run, files, ..Setup::default() })
+    let files = vec![ClientSettingsFile {
+        path: door.home.join(".codex/config.toml"),
+        change: SettingsFileChange::Toml(keys),
+    }];
+    Ok(WrapClientSetup { environment, arguments_by_run, files, ..WrapClientSetup::default() })
 }
 
-fn opencode(door: &Door) -> Outcome<Setup> {
+fn opencode(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let key = match &door.token_file {
         Some(path) => format!("{{file:{}}}", path.display()),
         None => "none".to_owned(),
@@ -179,50 +182,64 @@ fn opencode(door: &Door) -> Outcome<Setup> {
     });
     let only_by_run = vec![("OPENCODE_CONFIG_CONTENT", plain(settings.to_string()))];
     let path = door.home.join(".config/opencode/opencode.json");
-    let files = vec![File { path, change: Change::Json(settings) }];
-    Ok(Setup { only_by_run, files, ..Setup::default() })
+    let files = vec![ClientSettingsFile { path, change: SettingsFileChange::Json(settings) }];
+    Ok(WrapClientSetup { only_by_run, files, ..WrapClientSetup::default() })
 }
 
-fn qwen(door: &Door) -> Outcome<Setup> {
+fn qwen(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
         ("OPENAI_BASE_URL", plain(door.v1())),
-        ("OPENAI_API_KEY", Word::Key),
+        ("OPENAI_API_KEY", EnvironmentValue::Key),
         ("OPENAI_MODEL", plain(&door.model)),
     ];
     let lines: Outcome<Vec<(String, String)>> =
         environment.iter().map(|(name, value)| Ok(((*name).to_owned(), value.itself(door)?))).collect();
     let chosen = json!({ "security": { "auth": { "selectedType": "openai" } } });
     let files = vec![
-        File { path: door.home.join(".qwen/.env"), change: Change::Lines("=", lines?) },
-        File { path: door.home.join(".qwen/settings.json"), change: Change::Json(chosen) },
+        ClientSettingsFile {
+            path: door.home.join(".qwen/.env"),
+            change: SettingsFileChange::Lines("=", lines?),
+        },
+        ClientSettingsFile {
+            path: door.home.join(".qwen/settings.json"),
+            change: SettingsFileChange::Json(chosen),
+        },
     ];
     let arguments = ["--auth-type", "openai"].map(str::to_owned).to_vec();
-    Ok(Setup { environment, arguments, files, ..Setup::default() })
+    Ok(WrapClientSetup { environment, arguments, files, ..WrapClientSetup::default() })
 }
 
-fn aider(door: &Door) -> Outcome<Setup> {
+fn aider(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let model = format!("openai/{}", door.model);
     let lines = [("openai-api-base", door.v1()), ("openai-api-key", door.key()?), ("model", model.clone())];
     let lines = lines.map(|(name, value)| (name.to_owned(), json!(value).to_string())).to_vec();
-    let environment = vec![("OPENAI_API_BASE", plain(door.v1())), ("OPENAI_API_KEY", Word::Key)];
-    let files = vec![File { path: door.home.join(".aider.conf.yml"), change: Change::Lines(": ", lines) }];
-    Ok(Setup { environment, arguments: vec!["--model".to_owned(), model], files, ..Setup::default() })
+    let environment = vec![("OPENAI_API_BASE", plain(door.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
+    let files = vec![ClientSettingsFile {
+        path: door.home.join(".aider.conf.yml"),
+        change: SettingsFileChange::Lines(": ", lines),
+    }];
+    Ok(WrapClientSetup {
+        environment,
+        arguments: vec!["--model".to_owned(), model],
+        files,
+        ..WrapClientSetup::default()
+    })
 }
 
-fn pi(door: &Door) -> Outcome<Setup> {
+fn pi(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let provider = json!({
         "baseUrl": door.v1(), "api": "openai-completions", "apiKey": door.key()?,
         "models": [{ "id": door.model, "contextWindow": WINDOW, "maxTokens": OUTPUT }],
     });
-    let change = Change::Json(json!({ "providers": { "longhaul": provider } }));
+    let change = SettingsFileChange::Json(json!({ "providers": { "longhaul": provider } }));
     let arguments = ["--provider", "longhaul", "--model", &door.model].map(str::to_owned).to_vec();
-    let files = vec![File { path: door.home.join(".pi/agent/models.json"), change }];
+    let files = vec![ClientSettingsFile { path: door.home.join(".pi/agent/models.json"), change }];
     let not_by_run =
         Some("pi takes its servers from its file only: `longhaul wrap pi --write`, then start it as printed");
-    Ok(Setup { arguments, files, not_by_run, ..Setup::default() })
+    Ok(WrapClientSetup { arguments, files, not_by_run, ..WrapClientSetup::default() })
 }
 
-fn continue_cli(door: &Door) -> Outcome<Setup> {
+fn continue_cli(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let text = format!(
         "name: Longhaul\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: {model}\n    provider: openai\n    model: {model}\n    apiBase: {base}\n    apiKey: {key}\n    roles: [chat, edit, apply]\n",
         model = json!(door.model),
@@ -231,10 +248,14 @@ fn continue_cli(door: &Door) -> Outcome<Setup> {
     );
     let path = door.folder.join("continue.yaml");
     let arguments = vec!["--config".to_owned(), path.display().to_string()];
-    Ok(Setup { arguments, files: vec![File { path, change: Change::Whole(text) }], ..Setup::default() })
+    Ok(WrapClientSetup {
+        arguments,
+        files: vec![ClientSettingsFile { path, change: SettingsFileChange::Whole(text) }],
+        ..WrapClientSetup::default()
+    })
 }
 
-fn cline(door: &Door) -> Outcome<Setup> {
+fn cline(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let line = format!(
         "cline auth --provider openai --apikey {} --modelid {} --baseurl {}",
         door.key_in_shell(),
@@ -243,25 +264,26 @@ fn cline(door: &Door) -> Outcome<Setup> {
     );
     let not_by_run =
         Some("cline keeps its settings itself: type the line that `longhaul wrap cline` prints, once");
-    Ok(Setup { lines: vec![line], not_by_run, ..Setup::default() })
+    Ok(WrapClientSetup { lines: vec![line], not_by_run, ..WrapClientSetup::default() })
 }
 
-fn mini(door: &Door) -> Outcome<Setup> {
+fn mini(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
         ("OPENAI_API_BASE", plain(door.v1())),
-        ("OPENAI_API_KEY", Word::Key),
+        ("OPENAI_API_KEY", EnvironmentValue::Key),
         ("MSWEA_COST_TRACKING", plain("ignore_errors")),
     ];
     let arguments = vec!["-m".to_owned(), format!("openai/{}", door.model)];
-    Ok(Setup { environment, arguments, ..Setup::default() })
+    Ok(WrapClientSetup { environment, arguments, ..WrapClientSetup::default() })
 }
 
-fn openai(door: &Door) -> Outcome<Setup> {
-    let environment = vec![("OPENAI_BASE_URL", plain(door.v1())), ("OPENAI_API_KEY", Word::Key)];
-    Ok(Setup { environment, ..Setup::default() })
+fn openai(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+    let environment = vec![("OPENAI_BASE_URL", plain(door.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
+    Ok(WrapClientSetup { environment, ..WrapClientSetup::default() })
 }
 
-fn anthropic(door: &Door) -> Outcome<Setup> {
-    let environment = vec![("ANTHROPIC_BASE_URL", plain(&door.root)), ("ANTHROPIC_API_KEY", Word::Key)];
-    Ok(Setup { environment, ..Setup::default() })
+fn anthropic(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+    let environment =
+        vec![("ANTHROPIC_BASE_URL", plain(&door.root)), ("ANTHROPIC_API_KEY", EnvironmentValue::Key)];
+    Ok(WrapClientSetup { environment, ..WrapClientSetup::default() })
 }

@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::clients::File;
-use super::merge::{self, Change};
+use super::clients::ClientSettingsFile;
+use super::merge::{self, SettingsFileChange};
 use crate::data;
-use crate::failure::{Failure, Outcome};
-use crate::place::Place;
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
 
 /// Below the data folder: what was written for whom, and files that are ours.
 pub(super) const FOLDER: &str = "wrapped";
 
 /// The files that were written for one client.
-pub(super) struct Files {
+pub(super) struct ClientFileChanges {
     folder: PathBuf,
     record: PathBuf,
 }
 
 /// A file that was written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Written {
+struct ClientFileRecord {
     path: PathBuf,
     /// As it was; `None` if there was none.
     copy: Option<PathBuf>,
@@ -37,33 +37,36 @@ struct Written {
 }
 
 /// How a file is put back.
-enum Undone {
+enum FileRestoration {
     AsItWas,
     /// It was changed since: this is it without what was written.
     Without(String),
 }
 
-impl Written {
-    fn undone(&self) -> Outcome<Undone> {
+impl ClientFileRecord {
+    fn undone(&self) -> Outcome<FileRestoration> {
         let Some(now) = read(&self.path)?.filter(|now| hash(now) != self.hash) else {
-            return Ok(Undone::AsItWas);
+            return Ok(FileRestoration::AsItWas);
         };
         let before = self.copy.as_deref().map(read).transpose()?.flatten();
         let keys = self.keys.as_ref();
         let without = keys.and_then(|keys| merge::without(&now, before.as_deref(), keys).ok());
-        without.map(Undone::Without).ok_or_else(|| {
+        without.map(FileRestoration::Without).ok_or_else(|| {
             let before = match &self.copy {
                 Some(copy) => format!("as it was before: {}", copy.display()),
                 None => "before there was none".to_owned(),
             };
-            Failure::new(format!("{} was changed since, and is left alone; {before}", self.path.display()))
+            CommandError::new(format!(
+                "{} was changed since, and is left alone; {before}",
+                self.path.display()
+            ))
         })
     }
 }
 
 /// A file that is to be written.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct FileChangePlan {
     pub(super) path: PathBuf,
     /// What is set, for people.
     pub(super) shown: String,
@@ -72,8 +75,8 @@ pub(super) struct Planned {
     keys: Option<Value>,
 }
 
-impl Files {
-    pub(super) fn of(place: &Place, client: &str) -> Self {
+impl ClientFileChanges {
+    pub(super) fn of(place: &CliEnvironment, client: &str) -> Self {
         let folder = place.data_dir.join(FOLDER);
         Self { record: folder.join(format!("{client}.json")), folder }
     }
@@ -82,29 +85,29 @@ impl Files {
     ///
     /// # Errors
     /// The file cannot be read, or is not what it should be.
-    pub(super) fn plan(&self, file: &File) -> Outcome<Option<Planned>> {
+    pub(super) fn plan(&self, file: &ClientSettingsFile) -> Outcome<Option<FileChangePlan>> {
         // A link stays one.
         let path = fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
         let old = read(&path)?;
         let new = file.change.applied(old.as_deref().unwrap_or_default()).map_err(|why| {
-            Failure::new(format!(
+            CommandError::new(format!(
                 "{} is left alone: {why}; add what is printed without --write yourself",
                 path.display()
             ))
         })?;
         let is_same = old.as_deref() == Some(new.as_str());
         let keys = match &file.change {
-            Change::Json(keys) => Some(keys.clone()),
+            SettingsFileChange::Json(keys) => Some(keys.clone()),
             _ => None,
         };
-        Ok((!is_same).then(|| Planned { path, shown: file.change.shown(), old, new, keys }))
+        Ok((!is_same).then(|| FileChangePlan { path, shown: file.change.shown(), old, new, keys }))
     }
 
     /// Writes it. Answers with the copy of what was there.
     ///
     /// # Errors
     /// It cannot be written; then the file is as it was.
-    pub(super) fn write(&self, planned: &Planned) -> Outcome<Option<PathBuf>> {
+    pub(super) fn write(&self, planned: &FileChangePlan) -> Outcome<Option<PathBuf>> {
         let mut all = self.written()?;
         let known = all.iter().position(|written| written.path == planned.path).map(|at| all.remove(at));
         // What we ourselves wrote last is not worth a copy: the one of before stays.
@@ -115,7 +118,7 @@ impl Files {
             (None, None) => None,
         };
         let (path, keys) = (planned.path.clone(), planned.keys.clone());
-        all.push(Written { path, copy: copy.clone(), hash: hash(&planned.new), keys });
+        all.push(ClientFileRecord { path, copy: copy.clone(), hash: hash(&planned.new), keys });
         self.remember(&all)?;
         put(&planned.path, &planned.new)?;
         Ok(copy)
@@ -127,14 +130,15 @@ impl Files {
     /// A file was changed since, and what was written cannot be told from the rest: nothing is put back.
     pub(super) fn undo(&self) -> Outcome<Vec<PathBuf>> {
         let all = self.written()?;
-        let undone: Vec<Undone> = all.iter().map(Written::undone).collect::<Outcome<_>>()?;
+        let undone: Vec<FileRestoration> =
+            all.iter().map(ClientFileRecord::undone).collect::<Outcome<_>>()?;
         for (written, undone) in all.iter().zip(undone) {
             match (undone, &written.copy) {
-                (Undone::AsItWas, Some(copy)) => {
+                (FileRestoration::AsItWas, Some(copy)) => {
                     fs::rename(copy, &written.path).map_err(|error| cannot(&written.path, &error))?;
                 }
-                (Undone::AsItWas, None) => remove(&written.path)?,
-                (Undone::Without(text), copy) => {
+                (FileRestoration::AsItWas, None) => remove(&written.path)?,
+                (FileRestoration::Without(text), copy) => {
                     put(&written.path, &text)?;
                     copy.as_deref().map_or(Ok(()), remove)?;
                 }
@@ -144,12 +148,12 @@ impl Files {
         Ok(all.into_iter().map(|written| written.path).collect())
     }
 
-    fn written(&self) -> Outcome<Vec<Written>> {
+    fn written(&self) -> Outcome<Vec<ClientFileRecord>> {
         let text = read(&self.record)?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
-    fn remember(&self, all: &[Written]) -> Outcome<()> {
+    fn remember(&self, all: &[ClientFileRecord]) -> Outcome<()> {
         data::make_private(&self.folder)?;
         put(&self.record, &serde_json::to_string_pretty(all)?)
     }
@@ -159,9 +163,9 @@ impl Files {
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn write_own(place: &Place, file: &File) -> Outcome<()> {
+pub(super) fn write_own(place: &CliEnvironment, file: &ClientSettingsFile) -> Outcome<()> {
     data::make_private(&place.data_dir.join(FOLDER))?;
-    let text = file.change.applied("").map_err(Failure::new)?;
+    let text = file.change.applied("").map_err(CommandError::new)?;
     put(&file.path, &text)
 }
 
@@ -169,7 +173,7 @@ fn read(path: &Path) -> Outcome<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::new(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => Err(CommandError::new(format!("{} cannot be read: {error}", path.display()))),
     }
 }
 
@@ -221,8 +225,8 @@ fn put_as(path: &Path, text: &str, mode: u32) -> Outcome<()> {
     write().map_err(|error| cannot(path, &error))
 }
 
-fn cannot(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("{} cannot be written: {error}", path.display()))
+fn cannot(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::new(format!("{} cannot be written: {error}", path.display()))
 }
 
 fn hash(text: &str) -> String {

@@ -5,7 +5,7 @@ use toml_edit::{DocumentMut, Item, Table};
 
 /// What is set in a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Change {
+pub(super) enum SettingsFileChange {
     /// These keys of a JSON object; groups are merged.
     Json(Value),
     /// These keys of a TOML file, by their paths.
@@ -16,7 +16,7 @@ pub(super) enum Change {
     Whole(String),
 }
 
-impl Change {
+impl SettingsFileChange {
     /// It alone, as a person would write it.
     pub(super) fn shown(&self) -> String {
         self.applied("").unwrap_or_default()

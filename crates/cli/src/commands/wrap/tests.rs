@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
-use super::merge::Change;
+use super::merge::SettingsFileChange;
 use super::*;
 
-fn door(token: Option<&str>) -> Door {
-    Door {
+fn door(token: Option<&str>) -> GatewayAccess {
+    GatewayAccess {
         root: "http://127.0.0.1:4400".to_owned(),
         model: "qwen3".to_owned(),
         token_file: token.map(PathBuf::from),
@@ -13,9 +13,9 @@ fn door(token: Option<&str>) -> Door {
     }
 }
 
-fn printed(name: &str, door: &Door) -> String {
+fn printed(name: &str, door: &GatewayAccess) -> String {
     let client = clients::named(name).unwrap();
-    let place = Place { home: Some("/home/me".into()), ..Place::default() };
+    let place = CliEnvironment { home: Some("/home/me".into()), ..CliEnvironment::default() };
     shown(&client, &(client.setup)(door).unwrap(), door, &place)
 }
 
@@ -187,7 +187,7 @@ fn what_is_printed() {
 
 #[test]
 fn other_keys_stay() {
-    let change = Change::Json(json!({ "a": { "b": 1 }, "c": "x" }));
+    let change = SettingsFileChange::Json(json!({ "a": { "b": 1 }, "c": "x" }));
     let old = r#"{"z":[1,2],"a":{"b":0,"k":true}}"#;
     let new = change.applied(old).unwrap();
     let value: Value = serde_json::from_str(&new).unwrap();
@@ -196,7 +196,7 @@ fn other_keys_stay() {
     assert!(change.applied("{ // a comment\n}").is_err() && change.applied("[]").is_err());
 
     let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let change = Change::Toml(vec![
+    let change = SettingsFileChange::Toml(vec![
         (path(&["model"]), "new".to_owned()),
         (path(&["model_providers", "longhaul", "base_url"]), "http://x/v1".to_owned()),
     ]);
@@ -212,7 +212,7 @@ fn other_keys_stay() {
     assert_eq!(change.applied(&new).unwrap(), new);
     assert!(change.applied("model = [").is_err());
 
-    let change = Change::Lines(": ", vec![("model".to_owned(), "\"new\"".to_owned())]);
+    let change = SettingsFileChange::Lines(": ", vec![("model".to_owned(), "\"new\"".to_owned())]);
     assert_eq!(
         change.applied("# mine\nmodel: old\nmodel-x: 1\n").unwrap(),
         "# mine\nmodel: \"new\"\nmodel-x: 1\n"

@@ -1,11 +1,11 @@
 use super::*;
-use crate::term::happening::Happening;
-use crate::term::style::Style;
+use crate::term::style::TextPainter;
 use crate::term::text::visible;
-use crate::term::transcript::{Setting, Transcript};
+use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
+use crate::term::ui_event::UiEvent;
 
-fn sets(text: &str, size: usize) -> Vec<Set> {
-    let (mut markdown, mut out) = (Markdown::default(), Vec::new());
+fn sets(text: &str, size: usize) -> Vec<MarkdownSpan> {
+    let (mut markdown, mut out) = (MarkdownFormatter::default(), Vec::new());
     let chars: Vec<char> = text.chars().collect();
     for piece in chars.chunks(size) {
         markdown.push(&piece.iter().collect::<String>(), &mut out);
@@ -17,15 +17,15 @@ fn sets(text: &str, size: usize) -> Vec<Set> {
 /// Stretches of one ink, one below the other's line.
 fn shown(text: &str, size: usize) -> String {
     let mut shown = String::new();
-    let mut last = Ink::default();
+    let mut last = TextStyle::default();
     for set in sets(text, size) {
         match set {
-            Set::Text(text, ink) => {
-                let mark = |ink: Ink| match ink {
-                    Ink::BOLD => "B",
-                    Ink::DIM => "D",
-                    Ink::ITALIC => "I",
-                    Ink::CODE => "C",
+            MarkdownSpan::Text(text, ink) => {
+                let mark = |ink: TextStyle| match ink {
+                    TextStyle::BOLD => "B",
+                    TextStyle::DIM => "D",
+                    TextStyle::ITALIC => "I",
+                    TextStyle::CODE => "C",
                     _ => "",
                 };
                 if mark(ink) != mark(last) {
@@ -34,8 +34,8 @@ fn shown(text: &str, size: usize) -> String {
                 last = ink;
                 shown.push_str(&text);
             }
-            Set::Hang(_) => {}
-            Set::End => shown.push('\n'),
+            MarkdownSpan::Hang(_) => {}
+            MarkdownSpan::End => shown.push('\n'),
         }
     }
     shown
@@ -82,22 +82,26 @@ fn what_is_no_mark_keeps_its_signs() {
 
 #[test]
 fn words_are_given_on_before_the_line_is_whole() {
-    let (mut markdown, mut out) = (Markdown::default(), Vec::new());
+    let (mut markdown, mut out) = (MarkdownFormatter::default(), Vec::new());
     markdown.push("The first words of a long lin", &mut out);
-    assert_eq!(out, [Set::Text("The first words of a long lin".to_owned(), Ink::default())]);
+    assert_eq!(out, [MarkdownSpan::Text("The first words of a long lin".to_owned(), TextStyle::default())]);
     out.clear();
     markdown.push("e with **stro", &mut out);
-    assert_eq!(out, [Set::Text("e with ".to_owned(), Ink::default())], "what is marked comes as a whole");
+    assert_eq!(
+        out,
+        [MarkdownSpan::Text("e with ".to_owned(), TextStyle::default())],
+        "what is marked comes as a whole"
+    );
 }
 
 #[test]
 fn the_transcript_sets_it_where_there_are_colours_and_nowhere_else() {
     let printed = |colour: bool| {
-        let mut transcript = Transcript::new(Style::new(colour), Setting::Chat, 40);
+        let mut transcript = TranscriptRenderer::new(TextPainter::new(colour), TranscriptTarget::Chat, 40);
         for piece in ["- an item of **many** words that goes on ", "into a second line\n\n```\ncode\n```"] {
-            transcript.take(&Happening::Text(piece.to_owned()), 0);
+            transcript.take(&UiEvent::Text(piece.to_owned()), 0);
         }
-        transcript.take(&Happening::Answer { text: String::new(), cut: false }, 0);
+        transcript.take(&UiEvent::Answer { text: String::new(), cut: false }, 0);
         transcript.output()
     };
     let set = printed(true);

@@ -1,12 +1,12 @@
 use super::*;
 
-fn at(editor: &Editor) -> (&str, &str) {
+fn at(editor: &InputEditor) -> (&str, &str) {
     editor.folded().split_at(editor.cursor())
 }
 
 #[test]
 fn the_cursor_moves_by_what_people_see() {
-    let mut editor = Editor::with("héllo 👩‍👩‍👧 wörld");
+    let mut editor = InputEditor::with("héllo 👩‍👩‍👧 wörld");
     editor.word_left();
     assert_eq!(at(&editor), ("héllo 👩‍👩‍👧 ", "wörld"));
     editor.left();
@@ -26,7 +26,7 @@ fn the_cursor_moves_by_what_people_see() {
 
 #[test]
 fn what_is_killed_comes_back() {
-    let mut editor = Editor::with("one two\nthree four");
+    let mut editor = InputEditor::with("one two\nthree four");
     editor.kill_word_back();
     assert_eq!(editor.text(), "one two\nthree ");
     editor.start();
@@ -45,7 +45,7 @@ fn what_is_killed_comes_back() {
 
 #[test]
 fn up_and_down_keep_the_column_they_aim_at() {
-    let mut editor = Editor::with("abcdef\nx\nabcdef");
+    let mut editor = InputEditor::with("abcdef\nx\nabcdef");
     assert!(editor.up(20) && editor.up(20));
     assert_eq!(at(&editor), ("abcdef", "\nx\nabcdef"));
     assert!(!editor.up(20));
@@ -53,7 +53,7 @@ fn up_and_down_keep_the_column_they_aim_at() {
     assert_eq!(at(&editor), ("abcdef\nx", "\nabcdef"));
     assert!(editor.down(20) && !editor.down(20));
     assert_eq!(editor.cursor(), editor.folded().len());
-    let mut wrapped = Editor::with("one two three");
+    let mut wrapped = InputEditor::with("one two three");
     assert!(wrapped.up(8));
     assert_eq!(at(&wrapped), ("one t", "wo three"));
 }
@@ -61,7 +61,7 @@ fn up_and_down_keep_the_column_they_aim_at() {
 #[test]
 fn a_large_paste_is_one_sign_and_sent_in_full() {
     let large = (0..120).map(|line| format!("line {line}\n")).collect::<String>();
-    let mut editor = Editor::with("see ");
+    let mut editor = InputEditor::with("see ");
     editor.paste(&large);
     editor.insert('!');
     assert_eq!(editor.text(), format!("see {large}!"));
@@ -78,7 +78,7 @@ fn a_large_paste_is_one_sign_and_sent_in_full() {
 
 #[test]
 fn a_small_paste_stays_text_and_drives_no_terminal() {
-    let mut editor = Editor::default();
+    let mut editor = InputEditor::default();
     editor.paste("a\r\nb\rc\u{1b}[31m\td\u{f0000}");
     assert_eq!(editor.text(), "a\nb\nc[31m\td");
     editor.insert('\u{7}');

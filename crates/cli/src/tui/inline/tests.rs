@@ -22,25 +22,25 @@ impl Write for Seen {
     }
 }
 
-impl Surface for Vec<u8> {
+impl TerminalWrite for Vec<u8> {
     fn columns(&self) -> u16 {
         20
     }
 }
 
-impl Surface for Seen {
+impl TerminalWrite for Seen {
     fn columns(&self) -> u16 {
         self.0.screen().size().1.get()
     }
 }
 
-fn terminal(columns: u16, rows: u16, before: &str, reflows: bool) -> Terminal<Inline<Seen>> {
+fn terminal(columns: u16, rows: u16, before: &str, reflows: bool) -> Terminal<InlineBackend<Seen>> {
     let mut seen = emulator(columns, rows);
     seen.process(before.as_bytes());
-    Terminal::new(Inline::new(Seen(seen), columns, Glyphs::Unicode, reflows)).unwrap()
+    Terminal::new(InlineBackend::new(Seen(seen), columns, GlyphSet::Unicode, reflows)).unwrap()
 }
 
-fn draw(terminal: &mut Terminal<Inline<Seen>>, above: &str, lines: &[&str], cursor: (u16, u16)) {
+fn draw(terminal: &mut Terminal<InlineBackend<Seen>>, above: &str, lines: &[&str], cursor: (u16, u16)) {
     terminal.backend_mut().insert(above);
     terminal.backend_mut().set_rows(lines.len() as u16);
     let render = |frame: &mut ratatui::Frame<'_>| {
@@ -52,7 +52,7 @@ fn draw(terminal: &mut Terminal<Inline<Seen>>, above: &str, lines: &[&str], curs
     terminal.draw(render).unwrap();
 }
 
-fn shown(terminal: &Terminal<Inline<Seen>>) -> Vec<String> {
+fn shown(terminal: &Terminal<InlineBackend<Seen>>) -> Vec<String> {
     let screen = terminal.backend().out.0.screen();
     let mut rows: Vec<String> = screen.rows(0, screen.size().1.get()).collect();
     while rows.last().is_some_and(String::is_empty) {
@@ -61,7 +61,7 @@ fn shown(terminal: &Terminal<Inline<Seen>>) -> Vec<String> {
     rows
 }
 
-fn cursor(terminal: &Terminal<Inline<Seen>>) -> (u16, u16) {
+fn cursor(terminal: &Terminal<InlineBackend<Seen>>) -> (u16, u16) {
     let (row, column) = terminal.backend().out.0.screen().cursor_position();
     (column, row)
 }
@@ -105,7 +105,7 @@ fn a_shorter_row_leaves_nothing_of_the_longer_one() {
 
 #[test]
 fn nothing_new_sends_nothing() {
-    let mut terminal = Terminal::new(Inline::new(Vec::new(), 20, Glyphs::Ascii, true)).unwrap();
+    let mut terminal = Terminal::new(InlineBackend::new(Vec::new(), 20, GlyphSet::Ascii, true)).unwrap();
     let mut bytes = |text: &'static str| {
         terminal.draw(|frame| frame.render_widget(text, frame.area())).unwrap();
         std::mem::take(&mut terminal.backend_mut().out)

@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::*;
-use crate::tui::glyphs::Glyphs;
+use crate::tui::ascii_fallback::GlyphSet;
 
 /// Set for the child alone: who panics in it.
 const WHO: &str = "LONGHAUL_TEST_WHO_PANICS";
@@ -52,8 +52,8 @@ fn left_by(who: &str) -> (String, bool) {
 fn somebody_panics() {
     let Some(who) = std::env::var_os(WHO) else { return };
     let draws = std::thread::Builder::new().name("main".to_owned()).spawn(move || {
-        let manners = Manners { glyphs: Glyphs::Unicode, reflows: false, names_keys: true };
-        let mut screen = Screen::open(manners).unwrap();
+        let manners = TerminalProfile { glyphs: GlyphSet::Unicode, reflows: false, names_keys: true };
+        let mut screen = TerminalScreen::open(manners).unwrap();
         out::data("live rows").unwrap();
         if who == "another" {
             std::thread::spawn(|| panic!("planted elsewhere")).join().unwrap_err();

@@ -1,13 +1,13 @@
 //! The pruning agent's part of a draft.
 
-use super::super::earlier::EarlierSummary;
-use super::super::pruning::Pruning;
-use super::super::{Writer, extract};
-use super::{MAX_CALLS, Rejected, Section, SummaryDraft, WRITTEN, Work, defused};
+use super::super::earlier_summary::EarlierSummary;
+use super::super::pruning::PruningProgress;
+use super::super::{SummaryWriterModel, extract};
+use super::{DraftSection, MAX_CALLS, SectionProgress, SummaryDraft, SummaryRejection, WRITTEN, defused};
 use crate::budget::Budget;
-use crate::event::{EventBody, ViewEdit, ViewOp};
-use crate::history::{History, Unit, ViewItem, units};
-use crate::ids::{Handle, LogRange};
+use crate::event::{EventBody, ViewEdit, ViewOperation};
+use crate::history::{History, ViewItem, ViewUnit, units};
+use crate::ids::{LogHandle, LogRange};
 use crate::message::Part;
 use crate::retention::user_text::{order_list, user_room};
 
@@ -16,17 +16,17 @@ impl SummaryDraft {
     /// limit.
     pub(super) fn room_of_agent(&self, budget: &Budget) -> u64 {
         match self.writer {
-            Writer::Session | Writer::Nobody => {
+            SummaryWriterModel::Session | SummaryWriterModel::Nobody => {
                 (budget.window * 2 / 5).min(budget.reserve.max(budget.window / 8))
             }
-            Writer::Other { window, max_output } => {
+            SummaryWriterModel::Other { window, max_output } => {
                 (window * 2 / 5).min(max_output.unwrap_or(crate::budget::DEFAULT_MAX_OUTPUT))
             }
         }
     }
 
-    pub(super) fn prune(&self, view: &[ViewItem], budget: &Budget) -> Option<Pruning> {
-        if self.writer == Writer::Nobody {
+    pub(super) fn prune(&self, view: &[ViewItem], budget: &Budget) -> Option<PruningProgress> {
+        if self.writer == SummaryWriterModel::Nobody {
             return None;
         }
         let answer = self.room_of_agent(budget);
@@ -39,11 +39,15 @@ impl SummaryDraft {
             Some(last + 1)
         })?;
         let limits = (self.edit.original_tokens, budget.window);
-        Pruning::new(view, end, limits, room, MAX_CALLS, &self.increment)
+        PruningProgress::new(view, end, limits, room, MAX_CALLS, &self.increment)
     }
 
     /// The edit that a pruning agent has made, with extracts of the parts of which it said nothing usable.
-    pub(super) fn pruned(&self, pruning: &Pruning, history: &History) -> Result<ViewEdit, Rejected> {
+    pub(super) fn pruned(
+        &self,
+        pruning: &PruningProgress,
+        history: &History,
+    ) -> Result<ViewEdit, SummaryRejection> {
         let missing = pruning.missing().count() as u64;
         if missing == 0 {
             return self.pruned_with(pruning, &[], history);
@@ -53,7 +57,7 @@ impl SummaryDraft {
         let with = |most: u64| self.pruned_with(pruning, &self.extracts(pruning, most, history), history);
         let mut made = with(room / 2 / missing);
         for most in [room / pruning.pieces() as u64, 0] {
-            if !matches!(made, Err(Rejected::TooLong { .. })) {
+            if !matches!(made, Err(SummaryRejection::TooLong { .. })) {
                 break;
             }
             made = with(most);
@@ -63,10 +67,10 @@ impl SummaryDraft {
 
     fn pruned_with(
         &self,
-        pruning: &Pruning,
+        pruning: &PruningProgress,
         extracts: &[String],
         history: &History,
-    ) -> Result<ViewEdit, Rejected> {
+    ) -> Result<ViewEdit, SummaryRejection> {
         let bare = self.pruned_beside(pruning, extracts, 0, history)?;
         let limit = bare.trigger_tokens.min(bare.original_bound);
         let (_, handles) = self.what_goes();
@@ -78,7 +82,7 @@ impl SummaryDraft {
         let mut room = user_room(free, limit, self.user_text_share, quotes.order_tokens());
         while room > 0 {
             match self.pruned_beside(pruning, extracts, room, history) {
-                Err(Rejected::TooLong { .. }) => room = room * 3 / 4,
+                Err(SummaryRejection::TooLong { .. }) => room = room * 3 / 4,
                 quoted => return quoted,
             }
         }
@@ -88,11 +92,11 @@ impl SummaryDraft {
     /// The pruned edit with quotes of the user in at most `user_room` tokens.
     fn pruned_beside(
         &self,
-        pruning: &Pruning,
+        pruning: &PruningProgress,
         extracts: &[String],
         user_room: u64,
         history: &History,
-    ) -> Result<ViewEdit, Rejected> {
+    ) -> Result<ViewEdit, SummaryRejection> {
         let view = history.view();
         let units = units(view, &[]);
         let (_, handles) = self.what_goes();
@@ -109,10 +113,10 @@ impl SummaryDraft {
         };
         let ops = pruning.ops((view, &units), &self.may_go, extracts, replace);
         if ops.is_empty() {
-            return Err(Rejected::Incomplete("it leaves everything as it is"));
+            return Err(SummaryRejection::Incomplete("it leaves everything as it is"));
         }
         if says_nothing && pruning.is_silent() {
-            return Err(Rejected::Incomplete("it says nothing of what goes"));
+            return Err(SummaryRejection::Incomplete("it says nothing of what goes"));
         }
         let usage = Some(self.usage.clone().unwrap_or_default());
         let mut edit = ViewEdit { ops, usage, ..self.edit.clone() };
@@ -120,7 +124,7 @@ impl SummaryDraft {
         let reading = crate::meter::read(&after, self.fixed_tokens);
         let (tokens, limit) = (reading.bound(), edit.trigger_tokens.min(edit.original_bound));
         if tokens >= limit {
-            return Err(Rejected::TooLong { tokens, limit });
+            return Err(SummaryRejection::TooLong { tokens, limit });
         }
         edit.compressed_tokens = reading.total;
         edit.compressed_bound = tokens;
@@ -135,9 +139,10 @@ impl SummaryDraft {
     }
 
     /// What stands in the place of the parts of which the agent said nothing usable, each in at most `most` tokens.
-    fn extracts(&self, pruning: &Pruning, most: u64, history: &History) -> Vec<String> {
+    fn extracts(&self, pruning: &PruningProgress, most: u64, history: &History) -> Vec<String> {
         let of = |items: std::ops::Range<usize>| {
-            let handles: Vec<Handle> = history.view()[items].iter().map(|item| Handle(item.range)).collect();
+            let handles: Vec<LogHandle> =
+                history.view()[items].iter().map(|item| LogHandle(item.range)).collect();
             // With room for words of its own beside the ledger.
             extract::summary(history, &handles, most / 3, Some(most), "")
         };
@@ -150,11 +155,11 @@ impl SummaryDraft {
     fn stand_in(
         &self,
         history: &History,
-        units: &[Unit],
+        units: &[ViewUnit],
         run: &[usize],
         (orders, words): (String, String),
         quoted_share: f64,
-    ) -> ViewOp {
+    ) -> ViewOperation {
         let (first, last) = (&units[run[0]], &units[run[run.len() - 1]]);
         let range = LogRange { from: first.range.from, to: last.range.to };
         let items = &history.view()[first.items.start..last.items.end];
@@ -167,11 +172,11 @@ impl SummaryDraft {
             true => earlier.kept(),
             false => EarlierSummary::default(),
         };
-        let handles: Vec<Handle> =
-            crate::history::merged(history.entries(), covered).into_iter().map(Handle).collect();
+        let handles: Vec<LogHandle> =
+            crate::history::merged(history.entries(), covered).into_iter().map(LogHandle).collect();
         let quotes = history.user_text_of(&handles);
         let user_text = quotes.fit((quotes.whole_tokens() as f64 * quoted_share) as u64);
-        let section = Section {
+        let section = DraftSection {
             op: 0,
             messages: items.len() as u64,
             handles,
@@ -180,9 +185,13 @@ impl SummaryDraft {
             ledger_tokens: 0,
             ledger: None,
             earlier,
-            work: Work::Written(if words.is_empty() { words } else { format!("{WRITTEN}\n{words}") }),
+            work: SectionProgress::Written(if words.is_empty() {
+                words
+            } else {
+                format!("{WRITTEN}\n{words}")
+            }),
         };
-        ViewOp::Replace {
+        ViewOperation::Replace {
             range,
             parts: vec![Part::text(section.render(history, &orders, &user_text))],
             summary: true,

@@ -1,11 +1,13 @@
 //! What the writer of a summary is asked: at the end of the live request, or with the conversation as text, in pieces.
 
-use super::super::transcript::{Transcript, pieces};
+use super::super::transcript::{SummaryTranscript, pieces};
 use super::super::verbatim::shortened;
-use super::super::{Writer, extract};
-use super::{Agent, LEAST_TOKENS, MAX_CALLS, ORDER_START, Section, SummaryDraft, Work};
+use super::super::{SummaryWriterModel, extract};
+use super::{
+    DraftSection, LEAST_TOKENS, MAX_CALLS, ORDER_START, PruningAgentState, SectionProgress, SummaryDraft,
+};
 use crate::budget::Budget;
-use crate::event::{EditReason, ViewOp};
+use crate::event::{EditReason, ViewOperation};
 use crate::history::{ViewItem, request_messages};
 use crate::message::{Message, Part, Role};
 
@@ -35,10 +37,10 @@ impl SummaryDraft {
     /// One that rides the live request costs what the provider's cache costs; a flattened one costs the part that
     /// goes. The cheaper is chosen where both fit; what fits neither is read in pieces.
     pub fn request(&mut self, view: &[ViewItem], budget: &Budget) -> Option<SummaryRequest> {
-        if self.agent == Agent::Fresh {
-            self.agent = self.prune(view, budget).map_or(Agent::None, Agent::Asked);
+        if self.agent == PruningAgentState::Fresh {
+            self.agent = self.prune(view, budget).map_or(PruningAgentState::None, PruningAgentState::Asked);
         }
-        if let Agent::Asked(pruning) = &self.agent {
+        if let PruningAgentState::Asked(pruning) = &self.agent {
             let text = pruning.request(&self.once_more())?;
             let message = Message::user("pruning-order", vec![Part::text(text)]);
             let max_output_tokens = self.room_of_agent(budget);
@@ -49,14 +51,14 @@ impl SummaryDraft {
             });
         }
         let at = self.sections.iter().position(|section| !section.is_done())?;
-        if self.sections[at].work == Work::Fresh {
+        if self.sections[at].work == SectionProgress::Fresh {
             if self.may_ride(budget) {
                 return Some(self.riding(view));
             }
             self.sections[at].work = self.read(at, view, budget);
         }
         match &self.sections[at].work {
-            Work::Reading { pieces, next, so_far, .. } => {
+            SectionProgress::Reading { pieces, next, so_far, .. } => {
                 let order = self.order(at);
                 // An answer may have been longer than was asked for.
                 let limit = self.sections[at].limit_tokens;
@@ -97,9 +99,9 @@ impl SummaryDraft {
     /// The window of who writes the summary; `None` if nobody does.
     pub(super) fn window_of_writer(&self, budget: &Budget) -> Option<u64> {
         match self.writer {
-            Writer::Session => Some(budget.window),
-            Writer::Other { window, .. } => Some(window),
-            Writer::Nobody => None,
+            SummaryWriterModel::Session => Some(budget.window),
+            SummaryWriterModel::Other { window, .. } => Some(window),
+            SummaryWriterModel::Nobody => None,
         }
     }
 
@@ -111,7 +113,10 @@ impl SummaryDraft {
         // What was reported may be less than the request has: a server may not count what it had cached.
         let live = self.edit.original_bound.max(self.counted_tokens);
         let fits = live + order + section.limit_tokens <= budget.window;
-        if self.writer != Writer::Session || self.edit.reason == EditReason::OverflowError || !fits {
+        if self.writer != SummaryWriterModel::Session
+            || self.edit.reason == EditReason::OverflowError
+            || !fits
+        {
             return false;
         }
         let Some(prices) = self.prices else { return self.cache_is_warm };
@@ -135,21 +140,21 @@ impl SummaryDraft {
     }
 
     /// Cuts a section into pieces that the writer's window takes.
-    pub(super) fn read(&self, at: usize, view: &[ViewItem], budget: &Budget) -> Work {
+    pub(super) fn read(&self, at: usize, view: &[ViewItem], budget: &Budget) -> SectionProgress {
         let section = &self.sections[at];
         if at >= MAX_CALLS {
-            return Work::Extracted;
+            return SectionProgress::Extracted;
         }
-        let Some(window) = self.window_of_writer(budget) else { return Work::Extracted };
+        let Some(window) = self.window_of_writer(budget) else { return SectionProgress::Extracted };
         let so_far = section.limit_tokens.max(section.earlier.shown_tokens());
         let taken = self.increment.text(&self.order(at)) + section.limit_tokens + so_far + 192;
         // At least a tenth for what is learned only while it is read.
         let room = (window.saturating_sub(taken) as f64 / (1.0 + self.increment.margin().max(0.1))) as u64;
         if room < LEAST_TOKENS {
-            return Work::Extracted;
+            return SectionProgress::Extracted;
         }
         let goes = view.iter().filter(|item| self.is_of(section, item));
-        let transcript = Transcript::of(goes, self.mark(), &self.increment);
+        let transcript = SummaryTranscript::of(goes, self.mark(), &self.increment);
         let (pieces, skipped) = pieces(&transcript, room, MAX_CALLS / self.sections.len().min(MAX_CALLS));
         let before = match self.has_recall {
             true => "(what came before that is not in here; its handle leads to it)",
@@ -161,8 +166,8 @@ impl SummaryDraft {
         let so_far: Vec<&str> = earlier.into_iter().chain(skipped.then_some(before)).collect();
         let so_far = (!so_far.is_empty()).then(|| so_far.join("\n\n"));
         match pieces.is_empty() {
-            true => Work::Extracted,
-            false => Work::Reading { pieces, next: 0, so_far, given_up: Vec::new() },
+            true => SectionProgress::Extracted,
+            false => SectionProgress::Reading { pieces, next: 0, so_far, given_up: Vec::new() },
         }
     }
 
@@ -172,9 +177,9 @@ impl SummaryDraft {
     }
 
     /// Returns whether an item of the view goes with a section.
-    pub(super) fn is_of(&self, section: &Section, item: &ViewItem) -> bool {
+    pub(super) fn is_of(&self, section: &DraftSection, item: &ViewItem) -> bool {
         let mut ops = self.edit.ops[section.op..].iter().enumerate();
-        let own = |(at, op): &(usize, &ViewOp)| *at == 0 || matches!(op, ViewOp::Drop { .. });
+        let own = |(at, op): &(usize, &ViewOperation)| *at == 0 || matches!(op, ViewOperation::Drop { .. });
         ops.by_ref().take_while(own).any(|(_, op)| op.range().overlaps(&item.range))
     }
 

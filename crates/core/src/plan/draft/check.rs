@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::survival::facts;
+use crate::retention_report::facts;
 
 mod headings;
 mod mood;
@@ -100,7 +100,7 @@ impl std::fmt::Display for SummaryDefect {
 
 /// What an answer is checked against.
 #[derive(Clone, Copy, Debug)]
-pub struct ReplacedText<'a> {
+pub struct SummaryCheckInput<'a> {
     /// The text that the summary is to replace.
     pub material: &'a str,
     /// The summary that a model wrote earlier and that is to be merged; empty for none.
@@ -121,7 +121,7 @@ pub struct ReplacedText<'a> {
 /// [`SummaryDefect`] that says why the answer is no summary.
 pub fn check_summary(
     answer: &str,
-    replaced: &ReplacedText<'_>,
+    replaced: &SummaryCheckInput<'_>,
     count: &dyn Fn(&str) -> u64,
 ) -> Result<String, SummaryDefect> {
     let text = without_thoughts(answer);
@@ -148,7 +148,7 @@ pub fn check_summary(
 pub(in crate::plan) fn check_words(words: &str, material: &str) -> Result<(), SummaryDefect> {
     check_length(words, material)?;
     let replaced =
-        ReplacedText { material, earlier: "", order: "", limit_tokens: u64::MAX, wants_headings: false };
+        SummaryCheckInput { material, earlier: "", order: "", limit_tokens: u64::MAX, wants_headings: false };
     check_content(words, &replaced)
 }
 
@@ -161,8 +161,8 @@ fn check_length(text: &str, material: &str) -> Result<(), SummaryDefect> {
 }
 
 /// Checks what a text says, whatever its length.
-fn check_content(text: &str, replaced: &ReplacedText<'_>) -> Result<(), SummaryDefect> {
-    let outline = headings::Outline::of(text);
+fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), SummaryDefect> {
+    let outline = headings::HeadingOutline::of(text);
     let words = outline.body.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
     if words.count() < 2 && weighed_chars(&outline.body) < 12 {
         return Err(match outline.headings {
@@ -174,8 +174,8 @@ fn check_content(text: &str, replaced: &ReplacedText<'_>) -> Result<(), SummaryD
         return Err(SummaryDefect::Repetitive);
     }
     let has_headings = outline.headings > 0 || !replaced.wants_headings;
-    let mood = mood::Mood::of(&outline.body);
-    let names = Names::of(replaced.material);
+    let mood = mood::SentenceMoodCounts::of(&outline.body);
+    let names = TextNames::of(replaced.material);
     let named = names.named_in(text);
     if mood.is_refusal(has_headings) {
         return Err(SummaryDefect::Refusal);
@@ -205,19 +205,19 @@ fn check_content(text: &str, replaced: &ReplacedText<'_>) -> Result<(), SummaryD
 /// Returns whether a text carries on an earlier summary: it names something of what that names. One that names next
 /// to nothing is carried on by any text.
 pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
-    let names = Names::of(earlier);
+    let names = TextNames::of(earlier);
     names.strong.len() < LEAST_NAMES || names.named_in(text) > 0
 }
 
 /// The names that a text has.
-struct Names {
+struct TextNames {
     /// Paths, identifiers and measures.
     strong: BTreeSet<String>,
     /// Words that have a capital letter within a sentence.
     weak: BTreeSet<String>,
 }
 
-impl Names {
+impl TextNames {
     fn of(text: &str) -> Self {
         let strong = strong_names(text);
         let weak = proper_names(text);
@@ -292,7 +292,7 @@ fn proper_names(text: &str) -> BTreeSet<String> {
 
 /// Returns whether a text without headings is a summary all the same: it says something, says it of what it
 /// replaces, and not of its end only.
-fn is_plain_summary(text: &str, material: &str, names: &Names, named: usize) -> bool {
+fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize) -> bool {
     let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
     let is_named = match names.strong.len() {
         0..LEAST_NAMES => named > 0 || names.weakly_named_in(text) > 0 || overlap(text, material) >= 0.6,
@@ -318,7 +318,7 @@ fn length_of(text: &str) -> usize {
 }
 
 /// Returns whether a text shares words or names with what it replaces; a text in other letters need not.
-fn is_related(text: &str, replaced: &ReplacedText<'_>) -> bool {
+fn is_related(text: &str, replaced: &SummaryCheckInput<'_>) -> bool {
     overlap(text, replaced.material) >= 0.3
 }
 

@@ -1,21 +1,21 @@
 //! A summary that was written ahead, where more has to go by now than what it is about.
 
-use super::super::{Scene, extract};
-use super::{SummaryDraft, Work};
+use super::super::{PlanContext, extract};
+use super::{SectionProgress, SummaryDraft};
 use crate::event::ViewEdit;
 use crate::history::ViewItem;
-use crate::strategy::Protection;
+use crate::strategy::ProtectionLevel;
 
-impl Scene<'_> {
+impl PlanContext<'_> {
     /// The edit that the strategy wants now, with a summary that was written of a part of what goes; what goes besides stands
     /// below it word for word, as far as there is room.
     pub(in crate::plan) fn extended(&self, written: &SummaryDraft) -> Option<ViewEdit> {
         let [section] = written.sections.as_slice() else { return None };
-        let Work::Written(text) = &section.work else { return None };
+        let SectionProgress::Written(text) = &section.work else { return None };
         if !written.is_about(self.history.view()) {
             return None;
         }
-        Protection::ALL.into_iter().find_map(|protection| {
+        ProtectionLevel::ALL.into_iter().find_map(|protection| {
             let mut choice = self.policy.strategy.choose(self, protection)?;
             self.protect(&mut choice.gone);
             self.spare_unread(&mut choice);
@@ -43,7 +43,7 @@ impl Scene<'_> {
             draft.refused.clone_from(&written.refused);
             draft.say("written ahead of a part of it");
             [room, room / 4, 0].into_iter().find_map(|room| {
-                draft.sections[0].work = Work::Written(with(room));
+                draft.sections[0].work = SectionProgress::Written(with(room));
                 let edit = draft.finish(self.history).ok()?;
                 self.may_commit(&edit).then_some(edit)
             })

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use super::super::{Scene, counted, earlier};
-use super::{Agent, MARK, Rejected, Section, SummaryDraft, Work, defused, subject};
-use crate::estimate::Groups;
-use crate::event::{EditKind, SummaryCheck, ViewEdit, ViewOp};
-use crate::history::{History, ItemKind, ViewItem};
+use super::super::{PlanContext, counted, earlier_summary};
+use super::{
+    DraftSection, MARK, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection, defused, subject,
+};
+use crate::estimate::TokensByScript;
+use crate::event::{EditKind, SummaryCheck, ViewEdit, ViewOperation};
+use crate::history::{History, ViewItem, ViewItemKind};
 use crate::ids::{EditId, LogRange};
 use crate::message::{Message, Part};
-use crate::meter::Reading;
+use crate::meter::MeterReading;
 use crate::retention::user_text::{UserText, order_list, user_room};
 use crate::usage::Usage;
 
@@ -21,13 +23,13 @@ impl SummaryDraft {
     /// The same, written by somebody else.
     ///
     /// # Errors
-    /// [`Rejected`] if the text says nothing or is too long.
-    pub fn given(&self, text: &str, history: &History) -> Result<Self, Rejected> {
+    /// [`SummaryRejection`] if the text says nothing or is too long.
+    pub fn given(&self, text: &str, history: &History) -> Result<Self, SummaryRejection> {
         let text = text.trim().trim_start_matches(MARK).trim();
         if text.is_empty() {
-            return Err(Rejected::Incomplete("it is empty"));
+            return Err(SummaryRejection::Incomplete("it is empty"));
         }
-        let mut given = Self { agent: Agent::None, is_given: true, ..self.clone() };
+        let mut given = Self { agent: PruningAgentState::None, is_given: true, ..self.clone() };
         // One text says it all: what stands for later parts has their handles only.
         let mut text = Some(defused(text));
         for section in &mut given.sections {
@@ -35,7 +37,7 @@ impl SummaryDraft {
             if !section.earlier.is_carried_by(&text) {
                 section.earlier = std::mem::take(&mut section.earlier).kept();
             }
-            section.work = Work::Written(text);
+            section.work = SectionProgress::Written(text);
         }
         given.fitted(&given.edit, &given.floor, history)?;
         Ok(given)
@@ -44,10 +46,10 @@ impl SummaryDraft {
     /// The edit with nothing in the place of the summaries: what is certain before anybody has written them.
     ///
     /// # Errors
-    /// [`Rejected`] as [`finish`](Self::finish).
-    pub fn finish_bare(&self, history: &History) -> Result<ViewEdit, Rejected> {
-        let mut bare = Self { agent: Agent::None, is_given: true, ..self.clone() };
-        bare.sections.iter_mut().for_each(|section| section.work = Work::Written(String::new()));
+    /// [`SummaryRejection`] as [`finish`](Self::finish).
+    pub fn finish_bare(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
+        let mut bare = Self { agent: PruningAgentState::None, is_given: true, ..self.clone() };
+        bare.sections.iter_mut().for_each(|section| section.work = SectionProgress::Written(String::new()));
         bare.finish(history)
     }
 
@@ -65,22 +67,22 @@ impl SummaryDraft {
 
     /// Returns whether nothing is left to be written.
     pub fn is_written(&self) -> bool {
-        if let Agent::Asked(pruning) = &self.agent {
+        if let PruningAgentState::Asked(pruning) = &self.agent {
             return pruning.is_done();
         }
-        self.sections.iter().all(Section::is_done)
+        self.sections.iter().all(DraftSection::is_done)
     }
 
     /// The edit with its summaries; extracts where no model wrote one.
     ///
     /// # Errors
-    /// [`Rejected`] if it is too long, or the view has changed meanwhile.
-    pub fn finish(&self, history: &History) -> Result<ViewEdit, Rejected> {
+    /// [`SummaryRejection`] if it is too long, or the view has changed meanwhile.
+    pub fn finish(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
         if history.view_hash() != self.edit.base_view_hash {
-            return Err(Rejected::Stale);
+            return Err(SummaryRejection::Stale);
         }
         match &self.agent {
-            Agent::Asked(pruning) if pruning.is_done() => self.pruned(pruning, history),
+            PruningAgentState::Asked(pruning) if pruning.is_done() => self.pruned(pruning, history),
             _ => self.fitted(&self.edit, &self.floor, history),
         }
     }
@@ -88,20 +90,20 @@ impl SummaryDraft {
     /// The edit with extracts only.
     ///
     /// # Errors
-    /// [`Rejected`] if even that is too long, or the view has changed meanwhile.
-    pub fn finish_extractive(&self, history: &History) -> Result<ViewEdit, Rejected> {
+    /// [`SummaryRejection`] if even that is too long, or the view has changed meanwhile.
+    pub fn finish_extractive(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
         if history.view_hash() != self.edit.base_view_hash {
-            return Err(Rejected::Stale);
+            return Err(SummaryRejection::Stale);
         }
         let mut bare = self.clone();
         bare.is_given = false;
-        bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
+        bare.sections.iter_mut().for_each(|section| section.work = SectionProgress::Extracted);
         bare.fitted(&self.edit, &self.floor, history)
     }
 
     /// Returns whether `edit` is what became of it.
     pub fn became(&self, edit: &ViewEdit) -> bool {
-        let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOp::range).collect::<Vec<_>>();
+        let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOperation::range).collect::<Vec<_>>();
         edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
     }
 
@@ -112,7 +114,7 @@ impl SummaryDraft {
 
     /// The edit for the view as it is now, if what it is about has not changed and nothing else stands in the way. What is
     /// not written yet has an extract in its place, to be [swapped](Self::swapped) later.
-    pub(in crate::plan) fn rebased(&self, scene: &Scene<'_>) -> Option<ViewEdit> {
+    pub(in crate::plan) fn rebased(&self, scene: &PlanContext<'_>) -> Option<ViewEdit> {
         let view = scene.history.view();
         if !self.is_about(view) {
             return None;
@@ -120,10 +122,10 @@ impl SummaryDraft {
         if !self.is_written() {
             return self.unwritten().rebased(scene);
         }
-        let is_extract = self.sections.iter().all(|section| section.work == Work::Extracted);
+        let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
         let how = if is_extract { "the summary is on its way" } else { "written ahead" };
         let goes = |range: &crate::ids::LogRange| {
-            let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOp::Placeholder { .. }));
+            let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. }));
             ops.any(|op| op.range().overlaps(range))
         };
         let gone: Vec<bool> = scene.units.iter().map(|unit| goes(&unit.range)).collect();
@@ -137,7 +139,7 @@ impl SummaryDraft {
             self.edit
                 .ops
                 .iter()
-                .any(|op| matches!(op, ViewOp::Placeholder { seq: cleared, .. } if *cleared == seq))
+                .any(|op| matches!(op, ViewOperation::Placeholder { seq: cleared, .. } if *cleared == seq))
         };
         let cleared: Vec<usize> = (0..view.len()).filter(is_cleared).collect();
         let floor = scene.after_choice(&gone, &cleared, 0);
@@ -156,30 +158,36 @@ impl SummaryDraft {
 
     /// The draft with extracts only.
     pub fn unwritten(&self) -> Self {
-        let mut bare =
-            Self { agent: Agent::None, is_given: false, refused: Vec::new(), usage: None, ..self.clone() };
-        bare.sections.iter_mut().for_each(|section| section.work = Work::Extracted);
+        let mut bare = Self {
+            agent: PruningAgentState::None,
+            is_given: false,
+            refused: Vec::new(),
+            usage: None,
+            ..self.clone()
+        };
+        bare.sections.iter_mut().for_each(|section| section.work = SectionProgress::Extracted);
         bare
     }
 
     /// Returns whether another request would have to show what goes: it cannot once an extract stands there.
     pub fn needs_view(&self) -> bool {
-        self.sections.iter().any(|section| section.work == Work::Fresh)
+        self.sections.iter().any(|section| section.work == SectionProgress::Fresh)
     }
 
     /// Returns whether the extracts of `edit`, which stood in for the summaries, are still shown.
     pub fn is_stood_in_by(&self, edit: &EditId, view: &[ViewItem]) -> bool {
-        let is_shown = |section: &Section| {
-            let range = self.edit.ops.get(section.op).map(ViewOp::range);
-            view.iter().any(|item| item.kind == ItemKind::Summary(edit.clone()) && Some(item.range) == range)
+        let is_shown = |section: &DraftSection| {
+            let range = self.edit.ops.get(section.op).map(ViewOperation::range);
+            view.iter()
+                .any(|item| item.kind == ViewItemKind::Summary(edit.clone()) && Some(item.range) == range)
         };
         self.sections.iter().all(is_shown)
     }
 
     /// The edit that puts the summaries in the place of the extracts of `stand_in`; `None` if the view has changed there, or
     /// the summaries do not fit.
-    pub(in crate::plan) fn swapped(&self, stand_in: &EditId, scene: &Scene<'_>) -> Option<ViewEdit> {
-        let is_extract = self.sections.iter().all(|section| section.work == Work::Extracted);
+    pub(in crate::plan) fn swapped(&self, stand_in: &EditId, scene: &PlanContext<'_>) -> Option<ViewEdit> {
+        let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
         if !self.is_written() || is_extract || !self.is_stood_in_by(stand_in, scene.history.view()) {
             return None;
         }
@@ -201,10 +209,15 @@ impl SummaryDraft {
     }
 
     /// The edit with its texts; extracts are made shorter where they are too long.
-    fn fitted(&self, edit: &ViewEdit, floor: &Reading, history: &History) -> Result<ViewEdit, Rejected> {
+    fn fitted(
+        &self,
+        edit: &ViewEdit,
+        floor: &MeterReading,
+        history: &History,
+    ) -> Result<ViewEdit, SummaryRejection> {
         let mut filled = self.filled(edit.clone(), floor, history);
-        let is_roomy = |section: &Section| {
-            section.work == Work::Extracted && section.extract_tokens > Some(section.limit_tokens)
+        let is_roomy = |section: &DraftSection| {
+            section.work == SectionProgress::Extracted && section.extract_tokens > Some(section.limit_tokens)
         };
         for share in [2, 4, 0] {
             if filled.is_ok() || !self.sections.iter().any(is_roomy) {
@@ -241,7 +254,7 @@ impl SummaryDraft {
             section.earlier.limit(section.earlier.shown_tokens() * earlier_share / 4);
         }
         if shorter.sections.iter().any(|section| section.earlier.is_shortened()) {
-            shorter.edit.why.push_str(earlier::SHORTENED);
+            shorter.edit.why.push_str(earlier_summary::SHORTENED);
         }
         shorter
     }
@@ -249,9 +262,9 @@ impl SummaryDraft {
     pub(super) fn filled(
         &self,
         edit: ViewEdit,
-        floor: &Reading,
+        floor: &MeterReading,
         history: &History,
-    ) -> Result<ViewEdit, Rejected> {
+    ) -> Result<ViewEdit, SummaryRejection> {
         let limit = edit.trigger_tokens.min(edit.original_bound);
         self.filled_below(edit, floor, history, limit)
     }
@@ -259,15 +272,15 @@ impl SummaryDraft {
     fn filled_below(
         &self,
         mut edit: ViewEdit,
-        floor: &Reading,
+        floor: &MeterReading,
         history: &History,
         limit: u64,
-    ) -> Result<ViewEdit, Rejected> {
+    ) -> Result<ViewEdit, SummaryRejection> {
         let bare = self.rendered(&vec![String::new(); self.sections.len()], history);
         let mut added = self.added(&bare);
         let mut bound = self.bound_of(floor, &added);
         if bound >= limit {
-            return Err(Rejected::TooLong { tokens: bound, limit });
+            return Err(SummaryRejection::TooLong { tokens: bound, limit });
         }
         let mut texts = bare;
         // Quotes of the user take a share of what is left; less where the count of a share is off.
@@ -286,7 +299,7 @@ impl SummaryDraft {
             room = room * 3 / 4;
         }
         for (section, text) in self.sections.iter().zip(texts) {
-            if let Some(ViewOp::Replace { parts, .. }) = edit.ops.get_mut(section.op) {
+            if let Some(ViewOperation::Replace { parts, .. }) = edit.ops.get_mut(section.op) {
                 *parts = vec![Part::text(text)];
             }
         }
@@ -322,19 +335,19 @@ impl SummaryDraft {
     }
 
     /// What the texts add to the request.
-    fn added(&self, texts: &[String]) -> Groups {
+    fn added(&self, texts: &[String]) -> TokensByScript {
         let messages = texts.iter().map(|text| Message::user("", vec![Part::text(text.as_str())]));
         messages.map(|message| self.increment.groups(&message)).sum()
     }
 
     /// The bound of the request with everything that stays and `added` more.
-    fn bound_of(&self, floor: &Reading, added: &Groups) -> u64 {
+    fn bound_of(&self, floor: &MeterReading, added: &TokensByScript) -> u64 {
         floor.bound() + self.increment.bound(added) + self.sections.len() as u64
     }
 
     /// How the check of the model's answers ended; `None` if none was given.
     pub(super) fn check_outcome(&self) -> Option<SummaryCheck> {
-        let is_pruned = matches!(&self.agent, Agent::Asked(pruning) if pruning.is_done());
+        let is_pruned = matches!(&self.agent, PruningAgentState::Asked(pruning) if pruning.is_done());
         let checked = self.is_by_model() || is_pruned;
         let reasons = self.refused.iter().map(|why| (*why).to_owned()).collect();
         (checked || !self.refused.is_empty()).then_some(SummaryCheck { checked, reasons })
@@ -342,12 +355,17 @@ impl SummaryDraft {
 
     /// Returns whether a model has written any of it.
     pub(super) fn is_by_model(&self) -> bool {
-        !self.is_given && self.sections.iter().any(|section| matches!(section.work, Work::Written(_)))
+        !self.is_given
+            && self.sections.iter().any(|section| matches!(section.work, SectionProgress::Written(_)))
     }
 
     pub(super) fn what_was_done(&self) -> String {
         let (count, _) = self.what_goes();
-        let written = self.sections.iter().filter(|section| matches!(section.work, Work::Written(_))).count();
+        let written = self
+            .sections
+            .iter()
+            .filter(|section| matches!(section.work, SectionProgress::Written(_)))
+            .count();
         let by = match (written, self.sections.len()) {
             _ if self.is_given => "what the hook says".to_owned(),
             (0, 1) => "an extract without a model".to_owned(),

@@ -1,7 +1,7 @@
 //! Refused answers: the request is made once more, then an extract stands for its part.
 
 use super::super::verbatim::shortened;
-use super::{Agent, Rejected, Section, SummaryDraft, Work};
+use super::{DraftSection, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection};
 
 /// What stands above parts of the conversation of which the model made nothing usable.
 const IN_PARTS: &str = "Parts of which no summary was made, their beginnings and ends word for word:";
@@ -20,41 +20,43 @@ fn is_enough(refused: usize, usable: usize) -> bool {
 
 impl SummaryDraft {
     /// The newest answer is no good: it is asked for once more, or its part is given up.
-    pub(super) fn refuse(&mut self, why: &'static str) -> Result<(), Rejected> {
+    pub(super) fn refuse(&mut self, why: &'static str) -> Result<(), SummaryRejection> {
         let is_one = self.is_one_answer();
         self.refused.push(why);
         // Who answers in prose where JSON is asked for is no pruning agent: asked again, it would answer so again.
-        let is_hopeless = is_one && self.agent != Agent::None && Rejected::Incomplete(why).is_other_form();
+        let is_hopeless = is_one
+            && self.agent != PruningAgentState::None
+            && SummaryRejection::Incomplete(why).is_other_form();
         if !is_hopeless && self.complaint.replace(why).is_none() {
             return Ok(());
         }
         self.complaint = None;
-        if let Agent::Asked(pruning) = &mut self.agent {
+        if let PruningAgentState::Asked(pruning) = &mut self.agent {
             pruning.give_up();
             let (refused, usable) = pruning.outcomes();
             if is_enough(refused, usable) {
                 pruning.give_up_rest();
             }
             if is_one || pruning.is_given_up() {
-                self.agent = Agent::None;
-                return Err(Rejected::Incomplete(why));
+                self.agent = PruningAgentState::None;
+                return Err(SummaryRejection::Incomplete(why));
             }
             return Ok(());
         }
         if is_one {
-            return Err(Rejected::Incomplete(why));
+            return Err(SummaryRejection::Incomplete(why));
         }
         self.give_up();
-        let is_void = self.sections.iter().all(|section| section.work == Work::Extracted);
-        if is_void { Err(Rejected::Incomplete(why)) } else { Ok(()) }
+        let is_void = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
+        if is_void { Err(SummaryRejection::Incomplete(why)) } else { Ok(()) }
     }
 
     /// Returns whether the whole summary is one answer.
     fn is_one_answer(&self) -> bool {
         match (&self.agent, self.sections.as_slice()) {
-            (Agent::Asked(pruning), _) => pruning.pieces() == 1,
+            (PruningAgentState::Asked(pruning), _) => pruning.pieces() == 1,
             (_, [section]) => match &section.work {
-                Work::Reading { pieces, .. } => pieces.len() == 1,
+                SectionProgress::Reading { pieces, .. } => pieces.len() == 1,
                 _ => true,
             },
             _ => false,
@@ -64,8 +66,8 @@ impl SummaryDraft {
     /// Goes on without a summary of the newest piece.
     fn give_up(&mut self) {
         let Some(at) = self.sections.iter().position(|section| !section.is_done()) else { return };
-        let work = match std::mem::replace(&mut self.sections[at].work, Work::Extracted) {
-            Work::Reading { pieces, next, so_far, mut given_up } => {
+        let work = match std::mem::replace(&mut self.sections[at].work, SectionProgress::Extracted) {
+            SectionProgress::Reading { pieces, next, so_far, mut given_up } => {
                 given_up.push(next);
                 let mut next = next;
                 if is_enough(given_up.len(), next + 1 - given_up.len()) {
@@ -74,19 +76,23 @@ impl SummaryDraft {
                 }
                 let is_last = next + 1 == pieces.len();
                 match so_far {
-                    _ if given_up.len() == pieces.len() => Work::Extracted,
-                    Some(text) if is_last => Work::Written(self.with_pieces(at, text, &pieces, &given_up)),
-                    so_far => Work::Reading { pieces, next: next + 1, so_far, given_up },
+                    _ if given_up.len() == pieces.len() => SectionProgress::Extracted,
+                    Some(text) if is_last => {
+                        SectionProgress::Written(self.with_pieces(at, text, &pieces, &given_up))
+                    }
+                    so_far => SectionProgress::Reading { pieces, next: next + 1, so_far, given_up },
                 }
             }
-            _ => Work::Extracted,
+            _ => SectionProgress::Extracted,
         };
         self.sections[at].work = work;
-        let count = |is: fn(&Work) -> bool| self.sections.iter().filter(|section| is(&section.work)).count();
-        let refused = count(|work| *work == Work::Extracted);
-        if is_enough(refused, count(|work| matches!(work, Work::Written(_)))) {
+        let count = |is: fn(&SectionProgress) -> bool| {
+            self.sections.iter().filter(|section| is(&section.work)).count()
+        };
+        let refused = count(|work| *work == SectionProgress::Extracted);
+        if is_enough(refused, count(|work| matches!(work, SectionProgress::Written(_)))) {
             let open = self.sections.iter_mut().filter(|section| !section.is_done());
-            open.for_each(|section| section.work = Work::Extracted);
+            open.for_each(|section| section.work = SectionProgress::Extracted);
         }
     }
 
@@ -98,7 +104,7 @@ impl SummaryDraft {
         pieces: &[String],
         given_up: &[usize],
     ) -> String {
-        let Section { limit_tokens, extract_tokens, .. } = &self.sections[at];
+        let DraftSection { limit_tokens, extract_tokens, .. } = &self.sections[at];
         // Beside the summary of the others.
         let room = extract_tokens.unwrap_or(0).saturating_sub(*limit_tokens).max(*limit_tokens);
         let most = room / pieces.len().max(1) as u64;

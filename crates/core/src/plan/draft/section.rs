@@ -1,12 +1,12 @@
 //! What stands in the place of one part of the conversation.
 
 use super::super::{extract, named};
-use super::{MARK, Section, WRITTEN, Work};
+use super::{DraftSection, MARK, SectionProgress, WRITTEN};
 use crate::history::History;
 
-impl Section {
+impl DraftSection {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.work, Work::Written(_) | Work::Extracted)
+        matches!(self.work, SectionProgress::Written(_) | SectionProgress::Extracted)
     }
 
     pub(super) fn ledger(&self, history: &History) -> String {
@@ -23,8 +23,10 @@ impl Section {
         let ledger = self.ledger(history);
         let text = match &self.work {
             // What a model writes is not taken for what the program knows.
-            Work::Written(text) if !ledger.is_empty() && !text.is_empty() => format!("{WRITTEN}\n{text}"),
-            Work::Written(text) => text.clone(),
+            SectionProgress::Written(text) if !ledger.is_empty() && !text.is_empty() => {
+                format!("{WRITTEN}\n{text}")
+            }
+            SectionProgress::Written(text) => text.clone(),
             _ => extract::summary(history, &self.handles, self.limit_tokens, self.extract_tokens, &ledger),
         };
         let how = match history.has_recall() {
@@ -33,7 +35,7 @@ impl Section {
         };
         let head = format!("{MARK} of {} earlier messages{how}", self.messages);
         let earlier = match &self.work {
-            Work::Written(text) if !text.is_empty() && !self.earlier.is_kept() => String::new(),
+            SectionProgress::Written(text) if !text.is_empty() && !self.earlier.is_kept() => String::new(),
             _ => self.earlier.block(history.counter()),
         };
         let texts = [

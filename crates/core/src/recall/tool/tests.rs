@@ -1,11 +1,11 @@
 use super::*;
 
-fn span(text: &str, from: Seq, to: Seq) -> Asked {
-    Asked::Span { handle: text.to_owned(), span: Some(LogRange { from, to }), range: None }
+fn span(text: &str, from: Seq, to: Seq) -> RecallRequest {
+    RecallRequest::Span { handle: text.to_owned(), span: Some(LogRange { from, to }), range: None }
 }
 
-fn words(query: &str, hits: usize) -> Asked {
-    Asked::Words { query: query.to_owned(), hits }
+fn words(query: &str, hits: usize) -> RecallRequest {
+    RecallRequest::Words { query: query.to_owned(), hits }
 }
 
 #[test]
@@ -22,28 +22,28 @@ fn a_text_alone_or_under_another_name_is_a_query_or_a_handle() {
         (r#"{"handle":"[lh:12-14]"}"#, span("[lh:12-14]", 12, 14)),
         (r#"{"handle":"","query":"the port"}"#, words("the port", DEFAULT_HITS)),
     ] {
-        assert_eq!(Asked::read(arguments), Ok(asked), "{arguments}");
+        assert_eq!(RecallRequest::read(arguments), Ok(asked), "{arguments}");
     }
     for nothing in ["", "{}", "[]", "null", r#"{"query":" "}"#, r#"{"limit":3}"#, r#"{"query":"#] {
-        assert!(Asked::read(nothing).is_err(), "{nothing}");
+        assert!(RecallRequest::read(nothing).is_err(), "{nothing}");
     }
 }
 
 #[test]
 fn a_limit_is_honoured_up_to_the_most() {
-    let hits = |limit: &str| match Asked::read(&format!(r#"{{"query":"port","limit":{limit}}}"#)) {
-        Ok(Asked::Words { hits, .. }) => hits,
+    let hits = |limit: &str| match RecallRequest::read(&format!(r#"{{"query":"port","limit":{limit}}}"#)) {
+        Ok(RecallRequest::Words { hits, .. }) => hits,
         other => panic!("{other:?}"),
     };
     assert_eq!([hits("1"), hits("20"), hits("50"), hits("\"20\"")], [1, 20, 50, 20]);
     assert_eq!([hits("0"), hits("-3"), hits("900"), hits("null")], [1, 1, MAX_HITS, DEFAULT_HITS]);
     // Each of so many hits has its room.
-    let limit = Limit { max_chars: 40_000, max_tokens: 8_000 };
+    let limit = TextLimit { max_chars: 40_000, max_tokens: 8_000 };
     let extent = extent(MAX_HITS, &limit);
-    let found: Vec<Hit> = (1..=50)
+    let found: Vec<RecallSnippet> = (1..=50)
         .map(|seq| {
             let chars = if seq == 1 { extent.best_chars } else { extent.other_chars };
-            Hit { seq, speaker: "user".to_owned(), snippet: "word ".repeat(chars / 5) }
+            RecallSnippet { seq, speaker: "user".to_owned(), snippet: "word ".repeat(chars / 5) }
         })
         .collect();
     assert_eq!(hits_text(&found, &limit).matches("<user lh:").count(), 50);

@@ -17,8 +17,8 @@ fn session(texts: &[&str]) -> History {
     history
 }
 
-fn everything() -> [Handle; 1] {
-    [Handle(LogRange { from: 1, to: u64::MAX })]
+fn everything() -> [LogHandle; 1] {
+    [LogHandle(LogRange { from: 1, to: u64::MAX })]
 }
 
 fn quoted(texts: &[&str], room: u64) -> String {
@@ -105,7 +105,7 @@ fn orders_are_kept_where_chatter_does_not_fit() {
     assert!(text.contains("[4] Whenever you name a price, add the date in brackets."), "{text}");
     assert!(text.contains("[402] I went to the market number 399"), "the newest statement is kept: {text}");
     assert!(!text.contains('?'), "questions go before statements: {text}");
-    assert!(Counter::default().text(&text) <= 600);
+    assert!(MessageTokenCounter::default().text(&text) <= 600);
     assert!(text.contains("more messages are not quoted; `recall` finds them]"), "{text}");
 }
 
@@ -118,7 +118,7 @@ fn a_paste_is_cut_to_both_ends_and_keeps_its_orders() {
     assert!(text.contains("row 0:") && text.contains("row 199:") && !text.contains("row 60:"), "{text}");
     assert!(text.contains("Never send this table to anyone."), "{text}");
     assert!(text.contains("characters, handle lh:3 …]"), "{text}");
-    assert!(Counter::default().text(&text) < 400);
+    assert!(MessageTokenCounter::default().text(&text) < 400);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_pasted_manual_does_not_displace_what_was_said() {
     texts.push(&last);
     for room in [150, 300, 900, 2_000] {
         let text = quoted(&texts, room);
-        assert!(Counter::default().text(&text) <= room);
+        assert!(MessageTokenCounter::default().text(&text) <= room);
         for line in ["never touch prod.db", "And never rename schema.sql"] {
             assert!(text.contains(line), "{line} in {room}: {text}");
         }
@@ -216,7 +216,7 @@ proptest::proptest! {
     fn the_room_is_never_exceeded(texts in proptest::collection::vec(".{0,80}", 1..12), room in 0..400_u64) {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let text = quoted(&texts, room);
-        proptest::prop_assert!(Counter::default().text(&text) <= room);
+        proptest::prop_assert!(MessageTokenCounter::default().text(&text) <= room);
         proptest::prop_assert!(text.is_empty() || text.starts_with(TITLE));
         proptest::prop_assert_eq!(text, quoted(&texts, room));
     }

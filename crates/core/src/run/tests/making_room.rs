@@ -4,15 +4,15 @@ use super::*;
 
 const SUMMARY: &str = "Goal: go on with the turns, reading what each of them asks for";
 
-fn overflow(used: Option<u64>) -> Failure {
-    Failure {
+fn overflow(used: Option<u64>) -> ModelCallFailure {
+    ModelCallFailure {
         used_tokens: used,
         limit_tokens: used.map(|_| 6_000),
-        ..Failure::new(ErrorCode::ContextOverflow, "too long", false)
+        ..ModelCallFailure::new(ErrorCode::ContextOverflow, "too long", false)
     }
 }
 
-fn prune_nothing(settings: &mut Settings) {
+fn prune_nothing(settings: &mut RunSettings) {
     settings.policy.prune.protected_tools = vec!["read".to_owned()];
 }
 
@@ -27,33 +27,33 @@ fn long(stage: &mut Stage, turns: usize) {
     }
 }
 
-fn summary(effects: &[Effect]) -> bool {
+fn summary(effects: &[RunEffect]) -> bool {
     summary_task(effects).is_some()
 }
 
-fn summary_task(effects: &[Effect]) -> Option<u64> {
+fn summary_task(effects: &[RunEffect]) -> Option<u64> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Summarise { task, .. } => Some(*task),
+        RunEffect::Summarise { task, .. } => Some(*task),
         _ => None,
     })
 }
 
-fn text_answer(text: &str) -> Answer {
-    Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None }
+fn text_answer(text: &str) -> ModelAnswer {
+    ModelAnswer { parts: vec![Part::text(text)], finish: ModelStopReason::Stop, usage: None, envelope: None }
 }
 
 /// The summariser's answer to its newest request.
-fn summarised(stage: &Stage, answer: Result<Answer, Failure>) -> Input {
+fn summarised(stage: &Stage, answer: Result<ModelAnswer, ModelCallFailure>) -> RunLoopInput {
     let task = match (&stage.run.phase, &stage.run.candidate) {
-        (Phase::Summarising { task, .. }, _) => *task,
+        (RunPhase::Summarising { task, .. }, _) => *task,
         (_, Some(candidate)) => candidate.task,
         other => panic!("nobody is asked: {other:?}"),
     };
-    Input::Summarised { task, answer }
+    RunLoopInput::Summarised { task, answer }
 }
 
 impl Stage {
-    fn summarise(&mut self, text: &str) -> Vec<Effect> {
+    fn summarise(&mut self, text: &str) -> Vec<RunEffect> {
         let input = summarised(self, Ok(text_answer(text)));
         self.feed(input)
     }
@@ -66,7 +66,7 @@ fn an_overflow_is_edited_away_until_nothing_is_left_to_go() {
     stage.send("and now");
     let effects = stage.fail(overflow(None));
     assert!(summary(&effects), "{effects:?}");
-    assert_eq!(stage.run.status(), Status::Compacting);
+    assert_eq!(stage.run.status(), RunStatus::Compacting);
     assert!(calls_model(&stage.summarise(SUMMARY)));
     assert_eq!(stage.run.history().compactions(), 1);
     let mut effects = stage.fail(overflow(Some(7_000)));
@@ -88,14 +88,16 @@ fn an_answer_to_a_cut_request_is_kept_for_people_only() {
     let mut stage = Stage::new(prune_nothing);
     long(&mut stage, 5);
     stage.send("q9");
-    stage.feed(Input::ModelBegan);
+    stage.feed(RunLoopInput::ModelBegan);
     let partial = vec![Part::text("made of half the conversation"), call("read")];
-    let effects = stage.feed(Input::ModelFailed { failure: overflow(Some(7_500)), partial });
+    let effects = stage.feed(RunLoopInput::ModelFailed { failure: overflow(Some(7_500)), partial });
     assert!(summary(&effects), "{effects:?}");
     assert!(calls_model(&stage.summarise(SUMMARY)));
     assert!(stage.kinds().contains(&"view-edited".to_owned()), "{:?}", stage.kinds());
     let lost = stage.log.iter().rev().find_map(|event| match &event.body {
-        EventBody::AssistantAdded { message, cut: Some(Cut::Lost), .. } => Some(message.parts.clone()),
+        EventBody::AssistantAdded { message, cut: Some(PartialAnswerReason::Lost), .. } => {
+            Some(message.parts.clone())
+        }
         _ => None,
     });
     assert_eq!(lost, Some(vec![Part::text("made of half the conversation")]));
@@ -123,7 +125,7 @@ fn a_wrong_limit_does_not_end_a_session() {
     });
     let text = "word ".repeat(400);
     stage.send(&text);
-    let wrong = Failure { limit_tokens: Some(520), ..overflow(None) };
+    let wrong = ModelCallFailure { limit_tokens: Some(520), ..overflow(None) };
     stage.fail(wrong.clone());
     let said = stage.log.iter().rev().find_map(|event| match &event.body {
         EventBody::RunFinished { error, .. } => error.as_ref().map(|error| error.message.clone()),
@@ -137,7 +139,12 @@ fn a_wrong_limit_does_not_end_a_session() {
     assert!(calls_model(&stage.send("and again")));
     let usage = Some(Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() });
     let parts = vec![Part::text("yes")];
-    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
+    stage.feed(RunLoopInput::ModelAnswered(ModelAnswer {
+        parts,
+        finish: ModelStopReason::Stop,
+        usage,
+        envelope: None,
+    }));
     assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW, "that was more than the limit");
 }
 
@@ -147,10 +154,15 @@ fn a_refused_message_is_cut_and_the_next_is_tried_whole() {
     let text = "word ".repeat(400);
     stage.send(&text);
     let shown = |stage: &Stage| stage.run.history().view().last().map(|item| item.message.text());
-    stage.fail(Failure { limit_tokens: Some(520), ..overflow(None) });
+    stage.fail(ModelCallFailure { limit_tokens: Some(520), ..overflow(None) });
     assert!(shown(&stage).is_some_and(|shown| shown.contains(crate::truncate::MARKER)));
     let parts = vec![Part::text("what I saw of it")];
-    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage: None, envelope: None }));
+    stage.feed(RunLoopInput::ModelAnswered(ModelAnswer {
+        parts,
+        finish: ModelStopReason::Stop,
+        usage: None,
+        envelope: None,
+    }));
     assert_eq!(stage.end().map(|end| end.0), Some(RunEnd::Stop));
     assert!(calls_model(&stage.send(&text)), "the limit may have been wrong");
     assert_eq!(shown(&stage), Some(text));
@@ -159,7 +171,7 @@ fn a_refused_message_is_cut_and_the_next_is_tried_whole() {
 #[test]
 fn a_window_is_remembered_until_a_call_is_larger() {
     let remembered = |window| {
-        move |settings: &mut Settings| {
+        move |settings: &mut RunSettings| {
             settings.model.window = window;
             settings.model.remembered_window = Some(40_000);
         }
@@ -170,7 +182,12 @@ fn a_window_is_remembered_until_a_call_is_larger() {
     stage.send(&"word ".repeat(20_000));
     let usage = Some(Usage { input_tokens: 41_000, output_tokens: 5, ..Usage::default() });
     let parts = vec![Part::text("yes")];
-    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::Stop, usage, envelope: None }));
+    stage.feed(RunLoopInput::ModelAnswered(ModelAnswer {
+        parts,
+        finish: ModelStopReason::Stop,
+        usage,
+        envelope: None,
+    }));
     assert_eq!(stage.run.budget().window, crate::budget::ASSUMED_WINDOW);
 }
 
@@ -180,7 +197,12 @@ fn an_answer_of_hundreds_of_calls_is_an_error() {
     stage.send("go");
     let usage = Some(Usage { input_tokens: 60, output_tokens: 900, ..Usage::default() });
     let parts = vec![call("read"); 257];
-    stage.feed(Input::ModelAnswered(Answer { parts, finish: Finish::ToolCalls, usage, envelope: None }));
+    stage.feed(RunLoopInput::ModelAnswered(ModelAnswer {
+        parts,
+        finish: ModelStopReason::ToolCalls,
+        usage,
+        envelope: None,
+    }));
     assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ThirdParty))));
     assert!(stage.run.history().open_calls().is_empty());
     assert_eq!(stage.run.history().cumulative_usage().output_tokens, 900, "it was paid for");
@@ -190,10 +212,10 @@ fn an_answer_of_hundreds_of_calls_is_an_error() {
 fn a_bad_summary_is_replaced_by_an_extract() {
     let bad = [
         Ok(text_answer(" ")),
-        Ok(Answer { parts: vec![call("read")], finish: Finish::ToolCalls, ..text_answer("") }),
-        Ok(Answer { finish: Finish::Length, ..text_answer("cut") }),
+        Ok(ModelAnswer { parts: vec![call("read")], finish: ModelStopReason::ToolCalls, ..text_answer("") }),
+        Ok(ModelAnswer { finish: ModelStopReason::Length, ..text_answer("cut") }),
         Ok(text_answer(&"long ".repeat(20_000))),
-        Err(Failure::new(ErrorCode::Timeout, "never", true)),
+        Err(ModelCallFailure::new(ErrorCode::Timeout, "never", true)),
     ];
     for answer in bad {
         let mut stage = Stage::new(prune_nothing);
@@ -220,19 +242,19 @@ fn a_bad_summary_is_replaced_by_an_extract() {
 #[test]
 fn a_compaction_on_request() {
     let mut stage = Stage::new(|_| ());
-    let nothing = Effect::CompactionDone(CompactionOutcome::NothingToDo);
-    assert_eq!(stage.feed(Input::Compact { instructions: None }), std::slice::from_ref(&nothing));
+    let nothing = RunEffect::CompactionDone(CompactionOutcome::NothingToDo);
+    assert_eq!(stage.feed(RunLoopInput::Compact { instructions: None }), std::slice::from_ref(&nothing));
     stage.send("one");
     stage.answer(vec![Part::text("a short answer")]);
-    assert_eq!(stage.feed(Input::Compact { instructions: None }), [nothing], "nothing worth it");
+    assert_eq!(stage.feed(RunLoopInput::Compact { instructions: None }), [nothing], "nothing worth it");
     long(&mut stage, 5);
-    let effects = stage.feed(Input::Compact { instructions: Some("mind the paths".to_owned()) });
+    let effects = stage.feed(RunLoopInput::Compact { instructions: Some("mind the paths".to_owned()) });
     assert!(format!("{effects:?}").contains("mind the paths"));
-    let busy = stage.feed(Input::Compact { instructions: None });
-    assert!(matches!(busy[0], Effect::CompactionDone(CompactionOutcome::Refused(_))));
+    let busy = stage.feed(RunLoopInput::Compact { instructions: None });
+    assert!(matches!(busy[0], RunEffect::CompactionDone(CompactionOutcome::Refused(_))));
     assert_eq!(stage.send("meanwhile"), []);
     let effects = stage.summarise(SUMMARY);
-    assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Committed(_))), "{effects:?}");
+    assert!(matches!(effects[1], RunEffect::CompactionDone(CompactionOutcome::Committed(_))), "{effects:?}");
     assert!(calls_model(&effects), "what came meanwhile is taken");
     assert_eq!(stage.run.step, StepGuards::default(), "the next step plans anew");
 }
@@ -242,25 +264,25 @@ fn cancelling_a_compaction_changes_nothing() {
     let mut stage = Stage::new(|_| ());
     long(&mut stage, 5);
     let hash = stage.run.history().view_hash();
-    stage.feed(Input::Compact { instructions: None });
-    assert_eq!(stage.feed(Input::Cancel), [Effect::StopModel]);
-    let stopped = summarised(&stage, Err(Failure::new(ErrorCode::Interrupted, "stopped", false)));
+    stage.feed(RunLoopInput::Compact { instructions: None });
+    assert_eq!(stage.feed(RunLoopInput::Cancel), [RunEffect::StopModel]);
+    let stopped = summarised(&stage, Err(ModelCallFailure::new(ErrorCode::Interrupted, "stopped", false)));
     let effects = stage.feed(stopped);
-    assert!(matches!(effects[1], Effect::CompactionDone(CompactionOutcome::Refused(_))));
+    assert!(matches!(effects[1], RunEffect::CompactionDone(CompactionOutcome::Refused(_))));
     assert!(stage.run.is_idle());
     assert_eq!(stage.run.history().view_hash(), hash);
 }
 
 #[test]
 fn a_count_beyond_the_window_makes_room_before_the_call() {
-    let mut stage = Stage::new(|settings| settings.counting = Counting::Always);
+    let mut stage = Stage::new(|settings| settings.counting = ServerCountPolicy::Always);
     for turn in 0..6 {
         stage.send(&format!("q{turn}"));
-        stage.feed(Input::Counted(Some(60)));
+        stage.feed(RunLoopInput::Counted(Some(60)));
         stage.answer(vec![Part::text("word ".repeat(300))]);
     }
     let effects = stage.send("q6");
     assert!(counts(&effects));
-    let effects = stage.feed(Input::Counted(Some(7_000)));
+    let effects = stage.feed(RunLoopInput::Counted(Some(7_000)));
     assert!(summary(&effects), "{effects:?}");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::event::Coalesced;
+use crate::event::CoalescedMessages;
 use crate::metadata::MessageMetadata;
 
 fn metadata(of: &str) -> MessageMetadata {
@@ -16,11 +16,11 @@ fn stage_with(queued: impl IntoIterator<Item = (&'static str, bool)>) -> Stage {
         stage.queue(id, id);
         stage.queue.last_mut().unwrap().metadata = has_metadata.then(|| metadata(id));
     }
-    stage.feed(Input::Wake);
+    stage.feed(RunLoopInput::Wake);
     stage
 }
 
-fn taken(stage: &Stage) -> (Option<MessageMetadata>, Option<Coalesced>) {
+fn taken(stage: &Stage) -> (Option<MessageMetadata>, Option<CoalescedMessages>) {
     let found = stage.log.iter().find_map(|event| match &event.body {
         EventBody::MessagesTaken { metadata, coalesced, .. } => Some((metadata.clone(), coalesced.clone())),
         _ => None,

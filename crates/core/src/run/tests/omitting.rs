@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::event::OmittedPart;
-use crate::message::{BlobRef, Media, RawJson, Reasoning};
-use crate::refusal::{Refusal, RefusedKind, RefusedPart};
+use crate::message::{BlobRef, MediaPart, RawJson, ReasoningPart};
+use crate::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 
 fn picture(name: &str) -> Part {
-    Part::Image(Media {
+    Part::Image(MediaPart {
         blob: BlobRef { hash: name.to_owned(), bytes: 9 },
         media_type: "image/png".to_owned(),
         name: Some(name.to_owned()),
@@ -15,22 +15,25 @@ fn picture(name: &str) -> Part {
     })
 }
 
-fn refused(refusal: Refusal) -> Failure {
+fn refused(refusal: PartRefusal) -> ModelCallFailure {
     let refusal = Some(Box::new(refusal));
-    Failure { refusal, ..Failure::new(ErrorCode::InvalidRequest, "no [such] part\nplease", false) }
+    ModelCallFailure {
+        refusal,
+        ..ModelCallFailure::new(ErrorCode::InvalidRequest, "no [such] part\nplease", false)
+    }
 }
 
-fn of_kind(kind: RefusedKind) -> Refusal {
-    Refusal { kind: Some(kind), ..Refusal::default() }
+fn of_kind(kind: RefusedPartKind) -> PartRefusal {
+    PartRefusal { kind: Some(kind), ..PartRefusal::default() }
 }
 
-fn of_part(part: RefusedPart) -> Refusal {
-    Refusal { part: Some(part), ..Refusal::default() }
+fn of_part(part: RefusedPart) -> PartRefusal {
+    PartRefusal { part: Some(part), ..PartRefusal::default() }
 }
 
-fn say(stage: &mut Stage, parts: Vec<Part>) -> Vec<Effect> {
-    stage.queue.push(Queued::new("q", stage.now, parts));
-    stage.feed(Input::Wake)
+fn say(stage: &mut Stage, parts: Vec<Part>) -> Vec<RunEffect> {
+    stage.queue.push(QueuedMessage::new("q", stage.now, parts));
+    stage.feed(RunLoopInput::Wake)
 }
 
 /// Everything the model is shown, as one text; pictures by their names.
@@ -59,7 +62,7 @@ fn omissions(stage: &Stage) -> Vec<(String, bool)> {
 fn a_refused_picture_is_left_out_and_the_conversation_goes_on() {
     let mut stage = Stage::new(|_| ());
     say(&mut stage, vec![Part::text("look"), picture("cat.png")]);
-    let effects = stage.fail(refused(of_kind(RefusedKind::Image)));
+    let effects = stage.fail(refused(of_kind(RefusedPartKind::Image)));
     assert!(calls_model(&effects), "the step is made again");
     let note = "[Left out: cat.png (image/png). The model's server refused it: no such part please]";
     assert_eq!(shown(&stage), format!("look|{note}"));
@@ -72,7 +75,7 @@ fn a_refused_picture_is_left_out_and_the_conversation_goes_on() {
     let history = stage.run.history();
     assert!(history.check_undo(&id.as_str().into()).is_ok());
     let before = history.view_hash();
-    stage.feed(Input::Record(vec![EventBody::ViewRestored { edit_id: id.as_str().into() }]));
+    stage.feed(RunLoopInput::Record(vec![EventBody::ViewRestored { edit_id: id.as_str().into() }]));
     assert!(shown(&stage).starts_with("look|<cat.png>|"), "{}", shown(&stage));
     assert_ne!(stage.run.history().view_hash(), before);
     let again = History::fold(&stage.log).unwrap();
@@ -92,9 +95,9 @@ fn the_part_that_the_error_names_is_left_out() {
 fn of_too_many_pictures_the_newest_stay() {
     let mut stage = Stage::new(|_| ());
     say(&mut stage, vec![picture("a"), picture("b"), picture("c")]);
-    stage.fail(refused(Refusal { most: Some(2), ..of_kind(RefusedKind::Image) }));
+    stage.fail(refused(PartRefusal { most: Some(2), ..of_kind(RefusedPartKind::Image) }));
     assert!(shown(&stage).ends_with("<b>|<c>"), "{}", shown(&stage));
-    stage.fail(refused(Refusal { takes_none: true, ..of_kind(RefusedKind::Image) }));
+    stage.fail(refused(PartRefusal { takes_none: true, ..of_kind(RefusedPartKind::Image) }));
     assert!(!shown(&stage).contains('<'), "{}", shown(&stage));
 }
 
@@ -102,7 +105,7 @@ fn of_too_many_pictures_the_newest_stay() {
 fn what_was_learned_from_the_error_needs_no_omission() {
     let mut stage = Stage::new(|_| ());
     say(&mut stage, vec![picture("a")]);
-    let remedied = Refusal { is_remedied: true, ..of_kind(RefusedKind::Image) };
+    let remedied = PartRefusal { is_remedied: true, ..of_kind(RefusedPartKind::Image) };
     assert!(calls_model(&stage.fail(refused(remedied))));
     assert_eq!(omissions(&stage), []);
 }
@@ -114,16 +117,16 @@ fn guesses_that_do_not_help_are_taken_back() {
     let calls = stage.answer(vec![call("read")]);
     stage.end_tool(&running(&calls)[0], "42 lines");
     let before = shown(&stage);
-    assert!(calls_model(&stage.fail(refused(Refusal::default()))));
+    assert!(calls_model(&stage.fail(refused(PartRefusal::default()))));
     assert!(shown(&stage).contains("<a>") && !shown(&stage).contains("<b>"), "the newest picture first");
-    assert!(calls_model(&stage.fail(refused(Refusal::default()))));
+    assert!(calls_model(&stage.fail(refused(PartRefusal::default()))));
     assert!(!shown(&stage).contains('<') && shown(&stage).contains("42 lines"), "then all of them");
-    assert!(calls_model(&stage.fail(refused(Refusal::default()))));
+    assert!(calls_model(&stage.fail(refused(PartRefusal::default()))));
     assert!(
         shown(&stage).contains("<a>|<b>") && !shown(&stage).contains("42 lines"),
         "then the newest result"
     );
-    let effects = stage.fail(refused(Refusal::default()));
+    let effects = stage.fail(refused(PartRefusal::default()));
     assert_eq!(ended(&effects), Some(RunEnd::Error));
     assert_eq!(shown(&stage), before, "none of them was to blame");
     assert!(omissions(&stage).iter().all(|(_, active)| !active));
@@ -133,7 +136,7 @@ fn guesses_that_do_not_help_are_taken_back() {
 fn a_guess_that_helps_stays() {
     let mut stage = Stage::new(|_| ());
     say(&mut stage, vec![picture("a"), picture("b")]);
-    stage.fail(refused(Refusal::default()));
+    stage.fail(refused(PartRefusal::default()));
     stage.answer(vec![Part::text("fine")]);
     assert_eq!(omissions(&stage).len(), 1);
     assert!(omissions(&stage)[0].1);
@@ -143,7 +146,7 @@ fn a_guess_that_helps_stays() {
 fn an_error_without_suspects_ends_the_run() {
     let mut stage = Stage::new(|settings| drop(settings.tools.remove("mcp__x__y")));
     stage.send("hello");
-    assert_eq!(ended(&stage.fail(refused(Refusal::default()))), Some(RunEnd::Error));
+    assert_eq!(ended(&stage.fail(refused(PartRefusal::default()))), Some(RunEnd::Error));
     assert_eq!(omissions(&stage), []);
 }
 
@@ -154,7 +157,8 @@ fn a_result_that_a_filter_refuses_is_left_out() {
     let calls = running(&stage.answer(vec![call("read"), call("read")]));
     stage.end_tool(&calls[0], "harmless");
     stage.end_tool(&calls[1], "awful");
-    let filtered = Failure { code: ErrorCode::Refused, ..refused(of_kind(RefusedKind::Content)) };
+    let filtered =
+        ModelCallFailure { code: ErrorCode::Refused, ..refused(of_kind(RefusedPartKind::Content)) };
     assert!(calls_model(&stage.fail(filtered.clone())));
     assert!(shown(&stage).contains("harmless") && !shown(&stage).contains("awful"));
     assert!(calls_model(&stage.fail(filtered)));
@@ -167,7 +171,7 @@ fn a_message_that_a_filter_refuses_ends_its_run_only() {
     stage.send("hello");
     stage.answer(vec![Part::text("hi")]);
     stage.send("something awful");
-    let effects = stage.fail(refused(of_kind(RefusedKind::Content)));
+    let effects = stage.fail(refused(of_kind(RefusedPartKind::Content)));
     assert_eq!(ended(&effects), Some(RunEnd::Error));
     assert!(!shown(&stage).contains("something awful"), "{}", shown(&stage));
     stage.send("never mind");
@@ -177,7 +181,7 @@ fn a_message_that_a_filter_refuses_ends_its_run_only() {
 #[test]
 fn reasoning_of_other_models_goes_first() {
     let reasoning = |item: &str| {
-        Part::Reasoning(Reasoning {
+        Part::Reasoning(ReasoningPart {
             text: String::new(),
             native: Some(RawJson(format!("{{\"s\":\"{item}\"}}"))),
         })
@@ -185,15 +189,15 @@ fn reasoning_of_other_models_goes_first() {
     let mut stage = Stage::new(|_| ());
     stage.send("a");
     stage.answer(vec![reasoning("old"), Part::text("x")]);
-    let mut settings = Settings::clone(stage.run.settings());
+    let mut settings = RunSettings::clone(stage.run.settings());
     settings.model.origin.model = "other".to_owned();
     stage.run.configure(Arc::new(settings));
     stage.send("b");
     stage.answer(vec![reasoning("new"), Part::text("y")]);
     stage.send("c");
-    stage.fail(refused(of_kind(RefusedKind::Reasoning)));
+    stage.fail(refused(of_kind(RefusedPartKind::Reasoning)));
     assert_eq!(shown(&stage), "a|x|b|<reasoning>|y|c");
-    stage.fail(refused(of_kind(RefusedKind::Reasoning)));
+    stage.fail(refused(of_kind(RefusedPartKind::Reasoning)));
     assert_eq!(shown(&stage), "a|x|b|y|c");
 
     stage.answer(vec![reasoning("signed"), Part::text("z")]);

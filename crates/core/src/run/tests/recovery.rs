@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn after_a_crash_nothing_runs_twice() {
-    for (recovery, begins_others) in [(Recovery::Rest, false), (Recovery::Continue, true)] {
+    for (recovery, begins_others) in [(RunRecovery::Rest, false), (RunRecovery::Continue, true)] {
         let mut stage = Stage::new(|settings| settings.recovery = recovery);
         stage.send("go");
         let started = running(&stage.answer(vec![call("write"), call("write")]));
@@ -35,15 +35,15 @@ fn after_a_crash_people_see_what_had_come() {
 
 #[test]
 fn a_run_that_dies_again_and_again_is_parked() {
-    let mut stage = Stage::new(|settings| settings.recovery = Recovery::Continue);
+    let mut stage = Stage::new(|settings| settings.recovery = RunRecovery::Continue);
     stage.send("go");
     for _ in 0..3 {
         assert!(calls_model(&stage.crash(None)));
     }
     stage.crash(None);
-    assert_eq!(stage.run.status(), Status::Parked);
-    assert!(calls_model(&stage.feed(Input::Resume)));
+    assert_eq!(stage.run.status(), RunStatus::Parked);
+    assert!(calls_model(&stage.feed(RunLoopInput::Resume)));
     stage.answer(vec![Part::text("at last")]);
-    assert_eq!(stage.run.status(), Status::Idle);
+    assert_eq!(stage.run.status(), RunStatus::Idle);
     assert_eq!(stage.run.history().recoveries(), 0);
 }

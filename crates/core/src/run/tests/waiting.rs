@@ -5,26 +5,26 @@ use crate::attempt::RetryPolicy;
 
 const PATIENCE_MS: u64 = 1_800_000;
 
-fn network() -> Failure {
-    Failure::new(ErrorCode::Network, "connection refused", true)
+fn network() -> ModelCallFailure {
+    ModelCallFailure::new(ErrorCode::Network, "connection refused", true)
 }
 
-fn wait(effects: &[Effect]) -> Option<ServerWait> {
+fn wait(effects: &[RunEffect]) -> Option<ServerWait> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Notice(Notice::Waiting(wait)) => Some(wait.clone()),
+        RunEffect::Notice(RunNotice::Waiting(wait)) => Some(wait.clone()),
         _ => None,
     })
 }
 
-fn starts(effects: &[Effect], timer: Timer) -> Option<u64> {
+fn starts(effects: &[RunEffect], timer: RunTimer) -> Option<u64> {
     effects.iter().find_map(|effect| match effect {
-        Effect::StartTimer { timer: started, after_ms } if *started == timer => Some(*after_ms),
+        RunEffect::StartTimer { timer: started, after_ms } if *started == timer => Some(*after_ms),
         _ => None,
     })
 }
 
-fn stops(effects: &[Effect], timer: Timer) -> bool {
-    effects.contains(&Effect::StopTimer { timer })
+fn stops(effects: &[RunEffect], timer: RunTimer) -> bool {
+    effects.contains(&RunEffect::StopTimer { timer })
 }
 
 fn error_of(stage: &Stage) -> String {
@@ -44,7 +44,7 @@ fn an_outage_is_waited_out_with_growing_waits() {
     {
         let effects = stage.fail(network());
         assert_eq!(
-            starts(&effects, Timer::Patience),
+            starts(&effects, RunTimer::Patience),
             (attempt == 0).then_some(PATIENCE_MS),
             "once an outage"
         );
@@ -55,11 +55,11 @@ fn an_outage_is_waited_out_with_growing_waits() {
         );
         assert_eq!((wait.code, wait.message.as_str()), (ErrorCode::Network, "connection refused"));
         assert_eq!(stage.run.waiting(), Some(&wait));
-        assert_eq!(stage.run.status(), Status::WaitingForServer);
-        assert_eq!(starts(&effects, Timer::Retry), Some(after_ms));
-        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+        assert_eq!(stage.run.status(), RunStatus::WaitingForServer);
+        assert_eq!(starts(&effects, RunTimer::Retry), Some(after_ms));
+        assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
     }
-    assert!(stops(&stage.feed(Input::ModelBegan), Timer::Patience), "the server is there again");
+    assert!(stops(&stage.feed(RunLoopInput::ModelBegan), RunTimer::Patience), "the server is there again");
     let effects = stage.answer(vec![Part::text("done")]);
     assert_eq!(ended(&effects), Some(RunEnd::Stop));
     assert!(!stage.kinds().contains(&"step-failed".to_owned()), "an outage stores nothing");
@@ -69,9 +69,9 @@ fn an_outage_is_waited_out_with_growing_waits() {
 fn a_server_is_asked_when_it_asks_to_be() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
-    let limited = |asked| Failure {
+    let limited = |asked| ModelCallFailure {
         retry_after_ms: Some(asked),
-        ..Failure::new(ErrorCode::RateLimitExceeded, "slow down", true)
+        ..ModelCallFailure::new(ErrorCode::RateLimitExceeded, "slow down", true)
     };
     for asked in [7_300, 500_000] {
         let wait = wait(&stage.fail(limited(asked))).unwrap();
@@ -80,7 +80,7 @@ fn a_server_is_asked_when_it_asks_to_be() {
             (WaitReason::RateLimit, asked),
             "also beyond the longest wait"
         );
-        stage.feed(Input::TimerFired(Timer::Retry));
+        stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
     }
     stage.now = 3_600_000;
     let effects = stage.fail(limited(3_600_000));
@@ -103,7 +103,7 @@ fn patience_ends() {
     stage.send("go");
     stage.fail(network());
     assert_eq!(
-        ended(&stage.feed(Input::TimerFired(Timer::Patience))),
+        ended(&stage.feed(RunLoopInput::TimerFired(RunTimer::Patience))),
         Some(RunEnd::Error),
         "between two attempts"
     );
@@ -117,16 +117,23 @@ fn patience_ends() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
     stage.fail(network());
-    stage.feed(Input::TimerFired(Timer::Retry));
-    assert_eq!(stage.feed(Input::TimerFired(Timer::Patience)), [], "an attempt on its way may still succeed");
+    stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
+    assert_eq!(
+        stage.feed(RunLoopInput::TimerFired(RunTimer::Patience)),
+        [],
+        "an attempt on its way may still succeed"
+    );
     assert_eq!(ended(&stage.fail(network())), Some(RunEnd::Error));
-    assert!(calls_model(&stage.feed(Input::Resume)), "the message is still unanswered");
+    assert!(calls_model(&stage.feed(RunLoopInput::Resume)), "the message is still unanswered");
     assert!(wait(&stage.fail(network())).is_some(), "with patience anew");
 
     let mut stage = Stage::new(|settings| settings.retry.patience_ms = None);
     stage.send("go");
     let effects = stage.fail(network());
-    assert_eq!((starts(&effects, Timer::Patience), starts(&effects, Timer::Retry)), (None, Some(1_000)));
+    assert_eq!(
+        (starts(&effects, RunTimer::Patience), starts(&effects, RunTimer::Retry)),
+        (None, Some(1_000))
+    );
 
     let mut stage = Stage::new(|settings| settings.retry.patience_ms = Some(0));
     stage.send("go");
@@ -138,19 +145,22 @@ fn patience_ends() {
 fn what_waiting_does_not_mend_is_not_waited_for() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
-    assert_eq!(ended(&stage.fail(Failure::new(ErrorCode::Auth, "no key", false))), Some(RunEnd::Error));
+    assert_eq!(
+        ended(&stage.fail(ModelCallFailure::new(ErrorCode::Auth, "no key", false))),
+        Some(RunEnd::Error)
+    );
 }
 
 #[test]
 fn the_next_attempt_can_be_asked_for() {
     let mut stage = Stage::new(|_| ());
-    assert_eq!(stage.feed(Input::RetryNow), [], "nothing is waited for");
+    assert_eq!(stage.feed(RunLoopInput::RetryNow), [], "nothing is waited for");
     stage.send("go");
-    assert_eq!(stage.feed(Input::RetryNow), []);
+    assert_eq!(stage.feed(RunLoopInput::RetryNow), []);
     stage.fail(network());
-    let effects = stage.feed(Input::RetryNow);
-    assert!(stops(&effects, Timer::Retry) && calls_model(&effects));
-    assert_eq!(stage.feed(Input::TimerFired(Timer::Retry)), [], "once");
+    let effects = stage.feed(RunLoopInput::RetryNow);
+    assert!(stops(&effects, RunTimer::Retry) && calls_model(&effects));
+    assert_eq!(stage.feed(RunLoopInput::TimerFired(RunTimer::Retry)), [], "once");
 }
 
 #[test]
@@ -158,9 +168,9 @@ fn another_model_is_asked_at_once() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
     stage.fail(network());
-    let to = Origin { provider: "q".to_owned(), api: "a".to_owned(), model: "n".to_owned() };
-    let effects = stage.feed(Input::RecordSoon(vec![EventBody::ModelSwitched { to, choice: None }]));
-    assert!(stops(&effects, Timer::Retry) && stops(&effects, Timer::Patience) && calls_model(&effects));
+    let to = ModelOrigin { provider: "q".to_owned(), api: "a".to_owned(), model: "n".to_owned() };
+    let effects = stage.feed(RunLoopInput::RecordSoon(vec![EventBody::ModelSwitched { to, choice: None }]));
+    assert!(stops(&effects, RunTimer::Retry) && stops(&effects, RunTimer::Patience) && calls_model(&effects));
     let kinds = stage.kinds();
     assert_eq!(kinds[kinds.len() - 3..], ["step-failed", "model-switched", "step-started"]);
 }
@@ -170,23 +180,25 @@ fn a_broken_answer_is_asked_for_again() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
     for attempt in 1..=3 {
-        stage.feed(Input::ModelBegan);
-        let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
+        stage.feed(RunLoopInput::ModelBegan);
+        let failure = ModelCallFailure::new(ErrorCode::TruncatedStream, "gone", true);
         let partial = vec![Part::text("half an"), call("read")];
-        let effects = stage.feed(Input::ModelFailed { failure, partial });
+        let effects = stage.feed(RunLoopInput::ModelFailed { failure, partial });
         let wait = wait(&effects).unwrap();
         assert_eq!((wait.reason, wait.attempt), (WaitReason::BrokenAnswer, attempt));
         assert!(stage.run.history().open_calls().is_empty());
         let messages = request_messages(stage.run.history().view());
         assert_eq!(messages.len(), 1, "people see the half, the model does not");
-        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+        assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
     }
-    stage.feed(Input::ModelBegan);
-    let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
-    let effects = stage.feed(Input::ModelFailed { failure, partial: vec![Part::text("half")] });
+    stage.feed(RunLoopInput::ModelBegan);
+    let failure = ModelCallFailure::new(ErrorCode::TruncatedStream, "gone", true);
+    let effects = stage.feed(RunLoopInput::ModelFailed { failure, partial: vec![Part::text("half")] });
     assert_eq!(ended(&effects), Some(RunEnd::Error));
     assert_eq!(error_of(&stage), "gone (4 answers in a row broke off or were empty)");
-    let lost = |event: &&Event| matches!(event.body, EventBody::AssistantAdded { cut: Some(Cut::Lost), .. });
+    let lost = |event: &&Event| {
+        matches!(event.body, EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Lost), .. })
+    };
     assert_eq!(stage.log.iter().filter(lost).count(), 4, "each is kept for people");
 }
 
@@ -194,10 +206,10 @@ fn a_broken_answer_is_asked_for_again() {
 fn a_message_enters_before_the_answer_is_asked_for_again() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
-    stage.feed(Input::ModelBegan);
-    stage.fail(Failure::new(ErrorCode::TruncatedStream, "gone", true));
+    stage.feed(RunLoopInput::ModelBegan);
+    stage.fail(ModelCallFailure::new(ErrorCode::TruncatedStream, "gone", true));
     assert_eq!(stage.send("and hurry"), []);
-    assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
     assert_eq!(stage.typed(), ["go", "and hurry"]);
 }
 
@@ -205,32 +217,32 @@ fn a_message_enters_before_the_answer_is_asked_for_again() {
 fn a_broken_answer_goes_on_where_the_model_can() {
     let mut stage = Stage::new(|settings| settings.model.prefill = true);
     stage.send("go");
-    stage.feed(Input::ModelBegan);
-    let failure = Failure::new(ErrorCode::Network, "reset", true);
+    stage.feed(RunLoopInput::ModelBegan);
+    let failure = ModelCallFailure::new(ErrorCode::Network, "reset", true);
     let partial = vec![Part::text("Once upon")];
-    stage.feed(Input::ModelFailed { failure, partial });
+    stage.feed(RunLoopInput::ModelFailed { failure, partial });
     assert_eq!(stage.run.history().pauses(), 0, "no room was made for it");
-    assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+    assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
     let messages = request_messages(stage.run.history().view());
     assert_eq!((messages.len(), messages[1].text().as_str()), (2, "Once upon"));
     stage.fail(network());
-    assert_eq!(stage.run.status(), Status::WaitingForServer, "the server is down meanwhile");
-    stage.feed(Input::TimerFired(Timer::Retry));
+    assert_eq!(stage.run.status(), RunStatus::WaitingForServer, "the server is down meanwhile");
+    stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
     let effects = stage.answer(vec![Part::text(" a time.")]);
     assert_eq!(ended(&effects), Some(RunEnd::Stop));
     let last = stage.run.history().view().last().unwrap();
     assert_eq!(last.message.text(), "Once upon a time.");
 }
 
-fn broken(settings: impl FnOnce(&mut Settings)) -> Stage {
+fn broken(settings: impl FnOnce(&mut RunSettings)) -> Stage {
     let mut stage = Stage::new(|all| {
         all.model.prefill = true;
         settings(all);
     });
     stage.send("go");
-    stage.feed(Input::ModelBegan);
-    let failure = Failure::new(ErrorCode::Network, "reset", true);
-    stage.feed(Input::ModelFailed { failure, partial: vec![Part::text("Once upon")] });
+    stage.feed(RunLoopInput::ModelBegan);
+    let failure = ModelCallFailure::new(ErrorCode::Network, "reset", true);
+    stage.feed(RunLoopInput::ModelFailed { failure, partial: vec![Part::text("Once upon")] });
     stage
 }
 
@@ -241,11 +253,11 @@ fn newest(stage: &Stage) -> Vec<String> {
 #[test]
 fn another_model_goes_on_with_a_broken_answer() {
     let mut stage = broken(|_| ());
-    let mut settings = Settings::clone(stage.run.settings());
+    let mut settings = RunSettings::clone(stage.run.settings());
     settings.model.prefill = false;
     stage.run.configure(Arc::new(settings));
-    let to = Origin { provider: "q".to_owned(), api: "a".to_owned(), model: "n".to_owned() };
-    let effects = stage.feed(Input::RecordSoon(vec![EventBody::ModelSwitched { to, choice: None }]));
+    let to = ModelOrigin { provider: "q".to_owned(), api: "a".to_owned(), model: "n".to_owned() };
+    let effects = stage.feed(RunLoopInput::RecordSoon(vec![EventBody::ModelSwitched { to, choice: None }]));
     assert!(calls_model(&effects), "{effects:?}");
     let shown = newest(&stage);
     assert_eq!(shown[..2], ["go", "Once upon"]);
@@ -257,9 +269,9 @@ fn another_model_goes_on_with_a_broken_answer() {
 #[test]
 fn a_server_that_refuses_the_rest_is_asked_in_words() {
     let mut stage = broken(|_| ());
-    stage.feed(Input::TimerFired(Timer::Retry));
-    let refused = Failure::new(ErrorCode::InvalidRequest, "prefill is not supported", false);
-    let effects = stage.feed(Input::ModelFailed { failure: refused, partial: Vec::new() });
+    stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
+    let refused = ModelCallFailure::new(ErrorCode::InvalidRequest, "prefill is not supported", false);
+    let effects = stage.feed(RunLoopInput::ModelFailed { failure: refused, partial: Vec::new() });
     assert!(calls_model(&effects), "{effects:?}");
     assert!(newest(&stage)[2].starts_with("[The answer above broke off"));
 }
@@ -268,11 +280,11 @@ fn a_server_that_refuses_the_rest_is_asked_in_words() {
 fn a_broken_answer_is_unanswered_after_a_crash() {
     for prefill in [true, false] {
         let mut stage = broken(|_| ());
-        let mut settings = Settings::clone(stage.run.settings());
+        let mut settings = RunSettings::clone(stage.run.settings());
         settings.model.prefill = prefill;
         stage.run.configure(Arc::new(settings));
         assert_eq!(ended(&stage.crash(None)), Some(RunEnd::Error));
-        assert!(calls_model(&stage.feed(Input::Resume)), "prefill: {prefill}");
+        assert!(calls_model(&stage.feed(RunLoopInput::Resume)), "prefill: {prefill}");
         assert_eq!(newest(&stage).len(), if prefill { 2 } else { 3 });
     }
 }
@@ -282,9 +294,9 @@ fn broken_answers_are_no_steps() {
     let mut stage = Stage::new(|settings| settings.max_steps = 1);
     stage.send("go");
     for _ in 0..3 {
-        stage.feed(Input::ModelBegan);
-        stage.fail(Failure::new(ErrorCode::TruncatedStream, "gone", true));
-        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+        stage.feed(RunLoopInput::ModelBegan);
+        stage.fail(ModelCallFailure::new(ErrorCode::TruncatedStream, "gone", true));
+        assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
     }
     assert_eq!(ended(&stage.answer(vec![Part::text("done")])), Some(RunEnd::Stop));
 }
@@ -294,11 +306,11 @@ fn reasoning_and_calls_are_not_gone_on_with() {
     for partial in [vec![call("read")], vec![Part::text("I"), call("read")], Vec::new()] {
         let mut stage = Stage::new(|settings| settings.model.prefill = true);
         stage.send("go");
-        stage.feed(Input::ModelBegan);
-        let failure = Failure::new(ErrorCode::TruncatedStream, "gone", true);
-        stage.feed(Input::ModelFailed { failure, partial });
+        stage.feed(RunLoopInput::ModelBegan);
+        let failure = ModelCallFailure::new(ErrorCode::TruncatedStream, "gone", true);
+        stage.feed(RunLoopInput::ModelFailed { failure, partial });
         assert!(!stage.run.history().is_paused());
-        assert!(calls_model(&stage.feed(Input::TimerFired(Timer::Retry))));
+        assert!(calls_model(&stage.feed(RunLoopInput::TimerFired(RunTimer::Retry))));
     }
 }
 
@@ -306,10 +318,10 @@ fn reasoning_and_calls_are_not_gone_on_with() {
 fn an_empty_answer_is_asked_for_again_then_an_error() {
     let mut stage = Stage::new(|settings| settings.retry.stream_attempts = 1);
     stage.send("go");
-    stage.feed(Input::ModelBegan);
+    stage.feed(RunLoopInput::ModelBegan);
     let effects = stage.answer(vec![Part::text(" \n")]);
-    assert_eq!(starts(&effects, Timer::Retry), Some(1_000));
-    stage.feed(Input::TimerFired(Timer::Retry));
+    assert_eq!(starts(&effects, RunTimer::Retry), Some(1_000));
+    stage.feed(RunLoopInput::TimerFired(RunTimer::Retry));
     stage.answer(Vec::new());
     assert_eq!(stage.end(), Some((RunEnd::Error, Some(ErrorCode::ThirdParty))));
 }
@@ -318,12 +330,12 @@ fn an_empty_answer_is_asked_for_again_then_an_error() {
 fn cancel_between_two_attempts_of_a_broken_answer() {
     let mut stage = Stage::new(|_| ());
     stage.send("go");
-    stage.feed(Input::ModelBegan);
-    stage.fail(Failure::new(ErrorCode::TruncatedStream, "gone", true));
-    let effects = stage.feed(Input::Cancel);
-    assert!(stops(&effects, Timer::Retry));
+    stage.feed(RunLoopInput::ModelBegan);
+    stage.fail(ModelCallFailure::new(ErrorCode::TruncatedStream, "gone", true));
+    let effects = stage.feed(RunLoopInput::Cancel);
+    assert!(stops(&effects, RunTimer::Retry));
     assert_eq!(ended(&effects), Some(RunEnd::Cancelled));
-    assert_eq!(stage.feed(Input::TimerFired(Timer::Retry)), []);
+    assert_eq!(stage.feed(RunLoopInput::TimerFired(RunTimer::Retry)), []);
 }
 
 #[test]
@@ -332,11 +344,11 @@ fn a_crash_while_waiting_leaves_a_session_that_goes_on() {
         let mut stage = Stage::new(|_| ());
         stage.send("go");
         if broken {
-            stage.feed(Input::ModelBegan);
+            stage.feed(RunLoopInput::ModelBegan);
         }
         stage.fail(network());
-        assert_eq!(stage.run.status(), Status::WaitingForServer);
+        assert_eq!(stage.run.status(), RunStatus::WaitingForServer);
         assert_eq!(ended(&stage.crash(None)), Some(RunEnd::Error));
-        assert!(calls_model(&stage.feed(Input::Resume)));
+        assert!(calls_model(&stage.feed(RunLoopInput::Resume)));
     }
 }

@@ -6,7 +6,7 @@ use longhaul_core::history::{History, request_messages};
 use longhaul_core::ids::StepId;
 use longhaul_core::message::{Message, ToolCall};
 use longhaul_core::meter;
-use longhaul_core::run::{Input, MAX_PAUSES, Run, Status};
+use longhaul_core::run::{MAX_PAUSES, Run, RunLoopInput, RunStatus};
 
 use super::model::Course;
 use super::world::World;
@@ -240,7 +240,7 @@ impl World {
     /// Nothing is in flight: the session is idle, and a new life of it would be the same.
     pub(crate) fn check_at_rest(&mut self) {
         assert!(self.run.is_idle(), "nothing in flight, and not idle: {:?}", self.run);
-        assert!(matches!(self.run.status(), Status::Idle | Status::Parked));
+        assert!(matches!(self.run.status(), RunStatus::Idle | RunStatus::Parked));
         assert!(*self.run.history() == self.mirror, "the run holds another history");
         assert!(self.mirror.open_run().is_none(), "idle with an open run");
         assert_eq!(self.mirror.open_calls(), []);
@@ -264,22 +264,24 @@ impl World {
         assert_eq!(messages(&next), messages(live));
         let effects = |run: &Run| {
             let mut run = run.clone();
-            let mut effects = run.handle(Input::Resume);
-            effects.extend(run.handle(Input::QueueRead(self.queue.clone())));
+            let mut effects = run.handle(RunLoopInput::Resume);
+            effects.extend(run.handle(RunLoopInput::QueueRead(self.queue.clone())));
             effects
         };
         // Appends are numbered from the start of a life.
-        let told = |effects: Vec<longhaul_core::run::Effect>| -> Vec<String> {
-            use longhaul_core::run::Effect;
+        let told = |effects: Vec<longhaul_core::run::RunEffect>| -> Vec<String> {
+            use longhaul_core::run::RunEffect;
             let told = effects.into_iter().map(|effect| match effect {
-                Effect::Append { events, takes, settles, .. } => format!("{events:?} {takes:?} {settles:?}"),
+                RunEffect::Append { events, takes, settles, .. } => {
+                    format!("{events:?} {takes:?} {settles:?}")
+                }
                 other => format!("{other:?}"),
             });
             told.collect()
         };
         assert_eq!(told(effects(&next)), told(effects(live)), "a new life would act otherwise");
         if self.guards.handled.is_multiple_of(5) {
-            next.handle(Input::Recover { partial: None });
+            next.handle(RunLoopInput::Recover { partial: None });
             self.run = next;
         }
     }

@@ -1,13 +1,13 @@
 //! The simulated model and tools: what they count, answer and get wrong.
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::estimate::{self, Counter};
+use longhaul_core::estimate::{self, MessageTokenCounter};
 use longhaul_core::message::{
-    Answer, BlobRef, Finish, Media, Message, Part, RawJson, Reasoning, Text, ToolCall, ToolResult,
-    ToolStatus, Truncation,
+    BlobRef, MediaPart, Message, ModelAnswer, ModelStopReason, OutputTruncation, Part, RawJson,
+    ReasoningPart, TextPart, ToolCall, ToolResult, ToolStatus,
 };
-use longhaul_core::run::Failure;
-use longhaul_core::truncate::{self, Keep, Limit};
+use longhaul_core::run::ModelCallFailure;
+use longhaul_core::truncate::{self, TextLimit, TruncationMode};
 use longhaul_core::usage::Usage;
 
 use super::scene::Truth;
@@ -21,7 +21,7 @@ pub(crate) struct Course {
     pub(crate) begins: bool,
     /// Whether it ends because it was to pause.
     pub(crate) pauses: bool,
-    pub(crate) end: Result<Answer, (Failure, Vec<Part>)>,
+    pub(crate) end: Result<ModelAnswer, (ModelCallFailure, Vec<Part>)>,
 }
 
 impl Truth {
@@ -55,8 +55,8 @@ impl Truth {
         Course { begins: true, pauses: false, end: Ok(answer) }
     }
 
-    fn overflow(&self, rng: &mut Rng, input: u64) -> Failure {
-        let mut failure = Failure::new(ErrorCode::ContextOverflow, "prompt is too long", false);
+    fn overflow(&self, rng: &mut Rng, input: u64) -> ModelCallFailure {
+        let mut failure = ModelCallFailure::new(ErrorCode::ContextOverflow, "prompt is too long", false);
         if rng.chance(self.names_numbers) {
             failure.used_tokens = Some(input);
             failure.limit_tokens = Some(self.window);
@@ -68,7 +68,7 @@ impl Truth {
         let partial = || vec![Part::text("this is where the stream broke off")];
         match rng.below(6) {
             0 => {
-                let mut failure = Failure::new(ErrorCode::RateLimitExceeded, "slow down", true);
+                let mut failure = ModelCallFailure::new(ErrorCode::RateLimitExceeded, "slow down", true);
                 failure.retry_after_ms = rng.chance(50).then(|| rng.magnitude(10, 100_000));
                 Course { begins: false, pauses: false, end: Err((failure, Vec::new())) }
             }
@@ -78,7 +78,8 @@ impl Truth {
             4 => broken(true, ErrorCode::TruncatedStream, true, Vec::new()),
             _ => {
                 let parts = if rng.chance(50) { Vec::new() } else { vec![Part::text("  \n")] };
-                let answer = Answer { parts, finish: Finish::Stop, usage: None, envelope: None };
+                let answer =
+                    ModelAnswer { parts, finish: ModelStopReason::Stop, usage: None, envelope: None };
                 Course { begins: true, pauses: false, end: Ok(answer) }
             }
         }
@@ -97,7 +98,7 @@ impl Truth {
         }
     }
 
-    fn answer(&self, rng: &mut Rng, room: u64, tools: bool) -> Answer {
+    fn answer(&self, rng: &mut Rng, room: u64, tools: bool) -> ModelAnswer {
         let mut parts = Vec::new();
         if rng.chance(25) {
             parts.push(reasoning(rng));
@@ -105,7 +106,7 @@ impl Truth {
         if self.loops && tools && rng.chance(85) {
             let name = if rng.chance(80) { "read" } else { "poll" };
             parts.push(call(rng, name, "{\"path\":\"same.rs\"}".to_owned()));
-            return self.within(parts, room, Finish::ToolCalls);
+            return self.within(parts, room, ModelStopReason::ToolCalls);
         }
         let is_final = !tools || rng.chance(self.final_answers);
         if is_final || rng.chance(60) {
@@ -113,7 +114,7 @@ impl Truth {
             parts.push(Part::text(format!("Well: {}", text(rng, chars))));
         }
         if is_final {
-            return self.within(parts, room, Finish::Stop);
+            return self.within(parts, room, ModelStopReason::Stop);
         }
         let most = if rng.chance(10) { 7 } else { 3 };
         for _ in 0..=rng.below(most) {
@@ -121,13 +122,13 @@ impl Truth {
             let arguments = arguments(rng);
             parts.push(call(rng, name, arguments));
         }
-        self.within(parts, room, Finish::ToolCalls)
+        self.within(parts, room, ModelStopReason::ToolCalls)
     }
 
     /// Cuts an answer off where the output limit is.
-    fn within(&self, mut parts: Vec<Part>, room: u64, finish: Finish) -> Answer {
+    fn within(&self, mut parts: Vec<Part>, room: u64, finish: ModelStopReason) -> ModelAnswer {
         if self.output(&parts) <= room {
-            return Answer { parts, finish, usage: None, envelope: None };
+            return ModelAnswer { parts, finish, usage: None, envelope: None };
         }
         while self.output(&parts) > room {
             match parts.pop() {
@@ -136,13 +137,13 @@ impl Truth {
                     parts.push(Part::ToolCall(call));
                     break;
                 }
-                Some(Part::Text(Text { text, .. })) if text.len() > 40 => {
+                Some(Part::Text(TextPart { text, .. })) if text.len() > 40 => {
                     parts.push(Part::text(&text[..text.floor_char_boundary(text.len() / 2)]));
                 }
                 _ => break,
             }
         }
-        Answer { parts, finish: Finish::Length, usage: None, envelope: None }
+        ModelAnswer { parts, finish: ModelStopReason::Length, usage: None, envelope: None }
     }
 
     /// The summariser's reaction.
@@ -152,35 +153,39 @@ impl Truth {
         input: u64,
         limit: u64,
         pruned: Option<String>,
-    ) -> Result<Answer, Box<Failure>> {
-        let failed = |failure: Failure| Err(Box::new(failure));
+    ) -> Result<ModelAnswer, Box<ModelCallFailure>> {
+        let failed = |failure: ModelCallFailure| Err(Box::new(failure));
         if input > self.window {
             return failed(self.overflow(rng, input));
         }
         let good = |rng: &mut Rng, chars: usize| format!("[SUMMARY]\nGoal: {}", text(rng, chars));
         let answer = |parts, finish| {
             let usage = Some(Usage { input_tokens: input, output_tokens: 99, ..Usage::default() });
-            Ok(Answer { parts, finish, usage, envelope: None })
+            Ok(ModelAnswer { parts, finish, usage, envelope: None })
         };
         if rng.chance(self.good_summaries) {
             let chars = rng.below(limit * 2) as usize;
             let text = pruned.unwrap_or_else(|| good(rng, chars));
-            return answer(vec![Part::text(text)], Finish::Stop);
+            return answer(vec![Part::text(text)], ModelStopReason::Stop);
         }
         match rng.below(7) {
-            0 => answer(vec![Part::text(good(rng, 100_000))], Finish::Stop),
-            1 => answer(Vec::new(), Finish::Stop),
-            2 => answer(vec![Part::text("[SUMMARY]  ")], Finish::Stop),
-            3 => answer(vec![call(rng, "read", "{}".to_owned())], Finish::ToolCalls),
-            4 => answer(vec![Part::text(good(rng, 50))], Finish::Length),
-            5 => failed(Failure::new(ErrorCode::ThirdParty, "the summariser is ill", true)),
-            _ => failed(Failure::new(ErrorCode::Timeout, "the summariser never came back", true)),
+            0 => answer(vec![Part::text(good(rng, 100_000))], ModelStopReason::Stop),
+            1 => answer(Vec::new(), ModelStopReason::Stop),
+            2 => answer(vec![Part::text("[SUMMARY]  ")], ModelStopReason::Stop),
+            3 => answer(vec![call(rng, "read", "{}".to_owned())], ModelStopReason::ToolCalls),
+            4 => answer(vec![Part::text(good(rng, 50))], ModelStopReason::Length),
+            5 => failed(ModelCallFailure::new(ErrorCode::ThirdParty, "the summariser is ill", true)),
+            _ => failed(ModelCallFailure::new(ErrorCode::Timeout, "the summariser never came back", true)),
         }
     }
 }
 
 fn broken(begins: bool, code: ErrorCode, retryable: bool, partial: Vec<Part>) -> Course {
-    Course { begins, pauses: false, end: Err((Failure::new(code, "the call failed", retryable), partial)) }
+    Course {
+        begins,
+        pauses: false,
+        end: Err((ModelCallFailure::new(code, "the call failed", retryable), partial)),
+    }
 }
 
 /// What a message of a request has by our estimate.
@@ -188,7 +193,7 @@ pub(crate) fn sent_tokens(message: &Message) -> u64 {
     let unsent = message
         .parts
         .iter()
-        .filter(|part| matches!(part, Part::Reasoning(Reasoning { native: None, .. })))
+        .filter(|part| matches!(part, Part::Reasoning(ReasoningPart { native: None, .. })))
         .map(estimate::part_tokens);
     estimate::message_tokens(message) - unsent.sum::<u64>()
 }
@@ -196,7 +201,7 @@ pub(crate) fn sent_tokens(message: &Message) -> u64 {
 fn reasoning(rng: &mut Rng) -> Part {
     let chars = rng.magnitude(10, 2_000) as usize;
     let native = rng.chance(50).then(|| RawJson("{\"signature\":\"abc\"}".to_owned()));
-    Part::Reasoning(Reasoning { text: text(rng, chars).to_owned(), native })
+    Part::Reasoning(ReasoningPart { text: text(rng, chars).to_owned(), native })
 }
 
 fn call(rng: &mut Rng, name: &str, arguments: String) -> Part {
@@ -225,16 +230,16 @@ fn arguments(rng: &mut Rng) -> String {
 }
 
 /// What a tool gives, cut to what the model may be shown.
-pub(crate) fn tool_result(rng: &mut Rng, call: &ToolCall, limit: &Limit, same: bool) -> ToolResult {
+pub(crate) fn tool_result(rng: &mut Rng, call: &ToolCall, limit: &TextLimit, same: bool) -> ToolResult {
     let most = if rng.chance(25) { 50_000 } else { 4_000 };
     let chars = if same { 40 } else { rng.magnitude(2, most) };
     let whole = if same { "the same as ever" } else { text(rng, chars as usize) };
     let status = if !same && rng.chance(10) { ToolStatus::Error } else { ToolStatus::Completed };
-    let keep = *rng.pick(&[Keep::Head, Keep::Tail, Keep::Both]);
-    let (text, truncated) = match truncate::truncate(whole, limit, keep, Counter::structured()) {
+    let keep = *rng.pick(&[TruncationMode::Head, TruncationMode::Tail, TruncationMode::Both]);
+    let (text, truncated) = match truncate::truncate(whole, limit, keep, MessageTokenCounter::structured()) {
         None => (whole.to_owned(), None),
         Some(cut) => {
-            let truncation = Truncation {
+            let truncation = OutputTruncation {
                 head_bytes: cut.head_bytes,
                 omitted_chars: cut.omitted_chars,
                 total_chars: cut.total_chars,
@@ -252,7 +257,7 @@ pub(crate) fn tool_result(rng: &mut Rng, call: &ToolCall, limit: &Limit, same: b
 }
 
 pub(crate) fn image() -> Part {
-    Part::Image(Media {
+    Part::Image(MediaPart {
         blob: BlobRef { hash: "1".repeat(64), bytes: 4_000 },
         media_type: "image/png".to_owned(),
         name: None,

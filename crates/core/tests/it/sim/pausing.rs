@@ -1,8 +1,8 @@
 //! Answers that are paused, in the simulated world: what the model means to say, and whether it comes out as meant.
 
 use longhaul_core::estimate;
-use longhaul_core::event::{Cut, Event, EventBody};
-use longhaul_core::message::{Answer, Finish, Part};
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::run::MAX_PAUSES;
 use longhaul_core::usage::Usage;
 
@@ -74,7 +74,9 @@ impl World {
         let EventBody::AssistantAdded { cut, .. } = &event.body else { return };
         let history = &self.mirror;
         let piece = history.entry(event.seq).expect("it is stored");
-        if *cut == Some(Cut::Lost) || !piece.goes_on() && *cut != Some(Cut::Paused) {
+        if *cut == Some(PartialAnswerReason::Lost)
+            || !piece.goes_on() && *cut != Some(PartialAnswerReason::Paused)
+        {
             return;
         }
         let shown = history.view().last().map(|item| item.message.text()).unwrap_or_default();
@@ -85,7 +87,7 @@ impl World {
     }
 }
 
-fn go_on(answer: &mut Answer, rest: &str, max_output: u64) {
+fn go_on(answer: &mut ModelAnswer, rest: &str, max_output: u64) {
     let says_something = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
     if !answer.parts.iter().any(says_something) {
         return;
@@ -94,7 +96,7 @@ fn go_on(answer: &mut Answer, rest: &str, max_output: u64) {
     while estimate::text_tokens(&rest[..end]) > max_output {
         end = rest.floor_char_boundary(end / 2);
     }
-    answer.finish = if end < rest.len() { Finish::Length } else { Finish::Stop };
+    answer.finish = if end < rest.len() { ModelStopReason::Length } else { ModelStopReason::Stop };
     answer.parts = if end == 0 { Vec::new() } else { vec![Part::text(&rest[..end])] };
     if let Some(usage) = &mut answer.usage {
         usage.output_tokens = estimate::text_tokens(&rest[..end]);

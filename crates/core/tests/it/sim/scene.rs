@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::budget::Trigger;
-use longhaul_core::message::Origin;
-use longhaul_core::plan::{Policy, Prices, PruneOptions, Writer};
-use longhaul_core::run::{Approval, BeforeRecall, Counting, Fixed, Model, Recovery, Settings, ToolRule};
-use longhaul_core::strategy::{self, Strategy};
+use longhaul_core::budget::StrategyTrigger;
+use longhaul_core::message::ModelOrigin;
+use longhaul_core::plan::{CompactionPolicy, PruneOptions, SummaryWriterModel, TokenPrices};
+use longhaul_core::run::{
+    PrefixBeforeRecall, RequestPrefix, RunRecovery, RunSettings, ServerCountPolicy, SessionModel,
+    ToolApproval, ToolRule,
+};
+use longhaul_core::strategy::{self, CompactionStrategy};
 
 use crate::rng::Rng;
 
@@ -54,14 +57,14 @@ impl Truth {
     }
 }
 
-pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
+pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> RunSettings {
     let name = if rng.chance(25) { "adaptive" } else { *rng.pick(strategy::NAMES) };
     let strategy = strategy::by_name(name).expect("a strategy of that name");
     let trigger = match rng.below(6) {
-        0 => Some(Trigger::Overflow),
-        1 => Some(Trigger::Share(0.5)),
-        2 => Some(Trigger::Share(0.85)),
-        3 => Some(Trigger::Tokens(rng.magnitude(1_000, 150_000))),
+        0 => Some(StrategyTrigger::Overflow),
+        1 => Some(StrategyTrigger::Share(0.5)),
+        2 => Some(StrategyTrigger::Share(0.85)),
+        3 => Some(StrategyTrigger::Tokens(rng.magnitude(1_000, 150_000))),
         _ => None,
     };
     let prune = PruneOptions {
@@ -69,11 +72,11 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         minimum_tokens: rng.magnitude(50, 20_000),
         protected_tools: if rng.chance(20) { vec!["read".to_owned()] } else { Vec::new() },
     };
-    Settings {
+    RunSettings {
         max_steps: *rng.pick(&[1, 3, 8, 100]),
         timeout_ms: rng.chance(25).then(|| rng.magnitude(500, 300_000)),
         parallel_tools: *rng.pick(&[None, None, Some(true), Some(false)]),
-        recovery: *rng.pick(&[Recovery::Rest, Recovery::Continue]),
+        recovery: *rng.pick(&[RunRecovery::Rest, RunRecovery::Continue]),
         retry: RetryPolicy {
             patience_ms: *rng.pick(&[Some(0), Some(60_000), Some(1_800_000), None]),
             max_delay_ms: 60_000,
@@ -81,7 +84,11 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
         },
         policy: policy(rng, strategy, trigger, prune),
         pre_compact_ms: rng.chance(20).then_some(10_000),
-        counting: *rng.pick(&[Counting::Never, Counting::Unanchored, Counting::Always]),
+        counting: *rng.pick(&[
+            ServerCountPolicy::Never,
+            ServerCountPolicy::Unanchored,
+            ServerCountPolicy::Always,
+        ]),
         model: model(rng, truth, "first"),
         fixed: fixed(rng.below(truth.window / 6)),
         tools: tools(),
@@ -89,9 +96,10 @@ pub(crate) fn settings(rng: &mut Rng, truth: &Truth) -> Settings {
 }
 
 /// System prompt and tools of so many tokens, of which `recall` is offered late.
-pub(crate) fn fixed(tokens: u64) -> Fixed {
-    let before = BeforeRecall { tools_hash: "early tools".to_owned(), tokens: tokens.saturating_sub(90) };
-    Fixed {
+pub(crate) fn fixed(tokens: u64) -> RequestPrefix {
+    let before =
+        PrefixBeforeRecall { tools_hash: "early tools".to_owned(), tokens: tokens.saturating_sub(90) };
+    RequestPrefix {
         system_hash: "system".to_owned(),
         tools_hash: "tools".to_owned(),
         tokens,
@@ -103,33 +111,33 @@ pub(crate) fn fixed(tokens: u64) -> Fixed {
 
 fn policy(
     rng: &mut Rng,
-    strategy: Arc<dyn Strategy>,
-    trigger: Option<Trigger>,
+    strategy: Arc<dyn CompactionStrategy>,
+    trigger: Option<StrategyTrigger>,
     prune: PruneOptions,
-) -> Policy {
+) -> CompactionPolicy {
     let prices =
-        Prices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
+        TokenPrices { input: 3.0, cache_read: 0.3, cache_write: 3.75, output: 15.0, cache_life_ms: 300_000 };
     let writers = [
-        Writer::Session,
-        Writer::Session,
-        Writer::Nobody,
-        Writer::Other { window: rng.magnitude(2_000, 50_000), max_output: None },
+        SummaryWriterModel::Session,
+        SummaryWriterModel::Session,
+        SummaryWriterModel::Nobody,
+        SummaryWriterModel::Other { window: rng.magnitude(2_000, 50_000), max_output: None },
     ];
-    Policy {
+    CompactionPolicy {
         enabled: !rng.chance(3),
         trigger,
         prune,
         prices: rng.chance(50).then_some(prices),
         writer: *rng.pick(&writers),
         auto_recall: rng.chance(30),
-        ..Policy::new(strategy)
+        ..CompactionPolicy::new(strategy)
     }
 }
 
-pub(crate) fn model(rng: &mut Rng, truth: &Truth, name: &str) -> Model {
+pub(crate) fn model(rng: &mut Rng, truth: &Truth, name: &str) -> SessionModel {
     let known = !rng.chance(12);
-    Model {
-        origin: Origin { provider: "sim".to_owned(), api: "sim".to_owned(), model: name.to_owned() },
+    SessionModel {
+        origin: ModelOrigin { provider: "sim".to_owned(), api: "sim".to_owned(), model: name.to_owned() },
         window: known.then_some(truth.window),
         remembered_window: None,
         max_output: *rng.pick(&[None, Some(1_000), Some(64_000), Some(64_000)]),
@@ -145,13 +153,13 @@ fn tools() -> BTreeMap<String, ToolRule> {
         approval,
         max_output_chars,
     };
-    let deny = Approval::Deny("a rule forbids it".to_owned());
+    let deny = ToolApproval::Deny("a rule forbids it".to_owned());
     BTreeMap::from([
-        ("read".to_owned(), rule(true, false, Approval::Allow, 120_000)),
-        ("grep".to_owned(), rule(true, false, Approval::Allow, 30_000)),
-        ("write".to_owned(), rule(false, false, Approval::Allow, 2_000)),
-        ("bash".to_owned(), rule(false, false, Approval::Ask, 30_000)),
+        ("read".to_owned(), rule(true, false, ToolApproval::Allow, 120_000)),
+        ("grep".to_owned(), rule(true, false, ToolApproval::Allow, 30_000)),
+        ("write".to_owned(), rule(false, false, ToolApproval::Allow, 2_000)),
+        ("bash".to_owned(), rule(false, false, ToolApproval::Ask, 30_000)),
         ("rm".to_owned(), rule(false, false, deny, 30_000)),
-        ("poll".to_owned(), rule(true, true, Approval::Allow, 1_000)),
+        ("poll".to_owned(), rule(true, true, ToolApproval::Allow, 1_000)),
     ])
 }

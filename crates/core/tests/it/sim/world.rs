@@ -9,11 +9,12 @@ use longhaul_core::history::{History, request_messages};
 use longhaul_core::ids::{ApprovalId, CallId, OrderId, QueueId, StepId};
 use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
-use longhaul_core::queue::{Queued, coalesce};
+use longhaul_core::queue::{QueuedMessage, coalesce};
 use longhaul_core::run::{
-    AppendId, Effect, Failure, Input, Notice, PreCompact, PreCompactAnswer, Run, Settings, Timer, WaitReason,
+    AppendId, ModelCallFailure, PreCompactInput, PreCompactOutput, Run, RunEffect, RunLoopInput, RunNotice,
+    RunSettings, RunTimer, WaitReason,
 };
-use longhaul_core::truncate::Limit;
+use longhaul_core::truncate::TextLimit;
 use longhaul_core::usage::Usage;
 
 use super::model::{Course, image, sent_tokens, tool_result};
@@ -37,7 +38,7 @@ pub(crate) enum What {
         takes: Vec<QueueId>,
     },
     /// What was waiting when the store was asked, or `None`: what is waiting when it answers.
-    ReadQueue(Option<Vec<Queued>>),
+    ReadQueue(Option<Vec<QueuedMessage>>),
     Count(Option<u64>),
     ModelBegins,
     ModelEnds {
@@ -47,13 +48,13 @@ pub(crate) enum What {
     Summary {
         task: u64,
         ahead: bool,
-        input: Input,
+        input: RunLoopInput,
     },
-    Hook(Input),
-    ModelStopped(Input),
+    Hook(RunLoopInput),
+    ModelStopped(RunLoopInput),
     Tool(ToolResult),
     Approval(ApprovalId),
-    Timer(Timer),
+    Timer(RunTimer),
     RetryNow,
 }
 
@@ -61,13 +62,13 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) verbose: bool,
     pub(crate) clock: u64,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<RunSettings>,
     pub(crate) truth: Truth,
     pub(crate) run: Run,
     pub(crate) log: Vec<Event>,
     /// Folded from the log, event by event.
     pub(crate) mirror: History,
-    pub(crate) queue: Vec<Queued>,
+    pub(crate) queue: Vec<QueuedMessage>,
     pub(crate) sent: u64,
     /// Messages that are in history, or were taken back by their sender.
     pub(crate) settled: BTreeSet<QueueId>,
@@ -145,7 +146,7 @@ impl World {
         self.come_to_rest();
         // Whatever a cancel or a crash left waiting enters now.
         for _ in 0..3 {
-            self.input(Input::Resume);
+            self.input(RunLoopInput::Resume);
             self.come_to_rest();
         }
         assert!(self.queue.is_empty(), "messages that never entered: {:?}", self.queue);
@@ -175,8 +176,8 @@ impl World {
             70..80 => self.crash_again_and_again(),
             80..90 => self.ask_for_compaction(),
             90..110 => self.change_queue(),
-            110..115 => self.input(Input::Resume),
-            115..120 => self.input(Input::Wake),
+            110..115 => self.input(RunLoopInput::Resume),
+            115..120 => self.input(RunLoopInput::Wake),
             120..135 if !busy => self.record(),
             135..150 => self.change_orders(),
             _ if busy => self.deliver_next(),
@@ -184,12 +185,12 @@ impl World {
             400..500 => self.ask_for_compaction(),
             500..550 => self.crash(),
             550..600 => self.cancel(),
-            600..700 => self.input(Input::Resume),
+            600..700 => self.input(RunLoopInput::Resume),
             _ => self.send_message(),
         }
     }
 
-    pub(crate) fn input(&mut self, input: Input) {
+    pub(crate) fn input(&mut self, input: RunLoopInput) {
         self.guards.handled += 1;
         self.say(|_| {
             let mut text = format!("→ {input:?}");
@@ -216,8 +217,8 @@ impl World {
         self.sent += 1;
         self.stats.messages += 1;
         let parts = self.message_parts();
-        self.queue.push(Queued::new(id, self.clock, parts));
-        self.input(Input::Wake);
+        self.queue.push(QueuedMessage::new(id, self.clock, parts));
+        self.input(RunLoopInput::Wake);
     }
 
     fn message_parts(&mut self) -> Vec<Part> {
@@ -254,7 +255,7 @@ impl World {
     fn cancel(&mut self) {
         self.stats.cancels += 1;
         self.let_wait();
-        self.input(Input::Cancel);
+        self.input(RunLoopInput::Cancel);
     }
 
     fn let_wait(&mut self) {
@@ -264,7 +265,7 @@ impl World {
     fn ask_for_compaction(&mut self) {
         self.compactions_asked += 1;
         let instructions = self.rng.chance(50).then(|| "mind the paths".to_owned());
-        self.input(Input::Compact { instructions });
+        self.input(RunLoopInput::Compact { instructions });
     }
 
     /// While idle: undo, release, rename, switch.
@@ -289,7 +290,7 @@ impl World {
             (3, _) => return self.switch(),
             _ => EventBody::TitleSet { title: "a title".to_owned() },
         };
-        self.input(Input::Record(vec![body]));
+        self.input(RunLoopInput::Record(vec![body]));
     }
 
     /// At any time: pin, change, remove.
@@ -308,7 +309,7 @@ impl World {
         let Ok(events) = made else { return };
         self.stats.orders += events.len() as u64;
         if !events.is_empty() {
-            self.input(Input::RecordOrders(events));
+            self.input(RunLoopInput::RecordOrders(events));
         }
     }
 
@@ -321,7 +322,7 @@ impl World {
         let to = settings.model.origin.clone();
         self.settings = Arc::new(settings);
         self.run.configure(self.settings.clone());
-        self.input(Input::Record(vec![EventBody::ModelSwitched { to, choice: None }]));
+        self.input(RunLoopInput::Record(vec![EventBody::ModelSwitched { to, choice: None }]));
         // What the log does not say the next life would not know.
         while self.flights.iter().any(|flight| matches!(flight.what, What::Append { .. })) {
             self.deliver_next();
@@ -359,7 +360,7 @@ impl World {
         self.guards.summaries_in_step = 0;
         self.run = Run::new(self.settings.clone(), self.refold());
         self.check_fold();
-        self.input(Input::Recover { partial });
+        self.input(RunLoopInput::Recover { partial });
     }
 
     /// The chunks that had been persisted of an answer that was streaming.
@@ -401,7 +402,7 @@ impl World {
 
     /// Whether the entries that an append takes are still as they were read.
     fn can_take(&self, events: &[EventBody], takes: &[QueueId]) -> bool {
-        let entries: Vec<Queued> =
+        let entries: Vec<QueuedMessage> =
             self.queue.iter().filter(|queued| takes.contains(&queued.id)).cloned().collect();
         let taken = events.iter().find_map(|body| match body {
             EventBody::MessagesTaken { message, .. } => Some(message),
@@ -436,41 +437,41 @@ impl World {
         self.flights.push(Flight { due: self.clock + after, what });
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform(&mut self, effect: RunEffect) {
         match effect {
-            Effect::Append { id, events, takes, .. } => {
+            RunEffect::Append { id, events, takes, .. } => {
                 let due = self.append_due();
                 self.flights.push(Flight { due, what: What::Append { id, events, takes } });
             }
-            Effect::ReadQueue => {
+            RunEffect::ReadQueue => {
                 let snapshot = self.rng.chance(50).then(|| self.queue.clone());
                 let after = self.rng.magnitude(1, 20);
                 self.fly(after, What::ReadQueue(snapshot));
             }
-            Effect::Count { .. } => self.count(),
-            Effect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
+            RunEffect::Count { .. } => self.count(),
+            RunEffect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
                 self.call_model(step, tools, max_output_tokens, pause_at_tokens);
             }
-            Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
-            Effect::StopSummary { task } => {
+            RunEffect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
+            RunEffect::StopSummary { task } => {
                 let is_it = |flight: &Flight| matches!(flight.what, What::Summary { task: other, .. } if other == task);
                 self.flights.retain(|flight| !is_it(flight));
             }
-            Effect::AskPreCompact { task, ask } => self.ask_hook(task, &ask),
-            Effect::StopModel => self.stop_model(),
-            Effect::RunTool { call, limit } => self.run_tool(&call, limit),
-            Effect::StopTools => self.stop_tools(),
-            Effect::AskApproval { approval_id, .. } => {
+            RunEffect::AskPreCompact { task, ask } => self.ask_hook(task, &ask),
+            RunEffect::StopModel => self.stop_model(),
+            RunEffect::RunTool { call, limit } => self.run_tool(&call, limit),
+            RunEffect::StopTools => self.stop_tools(),
+            RunEffect::AskApproval { approval_id, .. } => {
                 let after = self.rng.magnitude(10, 100_000);
                 self.stats.approvals += 1;
                 self.fly(after, What::Approval(approval_id));
             }
-            Effect::StartTimer { timer, after_ms } => {
+            RunEffect::StartTimer { timer, after_ms } => {
                 self.stop_timer(timer);
                 self.fly(after_ms, What::Timer(timer));
             }
-            Effect::StopTimer { timer } => self.stop_timer(timer),
-            Effect::Notice(Notice::Waiting(wait)) => {
+            RunEffect::StopTimer { timer } => self.stop_timer(timer),
+            RunEffect::Notice(RunNotice::Waiting(wait)) => {
                 self.stats.retries += 1;
                 match wait.reason {
                     WaitReason::BrokenAnswer => self.stats.broken_answers += 1,
@@ -486,8 +487,8 @@ impl World {
                     self.fly(wait.after_ms / 2, What::RetryNow);
                 }
             }
-            Effect::Notice(_) => {}
-            Effect::CompactionDone(outcome) => {
+            RunEffect::Notice(_) => {}
+            RunEffect::CompactionDone(outcome) => {
                 self.guards.summaries_in_step = 0;
                 assert!(self.compactions_asked > 0, "an answer nobody waits for: {outcome:?}");
                 self.compactions_asked -= 1;
@@ -499,15 +500,15 @@ impl World {
                     longhaul_core::run::CompactionOutcome::NothingToDo => {}
                 }
             }
-            Effect::RunEnded(end) => {
+            RunEffect::RunEnded(end) => {
                 assert!(self.mirror.open_run().is_none(), "{end:?} told before it is stored");
                 assert_eq!(self.mirror.open_calls(), [], "open calls at the end of a run");
             }
-            Effect::Rested => {}
+            RunEffect::Rested => {}
         }
     }
 
-    fn stop_timer(&mut self, timer: Timer) {
+    fn stop_timer(&mut self, timer: RunTimer) {
         self.flights.retain(|flight| !matches!(flight.what, What::Timer(other) if other == timer));
     }
 
@@ -579,29 +580,29 @@ impl World {
             Err(failure) if failure.code == ErrorCode::Timeout => 600_000,
             _ => self.rng.magnitude(100, 30_000),
         };
-        self.fly(after, What::Summary { task, ahead, input: Input::Summarised { task, answer } });
+        self.fly(after, What::Summary { task, ahead, input: RunLoopInput::Summarised { task, answer } });
     }
 
     /// People's programs: most answer, some refuse, some never come back.
-    fn ask_hook(&mut self, task: u64, ask: &PreCompact) {
+    fn ask_hook(&mut self, task: u64, ask: &PreCompactInput) {
         assert!(ask.messages_gone > 0 && !ask.what_goes.is_empty(), "{ask:?}");
         self.stats.hooks += 1;
         let answer = match self.rng.below(8) {
             0 => return,
             1 => None,
-            2 => Some(PreCompactAnswer { cancel: true, ..PreCompactAnswer::default() }),
-            3 => Some(PreCompactAnswer {
+            2 => Some(PreCompactOutput { cancel: true, ..PreCompactOutput::default() }),
+            3 => Some(PreCompactOutput {
                 custom_summary: Some(text(&mut self.rng, 300).to_owned()),
-                ..PreCompactAnswer::default()
+                ..PreCompactOutput::default()
             }),
-            4 => Some(PreCompactAnswer {
+            4 => Some(PreCompactOutput {
                 custom_instructions: Some("mind the names".to_owned()),
-                ..PreCompactAnswer::default()
+                ..PreCompactOutput::default()
             }),
-            _ => Some(PreCompactAnswer::default()),
+            _ => Some(PreCompactOutput::default()),
         };
         let after = self.rng.magnitude(1, 30_000);
-        self.fly(after, What::Hook(Input::PreCompactAnswered { task, answer }));
+        self.fly(after, What::Hook(RunLoopInput::PreCompactAnswered { task, answer }));
     }
 
     fn stop_model(&mut self) {
@@ -622,11 +623,11 @@ impl World {
         }
         let stopped = match self.flights.remove(at).what {
             What::ModelEnds { course, input, .. } => self.cut_off(course, input, began),
-            What::Count(_) => Input::Counted(None),
+            What::Count(_) => RunLoopInput::Counted(None),
             What::Summary { task, .. } => {
                 self.guards.summaries_in_step = 0;
-                let failure = Failure::new(ErrorCode::Interrupted, "stopped", false);
-                Input::Summarised { task, answer: Err(failure) }
+                let failure = ModelCallFailure::new(ErrorCode::Interrupted, "stopped", false);
+                RunLoopInput::Summarised { task, answer: Err(failure) }
             }
             other => panic!("{other:?} cannot be stopped"),
         };
@@ -635,7 +636,7 @@ impl World {
         self.fly(after, What::ModelStopped(stopped));
     }
 
-    fn cut_off(&mut self, course: Course, input: u64, began: bool) -> Input {
+    fn cut_off(&mut self, course: Course, input: u64, began: bool) -> RunLoopInput {
         let mut partial = match course.end {
             Ok(answer) if began => answer.parts,
             Err((_, partial)) if began => partial,
@@ -650,10 +651,10 @@ impl World {
             output_tokens: 5,
             ..Usage::default()
         });
-        Input::ModelStopped { partial, usage }
+        RunLoopInput::ModelStopped { partial, usage }
     }
 
-    fn run_tool(&mut self, call: &ToolCall, limit: Limit) {
+    fn run_tool(&mut self, call: &ToolCall, limit: TextLimit) {
         self.check_tool_may_run(call);
         self.stats.tools_run += 1;
         let same = call.name == "poll" || (self.truth.loops && call.name == "read");
@@ -686,31 +687,31 @@ impl World {
             What::Append { id, events, takes } => self.end_append(id, events, &takes),
             What::ReadQueue(snapshot) => {
                 let queued = snapshot.unwrap_or_else(|| self.queue.clone());
-                self.input(Input::QueueRead(queued));
+                self.input(RunLoopInput::QueueRead(queued));
             }
-            What::Count(count) => self.input(Input::Counted(count)),
-            What::ModelBegins => self.input(Input::ModelBegan),
+            What::Count(count) => self.input(RunLoopInput::Counted(count)),
+            What::ModelBegins => self.input(RunLoopInput::ModelBegan),
             What::ModelEnds { course, .. } => {
                 self.stats.answers += u64::from(course.end.is_ok());
                 self.input(match course.end {
                     Ok(answer) if course.pauses => {
-                        Input::ModelPaused { partial: answer.parts, usage: answer.usage }
+                        RunLoopInput::ModelPaused { partial: answer.parts, usage: answer.usage }
                     }
-                    Ok(answer) => Input::ModelAnswered(answer),
-                    Err((failure, partial)) => Input::ModelFailed { failure, partial },
+                    Ok(answer) => RunLoopInput::ModelAnswered(answer),
+                    Err((failure, partial)) => RunLoopInput::ModelFailed { failure, partial },
                 });
             }
             What::Summary { input, .. } | What::ModelStopped(input) | What::Hook(input) => self.input(input),
-            What::Tool(result) => self.input(Input::ToolEnded(result)),
+            What::Tool(result) => self.input(RunLoopInput::ToolEnded(result)),
             What::Approval(approval_id) => {
                 let allowed = self.rng.chance(70);
                 let reason = (!allowed).then(|| "not today".to_owned());
-                self.input(Input::Decided { approval_id, allowed, reason });
+                self.input(RunLoopInput::Decided { approval_id, allowed, reason });
             }
-            What::RetryNow => self.input(Input::RetryNow),
+            What::RetryNow => self.input(RunLoopInput::RetryNow),
             What::Timer(timer) => {
-                self.stats.timeouts += u64::from(!matches!(timer, Timer::Retry | Timer::Patience));
-                self.input(Input::TimerFired(timer));
+                self.stats.timeouts += u64::from(!matches!(timer, RunTimer::Retry | RunTimer::Patience));
+                self.input(RunLoopInput::TimerFired(timer));
             }
         }
     }
@@ -718,10 +719,10 @@ impl World {
     fn end_append(&mut self, id: AppendId, events: Vec<EventBody>, takes: &[QueueId]) {
         if !self.can_take(&events, takes) {
             self.stats.changed_under_a_take += 1;
-            return self.input(Input::QueueChanged { id });
+            return self.input(RunLoopInput::QueueChanged { id });
         }
         let stored = self.commit(events, takes);
-        self.input(Input::Appended { id, events: stored });
+        self.input(RunLoopInput::Appended { id, events: stored });
     }
 
     pub(crate) fn waiting(&self) -> BTreeMap<&str, bool> {

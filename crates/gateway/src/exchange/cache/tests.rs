@@ -1,32 +1,36 @@
-use longhaul_core::estimate::Counter;
-use longhaul_core::message::Origin;
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::message::ModelOrigin;
 use serde_json::{Value, json};
 
 use super::*;
-use longhaul_wire::chat::edit::Chat;
-use longhaul_wire::edit::Wire;
+use longhaul_wire::chat::edit::ChatCodec;
+use longhaul_wire::edit::WireCodec;
 
-fn request(texts: &[&str], mark: bool) -> Arc<Envelope> {
+fn request(texts: &[&str], mark: bool) -> Arc<RequestEnvelope> {
     let cache = if mark { json!({ "type": "ephemeral" }) } else { Value::Null };
     let message = |text: &&str| json!({ "role": "user", "content": [{ "type": "text", "text": text, "cache_control": cache }] });
     let messages: Vec<Value> = texts.iter().map(message).collect();
-    Arc::new(Chat.read(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap())
+    Arc::new(ChatCodec.read(json!({ "model": "m", "messages": messages }).to_string().into()).unwrap())
 }
 
-fn state() -> State {
+fn state() -> ConversationState {
     let name = "x".to_owned();
-    State::new(Counter::default(), Origin { provider: name.clone(), api: name.clone(), model: name }, false)
+    ConversationState::new(
+        MessageTokenCounter::default(),
+        ModelOrigin { provider: name.clone(), api: name.clone(), model: name },
+        false,
+    )
 }
 
-fn find(cache: &Cache, scope: u8, envelope: &Arc<Envelope>) -> Arc<Conversation> {
-    let mut names = Names::new(&Chat, envelope);
+fn find(cache: &ConversationCache, scope: u8, envelope: &Arc<RequestEnvelope>) -> Arc<GatewayConversation> {
+    let mut names = ItemNames::new(&ChatCodec, envelope);
     cache.recall(&[scope; 32], &mut names);
     cache.find(&[scope; 32], &mut names, state).unwrap()
 }
 
 #[test]
 fn a_request_that_goes_on_meets_its_conversation() {
-    let cache = Cache::new(10, 1 << 20);
+    let cache = ConversationCache::new(10, 1 << 20);
     let one = find(&cache, 1, &request(&["a"], false));
     for (texts, mark) in
         [(&["a"][..], false), (&["a", "b"], false), (&["a", "b", "c"], true), (&["a", "b", "c"], false)]
@@ -44,7 +48,7 @@ fn a_request_that_goes_on_meets_its_conversation() {
 
 #[test]
 fn the_least_recently_used_gives_way() {
-    let cache = Cache::new(2, 1 << 20);
+    let cache = ConversationCache::new(2, 1 << 20);
     let (a, b) = (request(&["a"], false), request(&["b"], false));
     let one = find(&cache, 1, &a);
     let two = find(&cache, 1, &b);
@@ -52,7 +56,7 @@ fn the_least_recently_used_gives_way() {
     find(&cache, 1, &request(&["c"], false));
     assert!(Arc::ptr_eq(&one, &find(&cache, 1, &a)));
     assert!(!Arc::ptr_eq(&two, &find(&cache, 1, &b)));
-    let narrow = Cache::new(10, one.bytes() * 3 / 2);
+    let narrow = ConversationCache::new(10, one.bytes() * 3 / 2);
     let one = find(&narrow, 1, &a);
     find(&narrow, 1, &b);
     assert!(!Arc::ptr_eq(&one, &find(&narrow, 1, &a)), "by bytes too");
@@ -62,11 +66,11 @@ fn the_least_recently_used_gives_way() {
 
 #[test]
 fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
-    let cache = Cache::new(10, 40_000);
+    let cache = ConversationCache::new(10, 40_000);
     let texts = |count: usize| vec!["x"; count];
-    let feed = |conversation: &Arc<Conversation>, envelope: &Arc<Envelope>| {
+    let feed = |conversation: &Arc<GatewayConversation>, envelope: &Arc<RequestEnvelope>| {
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let pieces = Chat.segments(&items, 0).unwrap();
+        let pieces = ChatCodec.segments(&items, 0).unwrap();
         let mut state = state();
         state.count(&pieces);
         state.log.feed(pieces).unwrap();
@@ -89,7 +93,7 @@ fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
     assert_eq!(held(), (1, large.bytes()), "the other one gives way");
     let parts: Vec<serde_json::Value> = vec![json!({ "type": "text", "text": "x" }); 60];
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": parts }] });
-    let parts = Arc::new(Chat.read(body.to_string().into()).unwrap());
+    let parts = Arc::new(ChatCodec.read(body.to_string().into()).unwrap());
     let other = find(&cache, 3, &parts);
     let unread = other.bytes();
     feed(&other, &parts);
@@ -104,13 +108,13 @@ fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
 
 #[test]
 fn what_is_known_by_its_bytes_is_not_named_again() {
-    let cache = Cache::new(10, 1 << 20);
-    let unnamed = |scope: u8, envelope: &Arc<Envelope>| {
-        let mut names = Names::new(&Chat, envelope);
+    let cache = ConversationCache::new(10, 1 << 20);
+    let unnamed = |scope: u8, envelope: &Arc<RequestEnvelope>| {
+        let mut names = ItemNames::new(&ChatCodec, envelope);
         cache.recall(&[scope; 32], &mut names);
         let new: Vec<usize> = (0..names.len()).filter(|at| names.made(*at).is_none()).collect();
         let made: Vec<Option<Name>> = (0..names.len()).map(|at| names.made(at)).collect();
-        let all = Names::new(&Chat, envelope).all().unwrap();
+        let all = ItemNames::new(&ChatCodec, envelope).all().unwrap();
         assert!(made.iter().zip(&all).all(|(made, name)| made.is_none_or(|made| made == *name)));
         let bytes = new.iter().map(|at| envelope.item(*at).len()).sum::<usize>();
         assert_eq!(names.new_bytes(), bytes);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use longhaul_providers::http::Coding;
+use longhaul_providers::http::BodyDecompressor;
 use tokio::time::{Instant, timeout_at};
 
 use super::ended_early;
 use longhaul_wire::edit::deferral::CallUnwrapper;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, Wire};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, WireCodec};
 
 /// The most that is read ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
@@ -20,9 +20,9 @@ const MAX_HELD_BYTES: usize = 256 << 10;
 const MAX_CALL_BYTES: usize = 16 << 20;
 
 /// An upstream's body as it comes.
-pub(in crate::exchange) struct Body {
+pub(in crate::exchange) struct UpstreamBody {
     stream: Pin<Box<dyn Stream<Item = Result<Bytes, GatewayError>> + Send>>,
-    coding: Option<Coding>,
+    coding: Option<BodyDecompressor>,
     /// What was read ahead.
     held: VecDeque<Result<Option<Bytes>, GatewayError>>,
     /// How long it may be silent; `None` where somebody else sees to that.
@@ -33,14 +33,14 @@ pub(in crate::exchange) struct Body {
     is_over: bool,
 }
 
-impl Body {
+impl UpstreamBody {
     /// # Errors
     /// [`GatewayError`] if it comes in a coding that cannot be read.
     pub(in crate::exchange) fn new(
         response: reqwest::Response,
         idle: Duration,
     ) -> Result<Self, GatewayError> {
-        let coding = Coding::of(response.headers())?;
+        let coding = BodyDecompressor::of(response.headers())?;
         let pieces = response.bytes_stream().map(|piece| {
             piece.map_err(|error| {
                 let message = format!("the upstream broke off in its answer: {error}");
@@ -147,7 +147,11 @@ impl Body {
 
     /// What a stream says before its model has said anything: an error, or nothing at all. Waits for that until `hold`
     /// is over. What was read is read again.
-    pub(in crate::exchange) async fn beginning(&mut self, wire: &dyn Wire, hold: Duration) -> Beginning {
+    pub(in crate::exchange) async fn beginning(
+        &mut self,
+        wire: &dyn WireCodec,
+        hold: Duration,
+    ) -> StreamBeginning {
         let until = Instant::now() + hold;
         let (mut watcher, mut events) = (wire.stream_parser(), SseReader::default());
         let (mut held, mut held_bytes) = (VecDeque::new(), 0);
@@ -189,12 +193,12 @@ impl Body {
         // Who closes a stream that has said nothing has not answered.
         let ended = (seen.over && seen.finish.is_none()).then(ended_early);
         let is_nothing = seen.finish.is_none() && seen.error.is_none() && seen.is_empty();
-        Beginning { broke: broke.or(ended).filter(|_| is_nothing), seen }
+        StreamBeginning { broke: broke.or(ended).filter(|_| is_nothing), seen }
     }
 }
 
 /// How a stream begins.
-pub(in crate::exchange) struct Beginning {
+pub(in crate::exchange) struct StreamBeginning {
     pub(in crate::exchange) seen: PartialResponse,
     /// Why it ended, if that is all there is of it.
     pub(in crate::exchange) broke: Option<GatewayError>,

@@ -8,35 +8,35 @@ use futures_util::StreamExt;
 use futures_util::stream::unfold;
 use tokio::time::timeout;
 
-use super::super::Disposition;
+use super::super::UpstreamDisposition;
 use super::COMMENT;
 use crate::gateway::ReplyStream;
-use longhaul_wire::edit::{GatewayError, GatewayErrorKind, Wire};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, WireCodec};
 
 /// A stream whose upstream is long in coming: comments until then, errors inside.
 pub(in crate::exchange) fn late(
-    wire: &'static dyn Wire,
+    wire: &'static dyn WireCodec,
     keep_alive: Duration,
-    opening: Pin<Box<dyn Future<Output = Result<Disposition, GatewayError>> + Send>>,
+    opening: Pin<Box<dyn Future<Output = Result<UpstreamDisposition, GatewayError>> + Send>>,
 ) -> ReplyStream {
-    let begun = Late { wire, keep_alive, state: LateState::Opening(opening) };
+    let begun = DelayedAnswer { wire, keep_alive, state: LateState::Opening(opening) };
     let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
     Box::pin(first.chain(unfold(begun, |mut late| async move { Some((Ok(late.next().await?), late)) })))
 }
 
-struct Late {
-    wire: &'static dyn Wire,
+struct DelayedAnswer {
+    wire: &'static dyn WireCodec,
     keep_alive: Duration,
     state: LateState,
 }
 
 enum LateState {
-    Opening(Pin<Box<dyn Future<Output = Result<Disposition, GatewayError>> + Send>>),
+    Opening(Pin<Box<dyn Future<Output = Result<UpstreamDisposition, GatewayError>> + Send>>),
     Open(ReplyStream),
     Over,
 }
 
-impl Late {
+impl DelayedAnswer {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let opened = match &mut self.state {
@@ -49,10 +49,10 @@ impl Late {
             };
             self.state = LateState::Over;
             match opened {
-                Ok(Disposition::Stream(_, _, stream) | Disposition::Failed(_, _, _, stream)) => {
-                    self.state = LateState::Open(stream)
-                }
-                Ok(Disposition::Whole(status, _, body)) => {
+                Ok(
+                    UpstreamDisposition::Stream(_, _, stream) | UpstreamDisposition::Failed(_, _, _, stream),
+                ) => self.state = LateState::Open(stream),
+                Ok(UpstreamDisposition::Whole(status, _, body)) => {
                     let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
                     let fault =
                         GatewayError { status, ..GatewayError::new(GatewayErrorKind::Upstream, said) };

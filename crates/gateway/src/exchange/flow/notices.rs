@@ -1,20 +1,20 @@
 //! What the client is told of what is done.
 
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 
-use super::{Flow, Pause, Reader};
+use super::{AnswerFlow, EventRecipient, OutputPauseDetector};
 use longhaul_wire::edit::{StreamMerger, ephemeral};
 
 /// From this share of the window on, in percent, it counts as full.
 const FULL_PERCENT: u64 = 97;
 
-impl Flow {
+impl AnswerFlow {
     /// A notice: as a comment, and in the text where that is wanted.
     pub(super) fn tell(&mut self, notice: &str, in_text: &str) {
         self.out.push_back(notice.comment().into());
         let wanted = self.route.as_ref().is_some_and(|route| route.exchange.inner.config.notices_in_text);
-        if let (Reader::Joins(splice), true) = (&mut self.reader, wanted) {
+        if let (EventRecipient::Joins(splice), true) = (&mut self.reader, wanted) {
             let mut out = Vec::new();
             splice.notice(in_text, &mut out);
             self.out.push_back(out.into());
@@ -25,11 +25,12 @@ impl Flow {
     pub(super) fn exceeded(&mut self) {
         let Some(window) = self.route.as_ref().map(|route| route.window.tokens) else { return };
         let seen = self.reader.seen();
-        let new_tokens = self.pause.as_ref().map_or(0, Pause::tokens).saturating_sub(self.counted_tokens);
+        let new_tokens =
+            self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
         let counted = self.prepared.input + new_tokens;
         let used = self.usage().as_ref().map_or(counted, Usage::total_tokens);
         let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
-        if !self.is_spent && !is_full || seen.finish.is_some_and(|finish| finish != Finish::Length) {
+        if !self.is_spent && !is_full || seen.finish.is_some_and(|finish| finish != ModelStopReason::Length) {
             return;
         }
         if let Some(route) = self.route.as_ref().filter(|_| self.is_spent) {
@@ -48,11 +49,11 @@ pub(super) fn has_said(splice: &mut dyn StreamMerger, note: &str, out: &mut Vec<
 }
 
 /// A notice where readers of events do not see it.
-pub(super) trait Comment {
+pub(super) trait StreamComment {
     fn comment(&self) -> String;
 }
 
-impl Comment for str {
+impl StreamComment for str {
     fn comment(&self) -> String {
         format!(": {self}\n\n")
     }

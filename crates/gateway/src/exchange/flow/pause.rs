@@ -1,6 +1,6 @@
 //! Where an answer that streams is stopped: in its text only, between two words.
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::usage::Usage;
 
 use longhaul_wire::edit::{PartialResponse, StreamPosition};
@@ -23,12 +23,12 @@ const BLOCK_BYTES: usize = 64;
 
 /// Counts what comes, and says where it is to end.
 #[derive(Debug)]
-pub(super) struct Pause {
-    counter: Option<Counter>,
+pub(super) struct OutputPauseDetector {
+    counter: Option<MessageTokenCounter>,
     /// Tokens of output, of all streams, at which the present one is stopped.
     at_tokens: u64,
     tokens: u64,
-    counted: Counted,
+    counted: StreamedBytes,
     window: u64,
     /// What the client wants at most, in tokens.
     limit: Option<u64>,
@@ -42,18 +42,18 @@ pub(super) struct Pause {
 
 /// What was counted, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct StreamedBytes {
     text: usize,
     reasoning: usize,
 }
 
-impl Pause {
+impl OutputPauseDetector {
     pub(super) fn new(window: u64, input: u64, limit: Option<u64>) -> Self {
         let mut pause = Self {
             counter: None,
             at_tokens: 0,
             tokens: 0,
-            counted: Counted::default(),
+            counted: StreamedBytes::default(),
             window,
             limit,
             input,
@@ -101,7 +101,7 @@ impl Pause {
     }
 
     /// Counts what is new.
-    pub(super) fn count(&mut self, seen: &PartialResponse, counter: impl FnOnce() -> Counter) {
+    pub(super) fn count(&mut self, seen: &PartialResponse, counter: impl FnOnce() -> MessageTokenCounter) {
         let (text, reasoning) = (seen.text.len(), seen.reasoning.len());
         if text + reasoning < self.counted.text + self.counted.reasoning + BLOCK_BYTES {
             return;
@@ -109,7 +109,7 @@ impl Pause {
         let counter = self.counter.get_or_insert_with(counter);
         let new = |all: &str, from: usize| charged(counter, all.get(from..).unwrap_or_default());
         self.tokens += new(&seen.text, self.counted.text) + new(&seen.reasoning, self.counted.reasoning);
-        self.counted = Counted { text, reasoning };
+        self.counted = StreamedBytes { text, reasoning };
     }
 
     /// Returns whether it is to end before what comes next, which is `next` alone. Only before more text: what is
@@ -139,7 +139,7 @@ impl Pause {
 
 /// Tokens of a text as the model's tokenizer charges, where that was learned, with the expected error; never less than the
 /// estimate. Room that is gone too early costs a pause, room that is gone too late the rest of the answer.
-fn charged(counter: &Counter, text: &str) -> u64 {
+fn charged(counter: &MessageTokenCounter, text: &str) -> u64 {
     let estimated = counter.text(text);
     let Some(prior) = counter.prior() else { return estimated };
     let learned = prior.ratios().apply(&counter.text_counter().groups(text));
@@ -164,21 +164,21 @@ mod tests {
         PartialResponse { text: text.to_owned(), inside: StreamPosition::Text, ..PartialResponse::default() }
     }
 
-    fn due(pause: &mut Pause, seen: &PartialResponse, next: &str) -> bool {
-        pause.count(seen, Counter::characters);
+    fn due(pause: &mut OutputPauseDetector, seen: &PartialResponse, next: &str) -> bool {
+        pause.count(seen, MessageTokenCounter::characters);
         pause.is_due(seen, || PartialResponse { text: next.to_owned(), ..PartialResponse::default() })
     }
 
     #[test]
     fn it_ends_at_ninety_percent_between_two_words() {
-        let mut pause = Pause::new(1_000, 800, None);
+        let mut pause = OutputPauseDetector::new(1_000, 800, None);
         let words = "word ".repeat(78);
         assert!(!due(&mut pause, &seen(&format!("{words}word")), " x"), "fewer than 100 tokens");
         let full = format!("{words}{}word", "word ".repeat(22));
         assert!(due(&mut pause, &seen(&full), " and"));
         assert!(!due(&mut pause, &seen(&full), "s"), "in a word");
         assert!(due(&mut pause, &seen(&format!("{full} ")), "and"), "each piece ends with a blank");
-        let mut pause = Pause::new(1_000, 800, None);
+        let mut pause = OutputPauseDetector::new(1_000, 800, None);
         let behind = "word ".repeat(82);
         assert!(!due(&mut pause, &seen(&behind), "and"), "a blank is still to come");
         assert!(due(&mut pause, &seen(behind.trim_end()), " and"));
@@ -193,12 +193,12 @@ mod tests {
         for (words, limit, expected) in
             [(130, 100, false), (160, 100, true), (145, 101, false), (145, 140, false), (145, 200, true)]
         {
-            let mut pause = Pause::new(1_000, 800, Some(limit));
+            let mut pause = OutputPauseDetector::new(1_000, 800, Some(limit));
             let said = "four".repeat(words - 1) + "word";
             assert_eq!(due(&mut pause, &seen(&said), " x"), expected, "{words} of {limit}");
         }
         // What the server reports may leave it too little.
-        let mut pause = Pause::new(1_000, 800, Some(100));
+        let mut pause = OutputPauseDetector::new(1_000, 800, Some(100));
         let text = "word ".repeat(60);
         assert!(!due(&mut pause, &seen(text.trim_end()), " x"));
         pause.heed(&Usage { input_tokens: 850, ..Usage::default() });
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_script_without_blanks_is_not_waited_for_long() {
-        let mut pause = Pause::new(1_000, 800, None);
+        let mut pause = OutputPauseDetector::new(1_000, 800, None);
         let text = "字".repeat(100 * 4 + 47 * 4);
         assert!(!due(&mut pause, &seen(&text), "字"));
         assert!(due(&mut pause, &seen(&"字".repeat(160 * 4)), "字"));
@@ -215,11 +215,12 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_finished_is_not_stopped_at_its_last_word() {
-        let mut pause = Pause::new(1_000, 800, None);
+        let mut pause = OutputPauseDetector::new(1_000, 800, None);
         for text in ["word ".repeat(400), "字".repeat(400 * 4)] {
             assert!(due(&mut pause, &seen(&text), "x"));
             assert!(!due(&mut pause, &seen(&text), ""), "what comes is no text");
-            let end = PartialResponse { finish: Some(longhaul_core::message::Finish::Stop), ..seen("x") };
+            let end =
+                PartialResponse { finish: Some(longhaul_core::message::ModelStopReason::Stop), ..seen("x") };
             assert!(!pause.is_due(&seen(&text), || end));
         }
     }
@@ -236,7 +237,7 @@ mod tests {
             (usage(800, 100), true),
             (usage(800, 99), false),
         ] {
-            let mut pause = Pause::new(1_000, 800, None);
+            let mut pause = OutputPauseDetector::new(1_000, 800, None);
             assert!(!due(&mut pause, &seen(text), " x"));
             pause.heed(&usage);
             assert_eq!(due(&mut pause, &seen(text), " x"), expected, "{usage:?}");
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_next_stream_has_its_own_room() {
-        let mut pause = Pause::new(1_000, 800, None);
+        let mut pause = OutputPauseDetector::new(1_000, 800, None);
         let text = "word ".repeat(101);
         let text = text.trim_end();
         assert!(due(&mut pause, &seen(text), " x"));

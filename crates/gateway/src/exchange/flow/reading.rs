@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use longhaul_wire::surrogates::{Joiner, is_ping};
+use longhaul_wire::surrogates::{SurrogateJoiner, is_ping};
 
-use longhaul_wire::edit::{PartialResponse, SseEvent, SseReader, StreamParser, StreamPosition, Wire};
+use longhaul_wire::edit::{PartialResponse, SseEvent, SseReader, StreamParser, StreamPosition, WireCodec};
 
 /// Reads a chunk of a stream that passes as it is.
 pub(super) fn watched(watcher: &mut dyn StreamParser, events: &mut SseReader, chunk: Bytes) -> ParsedChunk {
@@ -43,7 +43,7 @@ pub(super) fn is_unread_error(raw: &[u8]) -> bool {
 /// Events of which every character is whole: bytes that are no text become U+FFFD, and an event that ends inside a
 /// character waits for the next.
 #[derive(Default)]
-pub(super) struct CharacterFilter(Joiner);
+pub(super) struct CharacterFilter(SurrogateJoiner);
 
 impl CharacterFilter {
     pub(super) fn take(&mut self, raw: Bytes) -> Vec<Bytes> {
@@ -62,14 +62,14 @@ impl CharacterFilter {
 }
 
 /// What an event brings.
-pub(super) fn seen_in(wire: &dyn Wire, raw: &[u8]) -> PartialResponse {
+pub(super) fn seen_in(wire: &dyn WireCodec, raw: &[u8]) -> PartialResponse {
     let mut watcher = wire.stream_parser();
     watcher.read(&SseEvent::parse(raw));
     watcher.seen().clone()
 }
 
 /// The text that an event brings.
-pub(super) fn said_by(wire: &dyn Wire, raw: &[u8]) -> String {
+pub(super) fn said_by(wire: &dyn WireCodec, raw: &[u8]) -> String {
     seen_in(wire, raw).text
 }
 

@@ -2,35 +2,37 @@
 
 use std::time::Duration;
 
-use longhaul_core::attempt::{AfterBreak, BrokenAnswer, RetryPolicy};
+use longhaul_core::attempt::{BrokenAnswer, BrokenAnswerAction, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
-use super::notices::Comment;
+use super::notices::StreamComment;
 use super::reading::seen_in;
-use super::restart::{LeftStream, ResumedStream, Then, go_on};
-use super::{Flow, Phase, Reader};
+use super::restart::{LeftStream, ResumedStream, StreamContinuation, go_on};
+use super::{AnswerFlow, EventRecipient, FlowPhase};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, StreamPosition};
 
 /// The comment that tells a client why its stream pauses.
 const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
 
-impl Flow {
+impl AnswerFlow {
     /// Handles a stream that broke off: the answer goes on in another one where that repeats nothing, else it has failed.
     pub(super) fn broke(&mut self, fault: GatewayError) {
         match self.after_break() {
-            AfterBreak::GiveUp => self.break_off(fault),
-            AfterBreak::Continue | AfterBreak::AskAgain => self.reconnect(fault),
+            BrokenAnswerAction::GiveUp => self.break_off(fault),
+            BrokenAnswerAction::Continue | BrokenAnswerAction::AskAgain => self.reconnect(fault),
         }
     }
 
     /// Returns how the answer goes on if its stream breaks off here.
-    fn after_break(&self) -> AfterBreak {
-        let (Some(route), Reader::Joins(_)) = (&self.route, &self.reader) else { return AfterBreak::GiveUp };
+    fn after_break(&self) -> BrokenAnswerAction {
+        let (Some(route), EventRecipient::Joins(_)) = (&self.route, &self.reader) else {
+            return BrokenAnswerAction::GiveUp;
+        };
         let seen = self.reader.seen();
         // Calls and second choices cannot be continued, and a client has begun to read them.
         let is_text_alone = !seen.has_other && seen.calls.is_empty() && !self.has_hidden();
         if !route.may_reconnect() || self.is_between || seen.finish.is_some() || !is_text_alone {
-            return AfterBreak::GiveUp;
+            return BrokenAnswerAction::GiveUp;
         }
         let has_text = !self.step_text().trim_end().is_empty();
         let broken = BrokenAnswer {
@@ -53,7 +55,7 @@ impl Flow {
                 | GatewayErrorKind::Timeout
                 | GatewayErrorKind::Unreachable
         );
-        Some(fault).filter(|_| may_pass && self.after_break() != AfterBreak::GiveUp)
+        Some(fault).filter(|_| may_pass && self.after_break() != BrokenAnswerAction::GiveUp)
     }
 
     /// Leaves the broken stream, and asks the upstream to go on after a wait.
@@ -70,7 +72,7 @@ impl Flow {
         );
         self.out.push_back(BROKEN.comment().into());
         let attempt = self.broken_streams;
-        self.phase = Phase::Waiting(Box::pin(resume(left, retry, attempt, fault.retry_after)));
+        self.phase = FlowPhase::Waiting(Box::pin(resume(left, retry, attempt, fault.retry_after)));
         self.broke_by = Some(fault);
     }
 }
@@ -95,7 +97,7 @@ async fn resume(
                 asked = fault.retry_after;
                 attempt += 1;
             }
-            _ => return ResumedStream { route, prepared, body, then: Then::AfterBreak },
+            _ => return ResumedStream { route, prepared, body, then: StreamContinuation::AfterBreak },
         }
     }
 }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use longhaul_core::attempt::MAX_LENGTH_RETRIES;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 use longhaul_wire::overflow;
 use tokio::time::Instant;
 
 use super::super::UpstreamAttempt;
 use super::super::prepare::OutboundRequest;
-use super::super::usage_totals::Partial;
-use super::notices::Comment;
+use super::super::usage_totals::PartialUsage;
+use super::notices::StreamComment;
 use super::reading::{CharacterFilter, seen_in};
-use super::{Body, Flow, Phase, Reader, pause};
+use super::{AnswerFlow, EventRecipient, FlowPhase, UpstreamBody, pause};
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
@@ -42,13 +42,13 @@ pub(super) struct LeftStream {
 pub(super) struct ResumedStream {
     pub(super) route: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
-    pub(super) body: Result<Body, GatewayError>,
-    pub(super) then: Then,
+    pub(super) body: Result<UpstreamBody, GatewayError>,
+    pub(super) then: StreamContinuation,
 }
 
 /// How the next stream goes on.
 #[derive(Clone, Copy)]
-pub(super) enum Then {
+pub(super) enum StreamContinuation {
     /// Where the last one was stopped. `is_last`: nothing could be left out, the answer goes on to the real limit.
     SameStep { is_last: bool },
     /// Where the last one broke off.
@@ -57,7 +57,7 @@ pub(super) enum Then {
     NextStep,
 }
 
-impl Flow {
+impl AnswerFlow {
     /// Leaves the upstream's stream before this event, and begins to make room.
     pub(super) fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
         let PartialResponse { text, usage, .. } = seen_in(self.wire, next);
@@ -69,7 +69,7 @@ impl Flow {
     pub(super) fn has_no_room(&self) -> bool {
         let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
         let seen = self.reader.seen();
-        let is_cut = seen.finish == Some(Finish::Length) && !seen.has_other && !self.has_hidden();
+        let is_cut = seen.finish == Some(ModelStopReason::Length) && !seen.has_other && !self.has_hidden();
         if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
             return false;
         }
@@ -105,7 +105,7 @@ impl Flow {
         if !left.route.goes_on_exactly() {
             left.route.totals.approximate();
         }
-        if let Reader::Joins(splice) = &mut self.reader
+        if let EventRecipient::Joins(splice) = &mut self.reader
             && left.route.exchange.inner.config.notices_in_text
         {
             splice.notice(&format!("\n\n{COMPACTING}\n"), out);
@@ -114,7 +114,7 @@ impl Flow {
         out.extend_from_slice(COMPACTING.comment().as_bytes());
         left.route.totals.restarted();
         // The upstream's connection closes here: most local servers have room for one request.
-        self.phase = Phase::Waiting(Box::pin(resume(left)));
+        self.phase = FlowPhase::Waiting(Box::pin(resume(left)));
     }
 
     /// Leaves the upstream's stream, which another one goes on with.
@@ -130,7 +130,7 @@ impl Flow {
         let is_first = self.is_first_stream();
         let reported_input = self.reported_input(&route).filter(|input| is_first && is_news(input));
         self.leave_stream();
-        if let Reader::Joins(splice) = &mut self.reader {
+        if let EventRecipient::Joins(splice) = &mut self.reader {
             // A blank that the client has already does not come a second time.
             let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
             match route.goes_on_exactly() {
@@ -177,15 +177,24 @@ impl Flow {
 
     /// What the present stream has cost so far, of which `output` was counted here. `newest` is what it reports where it is
     /// left: some servers say with every piece what they have read and written.
-    pub(super) fn partial(&self, route: &UpstreamAttempt, output: u64, newest: Option<Usage>) -> Partial {
+    pub(super) fn partial(
+        &self,
+        route: &UpstreamAttempt,
+        output: u64,
+        newest: Option<Usage>,
+    ) -> PartialUsage {
         // What the encoder of another dialect writes is no report.
         let reported = |usage: Usage| Some(usage).filter(|usage| !route.crosses() && usage.input_tokens > 0);
         if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
-            return Partial { input: usage.input_tokens, output: usage.output_tokens, is_estimated: false };
+            return PartialUsage {
+                input: usage.input_tokens,
+                output: usage.output_tokens,
+                is_estimated: false,
+            };
         }
         let begun = self.reader.seen().usage.clone().and_then(reported);
         let input = begun.map_or(self.prepared.input, |usage| usage.input_tokens);
-        Partial { input, output, is_estimated: true }
+        PartialUsage { input, output, is_estimated: true }
     }
 
     pub(super) fn resume(&mut self, resumed: ResumedStream) {
@@ -198,28 +207,28 @@ impl Flow {
             Err(fault) => return self.end_there(fault, then, &prepared),
         };
         let is_last = match then {
-            Then::SameStep { is_last } => {
+            StreamContinuation::SameStep { is_last } => {
                 let only_own = prepared.tail.is_some() && prepared.steps == self.prepared.steps;
                 self.continuations += u32::from(only_own);
                 let is_spent = self.restarts - self.continuations >= MAX_RESTARTS;
                 is_last || is_spent || self.continuations >= MAX_CONTINUATIONS
             }
-            Then::NextStep | Then::AfterBreak => self.is_spent,
+            StreamContinuation::NextStep | StreamContinuation::AfterBreak => self.is_spent,
         };
-        let is_restart = matches!(then, Then::SameStep { .. });
+        let is_restart = matches!(then, StreamContinuation::SameStep { .. });
         self.is_between = false;
         let has_new_tail = prepared.tail != self.prepared.tail;
         self.prepared = prepared;
         if has_new_tail {
             // The next stream may repeat what it was sent, which is less than was thought when the last one was left.
             let text = self.step_text();
-            if let Reader::Joins(splice) = &mut self.reader
+            if let EventRecipient::Joins(splice) = &mut self.reader
                 && self.route.as_ref().is_some_and(UpstreamAttempt::goes_on_exactly)
             {
                 splice.go_on(self.prepared.shown_of(&text));
             }
         }
-        self.phase = Phase::Reading(Box::new(body));
+        self.phase = FlowPhase::Reading(Box::new(body));
         if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
             pause.go_on(window, self.prepared.input);
         }
@@ -236,16 +245,16 @@ impl Flow {
 
     /// There is no next stream. The answer ends for its length where the client wanted no more, and where the server goes
     /// on with none; else it has failed.
-    fn end_there(&mut self, fault: GatewayError, then: Then, prepared: &OutboundRequest) {
+    fn end_there(&mut self, fault: GatewayError, then: StreamContinuation, prepared: &OutboundRequest) {
         let Some(route) = self.route.as_ref() else { return self.break_off(fault) };
         if route.left_output(self.left_tokens).is_err() {
-            self.is_between |= !matches!(then, Then::NextStep);
+            self.is_between |= !matches!(then, StreamContinuation::NextStep);
             return self.end();
         }
-        if matches!(then, Then::NextStep) {
+        if matches!(then, StreamContinuation::NextStep) {
             return self.break_off(fault);
         }
-        if let Some(broke) = self.broke_by.take().filter(|_| matches!(then, Then::AfterBreak)) {
+        if let Some(broke) = self.broke_by.take().filter(|_| matches!(then, StreamContinuation::AfterBreak)) {
             // No stream began: nothing is billed for it.
             self.is_between = true;
             return self.break_off(broke);
@@ -289,7 +298,7 @@ async fn resume(left: LeftStream) -> ResumedStream {
         let body = go_on(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_too_long = body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow);
         if !is_too_long || is_last || refusals >= MAX_LENGTH_RETRIES {
-            return ResumedStream { route, prepared, body, then: Then::SameStep { is_last } };
+            return ResumedStream { route, prepared, body, then: StreamContinuation::SameStep { is_last } };
         }
         route.totals.refused();
         refusals += 1;
@@ -302,7 +311,7 @@ pub(super) async fn go_on(
     prepared: &OutboundRequest,
     text: &str,
     said_tokens: u64,
-) -> Result<Body, GatewayError> {
+) -> Result<UpstreamBody, GatewayError> {
     if route.crosses() {
         return route.cross_again(prepared, text, said_tokens).await;
     }
@@ -313,7 +322,7 @@ pub(super) async fn go_on(
     if !status.is_success() {
         return Err(route.refusal(response).await);
     }
-    let mut body = Body::new(response, route.target.server.timeouts().idle)?;
+    let mut body = UpstreamBody::new(response, route.target.server.timeouts().idle)?;
     body.unwrap_calls(route.call_unwrapper());
     let begun = body.beginning(route.exchange.wire, Duration::ZERO).await.seen;
     let error = begun.error.filter(|_| text.is_empty());

@@ -1,14 +1,14 @@
 //! Calls that are answered here and not by the client: the answer goes on with another step of the model's.
 
 use bytes::Bytes;
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 
 use super::super::UpstreamAttempt;
 use super::super::prepare::OutboundRequest;
 use super::super::recall::NO_ANSWER;
 use super::reading::CharacterFilter;
-use super::restart::{ResumedStream, Then, go_on};
-use super::{Flow, Pause, Phase, Reader};
+use super::restart::{ResumedStream, StreamContinuation, go_on};
+use super::{AnswerFlow, EventRecipient, FlowPhase, OutputPauseDetector};
 use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
 
 /// What is kept of the present step of an answer, where calls of it may be answered here.
@@ -28,7 +28,7 @@ impl StepSoFar {
     }
 }
 
-impl Flow {
+impl AnswerFlow {
     /// What the present step has said.
     pub(super) fn step_text(&self) -> String {
         let from = self.step.as_ref().map_or(0, |step| step.from);
@@ -46,13 +46,15 @@ impl Flow {
 
     /// Returns whether the present stream has begun a call that is answered here.
     pub(super) fn has_hidden(&self) -> bool {
-        matches!(&self.reader, Reader::Joins(splice) if splice.has_hidden())
+        matches!(&self.reader, EventRecipient::Joins(splice) if splice.has_hidden())
     }
 
     /// The stream is over: what becomes of calls in it that are answered here. Whether the answer goes on.
     pub(super) async fn goes_round(&mut self) -> bool {
         let finish = self.reader.seen().finish;
-        if self.step.is_none() || matches!(finish, None | Some(Finish::Length | Finish::ContentFilter)) {
+        if self.step.is_none()
+            || matches!(finish, None | Some(ModelStopReason::Length | ModelStopReason::ContentFilter))
+        {
             return false;
         }
         let shown = self.reader.seen().calls.clone();
@@ -95,7 +97,7 @@ impl Flow {
     /// Ends the answer in our own words: a client cannot go on from nothing.
     pub(super) fn conclude(&mut self) {
         let no_answer = self.route.as_ref().map_or(NO_ANSWER, UpstreamAttempt::no_answer);
-        if let Reader::Joins(splice) = &mut self.reader {
+        if let EventRecipient::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.conclude(no_answer, &mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
@@ -106,8 +108,8 @@ impl Flow {
         let counted = || route.counted(&self.prepared, self.reader.seen(), self.left_tokens);
         route.totals.add(self.usage().as_ref(), counted);
         self.left_tokens += output;
-        self.counted_tokens = self.pause.as_ref().map_or(0, Pause::tokens);
-        if let Reader::Joins(splice) = &mut self.reader {
+        self.counted_tokens = self.pause.as_ref().map_or(0, OutputPauseDetector::tokens);
+        if let EventRecipient::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.next_step(&mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
@@ -118,12 +120,13 @@ impl Flow {
         let from = self.reader.seen().text.len();
         self.step = Some(StepSoFar { from, ..StepSoFar::default() });
         let (prepared, said) = (self.prepared.clone(), self.left_tokens);
-        self.phase = Phase::Waiting(Box::pin(round(route, prepared, step, (output, said))));
+        self.phase = FlowPhase::Waiting(Box::pin(round(route, prepared, step, (output, said))));
     }
 
     /// What the present stream has written, in tokens: as it was reported, else as it was counted.
     pub(super) fn output_tokens(&self) -> u64 {
-        let counted = self.pause.as_ref().map_or(0, Pause::tokens).saturating_sub(self.counted_tokens);
+        let counted =
+            self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
         self.usage().map_or(counted, |usage| usage.output_tokens)
     }
 
@@ -155,5 +158,5 @@ async fn round(
         prepared = route.empty_round(old, step, output);
         body = go_on(&route, &prepared, "", said).await;
     }
-    ResumedStream { route, prepared, body, then: Then::NextStep }
+    ResumedStream { route, prepared, body, then: StreamContinuation::NextStep }
 }

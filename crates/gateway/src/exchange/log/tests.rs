@@ -6,18 +6,18 @@ use super::*;
 fn log() -> ConversationLog {
     let name = "x".to_owned();
     ConversationLog::new(
-        Counter::default(),
-        Origin { provider: name.clone(), api: name.clone(), model: name },
+        MessageTokenCounter::default(),
+        ModelOrigin { provider: name.clone(), api: name.clone(), model: name },
         false,
     )
 }
 
-fn typed(text: &str) -> Vec<Segment> {
-    vec![Segment::Typed(vec![Part::text(text)])]
+fn typed(text: &str) -> Vec<ItemSegment> {
+    vec![ItemSegment::Typed(vec![Part::text(text)])]
 }
 
-fn calls(id: &str) -> Vec<Segment> {
-    vec![Segment::Assistant(vec![Part::ToolCall(ToolCall {
+fn calls(id: &str) -> Vec<ItemSegment> {
+    vec![ItemSegment::Assistant(vec![Part::ToolCall(ToolCall {
         call_id: id.into(),
         name: "read".to_owned(),
         arguments: "{}".to_owned(),
@@ -26,11 +26,11 @@ fn calls(id: &str) -> Vec<Segment> {
     })])]
 }
 
-fn result(id: &str, text: &str) -> Vec<Segment> {
-    vec![Segment::Result { call: id.to_owned(), failed: false, content: vec![Part::text(text)] }]
+fn result(id: &str, text: &str) -> Vec<ItemSegment> {
+    vec![ItemSegment::Result { call: id.to_owned(), failed: false, content: vec![Part::text(text)] }]
 }
 
-fn edit(log: &ConversationLog, ops: Vec<ViewOp>) -> ViewEdit {
+fn edit(log: &ConversationLog, ops: Vec<ViewOperation>) -> ViewEdit {
     ViewEdit {
         id: format!("e{}", log.history.last_seq()).into(),
         base_view_hash: log.history.view_hash(),
@@ -51,8 +51,8 @@ fn edit(log: &ConversationLog, ops: Vec<ViewOp>) -> ViewEdit {
     }
 }
 
-fn replace(from: Seq, to: Seq, text: &str) -> ViewOp {
-    ViewOp::Replace { range: LogRange { from, to }, parts: vec![Part::text(text)], summary: true }
+fn replace(from: Seq, to: Seq, text: &str) -> ViewOperation {
+    ViewOperation::Replace { range: LogRange { from, to }, parts: vec![Part::text(text)], summary: true }
 }
 
 fn shown(log: &ConversationLog) -> Vec<String> {
@@ -65,7 +65,7 @@ fn shown(log: &ConversationLog) -> Vec<String> {
 }
 
 /// A typed message, then so many calls with results, all by one name.
-fn items(turns: usize) -> Vec<Vec<Segment>> {
+fn items(turns: usize) -> Vec<Vec<ItemSegment>> {
     let step = |at: usize| [calls("c"), result("c", &format!("r{at}"))];
     std::iter::once(typed("go")).chain((0..turns).flat_map(step)).collect()
 }
@@ -113,8 +113,10 @@ fn edits_mean_the_same_in_a_log_that_is_made_anew() {
     let first = edit(&grown, vec![replace(at(&grown, 1), at(&grown, 4), "S1")]);
     grown.commit(first, None);
     grown.feed(all[7..15].to_vec()).unwrap();
-    let second =
-        edit(&grown, vec![replace(at(&grown, 1), at(&grown, 10), "S2"), ViewOp::clear(at(&grown, 12))]);
+    let second = edit(
+        &grown,
+        vec![replace(at(&grown, 1), at(&grown, 10), "S2"), ViewOperation::clear(at(&grown, 12))],
+    );
     grown.commit(second, None);
     let (edits, item) = grown.portable().unwrap();
     assert_eq!(item, 12);
@@ -137,13 +139,16 @@ fn what_was_reported_is_the_anchor_of_the_next_request() {
     let usage = Usage { input_tokens: 40, output_tokens: 9, ..Usage::default() };
     let start = RequestStart { view_hash: log.history.view_hash(), fixed_tokens: 3, window: None };
     log.reported = Some(ReportedUsage { usage, start, estimated: 38 });
-    log.feed(vec![vec![Segment::Assistant(vec![Part::text("one two three four five six")])], typed("more")])
-        .unwrap();
+    log.feed(vec![
+        vec![ItemSegment::Assistant(vec![Part::text("one two three four five six")])],
+        typed("more"),
+    ])
+    .unwrap();
     let anchor = log.history.anchor().unwrap();
     assert_eq!((anchor.input, anchor.output), (40, 9));
-    assert_eq!(log.feed(vec![vec![Segment::Assistant(Vec::new())]]), Ok(()));
+    assert_eq!(log.feed(vec![vec![ItemSegment::Assistant(Vec::new())]]), Ok(()));
     assert_eq!(
-        log.feed(vec![vec![Segment::Assistant(Vec::new())]]),
+        log.feed(vec![vec![ItemSegment::Assistant(Vec::new())]]),
         Err(HistoryDiverged),
         "an answer goes on"
     );
@@ -156,7 +161,7 @@ fn an_edit_that_was_stored_goes_back_to_where_it_was() {
     for round in 0..4 {
         let from = log.history.last_seq() + 1;
         for at in 0..3 {
-            let answer = vec![Segment::Assistant(vec![Part::text(format!("answer {at}"))])];
+            let answer = vec![ItemSegment::Assistant(vec![Part::text(format!("answer {at}"))])];
             log.feed(vec![typed(&format!("question {round} {at}")), answer]).unwrap();
         }
         let last = log.placed[log.placed.len() - 2].seq;

@@ -2,7 +2,7 @@
 //! in it depends on when they were made; a handle counts what the client has sent, and nothing else.
 
 use longhaul_core::history::CLEARED;
-use longhaul_core::ids::{Handle, LogRange, Seq};
+use longhaul_core::ids::{LogHandle, LogRange, Seq};
 use longhaul_core::truncate::MARKER;
 
 /// What stands between two of them.
@@ -36,8 +36,8 @@ pub(in crate::exchange) fn moved(text: &str, to: impl Fn(Seq) -> Seq) -> String 
     loop {
         let end = rest.find(|char: char| !is_of_handle(char)).unwrap_or(rest.len());
         let (handle, behind) = rest.split_at(end);
-        let Ok(Handle(LogRange { from, to: last })) = handle.parse::<Handle>() else { break };
-        all.push_str(&Handle(LogRange { from: to(from), to: to(last) }).to_string());
+        let Ok(LogHandle(LogRange { from, to: last })) = handle.parse::<LogHandle>() else { break };
+        all.push_str(&LogHandle(LogRange { from: to(from), to: to(last) }).to_string());
         rest = behind;
         match rest.strip_prefix(OR) {
             Some(next) if next.starts_with(START) => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::cache::Scope;
 use super::super::conversation::Name;
-use longhaul_wire::edit::Replay;
+use longhaul_wire::edit::HiddenCallReplay;
 
 /// What all of it may have, in bytes.
 const MAX_BYTES: usize = 32 << 20;
@@ -18,11 +18,11 @@ type Key = [u8; 32];
 
 /// The steps that are kept, the newest.
 #[derive(Default)]
-pub(crate) struct HiddenToolCalls(Mutex<Known>);
+pub(crate) struct HiddenToolCalls(Mutex<HiddenCallEntries>);
 
 #[derive(Default)]
-struct Known {
-    steps: HashMap<Key, Arc<Replay>>,
+struct HiddenCallEntries {
+    steps: HashMap<Key, Arc<HiddenCallReplay>>,
     oldest: VecDeque<Key>,
     bytes: usize,
 }
@@ -33,13 +33,18 @@ impl HiddenToolCalls {
     }
 
     /// The step that follows what `before` names, as the one that begins with item `at`.
-    pub(in crate::exchange) fn find(&self, scope: &Scope, before: &Name, at: usize) -> Option<Replay> {
+    pub(in crate::exchange) fn find(
+        &self,
+        scope: &Scope,
+        before: &Name,
+        at: usize,
+    ) -> Option<HiddenCallReplay> {
         let found = self.known().steps.get(&key(scope, before)).cloned()?;
-        Some(Replay { at, ..(*found).clone() })
+        Some(HiddenCallReplay { at, ..(*found).clone() })
     }
 
     /// Keeps a step. Of two after the same words the newer one counts.
-    pub(in crate::exchange) fn keep(&self, scope: &Scope, before: &Name, step: Replay) {
+    pub(in crate::exchange) fn keep(&self, scope: &Scope, before: &Name, step: HiddenCallReplay) {
         let mut known = self.known();
         let key = key(scope, before);
         known.bytes += bytes(&step);
@@ -54,7 +59,7 @@ impl HiddenToolCalls {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, HiddenCallEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,23 +71,23 @@ fn key(scope: &Scope, before: &Name) -> Key {
     *hasher.finalize().as_bytes()
 }
 
-fn bytes(step: &Replay) -> usize {
+fn bytes(step: &HiddenCallReplay) -> usize {
     let hidden = step.hidden.iter().map(|(_, one)| {
         one.call.id.len() + one.call.name.len() + one.call.arguments.len() + one.result.len()
     });
     let texts = step.shown.iter().chain(&step.rounds).map(String::len);
-    size_of::<Replay>() + texts.chain(hidden).sum::<usize>()
+    size_of::<HiddenCallReplay>() + texts.chain(hidden).sum::<usize>()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longhaul_wire::edit::{Answered, PartialToolCall};
+    use longhaul_wire::edit::{AnsweredToolCall, PartialToolCall};
 
-    fn step(result: &str) -> Replay {
+    fn step(result: &str) -> HiddenCallReplay {
         let call = PartialToolCall { id: "c".to_owned(), ..PartialToolCall::default() };
-        let answered = Answered { call, result: result.to_owned(), failed: false };
-        Replay { hidden: vec![(0, answered)], ..Replay::default() }
+        let answered = AnsweredToolCall { call, result: result.to_owned(), failed: false };
+        HiddenCallReplay { hidden: vec![(0, answered)], ..HiddenCallReplay::default() }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The size of the request at each call, one small chart for each policy, all on the same axes.
 
-use super::{Scale, drawing, label, line, path, place, ticks};
-use crate::outcome::Outcome;
+use super::{ChartScale, drawing, label, line, path, place, ticks};
+use crate::outcome::ReplayOutcome;
 use crate::report::figures::{counted, percent_said, tokens};
-use crate::report::markup::Markup;
-use crate::report::summary::Cell;
-use crate::report::{Header, Role};
+use crate::report::markup::MarkupWriter;
+use crate::report::summary::ComparisonCell;
+use crate::report::{PolicyRole, ReportHeader};
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 184.0;
@@ -21,8 +21,13 @@ const MAX_POINTS: usize = 600;
 const MAX_MARKS: usize = 60;
 
 /// Draws a chart for each policy of a cell. `id` is unique on the page.
-pub(in crate::report) fn draw(out: &mut Markup, header: &Header, cell: &Cell<'_>, id: &str) {
-    let axes = Axes::of(cell);
+pub(in crate::report) fn draw(
+    out: &mut MarkupWriter,
+    header: &ReportHeader,
+    cell: &ComparisonCell<'_>,
+    id: &str,
+) {
+    let axes = ContextChartAxes::of(cell);
     out.element("div", &[("class", "panels")], |out| {
         for (index, outcome) in cell.outcomes().iter().enumerate() {
             out.element("figure", &[("class", "panel")], |out| {
@@ -35,26 +40,31 @@ pub(in crate::report) fn draw(out: &mut Markup, header: &Header, cell: &Cell<'_>
     });
 }
 
-fn caption(out: &mut Markup, header: &Header, cell: &Cell<'_>, outcome: &Outcome) {
+fn caption(
+    out: &mut MarkupWriter,
+    header: &ReportHeader,
+    cell: &ComparisonCell<'_>,
+    outcome: &ReplayOutcome,
+) {
     let role = header.role(&outcome.policy);
     out.leaf("b", &[], &outcome.policy);
-    let share = cell.cost_of_baseline(outcome).filter(|_| role != Role::Baseline);
+    let share = cell.cost_of_baseline(outcome).filter(|_| role != PolicyRole::Baseline);
     let share = share.map_or_else(String::new, |it| format!("{} of append-only · ", percent_said(it)));
     let shortened = counted(outcome.edits.len(), "edit");
     out.leaf("span", &[], &format!("{share}{shortened}"));
 }
 
 /// What all charts of a cell have in common.
-struct Axes {
-    x: Scale,
-    y: Scale,
+struct ContextChartAxes {
+    x: ChartScale,
+    y: ChartScale,
     calls: Vec<f64>,
     sizes: Vec<f64>,
     window: f64,
 }
 
-impl Axes {
-    fn of(cell: &Cell<'_>) -> Self {
+impl ContextChartAxes {
+    fn of(cell: &ComparisonCell<'_>) -> Self {
         let window = cell.any().window as f64;
         let longest = cell.outcomes().iter().map(|it| it.context.len()).max().unwrap_or(0);
         let highest = cell.outcomes().iter().flat_map(|it| it.context.iter().copied()).max().unwrap_or(0);
@@ -63,8 +73,8 @@ impl Axes {
         let mut calls = ticks(0.0, longest.max(2) as f64, 4);
         calls.retain(|it| *it <= longest.max(2) as f64);
         Self {
-            x: Scale { domain: (1.0, longest.max(2) as f64), range: (LEFT, RIGHT) },
-            y: Scale { domain: (0.0, top), range: (BOTTOM, TOP) },
+            x: ChartScale { domain: (1.0, longest.max(2) as f64), range: (LEFT, RIGHT) },
+            y: ChartScale { domain: (0.0, top), range: (BOTTOM, TOP) },
             calls,
             sizes,
             window,
@@ -75,7 +85,7 @@ impl Axes {
         (self.x.at((index + 1) as f64), self.y.at(size as f64))
     }
 
-    fn draw(&self, out: &mut Markup) {
+    fn draw(&self, out: &mut MarkupWriter) {
         for size in &self.sizes {
             let y = self.y.at(*size);
             line(out, "grid", (LEFT, y), (RIGHT, y));
@@ -100,7 +110,14 @@ fn whole_tokens(number: f64) -> String {
     text.replace(".0", "")
 }
 
-fn panel(out: &mut Markup, role: Role, axes: &Axes, outcome: &Outcome, shadow: Option<&Outcome>, id: &str) {
+fn panel(
+    out: &mut MarkupWriter,
+    role: PolicyRole,
+    axes: &ContextChartAxes,
+    outcome: &ReplayOutcome,
+    shadow: Option<&ReplayOutcome>,
+    id: &str,
+) {
     let description = format!(
         "{} at {}, the largest request {} tokens, the window {} tokens, shortened {}.",
         counted(outcome.context.len(), "model call"),
@@ -127,7 +144,7 @@ fn panel(out: &mut Markup, role: Role, axes: &Axes, outcome: &Outcome, shadow: O
 }
 
 /// The line; of many calls the least and the largest of each stretch.
-fn course(axes: &Axes, context: &[u64]) -> Vec<(f64, f64)> {
+fn course(axes: &ContextChartAxes, context: &[u64]) -> Vec<(f64, f64)> {
     let stretch = context.len().div_ceil(MAX_POINTS / 2).max(1);
     if stretch < 3 {
         return context.iter().copied().enumerate().map(|it| axes.point(it)).collect();
@@ -149,9 +166,9 @@ mod tests {
 
     #[test]
     fn long_courses_keep_their_peaks_and_stay_short() {
-        let axes = Axes {
-            x: Scale { domain: (1.0, 10_000.0), range: (0.0, 100.0) },
-            y: Scale { domain: (0.0, 100.0), range: (0.0, 100.0) },
+        let axes = ContextChartAxes {
+            x: ChartScale { domain: (1.0, 10_000.0), range: (0.0, 100.0) },
+            y: ChartScale { domain: (0.0, 100.0), range: (0.0, 100.0) },
             calls: Vec::new(),
             sizes: Vec::new(),
             window: 0.0,

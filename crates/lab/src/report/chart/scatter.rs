@@ -1,10 +1,10 @@
 //! Cost against needed-later recall: a mark for each policy, the frontier drawn.
 
-use super::{Scale, drawing, label, line, path, place, ticks};
+use super::{ChartScale, drawing, label, line, path, place, ticks};
 use crate::report::figures::percent_said;
-use crate::report::markup::Markup;
-use crate::report::summary::{Cell, Scope, at_hand, frontier, in_view, quartiles};
-use crate::report::{Header, Role};
+use crate::report::markup::MarkupWriter;
+use crate::report::summary::{ComparisonCell, RecordingScope, at_hand, frontier, in_view, quartiles};
+use crate::report::{PolicyRole, ReportHeader};
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 380.0;
@@ -19,9 +19,9 @@ const LINE: f64 = 13.0;
 
 /// A policy at one price table.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::report) struct Point {
+pub(in crate::report) struct ScatterPoint {
     policy: String,
-    role: Role,
+    role: PolicyRole,
     /// Its place among the policies: which mark it has.
     index: usize,
     /// Quartiles of the cost as a share of the baseline's.
@@ -36,16 +36,16 @@ pub(in crate::report) struct Point {
 
 /// The policies over all recordings of a scope.
 pub(in crate::report) fn points(
-    header: &Header,
-    cells: &[Cell<'_>],
+    header: &ReportHeader,
+    cells: &[ComparisonCell<'_>],
     prices: &str,
-    scope: &Scope,
-) -> Vec<Point> {
-    let held: Vec<&Cell<'_>> =
+    scope: &RecordingScope,
+) -> Vec<ScatterPoint> {
+    let held: Vec<&ComparisonCell<'_>> =
         cells.iter().filter(|it| it.any().prices == prices && scope.holds(it)).collect();
     let point = |(index, policy): (usize, &crate::report::PolicyFacts)| {
         let rows: Vec<_> = held.iter().filter_map(|cell| Some((cell, cell.of(&policy.name)?))).collect();
-        Some(Point {
+        Some(ScatterPoint {
             policy: policy.name.clone(),
             role: policy.role,
             index,
@@ -60,13 +60,13 @@ pub(in crate::report) fn points(
 
 /// What the charts of all price tables have in common: the largest cost and the least recall.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::report) struct Extent {
+pub(in crate::report) struct ScatterExtent {
     cost: f64,
     in_view: f64,
 }
 
-impl Extent {
-    pub(in crate::report) fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Self {
+impl ScatterExtent {
+    pub(in crate::report) fn of<'a>(points: impl Iterator<Item = &'a ScatterPoint>) -> Self {
         points.fold(Self { cost: 1.0, in_view: 1.0 }, |so_far, point| Self {
             cost: so_far.cost.max(point.cost[2]),
             in_view: so_far.in_view.min(point.in_view[0]),
@@ -75,8 +75,14 @@ impl Extent {
 }
 
 /// Draws one chart. `id` is unique on the page.
-pub(in crate::report) fn draw(out: &mut Markup, points: &[Point], extent: Extent, prices: &str, id: &str) {
-    let axes = Axes::of(extent);
+pub(in crate::report) fn draw(
+    out: &mut MarkupWriter,
+    points: &[ScatterPoint],
+    extent: ScatterExtent,
+    prices: &str,
+    id: &str,
+) {
+    let axes = ScatterAxes::of(extent);
     let medians: Vec<(f64, f64)> = points.iter().map(|it| (it.cost[1], it.in_view[1])).collect();
     let best = fitting_frontier(points);
     let names: Vec<&str> = best.iter().map(|it| points[*it].policy.as_str()).collect();
@@ -101,30 +107,30 @@ pub(in crate::report) fn draw(out: &mut Markup, points: &[Point], extent: Extent
 }
 
 /// The indices of the points on the frontier: only what a server would have taken is on it.
-fn fitting_frontier(points: &[Point]) -> Vec<usize> {
+fn fitting_frontier(points: &[ScatterPoint]) -> Vec<usize> {
     let fitting: Vec<usize> = (0..points.len()).filter(|it| points[*it].fits).collect();
     let medians: Vec<(f64, f64)> =
         fitting.iter().map(|it| (points[*it].cost[1], points[*it].in_view[1])).collect();
     frontier(&medians).into_iter().map(|it| fitting[it]).collect()
 }
 
-struct Axes {
-    x: Scale,
-    y: Scale,
+struct ScatterAxes {
+    x: ChartScale,
+    y: ChartScale,
     costs: Vec<f64>,
     shares: Vec<f64>,
 }
 
-impl Axes {
-    fn of(extent: Extent) -> Self {
+impl ScatterAxes {
+    fn of(extent: ScatterExtent) -> Self {
         let costs = ticks(0.0, extent.cost, 5);
         let shares: Vec<f64> =
             ticks(extent.in_view.min(0.99), 1.0, 5).into_iter().filter(|it| *it <= 1.0 + 1e-9).collect();
         let ends =
             |ticks: &[f64]| (ticks.first().copied().unwrap_or(0.0), ticks.last().copied().unwrap_or(1.0));
         Self {
-            x: Scale { domain: ends(&costs), range: (LEFT, RIGHT) },
-            y: Scale { domain: ends(&shares), range: (BOTTOM, TOP) },
+            x: ChartScale { domain: ends(&costs), range: (LEFT, RIGHT) },
+            y: ChartScale { domain: ends(&shares), range: (BOTTOM, TOP) },
             costs,
             shares,
         }
@@ -134,7 +140,7 @@ impl Axes {
         (self.x.at(cost), self.y.at(share))
     }
 
-    fn draw(&self, out: &mut Markup) {
+    fn draw(&self, out: &mut MarkupWriter) {
         for share in &self.shares {
             let y = self.y.at(*share);
             line(out, "grid", (LEFT, y), (RIGHT, y));
@@ -165,14 +171,14 @@ impl Axes {
     }
 
     /// The middle half of the sessions.
-    fn spread(&self, out: &mut Markup, point: &Point) {
+    fn spread(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let class = format!("spread {}", point.role.as_str());
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
         line(out, &class, (self.x.at(point.cost[0]), y), (self.x.at(point.cost[2]), y));
         line(out, &class, (x, self.y.at(point.in_view[0])), (x, self.y.at(point.in_view[2])));
     }
 
-    fn mark(&self, out: &mut Markup, point: &Point) {
+    fn mark(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
         if point.at_hand - point.in_view[1] > 1e-9 {
             let top = self.y.at(point.at_hand);
@@ -180,7 +186,7 @@ impl Axes {
             line(out, &class, (x, y), (x, top));
             shape(out, "mark hollow", point, (x, top), 4.0);
         }
-        shape(out, "mark", point, (x, y), if point.role == Role::Subject { 6.5 } else { 5.0 });
+        shape(out, "mark", point, (x, y), if point.role == PolicyRole::Subject { 6.5 } else { 5.0 });
     }
 }
 
@@ -214,10 +220,10 @@ const SHAPES: [&[(f64, f64)]; 8] = [
     &[(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)],
 ];
 
-fn shape(out: &mut Markup, class: &str, point: &Point, (x, y): (f64, f64), radius: f64) {
+fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64, f64), radius: f64) {
     let class = format!("{class} {}", point.role.as_str());
     let corners = match point.role {
-        Role::Subject => SHAPES[0],
+        PolicyRole::Subject => SHAPES[0],
         _ => SHAPES[1 + point.index % (SHAPES.len() - 1)],
     };
     if corners.is_empty() {
@@ -233,21 +239,21 @@ fn shape(out: &mut Markup, class: &str, point: &Point, (x, y): (f64, f64), radiu
 }
 
 /// Names beside the marks, where they cover neither a mark nor each other.
-fn labels(out: &mut Markup, axes: &Axes, points: &[Point]) {
-    let mut taken: Vec<Area> = Vec::new();
+fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
+    let mut taken: Vec<ChartRect> = Vec::new();
     for point in points {
         let (x, y) = axes.at((point.cost[1], point.in_view[1]));
-        taken.push(Area::around(x, y, 7.0));
+        taken.push(ChartRect::around(x, y, 7.0));
         if point.at_hand > point.in_view[1] {
-            taken.push(Area::around(x, axes.y.at(point.at_hand), 5.0));
+            taken.push(ChartRect::around(x, axes.y.at(point.at_hand), 5.0));
         }
     }
-    let mut order: Vec<&Point> = points.iter().collect();
-    order.sort_by_key(|it| it.role != Role::Subject);
+    let mut order: Vec<&ScatterPoint> = points.iter().collect();
+    order.sort_by_key(|it| it.role != PolicyRole::Subject);
     for point in order {
         let mark = axes.at((point.cost[1], point.in_view[1]));
         let text = match point.role {
-            Role::Subject => format!("{} {}", point.policy, percent_said(point.cost[1])),
+            PolicyRole::Subject => format!("{} {}", point.policy, percent_said(point.cost[1])),
             _ if !point.fits => format!("{}*", point.policy),
             _ => point.policy.clone(),
         };
@@ -265,14 +271,14 @@ fn labels(out: &mut Markup, axes: &Axes, points: &[Point]) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Area {
+struct ChartRect {
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
 }
 
-impl Area {
+impl ChartRect {
     fn around(x: f64, y: f64, reach: f64) -> Self {
         Self { left: x - reach, right: x + reach, top: y - reach, bottom: y + reach }
     }
@@ -290,8 +296,8 @@ impl Area {
 }
 
 /// The nearest free place for a label of that width: beside the mark, else in lines above and below it.
-fn free_place((x, y): (f64, f64), width: f64, taken: &[Area]) -> Area {
-    let at = |left: f64, top: f64| Area { left, right: left + width, top, bottom: top + LINE };
+fn free_place((x, y): (f64, f64), width: f64, taken: &[ChartRect]) -> ChartRect {
+    let at = |left: f64, top: f64| ChartRect { left, right: left + width, top, bottom: top + LINE };
     let rows = (0..24).flat_map(|row| {
         let off = row as f64 * LINE;
         [off, -off]
@@ -300,7 +306,7 @@ fn free_place((x, y): (f64, f64), width: f64, taken: &[Area]) -> Area {
         let top = y - LINE / 2.0 + off;
         [at(x + 11.0, top), at(x - 11.0 - width, top), at(x - width / 2.0, top)]
     });
-    let mut inside = places.filter(Area::is_inside);
+    let mut inside = places.filter(ChartRect::is_inside);
     let free = inside.find(|area| !taken.iter().any(|it| it.meets(area)));
     let beside = at((x + 11.0).min(RIGHT - width).max(LEFT), y - LINE / 2.0);
     free.unwrap_or(beside)
@@ -312,7 +318,7 @@ mod tests {
 
     #[test]
     fn labels_never_cover_each_other_while_there_is_room() {
-        let mut taken = vec![Area::around(200.0, 100.0, 7.0)];
+        let mut taken = vec![ChartRect::around(200.0, 100.0, 7.0)];
         for _ in 0..12 {
             let area = free_place((200.0, 100.0), 80.0, &taken);
             assert!(area.is_inside() && !taken.iter().any(|it| it.meets(&area)), "{area:?}");
@@ -322,9 +328,9 @@ mod tests {
 
     #[test]
     fn what_a_server_would_refuse_is_not_on_the_frontier() {
-        let point = |policy: &str, cost: f64, in_view: f64, fits| Point {
+        let point = |policy: &str, cost: f64, in_view: f64, fits| ScatterPoint {
             policy: policy.to_owned(),
-            role: Role::Peer,
+            role: PolicyRole::Peer,
             index: 0,
             cost: [cost; 3],
             in_view: [in_view; 3],
@@ -333,15 +339,15 @@ mod tests {
         };
         let points = [point("a", 0.1, 1.0, false), point("b", 0.5, 0.9, true), point("c", 0.4, 0.8, true)];
         assert_eq!(fitting_frontier(&points), [2, 1]);
-        let mut out = Markup::default();
-        draw(&mut out, &points, Extent::of(points.iter()), "any", "s");
+        let mut out = MarkupWriter::default();
+        draw(&mut out, &points, ScatterExtent::of(points.iter()), "any", "s");
         let drawn = out.into_string();
         assert!(drawn.contains(">a*</text>") && drawn.contains(">b</text>"), "{drawn}");
     }
 
     #[test]
     fn the_frontier_is_a_stair_to_the_right_end() {
-        let axes = Axes::of(Extent { cost: 1.0, in_view: 0.9 });
+        let axes = ScatterAxes::of(ScatterExtent { cost: 1.0, in_view: 0.9 });
         let course = axes.steps(&[(0.5, 0.9), (1.0, 1.0)]);
         assert_eq!(course.len(), 4);
         assert_eq!(course[0].1, course[1].1, "first along, then up");

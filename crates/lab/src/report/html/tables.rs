@@ -1,11 +1,11 @@
 //! The tables of the page. Their heads sort them where scripts run.
 
-use crate::outcome::Outcome;
+use crate::outcome::ReplayOutcome;
 use crate::report::figures::{NONE, cost, count, counted, or_none, percent, seconds, tokens};
-use crate::report::markup::Markup;
-use crate::report::summary::{Cell, Summary, at_hand, in_view, prices as prices_of, share};
+use crate::report::markup::MarkupWriter;
+use crate::report::summary::{ComparisonCell, PolicySummary, at_hand, in_view, prices as prices_of, share};
 use crate::report::table::{recalled, window_name};
-use crate::report::{Header, Report, Role};
+use crate::report::{PolicyRole, ReplayReport, ReportHeader};
 
 use super::{paragraph, window_of};
 
@@ -14,10 +14,10 @@ const MOST_ROWS: usize = 4_000;
 
 /// A table whose first `words` columns are text.
 pub(in crate::report) fn table(
-    out: &mut Markup,
+    out: &mut MarkupWriter,
     head: &[&str],
     words: usize,
-    rows: impl FnOnce(&mut Markup),
+    rows: impl FnOnce(&mut MarkupWriter),
 ) {
     out.element(
         "div",
@@ -43,12 +43,12 @@ pub(super) fn origin(synthetic: bool) -> &'static str {
     if synthetic { "SYNTHETIC" } else { "recorded" }
 }
 
-fn word(out: &mut Markup, text: &str) {
+fn word(out: &mut MarkupWriter, text: &str) {
     out.leaf("td", &[("class", "word")], text);
 }
 
 /// A figure that sorts by its value.
-fn figure(out: &mut Markup, value: Option<f64>, show: impl Fn(f64) -> String) {
+fn figure(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     match value {
         Some(value) => out.leaf("td", &[("data-v", &format!("{value}"))], &show(value)),
         None => out.leaf("td", &[], NONE),
@@ -56,11 +56,11 @@ fn figure(out: &mut Markup, value: Option<f64>, show: impl Fn(f64) -> String) {
 }
 
 /// A figure whose text sorts as it is.
-fn plain(out: &mut Markup, value: Option<f64>, show: impl Fn(f64) -> String) {
+fn plain(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     out.leaf("td", &[], &or_none(value, show));
 }
 
-fn role_class(role: Role) -> String {
+fn role_class(role: PolicyRole) -> String {
     format!("row {}", role.as_str())
 }
 
@@ -84,19 +84,19 @@ const MEDIANS: [&str; 16] = [
 ];
 
 /// At the first prices all of them, then each group; the other prices and single windows are folded.
-pub(super) fn medians(report: &Report, out: &mut Markup) {
+pub(super) fn medians(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
         "note",
         "Over all, then for each group. n is sessions × windows. Too large: requests that do not fit the window, which a server would have refused.",
     );
     let leading = report.summaries.first().map(|it| it.prices.as_str());
-    let of = |keep: &dyn Fn(&Summary) -> bool| {
-        let mut rows: Vec<&Summary> = report.summaries.iter().filter(|it| keep(it)).collect();
+    let of = |keep: &dyn Fn(&PolicySummary) -> bool| {
+        let mut rows: Vec<&PolicySummary> = report.summaries.iter().filter(|it| keep(it)).collect();
         rows.sort_by_key(|it| (leading != Some(it.prices.as_str()), it.scope.group.is_some()));
         rows
     };
-    let leads = |it: &Summary| leading == Some(it.prices.as_str());
+    let leads = |it: &PolicySummary| leading == Some(it.prices.as_str());
     medians_table(report, &of(&|it| it.window.is_none() && leads(it)), out);
     let others = of(&|it| it.window.is_none() && !leads(it));
     let each = of(&|it| it.window.is_some());
@@ -110,7 +110,7 @@ pub(super) fn medians(report: &Report, out: &mut Markup) {
     }
 }
 
-fn medians_table(report: &Report, rows: &[&Summary], out: &mut Markup) {
+fn medians_table(report: &ReplayReport, rows: &[&PolicySummary], out: &mut MarkupWriter) {
     table(out, &MEDIANS, 5, |out| {
         for summary in rows {
             medians_row(report, summary, out);
@@ -118,7 +118,7 @@ fn medians_table(report: &Report, rows: &[&Summary], out: &mut Markup) {
     });
 }
 
-fn medians_row(report: &Report, summary: &Summary, out: &mut Markup) {
+fn medians_row(report: &ReplayReport, summary: &PolicySummary, out: &mut MarkupWriter) {
     let class = role_class(report.header.role(&summary.policy));
     let medians = &summary.medians;
     out.element("tr", &[("class", &class)], |out| {
@@ -142,12 +142,13 @@ fn medians_row(report: &Report, summary: &Summary, out: &mut Markup) {
 }
 
 /// A row for each session, window and price table: append-only, the best peer, the policy under test.
-pub(super) fn sessions(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
+pub(super) fn sessions(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     if let Some(subject) = report.header.subject() {
         paragraph(out, "note", "A row for each session in each window. A heading sorts by its column.");
         let leading = prices_of(cells).first().copied();
-        let leads = |it: &&Cell<'_>| Some(it.any().prices.as_str()) == leading;
-        let (first, others): (Vec<&Cell<'_>>, Vec<&Cell<'_>>) = cells.iter().partition(leads);
+        let leads = |it: &&ComparisonCell<'_>| Some(it.any().prices.as_str()) == leading;
+        let (first, others): (Vec<&ComparisonCell<'_>>, Vec<&ComparisonCell<'_>>) =
+            cells.iter().partition(leads);
         sessions_table(subject, &first, out);
         if !others.is_empty() {
             out.element("details", &[], |out| {
@@ -159,7 +160,7 @@ pub(super) fn sessions(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     outcomes(report, cells, out);
 }
 
-fn sessions_table(subject: &str, cells: &[&Cell<'_>], out: &mut Markup) {
+fn sessions_table(subject: &str, cells: &[&ComparisonCell<'_>], out: &mut MarkupWriter) {
     let costs = format!("{subject}, cost");
     let head = [
         "session",
@@ -189,7 +190,7 @@ fn sessions_table(subject: &str, cells: &[&Cell<'_>], out: &mut Markup) {
     });
 }
 
-fn session_row(cell: &Cell<'_>, outcome: &Outcome, out: &mut Markup) {
+fn session_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome, out: &mut MarkupWriter) {
     let peer = cell.best_peer();
     let needs = &outcome.needs;
     out.element("tr", &[], |out| {
@@ -210,7 +211,7 @@ fn session_row(cell: &Cell<'_>, outcome: &Outcome, out: &mut Markup) {
 }
 
 /// The five columns that say which cell a row is about.
-fn session(cell: &Cell<'_>, out: &mut Markup) {
+fn session(cell: &ComparisonCell<'_>, out: &mut MarkupWriter) {
     let any = cell.any();
     out.leaf("th", &[("scope", "row")], &any.recording);
     word(out, &any.group);
@@ -220,7 +221,7 @@ fn session(cell: &Cell<'_>, out: &mut Markup) {
 }
 
 /// Every outcome, folded.
-fn outcomes(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
+fn outcomes(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let head = [
         "session",
         "group",
@@ -249,7 +250,8 @@ fn outcomes(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     ];
     let leading = prices_of(cells).first().copied();
     let all = report.outcomes.len();
-    let is_shown = |cell: &&Cell<'_>| all <= MOST_ROWS || Some(cell.any().prices.as_str()) == leading;
+    let is_shown =
+        |cell: &&ComparisonCell<'_>| all <= MOST_ROWS || Some(cell.any().prices.as_str()) == leading;
     let shown: usize = cells.iter().filter(is_shown).map(|it| it.outcomes().len()).sum();
     out.element("details", &[], |out| {
         let of = if shown < all { format!(" of {all}; --json has the rest") } else { String::new() };
@@ -264,7 +266,12 @@ fn outcomes(report: &Report, cells: &[Cell<'_>], out: &mut Markup) {
     });
 }
 
-fn outcome_row(report: &Report, cell: &Cell<'_>, outcome: &Outcome, out: &mut Markup) {
+fn outcome_row(
+    report: &ReplayReport,
+    cell: &ComparisonCell<'_>,
+    outcome: &ReplayOutcome,
+    out: &mut MarkupWriter,
+) {
     let (needs, billed) = (&outcome.needs, &outcome.billed);
     let class = role_class(report.header.role(&outcome.policy));
     out.element("tr", &[("class", &class)], |out| {
@@ -291,13 +298,13 @@ fn outcome_row(report: &Report, cell: &Cell<'_>, outcome: &Outcome, out: &mut Ma
 }
 
 /// Where the facts of removed messages are, by class, over the recordings of agents at the first price table.
-pub(super) fn survival(report: &Report, out: &mut Markup) {
+pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
         "note",
         "Facts of the messages that the edits removed, summed over the sessions at the first prices: still in the view letter for letter, to be had by the model, by a person only, or by nobody.",
     );
-    let whole = |it: &&Summary| it.scope.group.is_none() && it.window.is_none();
+    let whole = |it: &&PolicySummary| it.scope.group.is_none() && it.window.is_none();
     let Some(first) = report.summaries.iter().find(whole) else { return };
     let rows = report.summaries.iter().filter(whole).filter(|it| it.prices == first.prices);
     let head = [
@@ -343,7 +350,7 @@ fn spaced(name: &str) -> String {
     words
 }
 
-pub(super) fn prices(header: &Header, out: &mut Markup) {
+pub(super) fn prices(header: &ReportHeader, out: &mut MarkupWriter) {
     let head = [
         "prices",
         "input",

@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::sample::{self, outcome};
 
-fn hostile() -> Report {
+fn hostile() -> ReplayReport {
     let name = "</td><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u{0}";
     let mut header = sample::header();
     header.command = format!("lab replay {name}");
@@ -14,7 +14,7 @@ fn hostile() -> Report {
         outcome.edits = vec![1, 99];
         outcome
     });
-    Report::new(header, outcomes.to_vec())
+    ReplayReport::new(header, outcomes.to_vec())
 }
 
 /// The tags of a page, without what the style and the script contain.
@@ -49,7 +49,7 @@ fn check_well_formed(page: &str) {
 
 #[test]
 fn the_page_is_well_formed_whatever_names_say() {
-    for report in [sample::report(), hostile(), Report::new(sample::header(), Vec::new())] {
+    for report in [sample::report(), hostile(), ReplayReport::new(sample::header(), Vec::new())] {
         let page = report.html();
         check_well_formed(&page);
         assert_eq!(tags(&page).iter().filter(|it| it.starts_with("script")).count(), 1);

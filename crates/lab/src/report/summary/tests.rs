@@ -20,7 +20,7 @@ fn the_frontier_holds_what_no_other_beats() {
 
 #[test]
 fn recall_is_compared_exactly() {
-    let needs = |in_view, lost| Needs { in_view, lost, ..Needs::default() };
+    let needs = |in_view, lost| NeedCounts { in_view, lost, ..NeedCounts::default() };
     assert_eq!(compare_in_view(&needs(1, 2), &needs(333_333_333_333, 666_666_666_667)), Ordering::Greater);
     assert_eq!(compare_in_view(&needs(1, 1), &needs(2, 2)), Ordering::Equal);
     assert_eq!(
@@ -29,11 +29,11 @@ fn recall_is_compared_exactly() {
         "nothing needed, nothing missed"
     );
     assert_eq!((in_view(&needs(3, 1)), in_view(&needs(0, 0))), (Some(0.75), None));
-    let recalled = Needs { in_view: 2, recalled: 1, lost: 1, recalls: 5 };
+    let recalled = NeedCounts { in_view: 2, recalled: 1, lost: 1, recalls: 5 };
     assert_eq!((at_hand(&recalled), share(recalled.lost, &recalled)), (Some(0.75), Some(0.25)));
 }
 
-fn three() -> Vec<Outcome> {
+fn three() -> Vec<ReplayOutcome> {
     vec![
         outcome("a", "append-only", 2.0, (10, 0, 0)),
         outcome("a", "opencode", 1.2, (9, 0, 1)),
@@ -58,7 +58,8 @@ fn costs_are_shares_of_the_baseline_and_of_the_best_peer() {
 fn a_peer_whose_requests_do_not_fit_is_never_the_best() {
     let (header, mut outcomes) = (header(), three());
     outcomes[2].overflows = 1;
-    let best = |outcomes: &[Outcome]| cells(&header, outcomes)[0].best_peer().map(|it| it.policy.clone());
+    let best =
+        |outcomes: &[ReplayOutcome]| cells(&header, outcomes)[0].best_peer().map(|it| it.policy.clone());
     assert_eq!(best(&outcomes).as_deref(), Some("opencode"));
     outcomes[1].overflows = 3;
     assert_eq!(best(&outcomes), None);
@@ -105,7 +106,7 @@ fn medians_are_taken_for_each_group_and_over_all_but_never_over_both_kinds() {
     let costs: Vec<f64> = costs.filter_map(|it| it.subject()).map(|it| it.cost).collect();
     assert_eq!(whole.medians.cost, median(costs));
     assert_eq!(whole.survival["paths"].total(), 12 * 120);
-    let tau = find(Some("tau-bench"), Some(Window::PercentOfPeak(25))).unwrap();
+    let tau = find(Some("tau-bench"), Some(WindowChoice::PercentOfPeak(25))).unwrap();
     assert_eq!((tau.recordings, tau.cells), (3, 3));
 }
 

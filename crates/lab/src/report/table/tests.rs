@@ -66,7 +66,7 @@ fn the_end_says_what_follows() {
 #[test]
 fn names_of_others_neither_drive_the_terminal_nor_break_the_lines() {
     let hostile = "\u{1b}[2J\u{202e}日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語\nsecond";
-    let report = Report::new(
+    let report = ReplayReport::new(
         sample::header(),
         vec![
             outcome(hostile, "adaptive", 1.0, (1, 0, 0)),

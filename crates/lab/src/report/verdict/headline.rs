@@ -1,28 +1,29 @@
 //! The result in one sentence.
 
-use super::super::Header;
+use super::super::ReportHeader;
 use super::super::figures::{listed, percent_said, tokens};
-use super::super::summary::{self, Cell, Window, median};
-use super::{Goal, GoalResult};
+use super::super::summary::{self, ComparisonCell, WindowChoice, median};
+use super::{GoalResult, PolicyGoal};
 
 /// The result in one sentence: the medians at the first price table, over recordings of agents if there are any; and the
 /// best and the worst of the windows.
-pub fn headline(header: &Header, goals: &[GoalResult], cells: &[Cell<'_>]) -> String {
+pub fn headline(header: &ReportHeader, goals: &[GoalResult], cells: &[ComparisonCell<'_>]) -> String {
     let (Some(subject), Some(first)) = (header.subject(), goals.first()) else {
         return "The policies beside each other: the policy under test was not replayed, so there is no verdict."
             .to_owned();
     };
-    let of = |goal: Goal| {
+    let of = |goal: PolicyGoal| {
         let result =
             goals.iter().find(|it| it.goal == goal && it.prices == first.prices && it.scope == first.scope);
         result.and_then(|it| it.measured).map(percent_said)
     };
-    let costs = [(Goal::CostOfBaseline, "of append-only"), (Goal::CostOfBestPeer, "of the best peer")];
+    let costs =
+        [(PolicyGoal::CostOfBaseline, "of append-only"), (PolicyGoal::CostOfBestPeer, "of the best peer")];
     let costs = costs.map(|(goal, what)| of(goal).map(|it| format!("{it} {what}")));
     let costs: Vec<String> = costs.into_iter().flatten().collect();
     let costs = (!costs.is_empty()).then(|| format!("sessions cost {}", listed(&costs)));
-    let at_hand = of(Goal::AtHand).map(|it| format!("{it} of what was needed later is at hand"));
-    let hits = of(Goal::PrefixHits).map(|it| format!("{it} of the input is read from the cache"));
+    let at_hand = of(PolicyGoal::AtHand).map(|it| format!("{it} of what was needed later is at hand"));
+    let hits = of(PolicyGoal::PrefixHits).map(|it| format!("{it} of the input is read from the cache"));
     let clauses: Vec<String> = [costs, at_hand, hits].into_iter().flatten().collect();
     let held = cells.iter().filter(|it| it.any().prices == first.prices && first.scope.holds(it));
     let spread = spread(&held.collect::<Vec<_>>());
@@ -34,11 +35,11 @@ pub fn headline(header: &Header, goals: &[GoalResult], cells: &[Cell<'_>]) -> St
 }
 
 /// From the best window to the worst; nothing where they do not differ.
-fn spread(cells: &[&Cell<'_>]) -> String {
-    let cost = spread_of(Goal::CostOfBaseline, " of append-only", cells)
-        .or_else(|| spread_of(Goal::CostOfBestPeer, " of the best peer", cells));
+fn spread(cells: &[&ComparisonCell<'_>]) -> String {
+    let cost = spread_of(PolicyGoal::CostOfBaseline, " of append-only", cells)
+        .or_else(|| spread_of(PolicyGoal::CostOfBestPeer, " of the best peer", cells));
     let cost = cost.map(|it| format!("the cost goes from {it}"));
-    let at_hand = spread_of(Goal::AtHand, "", cells).map(|it| format!("what is at hand from {it}"));
+    let at_hand = spread_of(PolicyGoal::AtHand, "", cells).map(|it| format!("what is at hand from {it}"));
     match [cost, at_hand].into_iter().flatten().collect::<Vec<_>>() {
         said if said.is_empty() => String::new(),
         said => format!("; from the best window to the worst, {}", listed(&said)),
@@ -47,25 +48,27 @@ fn spread(cells: &[&Cell<'_>]) -> String {
 
 /// `25.7 % of append-only (25 % of the peak) to 37.3 % (75 % of the peak)`: the medians of the best window and of the
 /// worst.
-fn spread_of(goal: Goal, of: &str, cells: &[&Cell<'_>]) -> Option<String> {
-    let in_window = |window: Window| {
-        let held = cells.iter().filter(|it| Window::of(it.any()) == window);
+fn spread_of(goal: PolicyGoal, of: &str, cells: &[&ComparisonCell<'_>]) -> Option<String> {
+    let in_window = |window: WindowChoice| {
+        let held = cells.iter().filter(|it| WindowChoice::of(it.any()) == window);
         median(held.filter_map(|cell| goal.figure(cell)).collect()).map(|figure| (figure, window))
     };
-    let mut figures: Vec<(f64, Window)> = summary::windows(cells).into_iter().filter_map(in_window).collect();
+    let mut figures: Vec<(f64, WindowChoice)> =
+        summary::windows(cells).into_iter().filter_map(in_window).collect();
     figures.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (_, at_most) = goal.limit();
     let (least, most) = (figures.first()?, figures.last()?);
     let (best, worst) = if at_most { (least, most) } else { (most, least) };
-    let said =
-        |(figure, window): &(f64, Window), of| format!("{}{of} ({})", percent_said(*figure), named(*window));
+    let said = |(figure, window): &(f64, WindowChoice), of| {
+        format!("{}{of} ({})", percent_said(*figure), named(*window))
+    };
     (percent_said(best.0) != percent_said(worst.0))
         .then(|| format!("{} to {}", said(best, of), said(worst, "")))
 }
 
-fn named(window: Window) -> String {
+fn named(window: WindowChoice) -> String {
     match window {
-        Window::PercentOfPeak(percent) => format!("{percent} % of the peak"),
-        Window::Tokens(number) => format!("{} tokens", tokens(number)),
+        WindowChoice::PercentOfPeak(percent) => format!("{percent} % of the peak"),
+        WindowChoice::Tokens(number) => format!("{} tokens", tokens(number)),
     }
 }

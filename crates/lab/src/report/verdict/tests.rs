@@ -1,31 +1,31 @@
 use super::*;
-use crate::outcome::Needs;
-use crate::report::Report;
+use crate::outcome::NeedCounts;
+use crate::report::ReplayReport;
 use crate::report::sample::{header, outcome, report};
 
-fn made(outcomes: Vec<Outcome>) -> Report {
-    Report::new(header(), outcomes)
+fn made(outcomes: Vec<ReplayOutcome>) -> ReplayReport {
+    ReplayReport::new(header(), outcomes)
 }
 
 #[test]
 fn a_standing_weighs_cost_view_and_what_fits() {
     let ours = |cost, in_view| outcome("a", "adaptive", cost, (in_view, 0, 10 - in_view));
     let theirs = outcome("a", "codex", 1.0, (8, 0, 2));
-    let of = |cost, in_view| Standing::of(&ours(cost, in_view), &theirs);
-    assert_eq!(of(0.9, 8), Standing::Ahead);
-    assert_eq!(of(0.9, 9), Standing::Ahead);
-    assert_eq!(of(0.9, 7), Standing::SeesLess);
-    assert_eq!(of(1.0, 8), Standing::Same);
-    assert_eq!(of(1.0 + 1e-12, 8), Standing::Same);
-    assert_eq!(of(1.1, 9), Standing::Dearer);
-    assert_eq!(of(1.0, 9), Standing::Dearer, "as much is not less");
-    assert_eq!(of(1.1, 8), Standing::Behind);
-    assert_eq!(of(1.0, 7), Standing::Behind);
-    let too_large = Outcome { overflows: 2, ..theirs.clone() };
-    assert_eq!(Standing::of(&ours(1.1, 8), &too_large), Standing::PeerDoesNotFit);
-    assert_eq!(Standing::of(&ours(0.9, 8), &too_large), Standing::Ahead);
-    let ours_too_large = Outcome { overflows: 1, ..ours(0.1, 10) };
-    assert_eq!(Standing::of(&ours_too_large, &theirs), Standing::DoesNotFit);
+    let of = |cost, in_view| RivalStanding::of(&ours(cost, in_view), &theirs);
+    assert_eq!(of(0.9, 8), RivalStanding::Ahead);
+    assert_eq!(of(0.9, 9), RivalStanding::Ahead);
+    assert_eq!(of(0.9, 7), RivalStanding::SeesLess);
+    assert_eq!(of(1.0, 8), RivalStanding::Same);
+    assert_eq!(of(1.0 + 1e-12, 8), RivalStanding::Same);
+    assert_eq!(of(1.1, 9), RivalStanding::Dearer);
+    assert_eq!(of(1.0, 9), RivalStanding::Dearer, "as much is not less");
+    assert_eq!(of(1.1, 8), RivalStanding::Behind);
+    assert_eq!(of(1.0, 7), RivalStanding::Behind);
+    let too_large = ReplayOutcome { overflows: 2, ..theirs.clone() };
+    assert_eq!(RivalStanding::of(&ours(1.1, 8), &too_large), RivalStanding::PeerDoesNotFit);
+    assert_eq!(RivalStanding::of(&ours(0.9, 8), &too_large), RivalStanding::Ahead);
+    let ours_too_large = ReplayOutcome { overflows: 1, ..ours(0.1, 10) };
+    assert_eq!(RivalStanding::of(&ours_too_large, &theirs), RivalStanding::DoesNotFit);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn one_lost_comparison_is_named_with_the_session_the_peer_and_the_figures() {
     );
     let [case] = &verdict.exceptions[..] else { panic!("{:?}", verdict.exceptions) };
     assert_eq!((case.recording.as_str(), case.peer.as_str()), ("second", "codex"));
-    assert_eq!(case.standing, Standing::SeesLess);
+    assert_eq!(case.standing, RivalStanding::SeesLess);
     assert_eq!(
         case.why,
         "cost 0.80 against 1.00 (80.0 %); needed later in view 90.0 % against 95.0 %, with recall 100.0 % against \
@@ -95,10 +95,10 @@ fn synthetic_sessions_have_their_own_verdict_and_goals() {
 
 #[test]
 fn goals_are_met_at_their_limits_and_not_beyond() {
-    assert!(Goal::CostOfBaseline.is_met(0.6) && !Goal::CostOfBaseline.is_met(0.6001));
-    assert!(Goal::CostOfBestPeer.is_met(0.85) && !Goal::CostOfBestPeer.is_met(0.86));
-    assert!(Goal::AtHand.is_met(0.98) && !Goal::AtHand.is_met(0.9799));
-    assert!(Goal::PrefixHits.is_met(0.9) && !Goal::PrefixHits.is_met(0.89));
+    assert!(PolicyGoal::CostOfBaseline.is_met(0.6) && !PolicyGoal::CostOfBaseline.is_met(0.6001));
+    assert!(PolicyGoal::CostOfBestPeer.is_met(0.85) && !PolicyGoal::CostOfBestPeer.is_met(0.86));
+    assert!(PolicyGoal::AtHand.is_met(0.98) && !PolicyGoal::AtHand.is_met(0.9799));
+    assert!(PolicyGoal::PrefixHits.is_met(0.9) && !PolicyGoal::PrefixHits.is_met(0.89));
     let report = made(vec![
         outcome("a", "append-only", 2.0, (10, 0, 0)),
         outcome("a", "adaptive", 0.9, (9, 0, 1)),
@@ -133,7 +133,7 @@ fn the_result_is_one_sentence() {
 
 #[test]
 fn the_best_and_the_worst_window_are_named() {
-    let at = |window: u64, policy: &str, cost: f64, needs| Outcome {
+    let at = |window: u64, policy: &str, cost: f64, needs| ReplayOutcome {
         window,
         window_percent: None,
         ..outcome("a", policy, cost, needs)
@@ -170,10 +170,11 @@ fn without_peers_or_without_the_policy_under_test_nothing_is_claimed() {
     assert!(alone.verdicts()[0].sentence.ends_with("so adaptive is compared with none."));
     assert_eq!(alone.goals()[1].met, None);
     let mut header = header();
-    header.policies.retain(|it| it.role != Role::Subject);
-    let peers = Report::new(header, vec![outcome("a", "codex", 1.0, (8, 0, 2))]);
+    header.policies.retain(|it| it.role != PolicyRole::Subject);
+    let peers = ReplayReport::new(header, vec![outcome("a", "codex", 1.0, (8, 0, 2))]);
     assert!(peers.verdicts().is_empty() && peers.goals().is_empty());
     assert!(peers.headline().contains("no verdict"));
-    let nothing_needed = Outcome { needs: Needs::default(), ..outcome("a", "adaptive", 1.0, (0, 0, 0)) };
+    let nothing_needed =
+        ReplayOutcome { needs: NeedCounts::default(), ..outcome("a", "adaptive", 1.0, (0, 0, 0)) };
     assert_eq!(made(vec![nothing_needed]).goals()[2].met, None);
 }

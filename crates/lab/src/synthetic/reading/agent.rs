@@ -4,23 +4,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use longhaul_core::attempt::RetryPolicy;
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
-use longhaul_core::history::{EntryKind, History, ViewItem};
+use longhaul_core::history::{History, LogEntryKind, ViewItem};
 use longhaul_core::ids::{CallId, LogRange};
 use longhaul_core::message::{
-    Answer, BlobRef, Finish, Message, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, Truncation,
+    BlobRef, Message, ModelAnswer, ModelOrigin, ModelStopReason, OutputTruncation, Part, Role, ToolCall,
+    ToolResult, ToolStatus,
 };
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_core::run::{
-    Approval, Counting, Effect, Fixed, Input, Model, Recovery, Run, Settings, ToolRule,
+    RequestPrefix, Run, RunEffect, RunLoopInput, RunRecovery, RunSettings, ServerCountPolicy, SessionModel,
+    ToolApproval, ToolRule,
 };
-use longhaul_core::truncate::{self, Keep, Limit};
+use longhaul_core::truncate::{self, TextLimit, TruncationMode};
 use longhaul_core::usage::Usage;
 
 use super::{ReadingJob, ReadingOptions, ReadingOutcome};
-use crate::recording::{Recorded, text_of};
+use crate::recording::{RecordedMessage, text_of};
 use crate::summary::{length_tokens, stand_in_summary};
 
 /// How often the agent reads on in a file that was cut.
@@ -40,23 +42,23 @@ const TASK: &str = "Read every file of the list in order, one after the other. W
 
 /// What is asked for in one call: a file from a line on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
+struct FileReadCall {
     file: usize,
     from: usize,
     tries: usize,
 }
 
-struct Agent<'a> {
+struct ReadingAgent<'a> {
     job: &'a ReadingJob,
     options: &'a ReadingOptions,
     run: Run,
     log: Vec<Event>,
-    queue: Vec<Queued>,
+    queue: Vec<QueuedMessage>,
     now: u64,
-    work: VecDeque<Effect>,
+    work: VecDeque<RunEffect>,
     /// Files that no call has asked for yet.
     next_file: usize,
-    asked: BTreeMap<CallId, Wanted>,
+    asked: BTreeMap<CallId, FileReadCall>,
     /// Calls of the newest answer.
     newest: Vec<CallId>,
     /// Which lines of each file were shown.
@@ -66,23 +68,23 @@ struct Agent<'a> {
     /// The request before, by text and tokens.
     sent: Vec<(String, u64)>,
     /// Summaries on their way: the task, the answer, and with which request they are done.
-    beside: Vec<(u64, Answer, usize)>,
+    beside: Vec<(u64, ModelAnswer, usize)>,
     ended: Option<RunEnd>,
     outcome: ReadingOutcome,
 }
 
 pub(super) fn run(job: &ReadingJob, options: &ReadingOptions) -> ReadingOutcome {
-    let mut agent = Agent::new(job, options);
+    let mut agent = ReadingAgent::new(job, options);
     agent.work_through();
     agent.outcome()
 }
 
-impl<'a> Agent<'a> {
+impl<'a> ReadingAgent<'a> {
     fn new(job: &'a ReadingJob, options: &'a ReadingOptions) -> Self {
         let mut agent = Self {
             job,
             options,
-            run: Run::new(Arc::new(settings(options)), History::new(Counter::default())),
+            run: Run::new(Arc::new(settings(options)), History::new(MessageTokenCounter::default())),
             log: Vec::new(),
             queue: Vec::new(),
             now: 1_000_000,
@@ -97,7 +99,7 @@ impl<'a> Agent<'a> {
             ended: None,
             outcome: ReadingOutcome::default(),
         };
-        agent.feed(Input::Record(vec![EventBody::SessionStarted {
+        agent.feed(RunLoopInput::Record(vec![EventBody::SessionStarted {
             title: None,
             forked_from: None,
             imported_from: None,
@@ -108,8 +110,8 @@ impl<'a> Agent<'a> {
     fn work_through(&mut self) {
         let paths: Vec<&str> = self.job.files.iter().map(|file| file.path.as_str()).collect();
         let text = format!("{TASK}\n\n{}", paths.join("\n"));
-        self.queue.push(Queued::new("q", self.now, vec![Part::text(text)]));
-        self.feed(Input::Wake);
+        self.queue.push(QueuedMessage::new("q", self.now, vec![Part::text(text)]));
+        self.feed(RunLoopInput::Wake);
         while self.ended.is_none() && self.outcome.requests < MOST_REQUESTS {
             match self.work.pop_front() {
                 Some(effect) => self.perform(effect),
@@ -118,12 +120,12 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn feed(&mut self, input: Input) {
+    fn feed(&mut self, input: RunLoopInput) {
         let effects = self.run.handle(input);
         self.work.extend(effects);
         // What is at rest has stored its first event by now.
         while self.ended.is_none()
-            && matches!(self.work.front(), Some(Effect::Append { .. } | Effect::ReadQueue))
+            && matches!(self.work.front(), Some(RunEffect::Append { .. } | RunEffect::ReadQueue))
         {
             if let Some(effect) = self.work.pop_front() {
                 self.perform(effect);
@@ -131,22 +133,22 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform(&mut self, effect: RunEffect) {
         match effect {
-            Effect::Append { id, events, takes, .. } => {
+            RunEffect::Append { id, events, takes, .. } => {
                 self.queue.retain(|entry| !takes.contains(&entry.id));
                 let events = events.into_iter().map(|body| self.stored(body)).collect();
-                self.feed(Input::Appended { id, events });
+                self.feed(RunLoopInput::Appended { id, events });
             }
-            Effect::ReadQueue => self.feed(Input::QueueRead(self.queue.clone())),
-            Effect::CallModel { .. } => self.call_model(),
-            Effect::RunTool { call, limit } => {
+            RunEffect::ReadQueue => self.feed(RunLoopInput::QueueRead(self.queue.clone())),
+            RunEffect::CallModel { .. } => self.call_model(),
+            RunEffect::RunTool { call, limit } => {
                 let result = self.read_file(&call, &limit);
-                self.feed(Input::ToolEnded(result));
+                self.feed(RunLoopInput::ToolEnded(result));
             }
-            Effect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
-            Effect::StopSummary { task } => self.beside.retain(|(at, ..)| *at != task),
-            Effect::RunEnded(end) => self.ended = Some(end),
+            RunEffect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
+            RunEffect::StopSummary { task } => self.beside.retain(|(at, ..)| *at != task),
+            RunEffect::RunEnded(end) => self.ended = Some(end),
             _ => {}
         }
     }
@@ -168,24 +170,29 @@ impl<'a> Agent<'a> {
         let input = self.bill_request();
         self.note_results();
         let parts = self.answer();
-        let counter = Counter::default();
+        let counter = MessageTokenCounter::default();
         let output: u64 = parts.iter().map(|part| counter.part(part)).sum();
         self.outcome.cost += 5.0 * output as f64;
-        let finish = if self.newest.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let finish = if self.newest.is_empty() { ModelStopReason::Stop } else { ModelStopReason::ToolCalls };
         let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
-        self.feed(Input::ModelBegan);
-        self.feed(Input::ModelAnswered(Answer { parts, finish, usage: Some(usage), envelope: None }));
-        let done = |entry: &(u64, Answer, usize)| entry.2 <= self.outcome.requests;
+        self.feed(RunLoopInput::ModelBegan);
+        self.feed(RunLoopInput::ModelAnswered(ModelAnswer {
+            parts,
+            finish,
+            usage: Some(usage),
+            envelope: None,
+        }));
+        let done = |entry: &(u64, ModelAnswer, usize)| entry.2 <= self.outcome.requests;
         let (done, beside) = self.beside.drain(..).partition(done);
         self.beside = beside;
-        let done: Vec<(u64, Answer, usize)> = done;
+        let done: Vec<(u64, ModelAnswer, usize)> = done;
         for (task, answer, _) in done {
-            self.feed(Input::Summarised { task, answer: Ok(answer) });
+            self.feed(RunLoopInput::Summarised { task, answer: Ok(answer) });
         }
     }
 
     fn bill_request(&mut self) -> u64 {
-        let fixed = self.options.fixed_tokens + Counter::default().framing().reply;
+        let fixed = self.options.fixed_tokens + MessageTokenCounter::default().framing().reply;
         let view = self.run.history().view();
         let sent: Vec<(String, u64)> =
             view.iter().map(|item| (text_of(&item.message), item.tokens)).collect();
@@ -235,13 +242,13 @@ impl<'a> Agent<'a> {
             let Some(last) = self.asked.get(call) else { continue };
             let next = self.shown[last.file].iter().position(|shown| !shown);
             if let Some(from) = next.filter(|_| last.tries < MOST_REREADS) {
-                wanted.push(Wanted { file: last.file, from, tries: last.tries + 1 });
+                wanted.push(FileReadCall { file: last.file, from, tries: last.tries + 1 });
             }
         }
         match wanted.is_empty() {
             true => {
                 let end = (self.next_file + self.options.files_per_step).min(self.job.files.len());
-                wanted.extend((self.next_file..end).map(|file| Wanted { file, from: 0, tries: 0 }));
+                wanted.extend((self.next_file..end).map(|file| FileReadCall { file, from: 0, tries: 0 }));
                 self.next_file = end;
             }
             false => self.outcome.rereads += 1,
@@ -254,7 +261,7 @@ impl<'a> Agent<'a> {
         parts
     }
 
-    fn call(&mut self, wanted: Wanted) -> Part {
+    fn call(&mut self, wanted: FileReadCall) -> Part {
         // The loop names calls by the step and their place in the answer: here they are known when the tool runs.
         let path = &self.job.files[wanted.file].path;
         let arguments = serde_json::json!({ "path": path, "offset": wanted.from + 1 }).to_string();
@@ -270,7 +277,7 @@ impl<'a> Agent<'a> {
         })
     }
 
-    fn read_file(&mut self, call: &ToolCall, limit: &Limit) -> ToolResult {
+    fn read_file(&mut self, call: &ToolCall, limit: &TextLimit) -> ToolResult {
         // From now on the call has the name that the loop gave it.
         let own = call.provider_id.as_deref().map(CallId::new);
         if let Some(own) = own
@@ -284,10 +291,10 @@ impl<'a> Agent<'a> {
             .map_or_else(String::new, |wanted| self.job.files[wanted.file].lines[wanted.from..].join("\n"));
         let limit = match self.options.truncates_at_source {
             true => *limit,
-            false => Limit { max_chars: u64::MAX, max_tokens: u64::MAX },
+            false => TextLimit { max_chars: u64::MAX, max_tokens: u64::MAX },
         };
-        let cut = truncate::truncate(&text, &limit, Keep::Head, &Counter::default());
-        let truncated = cut.as_ref().map(|cut| Truncation {
+        let cut = truncate::truncate(&text, &limit, TruncationMode::Head, &MessageTokenCounter::default());
+        let truncated = cut.as_ref().map(|cut| OutputTruncation {
             head_bytes: cut.head_bytes,
             omitted_chars: cut.omitted_chars,
             total_chars: cut.total_chars,
@@ -301,10 +308,10 @@ impl<'a> Agent<'a> {
 
     /// The stand-in writes it of what the request shows; beside the work it takes a while.
     fn summarise(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
-        let counter = Counter::default();
-        let shown: Vec<Recorded> =
+        let counter = MessageTokenCounter::default();
+        let shown: Vec<RecordedMessage> =
             request.messages.iter().map(|message| recorded(message, &counter)).collect();
-        let material: Vec<&Recorded> = shown.iter().take(shown.len().saturating_sub(1)).collect();
+        let material: Vec<&RecordedMessage> = shown.iter().take(shown.len().saturating_sub(1)).collect();
         let material = if material.is_empty() { shown.iter().collect() } else { material };
         let covered = material.iter().map(|entry| entry.tokens).sum();
         let text =
@@ -318,13 +325,17 @@ impl<'a> Agent<'a> {
         let cost = cost + 5.0 * counter.text(&text) as f64;
         self.outcome.cost += cost;
         self.outcome.summary_cost += cost;
-        let answer =
-            Answer { parts: vec![Part::text(text)], finish: Finish::Stop, usage: None, envelope: None };
+        let answer = ModelAnswer {
+            parts: vec![Part::text(text)],
+            finish: ModelStopReason::Stop,
+            usage: None,
+            envelope: None,
+        };
         if ahead {
             return self.beside.push((task, answer, self.outcome.requests + SUMMARY_STEPS));
         }
         self.outcome.waits += 1;
-        self.feed(Input::Summarised { task, answer: Ok(answer) });
+        self.feed(RunLoopInput::Summarised { task, answer: Ok(answer) });
     }
 
     fn outcome(self) -> ReadingOutcome {
@@ -356,15 +367,15 @@ impl<'a> Agent<'a> {
     }
 }
 
-fn recorded(message: &Message, counter: &Counter) -> Recorded {
+fn recorded(message: &Message, counter: &MessageTokenCounter) -> RecordedMessage {
     let has_result = message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
     let kind = match message.role {
-        Role::Assistant => EntryKind::Assistant(None),
-        _ if has_result => EntryKind::Result { tool: "read".to_owned() },
-        _ => EntryKind::Typed,
+        Role::Assistant => LogEntryKind::Assistant(None),
+        _ if has_result => LogEntryKind::Result { tool: "read".to_owned() },
+        _ => LogEntryKind::Typed,
     };
     let text = text_of(message).into();
-    Recorded {
+    RecordedMessage {
         seq: 0,
         at: None,
         message: Arc::new(message.clone()),
@@ -374,26 +385,31 @@ fn recorded(message: &Message, counter: &Counter) -> Recorded {
     }
 }
 
-fn settings(options: &ReadingOptions) -> Settings {
-    let rule = ToolRule { read_only: true, poll: true, approval: Approval::Allow, max_output_chars: 120_000 };
-    Settings {
+fn settings(options: &ReadingOptions) -> RunSettings {
+    let rule =
+        ToolRule { read_only: true, poll: true, approval: ToolApproval::Allow, max_output_chars: 120_000 };
+    RunSettings {
         max_steps: 100_000,
         timeout_ms: None,
         parallel_tools: None,
-        recovery: Recovery::Rest,
+        recovery: RunRecovery::Rest,
         retry: RetryPolicy { patience_ms: Some(1_000), max_delay_ms: 1_000, stream_attempts: 1 },
         policy: options.policy.clone(),
         pre_compact_ms: None,
-        counting: Counting::Never,
-        model: Model {
-            origin: Origin { provider: "lab".to_owned(), api: "lab".to_owned(), model: "lab".to_owned() },
+        counting: ServerCountPolicy::Never,
+        model: SessionModel {
+            origin: ModelOrigin {
+                provider: "lab".to_owned(),
+                api: "lab".to_owned(),
+                model: "lab".to_owned(),
+            },
             window: Some(options.window_tokens),
             remembered_window: None,
             max_output: None,
             tools: true,
             prefill: false,
         },
-        fixed: Fixed {
+        fixed: RequestPrefix {
             system_hash: "s".to_owned(),
             tools_hash: "t".to_owned(),
             tokens: options.fixed_tokens,

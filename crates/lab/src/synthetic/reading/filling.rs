@@ -1,6 +1,6 @@
 //! What stands in the files of a reading job: code, logs and prose around one line that matters.
 
-use super::Rng;
+use super::SeededRng;
 
 const NOUNS: [&str; 20] = [
     "billing",
@@ -36,7 +36,7 @@ const WORDS: [&str; 24] = [
     "order",
 ];
 
-pub(super) fn path(rng: &mut Rng, at: usize) -> String {
+pub(super) fn path(rng: &mut SeededRng, at: usize) -> String {
     let folder = rng.pick(&NOUNS);
     match at % 3 {
         0 => format!("src/{folder}/part_{at}.rs"),
@@ -46,7 +46,7 @@ pub(super) fn path(rng: &mut Rng, at: usize) -> String {
 }
 
 /// A value, a decision, a ticket, an error or a constraint in turn.
-pub(super) fn needle(rng: &mut Rng, at: usize) -> String {
+pub(super) fn needle(rng: &mut SeededRng, at: usize) -> String {
     let (noun, other) = (*rng.pick(&NOUNS), *rng.pick(&NOUNS));
     let number = rng.between(1_000, 9_999);
     match at / 3 % 5 {
@@ -58,7 +58,7 @@ pub(super) fn needle(rng: &mut Rng, at: usize) -> String {
     }
 }
 
-pub(super) fn line(rng: &mut Rng, at: usize, line: usize) -> String {
+pub(super) fn line(rng: &mut SeededRng, at: usize, line: usize) -> String {
     match at % 3 {
         0 => code(rng, line),
         1 => log(rng, line),
@@ -66,7 +66,7 @@ pub(super) fn line(rng: &mut Rng, at: usize, line: usize) -> String {
     }
 }
 
-fn code(rng: &mut Rng, line: usize) -> String {
+fn code(rng: &mut SeededRng, line: usize) -> String {
     let name = format!("{}_{}_{}", rng.pick(&VERBS), rng.pick(&NOUNS), rng.pick(&NOUNS));
     let noun = *rng.pick(&NOUNS);
     match line % 12 {
@@ -77,7 +77,7 @@ fn code(rng: &mut Rng, line: usize) -> String {
     }
 }
 
-fn log(rng: &mut Rng, line: usize) -> String {
+fn log(rng: &mut SeededRng, line: usize) -> String {
     let (noun, verb) = (*rng.pick(&NOUNS), *rng.pick(&VERBS));
     let took = rng.between(1, 900);
     format!(
@@ -88,7 +88,7 @@ fn log(rng: &mut Rng, line: usize) -> String {
     )
 }
 
-fn prose(rng: &mut Rng) -> String {
+fn prose(rng: &mut SeededRng) -> String {
     let count = rng.between(8, 18);
     let mut words: Vec<&str> = (0..count).map(|_| *rng.pick(&WORDS)).collect();
     words.push(rng.pick::<&str>(&NOUNS));

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use super::Seen;
-use crate::openai_chat::family::Family;
+use super::ServerFacts;
+use crate::openai_chat::family::ServerFamily;
 use crate::{LimitSource, Limits};
 use longhaul_wire::token_count;
 
 /// llama.cpp, `GET /props`: the window of one slot.
-pub(super) fn props(page: &Value) -> Option<Seen> {
+pub(super) fn props(page: &Value) -> Option<ServerFacts> {
     let slot = page.pointer("/default_generation_settings")?;
     let flag = |path: &str| page.pointer(path).and_then(Value::as_bool);
     let limits = Limits {
@@ -17,11 +17,11 @@ pub(super) fn props(page: &Value) -> Option<Seen> {
         images: flag("/modalities/vision").into(),
         ..window(slot.get("n_ctx"))
     };
-    Some(Seen { family: Some(&Family::LLAMA_CPP), limits })
+    Some(ServerFacts { family: Some(&ServerFamily::LLAMA_CPP), limits })
 }
 
 /// LM Studio 0.4, `GET /api/v1/models`: each loaded instance has its own window.
-pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<Seen> {
+pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let instances = |entry: &Value| entry.get("loaded_instances").and_then(Value::as_array).cloned();
     if models.iter().any(|entry| instances(entry).is_none()) {
@@ -43,11 +43,11 @@ pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<Seen> {
         images: entry.pointer("/capabilities/vision").and_then(Value::as_bool).into(),
         ..window(of_instance(entry).as_ref())
     });
-    Some(Seen { family: Some(&Family::LM_STUDIO), limits: limits.unwrap_or_default() })
+    Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
 /// LM Studio 0.3, `GET /api/v0/models`: only a loaded model has its real window.
-pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<Seen> {
+pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("data")?.as_array()?;
     if models.iter().any(|entry| entry.get("state").is_none()) {
         return None;
@@ -62,27 +62,27 @@ pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<Seen> {
             ..window(entry.get("loaded_context_length"))
         }
     });
-    Some(Seen { family: Some(&Family::LM_STUDIO), limits: limits.unwrap_or_default() })
+    Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
 /// Ollama, `GET /api/ps`: what is loaded now.
-pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<Seen> {
+pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let loaded = entry(models, &["name", "model"], model);
-    Some(Seen {
-        family: Some(&Family::OLLAMA),
+    Some(ServerFacts {
+        family: Some(&ServerFamily::OLLAMA),
         limits: window(loaded.and_then(|entry| entry.get("context_length"))),
     })
 }
 
 /// `GET /v1/models`: every server puts the window under another name (llama.cpp, vLLM, OpenRouter, Groq,
 /// Mistral).
-pub(super) fn models(page: &Value, model: &str) -> Option<Seen> {
+pub(super) fn models(page: &Value, model: &str) -> Option<ServerFacts> {
     const WINDOWS: &[&str] =
         &["/meta/n_ctx", "/max_model_len", "/context_length", "/context_window", "/max_context_length"];
     const OUTPUTS: &[&str] = &["/top_provider/max_completion_tokens", "/max_completion_tokens"];
     let models = page.get("data")?.as_array()?;
-    let Some(entry) = entry(models, &["id"], model) else { return Some(Seen::default()) };
+    let Some(entry) = entry(models, &["id"], model) else { return Some(ServerFacts::default()) };
     let first = |names: &[&str]| names.iter().find_map(|name| token_count::limit(entry.pointer(name)));
     let named = |path: &str, what: &str| {
         entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
@@ -94,13 +94,13 @@ pub(super) fn models(page: &Value, model: &str) -> Option<Seen> {
         images: named("/architecture/input_modalities", "image").or(flag("/capabilities/vision")).into(),
         ..Limits::of_window(first(WINDOWS), LimitSource::Server)
     };
-    Some(Seen { family: owner(entry), limits })
+    Some(ServerFacts { family: owner(entry), limits })
 }
 
-fn owner(entry: &Value) -> Option<&'static Family> {
+fn owner(entry: &Value) -> Option<&'static ServerFamily> {
     match entry.get("owned_by")?.as_str()? {
-        "vllm" => Some(&Family::VLLM),
-        "llamacpp" => Some(&Family::LLAMA_CPP),
+        "vllm" => Some(&ServerFamily::VLLM),
+        "llamacpp" => Some(&ServerFamily::LLAMA_CPP),
         _ => None,
     }
 }

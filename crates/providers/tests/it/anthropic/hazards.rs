@@ -29,7 +29,7 @@ const BLOCKS: [&str; 6] = [
 ];
 
 /// What a second turn sends after this answer, which was stored in between.
-fn second_turn(answer: &Answer) -> String {
+fn second_turn(answer: &ModelAnswer) -> String {
     let stored = serde_json::to_string(&written(answer.parts.clone())).unwrap();
     let back: Message = serde_json::from_str(&stored).unwrap();
     let mut messages = vec![user("hi"), back.clone()];
@@ -39,8 +39,8 @@ fn second_turn(answer: &Answer) -> String {
     if messages.len() == 2 {
         messages.push(user("go on"));
     }
-    let provider = Anthropic::new(Config::new("http://localhost/v1", "m")).unwrap();
-    let body = provider.render(&Request { messages, ..Request::default() }).unwrap();
+    let provider = AnthropicProvider::new(AnthropicConfig::new("http://localhost/v1", "m")).unwrap();
+    let body = provider.render(&ModelRequest { messages, ..ModelRequest::default() }).unwrap();
     String::from_utf8(body.to_vec()).unwrap()
 }
 
@@ -109,7 +109,7 @@ async fn hazard_03_counts_are_snapshots_and_survive_whatever_ends_the_answer() {
 
     let (reply, _gone) = open_stream(&[START, OPEN, HEL]);
     let fake = Fake::start(reply).await;
-    let provider = Anthropic::new(config(&fake)).unwrap();
+    let provider = AnthropicProvider::new(config(&fake)).unwrap();
     let mut cancelled = provider.call(request()).await.unwrap();
     let Some(Ok(ModelEvent::Usage(usage))) = cancelled.next().await else { panic!("counts come first") };
     assert_eq!(usage.input_tokens, 127);
@@ -125,7 +125,7 @@ async fn hazard_04_a_call_cut_by_the_limit_keeps_its_pieces() {
     let cut = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#;
     let answer = finished(answered(&[BEGIN, open, piece, cut, CLOSE]).await);
     let [Part::ToolCall(call)] = answer.parts.as_slice() else { panic!("{:?}", answer.parts) };
-    assert_eq!((answer.finish, call.arguments.as_str()), (Finish::Length, "{\"path\":\"a"));
+    assert_eq!((answer.finish, call.arguments.as_str()), (ModelStopReason::Length, "{\"path\":\"a"));
     let sent = second_turn(&answer);
     assert!(sent.contains(r#""input":{"invalid_json":"{\"path\":\"a"}"#), "{sent}");
 }
@@ -203,7 +203,7 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     let fake = Fake::start(reply).await;
     let mut config = config(&fake);
     config.endpoint.timeouts.idle = Duration::from_millis(150);
-    let (events, error) = call(&Anthropic::new(config).unwrap(), request()).await;
+    let (events, error) = call(&AnthropicProvider::new(config).unwrap(), request()).await;
     assert!(events.contains(&ModelEvent::Text("Hel".into())));
     let error = error.unwrap();
     assert_eq!(
@@ -223,7 +223,7 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     // The whole takes at least 0.6 s, each silence some milliseconds.
     config.endpoint.timeouts.first_byte = Some(Duration::from_millis(500));
     config.endpoint.timeouts.idle = Duration::from_secs(5);
-    let whole = finished(call(&Anthropic::new(config).unwrap(), request()).await);
+    let whole = finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
     assert_eq!(whole.parts, [Part::text("Hello")]);
 }
 
@@ -236,7 +236,7 @@ async fn hazard_10_tokens_are_counted_by_the_same_encoder() {
     .await;
     let mut config = config(&fake);
     config.endpoint.body.insert("temperature".into(), json!(0));
-    let provider = Anthropic::new(config).unwrap();
+    let provider = AnthropicProvider::new(config).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(2095)));
     let asked = &fake.asked()[0];
     assert_eq!(
@@ -252,7 +252,7 @@ async fn hazard_10_tokens_are_counted_by_the_same_encoder() {
 
     let count = |status: u16, body: &'static str| async move {
         let fake = Fake::start(move |_| answer(status, "application/json", body)).await;
-        Anthropic::new(self::config(&fake)).unwrap().count(&request()).await
+        AnthropicProvider::new(self::config(&fake)).unwrap().count(&request()).await
     };
     assert_eq!(count(404, "{}").await, Ok(None), "a gateway without this endpoint");
     let busy = count(529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#)
@@ -284,7 +284,7 @@ async fn hazard_11_what_is_unknown_is_no_error_and_is_kept() {
     payloads.extend(unknown);
     payloads.push(CLOSE);
     let answer = finished(answered(&payloads).await);
-    assert_eq!(answer.finish, Finish::Other);
+    assert_eq!(answer.finish, ModelStopReason::Other);
     let envelope = answer.envelope.clone().unwrap();
     assert_eq!(envelope.as_str(), r#"{"id":"m","stop_reason":"reason_of_tomorrow","hint":1}"#);
     assert!(answer.usage.as_ref().unwrap().raw.as_ref().unwrap().as_str().contains(r#""new_tokens":3"#));
@@ -295,7 +295,7 @@ async fn hazard_11_what_is_unknown_is_no_error_and_is_kept() {
 #[tokio::test]
 async fn hazard_12_what_is_sent_is_what_was_rendered() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
-    let provider = Anthropic::new(config(&fake)).unwrap();
+    let provider = AnthropicProvider::new(config(&fake)).unwrap();
     let rendered = provider.render(&request()).unwrap();
     assert_eq!(provider.render(&request()).unwrap(), rendered);
     finished(call(&provider, request()).await);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use longhaul_providers::anthropic::Decoder;
+use longhaul_providers::anthropic::MessagesStreamDecoder;
 use longhaul_providers::sse;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Runs, TestRunner};
@@ -15,12 +15,12 @@ use proptest::test_runner::{Config as Runs, TestRunner};
 use super::*;
 use fixture::{Recording, recorded};
 
-type Decoded = Result<(Vec<ModelEvent>, Answer), ProviderError>;
+type Decoded = Result<(Vec<ModelEvent>, ModelAnswer), ProviderError>;
 
 /// Decodes a body that arrives in the given pieces.
 fn decode(pieces: Vec<Bytes>) -> Decoded {
     let first = pieces.iter().find_map(|piece| piece.trim_ascii_start().first().copied());
-    let mut decoder = Decoder::default();
+    let mut decoder = MessagesStreamDecoder::default();
     let mut events = Vec::new();
     if first == Some(b'{') {
         events.extend(decoder.push(std::str::from_utf8(&pieces.concat()).unwrap())?);
@@ -44,7 +44,7 @@ fn cut(body: &[u8], mut places: Vec<usize>) -> Vec<Bytes> {
     places.windows(2).map(|pair| Bytes::copy_from_slice(&body[pair[0]..pair[1]])).collect()
 }
 
-fn kinds(answer: &Answer) -> [usize; 4] {
+fn kinds(answer: &ModelAnswer) -> [usize; 4] {
     let mut found = [0; 4];
     for part in &answer.parts {
         match part {
@@ -89,7 +89,7 @@ fn every_recording_decodes_and_every_other_is_named() {
 }
 
 /// What was shown while it streamed is what the answer says.
-fn deltas_agree(recording: &Recording, events: &[ModelEvent], answer: &Answer) {
+fn deltas_agree(recording: &Recording, events: &[ModelEvent], answer: &ModelAnswer) {
     let (mut text, mut inputs) = (String::new(), BTreeMap::<usize, String>::new());
     for event in events {
         match event {
@@ -107,7 +107,7 @@ fn deltas_agree(recording: &Recording, events: &[ModelEvent], answer: &Answer) {
     }
 }
 
-fn calls(answer: &Answer) -> impl Iterator<Item = &ToolCall> {
+fn calls(answer: &ModelAnswer) -> impl Iterator<Item = &ToolCall> {
     answer.parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None })
 }
 
@@ -181,7 +181,7 @@ fn every_stream_cut_short_is_an_error_with_its_usage() {
 }
 
 /// One line an answer: how it ended, what it used, what it is made of.
-fn line(recording: &Recording, answer: &Answer) -> String {
+fn line(recording: &Recording, answer: &ModelAnswer) -> String {
     let usage = answer.usage.as_ref().unwrap();
     let parts: Vec<String> = answer.parts.iter().map(describe).collect();
     let envelope: Value = serde_json::from_str(answer.envelope.as_ref().unwrap().as_str()).unwrap();
@@ -211,7 +211,7 @@ fn describe(part: &Part) -> String {
         Part::Text(text) => {
             format!("text {} characters, own {} bytes", text.text.chars().count(), native(&text.native))
         }
-        Part::Reasoning(Reasoning { text, native: own }) => {
+        Part::Reasoning(ReasoningPart { text, native: own }) => {
             format!("reasoning {} characters, own {} bytes", text.chars().count(), native(own))
         }
         Part::ToolCall(call) => format!(

@@ -1,22 +1,22 @@
 //! Requests as the model would see them, reviewed by eye.
 
 use bytes::Bytes;
-use longhaul_core::message::{Opaque, ToolSpec};
+use longhaul_core::message::{OpaquePart, ToolSpec};
 use longhaul_providers::ToolChoice;
-use longhaul_providers::anthropic::Cache;
+use longhaul_providers::anthropic::PromptCacheTtl;
 
 use super::*;
 
-fn rendered(request: &Request, config: Config) -> Value {
-    serde_json::from_slice(&Anthropic::new(config).unwrap().render(request).unwrap()).unwrap()
+fn rendered(request: &ModelRequest, config: AnthropicConfig) -> Value {
+    serde_json::from_slice(&AnthropicProvider::new(config).unwrap().render(request).unwrap()).unwrap()
 }
 
-fn plain() -> Config {
-    Config::new("http://localhost/v1", "m")
+fn plain() -> AnthropicConfig {
+    AnthropicConfig::new("http://localhost/v1", "m")
 }
 
 fn reasoning(native: &str) -> Part {
-    Part::Reasoning(Reasoning { text: "Hm".into(), native: Some(RawJson(native.into())) })
+    Part::Reasoning(ReasoningPart { text: "Hm".into(), native: Some(RawJson(native.into())) })
 }
 
 fn read(call_id: &str, provider_id: &str) -> Part {
@@ -29,9 +29,9 @@ fn read(call_id: &str, provider_id: &str) -> Part {
     })
 }
 
-fn media(hash: &str, media_type: &str) -> Media {
+fn media(hash: &str, media_type: &str) -> MediaPart {
     let blob = BlobRef { hash: hash.into(), bytes: 3 };
-    Media { blob, media_type: media_type.into(), name: Some("a".into()), width: None, height: None }
+    MediaPart { blob, media_type: media_type.into(), name: Some("a".into()), width: None, height: None }
 }
 
 fn tools() -> Vec<ToolSpec> {
@@ -75,7 +75,7 @@ fn conversation() -> Vec<Message> {
         user("First the sky, please."),
         written(vec![
             reasoning(r#"{"type":"redacted_thinking","data":"ZGF0YQ=="}"#),
-            Part::Opaque(Opaque {
+            Part::Opaque(OpaquePart {
                 kind: "compaction".into(),
                 native: RawJson(r#"{"type":"compaction","content":"so far"}"#.into()),
             }),
@@ -85,15 +85,15 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> ModelRequest {
     let media = [("png", "abc"), ("pdf", "%PDF")];
-    Request {
+    ModelRequest {
         system: "You look at pictures.".into(),
         messages,
         tools: tools(),
         max_output_tokens: Some(4096),
         media: media.map(|(hash, bytes)| (hash.to_owned(), Bytes::from_static(bytes.as_bytes()))).into(),
-        ..Request::default()
+        ..ModelRequest::default()
     }
 }
 
@@ -107,22 +107,22 @@ fn another_model_takes_over() {
     let mut config = plain();
     config.endpoint.model = "another".into();
     config.endpoint.declared.images = Some(false);
-    config.cache = Cache::OneHour;
+    config.cache = PromptCacheTtl::OneHour;
     insta::assert_json_snapshot!(rendered(&request(conversation()), config));
 }
 
 #[test]
 fn a_last_step_without_tools_in_the_middle_of_a_turn() {
     let mut config = plain();
-    config.cache = Cache::Off;
+    config.cache = PromptCacheTtl::Off;
     config.endpoint.body =
         json!({"temperature": 0.5, "metadata": {"user_id": "u"}}).as_object().unwrap().clone();
-    let request = Request { tools: Vec::new(), ..request(conversation()[..4].to_vec()) };
+    let request = ModelRequest { tools: Vec::new(), ..request(conversation()[..4].to_vec()) };
     insta::assert_json_snapshot!(rendered(&request, config));
 }
 
 #[test]
 fn a_tool_is_demanded() {
-    let request = Request { tool_choice: ToolChoice::Named("read".into()), ..request(vec![user("x")]) };
+    let request = ModelRequest { tool_choice: ToolChoice::Named("read".into()), ..request(vec![user("x")]) };
     insta::assert_json_snapshot!(rendered(&request, plain()));
 }

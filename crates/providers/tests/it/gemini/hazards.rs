@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use longhaul_core::error::ErrorCode;
-use longhaul_core::message::{Finish, Message, Opaque, Part, RawJson, Role, ToolResult, ToolStatus};
-use longhaul_providers::gemini::Gemini;
-use longhaul_providers::{ModelEvent, Provider, Request};
+use longhaul_core::message::{
+    Message, ModelStopReason, OpaquePart, Part, RawJson, Role, ToolResult, ToolStatus,
+};
+use longhaul_providers::gemini::GeminiProvider;
+use longhaul_providers::{ModelEvent, ModelRequest, Provider};
 use tokio::sync::oneshot;
 
 use super::{HELLO, KEY, against, call, data, endpoint, finished, request};
@@ -18,7 +20,7 @@ async fn hazard_06_the_key_is_a_header_and_no_part_of_the_address() {
     endpoint.model = "tunedModels/mine".to_owned();
     for model in ["gemini-2.5-flash", "tunedModels/mine"] {
         endpoint.model = model.to_owned();
-        finished(call(&Gemini::new(endpoint.clone()).unwrap(), request()).await);
+        finished(call(&GeminiProvider::new(endpoint.clone()).unwrap(), request()).await);
     }
     let asked = fake.asked();
     assert_eq!(asked[0].path, "/v1beta/models/gemini-2.5-flash:streamGenerateContent");
@@ -48,9 +50,9 @@ async fn hazard_01_items_go_back_verbatim_and_in_order() {
         stream(&pieces, End::Whole)
     })
     .await;
-    let provider = Gemini::new(endpoint(&fake)).unwrap();
+    let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
     let first = finished(call(&provider, request()).await);
-    assert_eq!(first.finish, Finish::ToolCalls);
+    assert_eq!(first.finish, ModelStopReason::ToolCalls);
     let mut second = request();
     let calls: Vec<_> = first
         .parts
@@ -110,7 +112,7 @@ async fn hazard_04_a_call_that_the_limit_cut_keeps_its_partial_arguments() {
     let cut = finished(against(move |_| stream(&[&begun, &more, &end], End::Whole)).await);
     let [Part::ToolCall(call)] = cut.parts.as_slice() else { panic!("{:?}", cut.parts) };
     assert_eq!((call.arguments.as_str(), &call.native), (r#"{"text":"once upon"}"#, &None));
-    assert_eq!(cut.finish, Finish::Length);
+    assert_eq!(cut.finish, ModelStopReason::Length);
 }
 
 #[tokio::test]
@@ -231,7 +233,7 @@ async fn hazard_09_only_silence_ends_a_stream() {
         Fake::start(move |_| stream(&pieces(), End::Silence(hold.lock().unwrap().take().unwrap()))).await;
     let mut endpoint = endpoint(&fake);
     endpoint.timeouts.idle = Duration::from_millis(150);
-    let (events, error) = call(&Gemini::new(endpoint).unwrap(), request()).await;
+    let (events, error) = call(&GeminiProvider::new(endpoint).unwrap(), request()).await;
     assert_eq!(events.len(), 1);
     assert_eq!(error.unwrap().code, ErrorCode::Timeout);
 }
@@ -245,8 +247,8 @@ async fn hazard_10_a_count_is_asked_with_the_bytes_of_the_call() {
         _ => stream(HELLO, End::Whole),
     })
     .await;
-    let provider = Gemini::new(endpoint(&fake)).unwrap();
-    let request = Request { system: "be brief".into(), max_output_tokens: Some(9), ..request() };
+    let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
+    let request = ModelRequest { system: "be brief".into(), max_output_tokens: Some(9), ..request() };
     assert_eq!(provider.count(&request).await.unwrap(), Some(4711));
     let sent = String::from_utf8(provider.render(&request).unwrap().to_vec()).unwrap();
     let counted = String::from_utf8(fake.asked()[0].body.to_vec()).unwrap();
@@ -254,7 +256,7 @@ async fn hazard_10_a_count_is_asked_with_the_bytes_of_the_call() {
         format!(r#"{{"generateContentRequest":{{"model":"models/gemini-2.5-flash",{}}}"#, &sent[1..]);
     assert_eq!(counted, expected);
     let silent = Fake::start(|_| answer(200, "application/json", "{}")).await;
-    let error = Gemini::new(endpoint(&silent)).unwrap().count(&request).await.unwrap_err();
+    let error = GeminiProvider::new(endpoint(&silent)).unwrap().count(&request).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::ThirdParty);
 }
 
@@ -269,8 +271,8 @@ async fn hazard_11_what_is_unknown_is_kept_or_let_pass() {
         data(r#"{"candidates":[{"finishReason":"A_NEW_REASON"}]}"#),
     ];
     let found = finished(against(move |_| stream(&[&chunks[0], &chunks[1], &chunks[2]], End::Whole)).await);
-    let opaque = Part::Opaque(Opaque { kind: "hologram".into(), native: RawJson(odd.into()) });
-    assert_eq!((found.parts, found.finish), (vec![opaque], Finish::Other));
+    let opaque = Part::Opaque(OpaquePart { kind: "hologram".into(), native: RawJson(odd.into()) });
+    assert_eq!((found.parts, found.finish), (vec![opaque], ModelStopReason::Other));
     let envelope = r#"{"heartbeat":true,"news":{"a": 1.0},"safetyRatings":[],"finishReason":"A_NEW_REASON"}"#;
     assert_eq!(found.envelope.unwrap().as_str(), envelope);
 }
@@ -278,7 +280,7 @@ async fn hazard_11_what_is_unknown_is_kept_or_let_pass() {
 #[tokio::test]
 async fn hazard_12_what_is_rendered_is_what_is_sent() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
-    let provider = Gemini::new(endpoint(&fake)).unwrap();
+    let provider = GeminiProvider::new(endpoint(&fake)).unwrap();
     let rendered = provider.render(&request()).unwrap();
     finished(call(&provider, request()).await);
     assert_eq!(fake.asked()[0].body, rendered);

@@ -1,11 +1,11 @@
 //! Answers, short enough to be reviewed.
 
-use longhaul_core::message::{Answer, Part, RawJson};
+use longhaul_core::message::{ModelAnswer, Part, RawJson};
 
 use super::Recorded;
 
 /// An answer as a person can check it against its file.
-pub(crate) fn described(recorded: &Recorded, answer: &Answer) -> String {
+pub(crate) fn described(recorded: &Recorded, answer: &ModelAnswer) -> String {
     let usage = answer.usage.as_ref().map_or("no usage".to_owned(), |usage| {
         format!(
             "in {} (cached {}) out {} (reasoning {})",

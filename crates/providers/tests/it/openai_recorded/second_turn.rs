@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_core::message::{Answer, Message, Part, RawJson, Role, ToolResult, ToolStatus};
-use longhaul_providers::openai_chat::{Config, Family, OpenAiChat};
-use longhaul_providers::openai_responses::OpenAiResponses;
-use longhaul_providers::{Endpoint, Provider, Request};
+use longhaul_core::message::{Message, ModelAnswer, Part, RawJson, Role, ToolResult, ToolStatus};
+use longhaul_providers::openai_chat::{OpenAiChatConfig, OpenAiChatProvider, ServerFamily};
+use longhaul_providers::openai_responses::OpenAiResponsesProvider;
+use longhaul_providers::{ModelEndpoint, ModelRequest, Provider};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::reading::{One, Wire, recorded};
 use super::{answers, calls};
 
-fn second_turn(provider: &dyn Provider, answer: &Answer) -> String {
+fn second_turn(provider: &dyn Provider, answer: &ModelAnswer) -> String {
     let origin = Some(provider.origin());
     let assistant = Message { id: "a".into(), role: Role::Assistant, parts: answer.parts.clone(), origin };
     let results = calls(answer).map(|call| {
@@ -28,20 +28,20 @@ fn second_turn(provider: &dyn Provider, answer: &Answer) -> String {
     let begin = Message::user("u", vec![Part::text("begin")]);
     let end = Message::user("u2", vec![Part::text("go on")]);
     let messages = [begin, assistant].into_iter().chain(results).chain([end]).collect();
-    let request = Request { messages, ..Request::default() };
+    let request = ModelRequest { messages, ..ModelRequest::default() };
     String::from_utf8(provider.render(&request).unwrap().to_vec()).unwrap()
 }
 
 fn provider(wire: Wire) -> Box<dyn Provider> {
     match wire {
         Wire::Chat => {
-            let mut config = Config::new("http://localhost/v1", "m");
-            config.family = Some(Family::OPENROUTER);
-            Box::new(OpenAiChat::new(config).unwrap())
+            let mut config = OpenAiChatConfig::new("http://localhost/v1", "m");
+            config.family = Some(ServerFamily::OPENROUTER);
+            Box::new(OpenAiChatProvider::new(config).unwrap())
         }
-        Wire::Responses => {
-            Box::new(OpenAiResponses::new(Endpoint::new("openai", "http://localhost/v1", "m")).unwrap())
-        }
+        Wire::Responses => Box::new(
+            OpenAiResponsesProvider::new(ModelEndpoint::new("openai", "http://localhost/v1", "m")).unwrap(),
+        ),
     }
 }
 
@@ -135,7 +135,7 @@ fn a_second_chat_turn_holds_ids_details_and_arguments_unchanged() {
     assert!(arguments > 80 && ids > 80 && details > 5, "{arguments} {ids} {details}");
 }
 
-fn natives(answer: &Answer) -> impl Iterator<Item = &RawJson> {
+fn natives(answer: &ModelAnswer) -> impl Iterator<Item = &RawJson> {
     answer.parts.iter().filter_map(|part| match part {
         Part::Reasoning(reasoning) => reasoning.native.as_ref(),
         Part::ToolCall(call) => call.native.as_ref(),

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use super::super::agents::AgentSource;
 use super::super::section;
-use super::{Entry, Node, Problem, ProblemKind, Reader, Value, text};
+use super::{ConfigEntry, ConfigNode, ConfigProblem, ConfigProblemKind, ConfigReader, ConfigValue, text};
 
 /// Characters of an agent's name at most.
 const NAME_CHARS: usize = 64;
 
 const EXPECTED: &str = "the path of an agent file, or the keys of one";
 
-impl<'a> Reader<'a> {
+impl<'a> ConfigReader<'a> {
     /// Reads an agent that is another file's: it has no agents of its own.
-    pub(in super::super) fn of_agent(root: &'a Node) -> Self {
+    pub(in super::super) fn of_agent(root: &'a ConfigNode) -> Self {
         Self { is_inner: true, ..Self::new(root) }
     }
 
@@ -22,13 +22,13 @@ impl<'a> Reader<'a> {
         let Some(node) = self.group(path) else { return BTreeMap::new() };
         if let Some(first) = node.entries().first().filter(|_| self.is_inner) {
             let message = "stands in the main file only: an agent of it has none of its own";
-            self.problem(first.at, path, ProblemKind::Conflict(message.to_owned()));
+            self.problem(first.at, path, ConfigProblemKind::Conflict(message.to_owned()));
             return BTreeMap::new();
         }
         node.entries().iter().filter_map(|entry| self.agent(entry, path, own)).collect()
     }
 
-    fn agent(&mut self, entry: &Entry, path: &str, own: &str) -> Option<(String, AgentSource)> {
+    fn agent(&mut self, entry: &ConfigEntry, path: &str, own: &str) -> Option<(String, AgentSource)> {
         let (name, path) = (entry.key.clone(), format!("{path}.{}", entry.key));
         let wrong = if name == own {
             Some("has the name of the file's own agent (`name`)".to_owned())
@@ -38,12 +38,12 @@ impl<'a> Reader<'a> {
             None
         };
         if let Some(wrong) = wrong {
-            self.problem(entry.at, &path, ProblemKind::Conflict(wrong));
+            self.problem(entry.at, &path, ConfigProblemKind::Conflict(wrong));
             return None;
         }
         let source = match &entry.node.value {
-            Value::Map(_) => {
-                let mut inner = Reader::of_agent(&entry.node);
+            ConfigValue::Map(_) => {
+                let mut inner = ConfigReader::of_agent(&entry.node);
                 let config = section::config(&mut inner);
                 let problems = inner.finish().into_iter().map(|problem| inside(&path, problem));
                 self.problems.extend(problems);
@@ -64,13 +64,13 @@ fn is_name(name: &str) -> bool {
 }
 
 /// A problem of an agent as one of the whole file.
-fn inside(path: &str, problem: Problem) -> Problem {
+fn inside(path: &str, problem: ConfigProblem) -> ConfigProblem {
     let within = |inner: &str| if inner.is_empty() { path.to_owned() } else { format!("{path}.{inner}") };
     let kind = match problem.kind {
-        ProblemKind::UnknownKey { key, section, nearest, valid } => {
-            ProblemKind::UnknownKey { key, section: within(&section), nearest, valid }
+        ConfigProblemKind::UnknownKey { key, section, nearest, valid } => {
+            ConfigProblemKind::UnknownKey { key, section: within(&section), nearest, valid }
         }
         other => other,
     };
-    Problem { path: within(&problem.path), kind, ..problem }
+    ConfigProblem { path: within(&problem.path), kind, ..problem }
 }

@@ -3,11 +3,11 @@
 use super::super::keys::{self, SAME_MODEL};
 use super::super::model::{StrategyKind, TriggerConfig};
 use super::super::node;
-use super::{Node, ProblemKind, Reader, amount, choose, default, whole};
+use super::{ConfigNode, ConfigProblemKind, ConfigReader, amount, choose, default, whole};
 
 const SHARE: &str = "above 0 and at most 1";
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// Options that belong to other strategies are refused, unless they say what holds anyway.
     pub(in super::super) fn check_options(&mut self, strategy: StrategyKind) {
         let Some(options) = self.find("context.compression.options") else { return };
@@ -18,7 +18,7 @@ impl Reader<'_> {
             let path = format!("context.compression.options.{}", entry.key);
             if !owners.contains(&strategy) && !says_default(&path, &entry.node) {
                 let message = format!("is an option of {}, not of {}", listed(owners), strategy.as_str());
-                self.problem(entry.at, &path, ProblemKind::Conflict(message));
+                self.problem(entry.at, &path, ConfigProblemKind::Conflict(message));
             }
         }
     }
@@ -31,7 +31,7 @@ impl Reader<'_> {
     ) -> Option<TriggerConfig> {
         let node = self.group(path)?;
         self.only(node, path, &["type", "percentage", "triggerTokens"], &[]);
-        let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), Node::word)?;
+        let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), ConfigNode::word)?;
         let share = self.inner(node, path, "percentage", SHARE, share);
         let expected = format!("a whole number, {} or more", TriggerConfig::LEAST_TOKENS);
         let tokens = self.inner(node, path, "triggerTokens", &expected, |node| {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         if strategy.is_some_and(|strategy| strategy != StrategyKind::PruningAgent) {
             let at = self.find(path).map(|node| node.at).unwrap_or_default();
             let what = format!("`{path}` with another strategy than pruning-agent");
-            self.problem(at, path, ProblemKind::NotYet { what });
+            self.problem(at, path, ConfigProblemKind::NotYet { what });
         }
         Some(named)
     }
@@ -87,12 +87,12 @@ impl Reader<'_> {
     }
 }
 
-fn share(node: &Node) -> Option<f64> {
+fn share(node: &ConfigNode) -> Option<f64> {
     amount(node).filter(|share| *share > 0.0 && *share <= 1.0)
 }
 
 /// Returns whether a value is the key's default, however it is written: `1` and `1.0` are one number.
-fn says_default(path: &str, node: &Node) -> bool {
+fn says_default(path: &str, node: &ConfigNode) -> bool {
     let default = keys::at(path).and_then(|key| key.default).and_then(|text| node::parse(text).ok());
     default.is_some_and(|default| default.word() == node.word())
 }

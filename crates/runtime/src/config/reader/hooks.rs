@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use super::super::hooks::{HookConfig, HookTarget};
 use super::mcp::{address, filled};
-use super::{Reader, Value, whole};
+use super::{ConfigReader, ConfigValue, whole};
 use crate::hooks::DEADLINE;
 
 const LONGEST_TIMEOUT_MS: u64 = 3_600_000;
 
 const KEYS: &[&str] = &["command", "url", "timeoutMs"];
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// `None` is `none`.
     pub(in super::super) fn hook(&mut self, path: &str) -> Option<HookConfig> {
         let node = self.find(path)?;
         match &node.value {
-            Value::Null => return None,
-            Value::Text(word) if word == "none" => return None,
-            Value::Map(_) => {}
+            ConfigValue::Null => return None,
+            ConfigValue::Text(word) if word == "none" => return None,
+            ConfigValue::Map(_) => {}
             _ => {
                 self.unquoted(node, path, "{ command }, { url } or none");
                 return None;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::mcp::{McpCommand, McpRemote, McpServerConfig, McpToolFilter, McpTransport};
-use super::{Entry, Node, ProblemKind, Reader, Value, is_map, text, whole};
+use super::super::mcp::{McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport};
+use super::{ConfigEntry, ConfigNode, ConfigProblemKind, ConfigReader, ConfigValue, is_map, text, whole};
 use crate::mcp::is_server_name;
-use crate::sandbox::Network;
+use crate::sandbox::NetworkAccess;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const LONGEST_TIMEOUT_MS: u64 = 86_400_000;
@@ -17,19 +17,19 @@ const REMOTE_KEYS: &[&str] = &["headers"];
 const ALL_KEYS: &[&str] =
     &["command", "args", "env", "network", "url", "headers", "timeoutMs", "optional", "tools"];
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     pub(in super::super) fn mcp_servers(&mut self, path: &str) -> BTreeMap<String, McpServerConfig> {
         let Some(node) = self.group(path) else { return BTreeMap::new() };
         let servers = node.entries().iter().filter_map(|entry| self.mcp_server(entry, path));
         servers.collect()
     }
 
-    fn mcp_server(&mut self, entry: &Entry, path: &str) -> Option<(String, McpServerConfig)> {
+    fn mcp_server(&mut self, entry: &ConfigEntry, path: &str) -> Option<(String, McpServerConfig)> {
         let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
         if !is_server_name(&entry.key) {
             let message =
                 "is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all";
-            self.problem(entry.at, &path, ProblemKind::Conflict(message.to_owned()));
+            self.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
         }
         if !is_map(node) {
             self.unquoted(node, &path, "{ command, args, env } or { url, headers }");
@@ -51,7 +51,7 @@ impl Reader<'_> {
             whole(node, 1, LONGEST_TIMEOUT_MS)
         });
         let optional = self.mcp_key(node, &path, "optional", "true or false", |node| match node.value {
-            Value::Flag(flag) => Some(flag),
+            ConfigValue::Flag(flag) => Some(flag),
             _ => None,
         });
         let timeout = Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS));
@@ -60,8 +60,8 @@ impl Reader<'_> {
         Some((entry.key.clone(), McpServerConfig { transport: transport?, timeout, optional, tools }))
     }
 
-    fn mcp_tools(&mut self, node: &Node, path: &str) -> McpToolFilter {
-        let Some(tools) = node.get("tools").filter(|tools| !matches!(tools.value, Value::Null)) else {
+    fn mcp_tools(&mut self, node: &ConfigNode, path: &str) -> McpToolFilter {
+        let Some(tools) = node.get("tools").filter(|tools| !matches!(tools.value, ConfigValue::Null)) else {
             return McpToolFilter::default();
         };
         let path = format!("{path}.tools");
@@ -70,9 +70,9 @@ impl Reader<'_> {
             return McpToolFilter::default();
         }
         self.only(tools, &path, &["allow", "deny"], &[]);
-        let names = |node: &Node| match &node.value {
-            Value::Null => Some(Vec::new()),
-            Value::List(items) => items.iter().map(filled).collect(),
+        let names = |node: &ConfigNode| match &node.value {
+            ConfigValue::Null => Some(Vec::new()),
+            ConfigValue::List(items) => items.iter().map(filled).collect(),
             _ => None,
         };
         let allow = self.mcp_key(tools, &path, "allow", "a list of the server's names of tools", names);
@@ -80,42 +80,42 @@ impl Reader<'_> {
         McpToolFilter { allow: allow.unwrap_or_default(), deny: deny.unwrap_or_default() }
     }
 
-    fn mcp_command(&mut self, node: &Node, path: &str) -> Option<McpCommand> {
+    fn mcp_command(&mut self, node: &ConfigNode, path: &str) -> Option<McpCommand> {
         self.of_the_other_kind(node, path, REMOTE_KEYS, "is for a server with `url`, not with `command`");
         let program = self.mcp_key(node, path, "command", "a program: a path or a name", filled);
         let args = self.mcp_key(node, path, "args", "a list of texts", |node| match &node.value {
-            Value::Null => Some(Vec::new()),
-            Value::List(items) => items.iter().map(plain).collect(),
+            ConfigValue::Null => Some(Vec::new()),
+            ConfigValue::List(items) => items.iter().map(plain).collect(),
             _ => None,
         });
         let env = self.mcp_key(node, path, "env", "texts by name, NAME: TEXT", pairs);
-        let network =
-            self.mcp_key(node, path, "network", "allow or deny", |node| Network::from_name(&node.word()?));
+        let network = self
+            .mcp_key(node, path, "network", "allow or deny", |node| NetworkAccess::from_name(&node.word()?));
         let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
         Some(McpCommand { program: program?, args, env, network })
     }
 
-    fn mcp_remote(&mut self, node: &Node, path: &str) -> Option<McpRemote> {
+    fn mcp_remote(&mut self, node: &ConfigNode, path: &str) -> Option<McpHttpEndpoint> {
         self.of_the_other_kind(node, path, COMMAND_KEYS, "is for a server with `command`, not with `url`");
         let url = self.mcp_key(node, path, "url", "an address that begins with http:// or https://", address);
         let headers = self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs);
-        Some(McpRemote { url: url?, headers: headers.unwrap_or_default() })
+        Some(McpHttpEndpoint { url: url?, headers: headers.unwrap_or_default() })
     }
 
-    fn of_the_other_kind(&mut self, node: &Node, path: &str, keys: &[&str], message: &str) {
+    fn of_the_other_kind(&mut self, node: &ConfigNode, path: &str, keys: &[&str], message: &str) {
         for entry in node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str())) {
             let path = format!("{path}.{}", entry.key);
-            self.problem(entry.at, &path, ProblemKind::Conflict(message.to_owned()));
+            self.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
         }
     }
 
     pub(super) fn mcp_key<T>(
         &mut self,
-        node: &Node,
+        node: &ConfigNode,
         path: &str,
         key: &str,
         expected: &str,
-        take: impl Fn(&Node) -> Option<T>,
+        take: impl Fn(&ConfigNode) -> Option<T>,
     ) -> Option<T> {
         let found = node.get(key)?;
         let value = take(found);
@@ -125,38 +125,39 @@ impl Reader<'_> {
         value
     }
 
-    pub(super) fn unquoted(&mut self, node: &Node, path: &str, expected: &str) {
+    pub(super) fn unquoted(&mut self, node: &ConfigNode, path: &str, expected: &str) {
         let found = match &node.value {
-            Value::Null => "nothing",
-            Value::Flag(_) => "true or false (a text needs quotes)",
-            Value::Whole(_) | Value::Decimal(_) => "this number (a text needs quotes)",
-            Value::Text(_) => "this text",
-            Value::List(_) => "this list",
-            Value::Map(_) => "this group of keys",
+            ConfigValue::Null => "nothing",
+            ConfigValue::Flag(_) => "true or false (a text needs quotes)",
+            ConfigValue::Whole(_) | ConfigValue::Decimal(_) => "this number (a text needs quotes)",
+            ConfigValue::Text(_) => "this text",
+            ConfigValue::List(_) => "this list",
+            ConfigValue::Map(_) => "this group of keys",
         };
-        let kind = ProblemKind::BadValue { expected: expected.to_owned(), found: found.to_owned() };
+        let kind = ConfigProblemKind::BadValue { expected: expected.to_owned(), found: found.to_owned() };
         self.problem(node.at, path, kind);
     }
 }
 
-pub(super) fn filled(node: &Node) -> Option<String> {
+pub(super) fn filled(node: &ConfigNode) -> Option<String> {
     plain(node).filter(|text| !text.trim().is_empty())
 }
 
 /// A text that is an address.
-pub(super) fn address(node: &Node) -> Option<String> {
+pub(super) fn address(node: &ConfigNode) -> Option<String> {
     let is_web =
         |url: &String| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     filled(node).filter(is_web)
 }
 
 /// A text that can be handed to a program.
-fn plain(node: &Node) -> Option<String> {
+fn plain(node: &ConfigNode) -> Option<String> {
     text(node).filter(|text| !text.contains('\0'))
 }
 
-pub(super) fn pairs(node: &Node) -> Option<BTreeMap<String, String>> {
+pub(super) fn pairs(node: &ConfigNode) -> Option<BTreeMap<String, String>> {
     let names = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    let pair = |entry: &Entry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));
+    let pair =
+        |entry: &ConfigEntry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));
     is_map(node).then(|| node.entries().iter().map(pair).collect())?
 }

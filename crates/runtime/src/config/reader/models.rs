@@ -3,26 +3,28 @@
 use std::collections::BTreeMap;
 
 use super::super::model::{ModelLimits, ModelPrices, ReasoningRetention};
-use super::{Entry, Node, ProblemKind, Reader, Value, amount, choose, is_map, whole};
+use super::{
+    ConfigEntry, ConfigNode, ConfigProblemKind, ConfigReader, ConfigValue, amount, choose, is_map, whole,
+};
 
 const KEYS: &[&str] = &["window", "maxOutput", "prices", "tools", "media", "prefill", "reasoning_retention"];
 const PRICES: &[&str] = &["input", "cachedInput", "cacheWrite", "output"];
 const MEDIA: &[&str] = &["images", "files"];
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     pub(in super::super) fn models(&mut self, path: &str) -> BTreeMap<String, ModelLimits> {
         let Some(node) = self.group(path) else { return BTreeMap::new() };
         node.entries().iter().map(|entry| (entry.key.clone(), self.declared(entry, path))).collect()
     }
 
-    fn declared(&mut self, entry: &Entry, path: &str) -> ModelLimits {
+    fn declared(&mut self, entry: &ConfigEntry, path: &str) -> ModelLimits {
         let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
         if !is_map(node) {
             self.bad(node, &path, "{ window: TOKENS, maxOutput: TOKENS, prices, tools, media … }");
         }
         self.only(node, &path, KEYS, &[]);
         let tokens = "a whole number of tokens above 0";
-        let positive = |node: &Node| whole(node, 1, u64::MAX);
+        let positive = |node: &ConfigNode| whole(node, 1, u64::MAX);
         let media = self.media(node, &path);
         ModelLimits {
             window: self.inner(node, &path, "window", tokens, positive),
@@ -36,9 +38,9 @@ impl Reader<'_> {
         }
     }
 
-    fn prices(&mut self, node: &Node, path: &str) -> Option<ModelPrices> {
+    fn prices(&mut self, node: &ConfigNode, path: &str) -> Option<ModelPrices> {
         let (node, path) = (node.get("prices")?, format!("{path}.prices"));
-        if !matches!(node.value, Value::Map(_)) {
+        if !matches!(node.value, ConfigValue::Map(_)) {
             self.bad(
                 node,
                 &path,
@@ -48,7 +50,7 @@ impl Reader<'_> {
         }
         self.only(node, &path, PRICES, &[]);
         for key in ["input", "output"].iter().filter(|key| node.get(key).is_none()) {
-            self.problem(node.at, &path, ProblemKind::Conflict(format!("needs `{key}`")));
+            self.problem(node.at, &path, ConfigProblemKind::Conflict(format!("needs `{key}`")));
         }
         let mut price =
             |key: &str| self.inner(node, &path, key, "US dollars per million tokens, 0 or more", amount);
@@ -58,9 +60,9 @@ impl Reader<'_> {
     }
 
     /// What of [`MEDIA`] is listed: nothing else is taken.
-    pub(super) fn media(&mut self, node: &Node, path: &str) -> Option<[&'static str; 2]> {
+    pub(super) fn media(&mut self, node: &ConfigNode, path: &str) -> Option<[&'static str; 2]> {
         let (node, path) = (node.get("media")?, format!("{path}.media"));
-        let Value::List(items) = &node.value else {
+        let ConfigValue::List(items) = &node.value else {
             self.bad(node, &path, "a list of images and files; [] for neither");
             return None;
         };
@@ -75,7 +77,7 @@ impl Reader<'_> {
         Some(listed)
     }
 
-    pub(super) fn retention(&mut self, node: &Node, path: &str) -> Option<ReasoningRetention> {
+    pub(super) fn retention(&mut self, node: &ConfigNode, path: &str) -> Option<ReasoningRetention> {
         let (node, path) = (node.get("reasoning_retention")?, format!("{path}.reasoning_retention"));
         let word = node.word().unwrap_or_else(|| node.describe());
         let known = ReasoningRetention::from_name(&word);
@@ -86,9 +88,9 @@ impl Reader<'_> {
     }
 }
 
-pub(super) fn flag(node: &Node) -> Option<bool> {
+pub(super) fn flag(node: &ConfigNode) -> Option<bool> {
     match node.value {
-        Value::Flag(flag) => Some(flag),
+        ConfigValue::Flag(flag) => Some(flag),
         _ => None,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
-use super::super::error::ProblemKind;
-use super::super::node::{Value, clip};
+use super::super::error::ConfigProblemKind;
+use super::super::node::{ConfigValue, clip};
 use super::super::server::RateLimit;
-use super::{Reader, text};
+use super::{ConfigReader, text};
 
 /// The database of this version.
 const DATABASE: &str = "sqlite";
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     pub(in super::super) fn address(&mut self, path: &str) -> SocketAddr {
         let fallback = SocketAddr::from(([127, 0, 0, 1], 4400));
         let expected = "an IP address and a port such as 127.0.0.1:4400";
@@ -20,8 +20,8 @@ impl Reader<'_> {
     /// `None` is `none`.
     pub(in super::super) fn optional_path(&mut self, path: &str) -> Option<String> {
         self.read(path, "the path of a file, or none", |node| match &node.value {
-            Value::Null => Some(None),
-            Value::Text(name) if name == "none" => Some(None),
+            ConfigValue::Null => Some(None),
+            ConfigValue::Text(name) if name == "none" => Some(None),
             _ => text(node).filter(|name| !name.trim().is_empty()).map(Some),
         })
         .flatten()
@@ -30,8 +30,8 @@ impl Reader<'_> {
     /// `None` is `none`.
     pub(in super::super) fn optional_rate(&mut self, path: &str) -> Option<RateLimit> {
         self.read(path, "a rate such as 120/min (s, min or h), or none", |node| match &node.value {
-            Value::Null => Some(None),
-            Value::Text(word) if word == "none" => Some(None),
+            ConfigValue::Null => Some(None),
+            ConfigValue::Text(word) if word == "none" => Some(None),
             _ => text(node)?.parse().ok().map(Some),
         })
         .flatten()
@@ -48,8 +48,8 @@ impl Reader<'_> {
     fn each(&mut self, path: &str, expected: &str, fits: fn(&str) -> bool) -> Vec<String> {
         let Some(node) = self.find(path) else { return Vec::new() };
         let items = match &node.value {
-            Value::Null => &[][..],
-            Value::List(items) => items,
+            ConfigValue::Null => &[][..],
+            ConfigValue::List(items) => items,
             _ => {
                 self.bad(node, path, "a list");
                 return Vec::new();
@@ -69,7 +69,7 @@ impl Reader<'_> {
     pub(in super::super) fn database(&mut self, path: &str) {
         let Some(node) = self.find(path) else { return };
         let word = node.word().unwrap_or_default();
-        if word == DATABASE || matches!(node.value, Value::Null) {
+        if word == DATABASE || matches!(node.value, ConfigValue::Null) {
             return;
         }
         if is_other_database(&word) {
@@ -79,7 +79,7 @@ impl Reader<'_> {
                 "is {DATABASE} in this file; `longhaul serve --db {}://…` names another",
                 clip(scheme)
             );
-            return self.problem(node.at, path, ProblemKind::Conflict(message));
+            return self.problem(node.at, path, ConfigProblemKind::Conflict(message));
         }
         self.bad(node, path, DATABASE);
     }

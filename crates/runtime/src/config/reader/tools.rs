@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::keys::{self, Kind};
-use super::super::node::{Entry, Node};
-use super::{Reader, Value, choose, text, whole};
+use super::super::keys::{self, ConfigKeyKind};
+use super::super::node::{ConfigEntry, ConfigNode};
+use super::{ConfigReader, ConfigValue, choose, text, whole};
 use crate::mcp::is_server_name;
 use crate::tools::BUILTIN;
 
@@ -13,13 +13,13 @@ const MCP_PREFIX: &str = "mcp__";
 
 const LIMIT_KEY: &str = "maxOutputChars";
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     /// A list of built-in tools; `None` if the file has none.
     pub(in super::super) fn builtin_tools(&mut self, path: &str) -> Option<Vec<String>> {
         let node = self.find(path)?;
         let items = match &node.value {
-            Value::Null => return None,
-            Value::List(items) => items,
+            ConfigValue::Null => return None,
+            ConfigValue::List(items) => items,
             _ => {
                 self.bad(node, path, "a list of built-in tools");
                 return None;
@@ -29,7 +29,7 @@ impl Reader<'_> {
         Some(tools.filter_map(|(at, item)| self.builtin_tool(item, &format!("{path}[{at}]"))).collect())
     }
 
-    fn builtin_tool(&mut self, node: &Node, path: &str) -> Option<String> {
+    fn builtin_tool(&mut self, node: &ConfigNode, path: &str) -> Option<String> {
         let name = text(node).unwrap_or_else(|| node.describe());
         if BUILTIN.contains(&name.as_str()) {
             return Some(name);
@@ -47,7 +47,7 @@ impl Reader<'_> {
             let default = keys::at(&path).and_then(|key| key.default?.parse().ok());
             limits.extend(given.or(default).map(|limit| (tool.to_owned(), limit)));
         }
-        let tools = self.find("tools").map_or(&[][..], Node::entries);
+        let tools = self.find("tools").map_or(&[][..], ConfigNode::entries);
         for entry in tools.iter().filter(|entry| is_mcp_tool(&entry.key)) {
             let Some(limit) = self.mcp_tool_limit(entry) else { continue };
             // A server may itself be called `mcp`.
@@ -58,7 +58,7 @@ impl Reader<'_> {
         limits
     }
 
-    fn mcp_tool_limit(&mut self, entry: &Entry) -> Option<u64> {
+    fn mcp_tool_limit(&mut self, entry: &ConfigEntry) -> Option<u64> {
         let path = format!("tools.{}", entry.key);
         if !super::is_map(&entry.node) {
             self.bad(&entry.node, &path, "{ maxOutputChars: NUMBER }");
@@ -66,7 +66,7 @@ impl Reader<'_> {
         }
         self.only(&entry.node, &path, &[LIMIT_KEY], &[]);
         let (min, max) = match keys::at("tools.maxOutputChars").map(|key| &key.kind) {
-            Some(Kind::Count { min, max }) => (*min, *max),
+            Some(ConfigKeyKind::Count { min, max }) => (*min, *max),
             _ => (1, u64::MAX),
         };
         let expected = format!("a whole number from {min} to {max}");

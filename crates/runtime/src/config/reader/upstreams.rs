@@ -5,8 +5,8 @@ use super::super::model::{ModelLimits, ProviderKind};
 use super::mcp::pairs;
 use super::models::flag;
 use super::{
-    Entry, FIRST_BYTE, Node, ProblemKind, Reader, Value, choose, first_byte, is_env_name, is_map, is_url,
-    text, whole,
+    ConfigEntry, ConfigNode, ConfigProblemKind, ConfigReader, ConfigValue, FIRST_BYTE, choose, first_byte,
+    is_env_name, is_map, is_url, text, whole,
 };
 
 const KEYS: &[&str] =
@@ -14,12 +14,12 @@ const KEYS: &[&str] =
 const MODEL: &[&str] = &["model", "window", "maxOutput", "tools", "media", "prefill", "reasoning_retention"];
 const SHAPE: &str = "{ name: NAME, base_url: URL, models … }";
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     pub(in super::super) fn upstreams(&mut self, path: &str) -> Vec<UpstreamConfig> {
         let Some(node) = self.find(path) else { return Vec::new() };
         let items = match &node.value {
-            Value::Null => return Vec::new(),
-            Value::List(items) => items,
+            ConfigValue::Null => return Vec::new(),
+            ConfigValue::List(items) => items,
             _ => {
                 self.bad(node, path, &format!("a list of {SHAPE}"));
                 return Vec::new();
@@ -31,23 +31,23 @@ impl Reader<'_> {
             let Some(upstream) = self.upstream(item, &inner) else { continue };
             if upstreams.iter().any(|known| known.name == upstream.name) {
                 let message = format!("has the name of another one, `{}`", upstream.name);
-                self.problem(item.at, &inner, ProblemKind::Conflict(message));
+                self.problem(item.at, &inner, ConfigProblemKind::Conflict(message));
             }
             upstreams.push(upstream);
         }
         upstreams
     }
 
-    fn upstream(&mut self, node: &Node, path: &str) -> Option<UpstreamConfig> {
-        if !matches!(node.value, Value::Map(_)) {
+    fn upstream(&mut self, node: &ConfigNode, path: &str) -> Option<UpstreamConfig> {
+        if !matches!(node.value, ConfigValue::Map(_)) {
             self.bad(node, path, SHAPE);
             return None;
         }
         self.only(node, path, KEYS, &[]);
         if node.get("name").is_none() {
-            self.problem(node.at, path, ProblemKind::Conflict("needs `name`".to_owned()));
+            self.problem(node.at, path, ConfigProblemKind::Conflict("needs `name`".to_owned()));
         }
-        let named = |node: &Node| text(node).filter(|text| !text.trim().is_empty());
+        let named = |node: &ConfigNode| text(node).filter(|text| !text.trim().is_empty());
         let name = self.inner(node, path, "name", "a text that is not empty", named);
         let provider = self.provider(node, path);
         let url = self.inner(node, path, "base_url", "an address, http://… or https://…", |node| {
@@ -71,7 +71,7 @@ impl Reader<'_> {
         Some(upstream)
     }
 
-    fn provider(&mut self, node: &Node, path: &str) -> ProviderKind {
+    fn provider(&mut self, node: &ConfigNode, path: &str) -> ProviderKind {
         let usual = ProviderKind::OpenaiCompatible;
         let Some(said) = node.get("provider") else { return usual };
         let names: Vec<&str> = ProviderKind::NAMES
@@ -88,24 +88,29 @@ impl Reader<'_> {
     }
 
     /// The variable's name; what is there instead may be the key itself.
-    fn key_of(&mut self, node: &Node, path: &str) -> Option<String> {
+    fn key_of(&mut self, node: &ConfigNode, path: &str) -> Option<String> {
         let said = node.get("api_key_env")?;
-        if matches!(said.value, Value::Null) {
+        if matches!(said.value, ConfigValue::Null) {
             return None;
         }
         let name = text(said).filter(|name| is_env_name(name));
         if name.is_none() {
             let expected = "the name of an environment variable (letters, digits and _)".to_owned();
             let found = "this value (a key itself never stands in the file)".to_owned();
-            let kind = ProblemKind::BadValue { expected, found };
+            let kind = ConfigProblemKind::BadValue { expected, found };
             self.problem(said.at, &format!("{path}.api_key_env"), kind);
         }
         name.filter(|name| name != "none")
     }
 
-    fn dialects(&mut self, node: &Node, path: &str, provider: ProviderKind) -> Option<Vec<GatewayDialect>> {
+    fn dialects(
+        &mut self,
+        node: &ConfigNode,
+        path: &str,
+        provider: ProviderKind,
+    ) -> Option<Vec<GatewayDialect>> {
         let (said, path) = (node.get("dialects")?, format!("{path}.dialects"));
-        let Value::List(items) = &said.value else {
+        let ConfigValue::List(items) = &said.value else {
             self.bad(said, &path, "a list of chat, responses and messages");
             return None;
         };
@@ -127,7 +132,7 @@ impl Reader<'_> {
         Some(dialects)
     }
 
-    fn models_of(&mut self, node: &Node, path: &str) -> Vec<UpstreamModel> {
+    fn models_of(&mut self, node: &ConfigNode, path: &str) -> Vec<UpstreamModel> {
         let (Some(said), path) = (node.get("models"), format!("{path}.models")) else { return Vec::new() };
         if !is_map(said) {
             self.bad(
@@ -139,16 +144,16 @@ impl Reader<'_> {
         said.entries().iter().map(|entry| self.model_of(entry, &path)).collect()
     }
 
-    fn model_of(&mut self, entry: &Entry, path: &str) -> UpstreamModel {
+    fn model_of(&mut self, entry: &ConfigEntry, path: &str) -> UpstreamModel {
         let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
         if !is_map(node) {
             self.bad(node, &path, "{ model: NAME, window: TOKENS … }");
         }
         self.only(node, &path, MODEL, &[]);
         let tokens = "a whole number of tokens above 0";
-        let positive = |node: &Node| whole(node, 1, u64::MAX);
+        let positive = |node: &ConfigNode| whole(node, 1, u64::MAX);
         let media = self.media(node, &path);
-        let named = |node: &Node| text(node).filter(|text| !text.trim().is_empty());
+        let named = |node: &ConfigNode| text(node).filter(|text| !text.trim().is_empty());
         let model = self.inner(node, &path, "model", "a text that is not empty", named);
         UpstreamModel {
             name: entry.key.clone(),

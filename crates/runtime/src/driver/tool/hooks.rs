@@ -1,12 +1,12 @@
 //! The hooks around a tool: before it runs, and after it ran.
 
 use longhaul_core::message::ToolCall;
-use longhaul_core::truncate::{self, Limit};
+use longhaul_core::truncate::{self, TextLimit};
 use serde_json::Value;
 
-use super::Job;
-use crate::hooks::{HookEvent, PostToolUseAsk, PreToolUseAsk, ToolDecision, marked};
-use crate::tools::{Output, ToolOutput};
+use super::ToolTask;
+use crate::hooks::{HookEvent, PostToolUseRequest, PreToolUseDecision, PreToolUseRequest, marked};
+use crate::tools::{ToolOutput, ToolOutputPart};
 
 /// The most of a result that a hook is told, in bytes.
 const MAX_RESULT_BYTES: usize = 1 << 20;
@@ -18,12 +18,12 @@ const MAX_ADDED_CHARS: u64 = 10_000;
 const MAX_REASON_CHARS: usize = 4_000;
 
 /// What a hook adds to a result, and what room that leaves for the result itself.
-pub(super) struct Added {
+pub(super) struct HookAddition {
     pub(super) text: Option<String>,
-    pub(super) limit: Limit,
+    pub(super) limit: TextLimit,
 }
 
-impl Job {
+impl ToolTask {
     /// Asks the hook whether the call may run, and with which arguments.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Job {
         let hooks = &self.agent.hooks;
         // A call that cannot be read does not run anyway.
         let Some(args) = arguments(call).filter(|_| hooks.has(HookEvent::PreToolUse)) else { return Ok(()) };
-        let ask = PreToolUseAsk {
+        let ask = PreToolUseRequest {
             session_id: self.shared.session_id.clone(),
             tool_name: call.name.clone(),
             call_id: call.call_id.clone(),
@@ -43,7 +43,7 @@ impl Job {
             () = self.stop.cancelled() => return Err(ToolOutput::cancelled()),
             answer = hooks.pre_tool_use(ask) => answer.unwrap_or_default(),
         };
-        if answer.decision == Some(ToolDecision::Deny) {
+        if answer.decision == Some(PreToolUseDecision::Deny) {
             return Err(denied(answer.reason.as_deref().unwrap_or_default()));
         }
         if let Some(args) = answer.args {
@@ -53,12 +53,12 @@ impl Job {
     }
 
     /// Tells the hook of the result, and takes what it adds.
-    pub(super) async fn after(&self, call: &ToolCall, output: &ToolOutput) -> Added {
-        let nothing = Added { text: None, limit: self.limit };
+    pub(super) async fn after(&self, call: &ToolCall, output: &ToolOutput) -> HookAddition {
+        let nothing = HookAddition { text: None, limit: self.limit };
         let hooks = &self.agent.hooks;
         let is_asked = hooks.has(HookEvent::PostToolUse) && !output.cancelled;
         let Some(args) = arguments(call).filter(|_| is_asked) else { return nothing };
-        let ask = PostToolUseAsk {
+        let ask = PostToolUseRequest {
             session_id: self.shared.session_id.clone(),
             tool_name: call.name.clone(),
             call_id: call.call_id.clone(),
@@ -78,20 +78,20 @@ impl Job {
     }
 
     /// Both together stay within the limit; what a hook adds has at most half of it.
-    fn added(&self, words: &str) -> Added {
-        let Limit { max_chars, max_tokens } = self.limit;
-        let half = Limit { max_chars: (max_chars / 2).min(MAX_ADDED_CHARS), max_tokens: max_tokens / 2 };
+    fn added(&self, words: &str) -> HookAddition {
+        let TextLimit { max_chars, max_tokens } = self.limit;
+        let half = TextLimit { max_chars: (max_chars / 2).min(MAX_ADDED_CHARS), max_tokens: max_tokens / 2 };
         let counter = &self.agent.counter;
-        let kept = match truncate::truncate(words, &half, truncate::Keep::Head, counter) {
+        let kept = match truncate::truncate(words, &half, truncate::TruncationMode::Head, counter) {
             Some(cut) => format!("{}\n[{} characters are left out]", cut.kept, cut.omitted_chars),
             None => words.to_owned(),
         };
         let text = marked(HookEvent::PostToolUse, &kept);
-        let limit = Limit {
+        let limit = TextLimit {
             max_chars: max_chars.saturating_sub(text.chars().count() as u64),
             max_tokens: max_tokens.saturating_sub(counter.text(&text)),
         };
-        Added { text: Some(text), limit }
+        HookAddition { text: Some(text), limit }
     }
 }
 
@@ -108,8 +108,8 @@ fn denied(reason: &str) -> ToolOutput {
 /// A result as a hook is told of it.
 fn shown(output: &ToolOutput) -> String {
     let pieces = output.content.iter().map(|piece| match piece {
-        Output::Text(text) => text.clone(),
-        Output::Media { bytes, media_type, name } => {
+        ToolOutputPart::Text(text) => text.clone(),
+        ToolOutputPart::Media { bytes, media_type, name } => {
             let name = name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
             format!("[{media_type}{name}, {} bytes]", bytes.len())
         }

@@ -190,7 +190,7 @@ fn an_inspect_log() {
         {"event":"odd","output":[]}]},
       {"id":3,"messages":[{"role":"user","content":"second"}]}]}"#;
     let import = import(file.as_bytes(), 42).unwrap();
-    assert_eq!((import.format, import.sessions.len()), (Format::Inspect, 2));
+    assert_eq!((import.format, import.sessions.len()), (ImportFormat::Inspect, 2));
     import.sessions.iter().for_each(assert_valid);
     let session = &import.sessions[0];
     assert_eq!(session.tools.as_deref(), Some(r#"[{"name":"read","description":"Reads."}]"#));
@@ -366,7 +366,7 @@ proptest! {
     fn any_trajectory_makes_a_valid_log(list in proptest::collection::vec(any_entry(), 1..20), steps in proptest::collection::vec(any_step(), 0..8)) {
         let text = format!(r#"{{"history":[{}],"trajectory":[{}]}}"#, list.join(","), steps.join(","));
         if let Ok(import) = import(text.as_bytes(), 0) {
-            prop_assert_eq!(import.format, Format::SweAgent);
+            prop_assert_eq!(import.format, ImportFormat::SweAgent);
             assert_valid(&import.sessions[0]);
         }
     }
@@ -375,7 +375,7 @@ proptest! {
     fn any_sample_makes_a_valid_log(list in proptest::collection::vec(any_sample_message(), 1..20)) {
         let text = format!(r#"{{"eval":{{"task":"t"}},"samples":[{{"messages":[{}]}}]}}"#, list.join(","));
         if let Ok(import) = import(text.as_bytes(), 0) {
-            prop_assert_eq!(import.format, Format::Inspect);
+            prop_assert_eq!(import.format, ImportFormat::Inspect);
             assert_valid(&import.sessions[0]);
         }
     }
@@ -383,7 +383,7 @@ proptest! {
     #[test]
     fn any_tape_makes_a_valid_log(list in proptest::collection::vec(any_tape_step(), 1..20)) {
         if let Ok(import) = import(format!(r#"{{"steps":[{}]}}"#, list.join(",")).as_bytes(), 0) {
-            prop_assert_eq!(import.format, Format::TapeAgents);
+            prop_assert_eq!(import.format, ImportFormat::TapeAgents);
             assert_valid(&import.sessions[0]);
         }
     }
@@ -391,7 +391,7 @@ proptest! {
     #[test]
     fn any_claude_code_session_makes_a_valid_log(list in proptest::collection::vec(any_session_line(), 1..20)) {
         if let Ok(import) = import(list.join("\n").as_bytes(), 0) {
-            prop_assert_eq!(import.format, Format::ClaudeCode);
+            prop_assert_eq!(import.format, ImportFormat::ClaudeCode);
             assert_valid(&import.sessions[0]);
         }
     }

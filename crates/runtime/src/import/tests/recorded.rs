@@ -10,7 +10,7 @@ type Counts = [usize; 6];
 /// Input, output and cached tokens of a step.
 type Used = (u64, u64, u64);
 
-fn counts(session: &Imported) -> Counts {
+fn counts(session: &ImportedSession) -> Counts {
     let count = |fits: fn(&EventBody) -> bool| session.events.iter().filter(|(_, body)| fits(body)).count();
     let recorded = count(|body| matches!(body, EventBody::ToolStarted { .. }));
     [
@@ -23,7 +23,7 @@ fn counts(session: &Imported) -> Counts {
     ]
 }
 
-fn usages(session: &Imported) -> Vec<Option<Used>> {
+fn usages(session: &ImportedSession) -> Vec<Option<Used>> {
     let finished = session.events.iter().filter_map(|(_, body)| match body {
         EventBody::StepFinished { usage, .. } => Some(usage.as_ref()),
         _ => None,
@@ -32,7 +32,7 @@ fn usages(session: &Imported) -> Vec<Option<Used>> {
 }
 
 /// The only session of a file; `None` where the files are not at hand.
-fn session(name: &str, format: Format, expected: Counts) -> Option<Imported> {
+fn session(name: &str, format: ImportFormat, expected: Counts) -> Option<ImportedSession> {
     let bytes = fixture(name)?;
     let mut import = import(&bytes, 7).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!((import.format, import.sessions.len()), (format, 1), "{name}");
@@ -43,7 +43,7 @@ fn session(name: &str, format: Format, expected: Counts) -> Option<Imported> {
     Some(session)
 }
 
-fn warnings(session: &Imported) -> Vec<String> {
+fn warnings(session: &ImportedSession) -> Vec<String> {
     session.warnings.iter().map(ToString::to_string).collect()
 }
 
@@ -51,7 +51,7 @@ fn warnings(session: &Imported) -> Vec<String> {
 fn swe_agent_calls_functions() {
     let name =
         "SWE-agent__SWE-agent/function_calling_replace_from_source~marshmallow-code__marshmallow-1867.traj";
-    let Some(session) = session(name, Format::SweAgent, [1, 0, 13, 13, 13, 0]) else { return };
+    let Some(session) = session(name, ImportFormat::SweAgent, [1, 0, 13, 13, 13, 0]) else { return };
     assert!(session.warnings.is_empty(), "{:?}", session.warnings);
     assert!(
         session.system_prompt.as_deref().is_some_and(|text| text.starts_with("SETTING: You are an auto"))
@@ -87,7 +87,7 @@ fn swe_agent_writes_its_actions() {
     ];
     for (name, expected) in files {
         let name = format!("SWE-agent__SWE-agent/{name}.traj");
-        let Some(session) = session(&name, Format::SweAgent, expected) else { continue };
+        let Some(session) = session(&name, ImportFormat::SweAgent, expected) else { continue };
         assert_eq!(
             warnings(&session),
             [format!(
@@ -111,7 +111,7 @@ fn swe_agent_writes_its_actions() {
 #[test]
 fn the_last_observation_of_swe_agent_is_found() {
     let name = "SWE-agent__SWE-agent/rock.traj";
-    let Some(session) = session(name, Format::SweAgent, [1, 0, 12, 12, 12, 0]) else { return };
+    let Some(session) = session(name, ImportFormat::SweAgent, [1, 0, 12, 12, 12, 0]) else { return };
     let last = results(&session).pop().expect("twelve results");
     assert_eq!(last.content[0].as_text(), Some("\nflag{IoDJuvwxy\\tuvyxwxvwzx{\\z{vwxyz}\n"));
 }
@@ -143,7 +143,7 @@ fn request_logs_are_imported_one_by_one() {
     ];
     for (name, expected, at, usage) in files {
         let file = format!("{folder}{name}.json");
-        let Some(session) = session(&file, Format::OpenaiMessages, expected) else { continue };
+        let Some(session) = session(&file, ImportFormat::OpenaiMessages, expected) else { continue };
         let used = usages(&session);
         let (last, earlier) = used.split_last().expect("steps");
         assert_eq!(*last, Some(usage));
@@ -168,7 +168,7 @@ fn request_logs_are_imported_one_by_one() {
 #[test]
 fn an_inspect_sample_has_times_and_usage() {
     let name = "UKGovernmentBEIS__inspect_ai/2025-05-12T20-27-36-04-00_browser.json";
-    let Some(session) = session(name, Format::Inspect, [1, 0, 5, 4, 4, 0]) else { return };
+    let Some(session) = session(name, ImportFormat::Inspect, [1, 0, 5, 4, 4, 0]) else { return };
     assert!(session.warnings.is_empty(), "{:?}", session.warnings);
     assert_eq!(session.title.as_deref(), Some("browser, sample 1, epoch 1"));
     assert_eq!(
@@ -193,7 +193,7 @@ fn an_inspect_sample_has_times_and_usage() {
 #[test]
 fn a_tape_has_calls_for_its_actions() {
     let name = "ServiceNow__TapeAgents/task1_seed42_workarena.servicenow.multi-chart-min-max-retrieval.json";
-    let Some(session) = session(name, Format::TapeAgents, [1, 1, 13, 5, 5, 0]) else { return };
+    let Some(session) = session(name, ImportFormat::TapeAgents, [1, 1, 13, 5, 5, 0]) else { return };
     assert_eq!(warnings(&session), ["steps of kind `set_next_node` have no counterpart here: 5 left out"]);
     assert!(session.title.as_deref().is_some_and(|title| title.starts_with("What is the minimum value")));
     assert_eq!((session.system_prompt.as_deref(), session.tools.as_deref()), (None, None));
@@ -213,7 +213,7 @@ fn a_tape_has_calls_for_its_actions() {
 #[test]
 fn claude_code_sessions() {
     let name = "daaain__claude-code-log/representative_messages.jsonl";
-    if let Some(session) = session(name, Format::ClaudeCode, [4, 0, 5, 2, 2, 0]) {
+    if let Some(session) = session(name, ImportFormat::ClaudeCode, [4, 0, 5, 2, 2, 0]) {
         assert!(session.warnings.is_empty(), "{:?}", session.warnings);
         assert_eq!(
             session.title.as_deref(),
@@ -223,7 +223,7 @@ fn claude_code_sessions() {
         assert_eq!(session.events.last().map(|(at, _)| *at), Some(1_749_895_440_000));
     }
     let name = "daaain__claude-code-log/todowrite_examples.jsonl";
-    let Some(session) = session(name, Format::ClaudeCode, [2, 0, 6, 3, 3, 0]) else { return };
+    let Some(session) = session(name, ImportFormat::ClaudeCode, [2, 0, 6, 3, 3, 0]) else { return };
     assert!(session.warnings.is_empty(), "{:?}", session.warnings);
     assert_eq!(session.title.as_deref(), Some("Feature Implementation with Task Management"));
     let used: Vec<_> = usages(&session).into_iter().flatten().map(|(input, ..)| input).collect();

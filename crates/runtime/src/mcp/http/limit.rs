@@ -10,7 +10,7 @@ pub(super) fn events(
     bytes: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,
     most: usize,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    let mut event = Event::default();
+    let mut event = EventSizeCounter::default();
     bytes.map(move |chunk| {
         // Its own words repeat the address.
         let chunk = chunk.map_err(|error| io::Error::other(error.without_url()))?;
@@ -23,12 +23,12 @@ pub(super) fn events(
 
 /// The event that is arriving. Events end with an empty line.
 #[derive(Default)]
-struct Event {
+struct EventSizeCounter {
     bytes: usize,
     line_is_empty: bool,
 }
 
-impl Event {
+impl EventSizeCounter {
     /// Takes a chunk and gives the size that the event had at most.
     fn longest_after(&mut self, chunk: &[u8]) -> usize {
         let mut longest = 0;
@@ -48,11 +48,11 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
-    use super::Event;
+    use super::EventSizeCounter;
 
     #[test]
     fn events_are_measured_one_by_one() {
-        let mut event = Event::default();
+        let mut event = EventSizeCounter::default();
         assert_eq!(event.longest_after(b"data: 12345\n\n"), 13);
         assert_eq!(event.longest_after(b"data: 1\r\n\r\ndata"), 11);
         assert_eq!(event.bytes, 4);

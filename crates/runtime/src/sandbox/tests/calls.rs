@@ -112,7 +112,7 @@ s.connect({to}); s.send(b\"x\"); print(\"reached\")' 2>&1"
     for way in &ways {
         assert!(run(&place.sandbox(), way).await.output.contains("reached"), "open: {way}");
     }
-    place.policy.network = Network::Denied;
+    place.policy.network = NetworkAccess::Denied;
     let sandbox = place.sandbox();
     for way in &ways {
         let ran = run(&sandbox, way).await;
@@ -135,15 +135,15 @@ s.connect({to}); s.send(b\"x\"); print(\"reached\")' 2>&1"
     // What a person says of one server holds for that one.
     let (reader, writer) = io::pipe().unwrap();
     let request = shell(&sandbox, &ways[0], writer);
-    let own = OwnFolder::default();
-    let mut server = sandbox.spawn_server(request, Some(Network::Open), &own).await.unwrap();
+    let own = IsolatedHome::default();
+    let mut server = sandbox.spawn_server(request, Some(NetworkAccess::Open), &own).await.unwrap();
     assert!(server.wait().await.unwrap().success(), "{}", io::read_to_string(reader).unwrap());
 }
 
 #[tokio::test]
 async fn where_the_network_cannot_be_denied_nothing_is_started() {
     let mut place = place();
-    place.policy.network = Network::Denied;
+    place.policy.network = NetworkAccess::Denied;
     let mut sandbox = place.sandbox();
     sandbox.status.calls = Err("for a reason".to_owned());
     let (_reader, writer) = io::pipe().unwrap();

@@ -46,7 +46,7 @@ async fn a_command_that_only_counts_is_ended_and_a_server_is_not_for_that() {
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     assert_eq!(signal, Some(rustix::process::Signal::XCPU.as_raw()));
     let (reader, writer) = io::pipe().unwrap();
-    let own = OwnFolder::default();
+    let own = IsolatedHome::default();
     let mut server = sandbox.spawn_server(shell(&sandbox, "ulimit -t", writer), None, &own).await.unwrap();
     assert!(server.wait().await.unwrap().success());
     assert_eq!(io::read_to_string(reader).unwrap(), "unlimited\n");

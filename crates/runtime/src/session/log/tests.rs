@@ -1,22 +1,22 @@
 use std::sync::Arc;
 
-use longhaul_core::estimate::Counter;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::NoteReason;
-use longhaul_core::message::{Message, Origin, Part};
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, NewSession};
+use longhaul_core::message::{Message, ModelOrigin, Part};
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, NewSession};
 
 use super::*;
 use crate::agent::Agent;
-use crate::agents::Agents;
+use crate::agents::AgentRegistry;
 use crate::session::Runtime;
-use crate::testing::{self, Folder};
+use crate::testing::{self, TemporaryFolder};
 
 /// Positions at which agents are chosen.
 type Choices<'a> = &'a [(usize, &'a str)];
 
-async fn agent(folder: &Folder, counter: Counter) -> Agent {
-    let model = Arc::new(Scripted::new(Script::always(ScriptedAnswer::text("Yes."))));
+async fn agent(folder: &TemporaryFolder, counter: MessageTokenCounter) -> Agent {
+    let model = Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text("Yes."))));
     let mut agent = testing::agent(model, folder).await.unwrap();
     agent.counter = counter;
     agent
@@ -29,7 +29,7 @@ fn note(at: usize) -> EventBody {
 
 fn chosen(agent: &str) -> EventBody {
     let choice = ModelChoice { agent: Some(agent.to_owned()), model: None };
-    let to = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: agent.to_owned() };
+    let to = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: agent.to_owned() };
     EventBody::ModelSwitched { to, choice: Some(choice) }
 }
 
@@ -48,15 +48,15 @@ async fn session(store: &SharedStore, length: usize, choices: Choices<'_>) -> Se
 
 #[tokio::test]
 async fn a_log_is_folded_page_by_page_for_whoever_answers_in_the_end() {
-    let folder = Folder::new().unwrap();
-    let (usual, other) = (Counter::default(), Counter::characters());
-    let agents = Agents::new("usual", agent(&folder, usual.clone()).await)
+    let folder = TemporaryFolder::new().unwrap();
+    let (usual, other) = (MessageTokenCounter::default(), MessageTokenCounter::characters());
+    let agents = AgentRegistry::new("usual", agent(&folder, usual.clone()).await)
         .with("other", "scripted", Ok(agent(&folder, other.clone()).await))
         .with("third", "scripted", Ok(agent(&folder, usual.clone()).await))
         .with("broken", "scripted", Err("it is not there".to_owned()));
     let store: SharedStore = Arc::new(MemoryStore::new());
-    let runtime = Runtime::of(agents, Arc::clone(&store), Blobs::in_memory(1 << 20));
-    let cases: &[(usize, Choices<'_>, &Counter)] = &[
+    let runtime = Runtime::of(agents, Arc::clone(&store), BlobStore::in_memory(1 << 20));
+    let cases: &[(usize, Choices<'_>, &MessageTokenCounter)] = &[
         (1, &[], &usual),
         (PAGE - 1, &[], &usual),
         (PAGE, &[], &usual),

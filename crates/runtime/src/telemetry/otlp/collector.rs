@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
-use super::post::Post;
+use super::post::CollectorClient;
 
 /// How long what is still waiting may take to be sent at the end.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A collector, and the providers that send to it and to nobody else.
 #[derive(Debug)]
-pub(in crate::telemetry) struct Collector {
+pub(in crate::telemetry) struct OtlpCollector {
     pub(in crate::telemetry) tracers: SdkTracerProvider,
     pub(in crate::telemetry) meters: SdkMeterProvider,
-    pub(super) post: Arc<Post>,
+    pub(super) post: Arc<CollectorClient>,
 }
 
-impl Collector {
+impl OtlpCollector {
     /// Sends what waits, both kinds at once. The SDK blocks while it does.
     pub(in crate::telemetry) async fn close(self) {
         let Self { tracers, meters, post } = self;

@@ -19,7 +19,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 
 /// The way to one collector.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct CollectorClient {
     client: Client,
     runtime: Handle,
     /// The collector for people: without a password that the address may hold.
@@ -29,9 +29,9 @@ pub(super) struct Post {
 
 /// One way for both kinds of data: what goes wrong is said once.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(pub(super) Arc<Post>);
+pub(super) struct SharedCollectorClient(pub(super) Arc<CollectorClient>);
 
-impl Post {
+impl CollectorClient {
     /// # Errors
     /// TLS cannot be set up.
     pub(super) fn new(base: &Url, runtime: Handle) -> Result<Self, reqwest::Error> {
@@ -80,10 +80,10 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
 }
 
 #[async_trait]
-impl HttpClient for Shared {
+impl HttpClient for SharedCollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let Self(post) = self;
-        let sent = post.runtime.spawn(Post::send(post.client.clone(), request)).await;
+        let sent = post.runtime.spawn(CollectorClient::send(post.client.clone(), request)).await;
         // The runtime ends, and drops what it was doing.
         let answer = sent.unwrap_or_else(|_| Err("the program ended before an answer came".into()));
         match &answer {

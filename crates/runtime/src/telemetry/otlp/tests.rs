@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
-use crate::telemetry::span::Kind;
+use crate::telemetry::span::OperationKind;
 
 /// Keeps warnings.
 #[derive(Clone, Default)]
@@ -51,8 +51,8 @@ impl Visit for Message<'_> {
     }
 }
 
-fn shared(url: &str, runtime: Handle) -> Shared {
-    Shared(Arc::new(Post::new(&Url::parse(url).unwrap(), runtime).unwrap()))
+fn shared(url: &str, runtime: Handle) -> SharedCollectorClient {
+    SharedCollectorClient(Arc::new(CollectorClient::new(&Url::parse(url).unwrap(), runtime).unwrap()))
 }
 
 #[tokio::test]
@@ -78,9 +78,9 @@ async fn a_collector_that_is_silent_at_the_end_is_said_to_be() {
     // Connections are taken by the system, and nobody ever reads them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
-    let service = Service { name: "longhaul-test".to_owned(), version: "1".to_owned() };
-    let exporting = connect(&url, &service, Content::LeftOut).unwrap();
-    exporting.begin("chat heron-1".to_owned(), Kind::Chat, "s", None).end();
+    let service = ServiceIdentity { name: "longhaul-test".to_owned(), version: "1".to_owned() };
+    let exporting = connect(&url, &service, ContentCapture::LeftOut).unwrap();
+    exporting.begin("chat heron-1".to_owned(), OperationKind::Chat, "s", None).end();
     exporting.close().await;
     assert_eq!(warnings.told(), [format!("telemetry does not reach {url}: no answer within 2 s")]);
 }

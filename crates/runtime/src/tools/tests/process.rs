@@ -24,7 +24,7 @@ impl Bench {
 
     fn bash(&self, command: &str) -> impl Future<Output = ToolOutput> + use<> {
         let call = ToolInput::new(json!({"command": command}), self.context.clone());
-        async move { bash::Bash::new().run(call).await }
+        async move { bash::BashTool::new().run(call).await }
     }
 }
 
@@ -41,7 +41,7 @@ async fn output_and_errors_come_in_order_with_the_exit_code() {
     let output = bench.run("bash", json!({"command": "printf partly; exit 3"})).await;
     assert!(output.is_error && !output.cancelled);
     assert_eq!(output.as_text(), "partly\n[exit code 3]");
-    assert_eq!(output.keep, Keep::Both);
+    assert_eq!(output.keep, PreservedEnd::Both);
     assert_eq!(bench.ok("bash", json!({"command": "true"})).await, "(no output)\n[exit code 0]");
     let root = bench.base.join("ws").display().to_string();
     assert!(bench.ok("bash", json!({"command": "pwd"})).await.starts_with(&root));
@@ -52,10 +52,10 @@ async fn output_is_shown_while_it_comes() {
     let mut bench = bench();
     let running = tokio::spawn(bench.bash("echo ä; while ! test -e go; do sleep 0.02; done; echo b"));
     let first = bench.progress.recv().await.unwrap();
-    assert_eq!(first, Progress { offset: 0, text: "ä\n".to_owned() });
+    assert_eq!(first, ToolProgress { offset: 0, text: "ä\n".to_owned() });
     assert!(!running.is_finished());
     bench.file("go", "");
-    assert_eq!(bench.progress.recv().await.unwrap(), Progress { offset: 2, text: "b\n".to_owned() });
+    assert_eq!(bench.progress.recv().await.unwrap(), ToolProgress { offset: 2, text: "b\n".to_owned() });
     assert_eq!(running.await.unwrap().as_text(), "ä\nb\n[exit code 0]");
 }
 
@@ -130,7 +130,7 @@ async fn a_cancel_ends_grandchildren_that_do_not_listen() {
         let file = format!("pid{index}");
         let command = format!("DEAF='{}'; {leader}", deaf.replace("PID", &file).replace('\'', "'\\''"));
         let call = ToolInput::new(json!({"command": command}), context);
-        let running = tokio::spawn(async move { bash::Bash::new().run(call).await });
+        let running = tokio::spawn(async move { bash::BashTool::new().run(call).await });
         let grandchild = bench.pid(&file).await;
         assert!(alive(grandchild));
         cancel.cancel();

@@ -20,7 +20,7 @@ fn search(tool: &str, pattern: &str) -> Value {
 }
 
 fn found(workspace: &Workspace, start: &str) -> Vec<String> {
-    let start = workspace.resolve(start, crate::workspace::Access::Read).unwrap();
+    let start = workspace.resolve(start, crate::workspace::PathAccess::Read).unwrap();
     let mut found = Vec::new();
     files(workspace, &start, &CancellationToken::new(), |file| {
         found.push(file.path.relative().display().to_string());

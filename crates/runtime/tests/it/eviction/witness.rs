@@ -8,10 +8,10 @@ use longhaul_core::event::Event;
 use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::message::{BlobRef, Part};
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, MemoryStore, NewQueued, NewRequest, NewSession, Request, SessionRecord,
-    Store, StoreError,
+    AnswerChunk, EnqueueReceipt, IdempotentRequest, Lease, LogAppend, MemoryStore, NewIdempotentRequest,
+    NewQueuedMessage, NewSession, SessionRecord, Store, StoreError,
 };
 use tokio::sync::watch;
 
@@ -117,7 +117,7 @@ impl Store for Witness {
         self.store.release(lease).await
     }
 
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         self.dawdle().await;
         let appended = self.store.append(lease, append).await;
         if let Err(error @ StoreError::Fenced(_)) = &appended {
@@ -127,7 +127,7 @@ impl Store for Witness {
         appended
     }
 
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
         self.dawdle().await;
         let accepted = self.store.enqueue(id, message).await;
         self.dawdle().await;
@@ -160,7 +160,7 @@ impl Store for Witness {
         self.store.tail(id, limit).await
     }
 
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
         self.dawdle().await;
         self.store.queue(id).await
     }
@@ -183,7 +183,11 @@ impl Store for Witness {
         self.store.clear_queue(id).await
     }
 
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError> {
         self.store.begin_request(id, request).await
     }
 
@@ -197,7 +201,7 @@ impl Store for Witness {
     }
 
     /// Fails now and then, before it has done anything.
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError> {
         self.dawdle().await;
         if self.seen.lock().unwrap().dice.below(2) == 0 {
             return Err(StoreError::Storage("for a moment".to_owned()));
@@ -209,7 +213,7 @@ impl Store for Witness {
         stored
     }
 
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         self.store.chunks(id).await
     }
 

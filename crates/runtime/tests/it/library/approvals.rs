@@ -5,12 +5,12 @@ use std::time::Duration;
 use longhaul::core::message::ToolStatus;
 use longhaul::hooks::ApprovalHandler;
 use longhaul::prelude::*;
-use longhaul::testing::Folder;
+use longhaul::testing::TemporaryFolder;
 
 use super::{scripted, whole_turn};
 
-fn writes() -> Script {
-    Script::turns([
+fn writes() -> ModelScript {
+    ModelScript::turns([
         ScriptedAnswer::calling("write", r#"{"path":"a.txt","content":"hello"}"#),
         ScriptedAnswer::text("Done."),
     ])
@@ -18,7 +18,7 @@ fn writes() -> Script {
 
 /// How a call of `write` ends, what the model reads of it, and whether the file is there.
 async fn written_by(change: impl FnOnce(AgentBuilder) -> AgentBuilder) -> (ToolStatus, String, bool) {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let agent = change(scripted(writes()).0.workspace(folder.path())).build().await.unwrap();
     let (events, output) = whole_turn(&agent.session().await.unwrap(), "Write.").await;
     output.unwrap();
@@ -70,7 +70,7 @@ async fn a_handler_that_panics_denies() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_never_answers_denies_in_the_end() {
     let asks = tool_fn("ask", "", |_: super::tools::Nothing, _| async { "ran" }).with_approval();
-    let script = Script::turns([ScriptedAnswer::calling("ask", "{}"), ScriptedAnswer::text("Done.")]);
+    let script = ModelScript::turns([ScriptedAnswer::calling("ask", "{}"), ScriptedAnswer::text("Done.")]);
     let agent = scripted(script).0.tool(asks).on_approval(|_: ApprovalRequest| std::future::pending());
     let agent = agent.build().await.unwrap();
     let turn = agent.session().await.unwrap().turn("Ask.").await.unwrap();
@@ -81,7 +81,7 @@ async fn a_handler_that_never_answers_denies_in_the_end() {
 #[tokio::test]
 async fn a_function_needs_approval_only_where_it_says_so() {
     let tool = |name: &str| tool_fn(name, "", |_: super::tools::Nothing, _| async { "ran" });
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::calling("free", "{}"),
         ScriptedAnswer::calling("bound", "{}"),
         ScriptedAnswer::calling("reads", "{}"),
@@ -106,7 +106,7 @@ async fn a_function_needs_approval_only_where_it_says_so() {
 #[tokio::test]
 async fn a_person_can_decide_beside_the_handler() {
     let asks = tool_fn("ask", "", |_: super::tools::Nothing, _| async { "ran" }).with_approval();
-    let script = Script::turns([ScriptedAnswer::calling("ask", "{}"), ScriptedAnswer::text("Done.")]);
+    let script = ModelScript::turns([ScriptedAnswer::calling("ask", "{}"), ScriptedAnswer::text("Done.")]);
     let agent = scripted(script).0.tool(asks).on_approval(|_: ApprovalRequest| std::future::pending());
     let agent = agent.build().await.unwrap();
     let session = agent.session().await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul::async_trait;
-use longhaul::core::history::ItemKind;
+use longhaul::core::history::ViewItemKind;
 
 use super::*;
 
@@ -14,16 +14,18 @@ struct Slow {
     requests: mpsc::UnboundedSender<ReplacementRequest>,
 }
 
-impl Strategy for Slow {
+impl CompactionStrategy for Slow {
     fn name(&self) -> &str {
         "slow"
     }
-    fn trigger(&self) -> Trigger {
-        Trigger::Share(0.5)
+    fn trigger(&self) -> StrategyTrigger {
+        StrategyTrigger::Share(0.5)
     }
-    fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+    fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
         let cut = scene.turn_start(2);
-        (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Summary { tokens: 300 }))
+        (cut > 0).then(|| {
+            CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 300 })
+        })
     }
 }
 
@@ -52,7 +54,7 @@ async fn compacted(
     delay: Duration,
     change: impl FnOnce(AgentBuilder) -> AgentBuilder,
 ) -> Outcome {
-    let (builder, model) = scripted(Script::always("The value is what it was before. ".repeat(20)));
+    let (builder, model) = scripted(ModelScript::always("The value is what it was before. ".repeat(20)));
     let (requests, mut asked) = mpsc::unbounded_channel();
     let builder = builder.window_tokens(8_000).async_strategy(Slow { text, delay, requests });
     let agent = change(builder).build().await.unwrap();
@@ -70,10 +72,10 @@ async fn compacted(
         }
     }
     let summary = |item: &longhaul::core::history::ViewItem| {
-        matches!(item.kind, ItemKind::Summary(_)).then(|| item.message.text())
+        matches!(item.kind, ViewItemKind::Summary(_)).then(|| item.message.text())
     };
     let summary = session.look(move |run| run.history().view().iter().find_map(summary)).await.unwrap();
-    let summaries_asked = model.log().iter().filter(|call| call.kind == CallKind::Summary).count();
+    let summaries_asked = model.log().iter().filter(|call| call.kind == ScriptedCallKind::Summary).count();
     let requests = std::iter::from_fn(|| asked.try_recv().ok()).collect();
     Outcome { strategies, summary: summary.unwrap_or_default(), summaries_asked, requests }
 }

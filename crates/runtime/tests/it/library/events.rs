@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use longhaul::core::event::{Event, EventBody, FORMAT};
-use longhaul::core::message::Origin;
-use longhaul::core::strategy::{ReactiveOverflow, Truncation};
-use longhaul::feed::{Announcements, TryRecvError};
+use longhaul::core::message::ModelOrigin;
+use longhaul::core::strategy::{ReactiveOverflowStrategy, TruncationStrategy};
+use longhaul::event_bus::{EventReceiver, TryRecvError};
 use longhaul::prelude::*;
-use longhaul::testing::Folder;
+use longhaul::testing::TemporaryFolder;
 use longhaul_core::run::CompactionOutcome;
 
 use super::{scripted, scripted_model};
@@ -19,7 +19,7 @@ use super::{scripted, scripted_model};
 const REPEATS: [&str; 1] = ["llm:thinking"];
 
 /// Checks what was announced, and adds the names.
-fn check(announcements: &mut Announcements, names: &mut BTreeSet<&'static str>) {
+fn check(announcements: &mut EventReceiver, names: &mut BTreeSet<&'static str>) {
     loop {
         let told = match announcements.try_recv() {
             Ok(told) => told,
@@ -78,8 +78,8 @@ async fn every_announcement_has_a_type() {
 }
 
 async fn tools_and_queue(names: &mut BTreeSet<&'static str>) {
-    let folder = Folder::new().unwrap();
-    let script = Script::turns([
+    let folder = TemporaryFolder::new().unwrap();
+    let script = ModelScript::turns([
         ScriptedAnswer::reasoning("Hm.")
             .then("Let me see.")
             .call("bash", r#"{"command":"echo hello; sleep 0.3"}"#),
@@ -105,8 +105,11 @@ async fn tools_and_queue(names: &mut BTreeSet<&'static str>) {
 }
 
 async fn compactions(names: &mut BTreeSet<&'static str>) {
-    let model = Scripted::new(super::long_answers()).window(6_000);
-    let builder = scripted_model(model).0.strategy(ReactiveOverflow::default()).trigger(Trigger::Share(0.5));
+    let model = ScriptedProvider::new(super::long_answers()).window(6_000);
+    let builder = scripted_model(model)
+        .0
+        .strategy(ReactiveOverflowStrategy::default())
+        .trigger(StrategyTrigger::Share(0.5));
     let was_asked = Arc::new(AtomicBool::new(false));
     let agent =
         builder.on_pre_compact(move |_| {
@@ -130,10 +133,10 @@ async fn compactions(names: &mut BTreeSet<&'static str>) {
 }
 
 async fn failures(names: &mut BTreeSet<&'static str>) {
-    use longhaul::providers::scripted::Fault;
-    let model = Scripted::new(Script::always("Hi."));
-    let model = model.fail_at(0, Fault::Status { status: 503, retry_after: None });
-    let model = model.fail_at(2, Fault::Status { status: 401, retry_after: None });
+    use longhaul::providers::scripted::ScriptedFault;
+    let model = ScriptedProvider::new(ModelScript::always("Hi."));
+    let model = model.fail_at(0, ScriptedFault::Status { status: 503, retry_after: None });
+    let model = model.fail_at(2, ScriptedFault::Status { status: 401, retry_after: None });
     let agent = scripted_model(model).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut announcements = session.watch();
@@ -145,8 +148,8 @@ async fn failures(names: &mut BTreeSet<&'static str>) {
 /// Events that come of crashes and refusals, from a log that has them.
 #[tokio::test]
 async fn stored_events_that_are_rare_have_types() {
-    let agent = scripted(Script::always("Hi.")).0.build().await.unwrap();
-    let model = Origin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
+    let agent = scripted(ModelScript::always("Hi.")).0.build().await.unwrap();
+    let model = ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: "m".to_owned() };
     let bodies = [
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
         EventBody::Parked { reason: "three crashes".to_owned() },
@@ -173,12 +176,18 @@ async fn stored_events_that_are_rare_have_types() {
 async fn a_prune_has_a_type() {
     let look =
         tool_fn("look", "", |_: super::tools::Nothing, _| async { "nothing that matters\n".repeat(120) });
-    let builder = scripted(Script::closure(|_, at| match at % 2 {
+    let builder = scripted(ModelScript::closure(|_, at| match at % 2 {
         0 => ScriptedAnswer::calling("look", "{}"),
         _ => ScriptedAnswer::text("Nothing."),
     }));
-    let agent =
-        builder.0.tool(look).window_tokens(16_000).strategy(Truncation::default()).build().await.unwrap();
+    let agent = builder
+        .0
+        .tool(look)
+        .window_tokens(16_000)
+        .strategy(TruncationStrategy::default())
+        .build()
+        .await
+        .unwrap();
     let session = agent.session().await.unwrap();
     let mut pruned = None;
     for at in 0..40 {
@@ -197,9 +206,9 @@ async fn a_prune_has_a_type() {
 
 #[test]
 fn an_unknown_announcement_is_kept_as_it_is() {
-    use longhaul::announce::Announcement;
+    use longhaul::api_events::ApiEvent;
     let payload = serde_json::json!({ "a": 1 });
-    let announcement = Announcement::passing("new:thing", &"s".into(), payload.clone());
+    let announcement = ApiEvent::passing("new:thing", &"s".into(), payload.clone());
     let event = SessionEvent::from_announcement(&announcement).unwrap();
     let SessionEvent::Other { name, payload: kept } = event else { panic!("{event:?}") };
     assert_eq!((name.as_str(), serde_json::Value::Object(kept)), ("new:thing", payload));

@@ -53,7 +53,8 @@ fn order() -> impl Tool + use<> {
 /// What the model reads of one call of a tool.
 async fn result_of(tool: impl Tool + 'static, arguments: &str) -> (ToolStatus, String) {
     let name = tool.spec().name;
-    let script = Script::turns([ScriptedAnswer::calling(name, arguments), ScriptedAnswer::text("Done.")]);
+    let script =
+        ModelScript::turns([ScriptedAnswer::calling(name, arguments), ScriptedAnswer::text("Done.")]);
     let agent = scripted(script).0.tool(tool).build().await.unwrap();
     let (events, output) = whole_turn(&agent.session().await.unwrap(), "Do it.").await;
     assert_eq!(output.unwrap().text, "Done.");
@@ -142,8 +143,12 @@ async fn a_cancelled_call_is_dropped() {
             "never"
         }
     });
-    let agent =
-        scripted(Script::always(ScriptedAnswer::calling("wait", "{}"))).0.tool(tool).build().await.unwrap();
+    let agent = scripted(ModelScript::always(ScriptedAnswer::calling("wait", "{}")))
+        .0
+        .tool(tool)
+        .build()
+        .await
+        .unwrap();
     let session = agent.session().await.unwrap();
     let mut turn = session.turn("Wait.").await.unwrap();
     while let Some(event) = turn.next().await {
@@ -159,7 +164,7 @@ async fn a_cancelled_call_is_dropped() {
 #[tokio::test]
 async fn tools_of_a_list_are_offered_in_order() {
     let named = |name: &str| -> Arc<dyn Tool> { Arc::new(tool_fn(name, "", |_: Nothing, _| async { "" })) };
-    let (builder, model) = scripted(Script::always("Hi."));
+    let (builder, model) = scripted(ModelScript::always("Hi."));
     let agent = builder.tools([named("b"), named("a")]).build().await.unwrap();
     agent.session().await.unwrap().turn("Hi").await.unwrap().finish().await.unwrap();
     assert_eq!(super::offered(&model.log()[0]), ["b", "a", "pin"]);

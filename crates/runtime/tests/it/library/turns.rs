@@ -5,13 +5,13 @@ use std::time::Duration;
 use longhaul::core::error::ErrorCode;
 use longhaul::prelude::*;
 use longhaul::providers::ProviderError;
-use longhaul::providers::scripted::Fault;
+use longhaul::providers::scripted::ScriptedFault;
 
 use super::{scripted, scripted_model, whole_turn};
 
 #[tokio::test]
 async fn a_turn_tells_its_story_in_order() {
-    let script = Script::turns([
+    let script = ModelScript::turns([
         ScriptedAnswer::reasoning("I should look.").then("Let me look.").call("look", "{}"),
         ScriptedAnswer::text("It is blue."),
     ]);
@@ -50,7 +50,8 @@ async fn a_turn_tells_its_story_in_order() {
 #[tokio::test]
 async fn a_turn_that_fails_ends_its_stream_with_the_error() {
     let refused = ProviderError::new(ErrorCode::InvalidRequest, "there is no model of that name");
-    let script = Script::always(ScriptedAnswer::text("x").fail(Fault::Refuse(Box::new(refused))));
+    let script =
+        ModelScript::always(ScriptedAnswer::text("x").fail(ScriptedFault::Refuse(Box::new(refused))));
     let agent = scripted(script).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut turn = session.turn("Hi").await.unwrap();
@@ -68,7 +69,7 @@ async fn a_turn_that_fails_ends_its_stream_with_the_error() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_is_given_up_after_the_patience() {
     let down = ProviderError { unsent: true, ..ProviderError::new(ErrorCode::Network, "nobody listens") };
-    let script = Script::always(ScriptedAnswer::text("x").fail(Fault::Refuse(Box::new(down))));
+    let script = ModelScript::always(ScriptedAnswer::text("x").fail(ScriptedFault::Refuse(Box::new(down))));
     let agent = scripted(script).0.patience(Duration::from_secs(5)).build().await.unwrap();
     let session = agent.session().await.unwrap();
     let began = tokio::time::Instant::now();
@@ -81,7 +82,7 @@ async fn a_server_that_is_down_is_given_up_after_the_patience() {
 #[tokio::test]
 async fn a_turn_in_a_busy_session_ends_with_its_own_answer() {
     let slow = ScriptedAnswer::text("one and much more").pace(Duration::from_millis(30));
-    let agent = scripted(Script::turns([slow, ScriptedAnswer::text("two")])).0.build().await.unwrap();
+    let agent = scripted(ModelScript::turns([slow, ScriptedAnswer::text("two")])).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut first = session.turn("First").await.unwrap();
     while !matches!(first.next().await, Some(Ok(SessionEvent::TextDelta { .. }))) {}
@@ -94,7 +95,7 @@ async fn a_turn_in_a_busy_session_ends_with_its_own_answer() {
 #[tokio::test]
 async fn a_cancelled_turn_ends() {
     let slow = ScriptedAnswer::text("word ".repeat(1_000)).pace(Duration::from_millis(20));
-    let agent = scripted(Script::always(slow)).0.build().await.unwrap();
+    let agent = scripted(ModelScript::always(slow)).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let mut turn = session.turn("Go on for ever").await.unwrap();
     let waiting = session.turn("And this?").await.unwrap();
@@ -114,8 +115,11 @@ async fn a_cancelled_turn_ends() {
 #[tokio::test]
 async fn a_slow_reader_is_told_what_it_missed_and_has_the_answer() {
     let long = format!("{}the end", "word ".repeat(3_000));
-    let agent =
-        scripted_model(Scripted::new(Script::always(long.clone())).window(200_000)).0.build().await.unwrap();
+    let agent = scripted_model(ScriptedProvider::new(ModelScript::always(long.clone())).window(200_000))
+        .0
+        .build()
+        .await
+        .unwrap();
     let session = agent.session().await.unwrap();
     let mut turn = session.turn("Say much").await.unwrap();
     session.settled().await.unwrap();
@@ -134,7 +138,7 @@ async fn a_slow_reader_is_told_what_it_missed_and_has_the_answer() {
 #[tokio::test]
 async fn a_turn_whose_runtime_is_gone_ends_with_an_error() {
     let slow = ScriptedAnswer::text("word ".repeat(1_000)).pace(Duration::from_millis(20));
-    let agent = scripted(Script::always(slow)).0.build().await.unwrap();
+    let agent = scripted(ModelScript::always(slow)).0.build().await.unwrap();
     let session = agent.session().await.unwrap();
     let turn = session.turn("Hi").await.unwrap();
     drop(agent);

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use longhaul::agent::Agent;
 use longhaul::hooks::{ApprovalDecision, ApprovalRequest};
 use longhaul::session::{Runtime, Session};
-use longhaul::testing::{self, Folder};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::estimate::tool_tokens;
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
-use longhaul_core::run::Approval;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore, SharedStore};
+use longhaul_core::run::ToolApproval;
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 use serde_json::{Value, json};
 
 use super::{Place, Running, python, script};
@@ -56,10 +56,10 @@ fn many_tools() -> String {
 
 struct World {
     runtime: Runtime,
-    model: Arc<Scripted>,
+    model: Arc<ScriptedProvider>,
     store: SharedStore,
     running: Running,
-    _folder: Folder,
+    _folder: TemporaryFolder,
     _place: Place,
 }
 
@@ -70,15 +70,15 @@ impl World {
         window: u64,
         change: impl FnOnce(&mut Agent),
     ) -> Option<Self> {
-        Self::of(test, Scripted::new(Script::turns(answers)).window(window), change).await
+        Self::of(test, ScriptedProvider::new(ModelScript::turns(answers)).window(window), change).await
     }
 
-    async fn of(test: &str, model: Scripted, change: impl FnOnce(&mut Agent)) -> Option<Self> {
+    async fn of(test: &str, model: ScriptedProvider, change: impl FnOnce(&mut Agent)) -> Option<Self> {
         let python = python(test)?;
         let place = Place::new();
         fs::write(place.path("ws/tools.json"), many_tools()).unwrap();
         let running = place.start(script(python, &["listed", "tools.json"])).await.unwrap();
-        let (folder, store) = (Folder::new().unwrap(), Arc::new(MemoryStore::new()));
+        let (folder, store) = (TemporaryFolder::new().unwrap(), Arc::new(MemoryStore::new()));
         let (runtime, model) = served(&running, &folder, store.clone(), model, change).await;
         Some(Self { runtime, model, store, running, _folder: folder, _place: place })
     }
@@ -87,7 +87,7 @@ impl World {
     async fn restarted(self, answers: Vec<ScriptedAnswer>, window: u64) -> Self {
         let store = Arc::clone(&self.store);
         drop(self.runtime);
-        let model = Scripted::new(Script::turns(answers)).window(window);
+        let model = ScriptedProvider::new(ModelScript::turns(answers)).window(window);
         let (runtime, model) = served(&self.running, &self._folder, store, model, |_| {}).await;
         Self { runtime, model, ..self }
     }
@@ -96,7 +96,7 @@ impl World {
         self.runtime.create(None).await.unwrap()
     }
 
-    fn requests(&self) -> Vec<Request> {
+    fn requests(&self) -> Vec<ModelRequest> {
         self.model.log().into_iter().filter_map(|record| record.request).collect()
     }
 
@@ -116,18 +116,18 @@ impl World {
 
 async fn served(
     running: &Running,
-    folder: &Folder,
+    folder: &TemporaryFolder,
     store: SharedStore,
-    model: Scripted,
+    model: ScriptedProvider,
     change: impl FnOnce(&mut Agent),
-) -> (Runtime, Arc<Scripted>) {
+) -> (Runtime, Arc<ScriptedProvider>) {
     let model = Arc::new(model.keep_requests());
     let mut agent = testing::agent(model.clone(), folder).await.unwrap();
     for tool in running.servers.tools() {
         agent.tools.add(tool).unwrap();
     }
     change(&mut agent);
-    (Runtime::new(agent, store, Blobs::in_memory(64 << 20)), model)
+    (Runtime::new(agent, store, BlobStore::in_memory(64 << 20)), model)
 }
 
 fn says(text: &str) -> ScriptedAnswer {
@@ -138,11 +138,11 @@ fn calls(arguments: &str) -> ScriptedAnswer {
     says("Calling.").call("tool_call", arguments)
 }
 
-fn names(request: &Request) -> Vec<&str> {
+fn names(request: &ModelRequest) -> Vec<&str> {
     request.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn sent_calls(request: &Request) -> Vec<(&str, &str)> {
+fn sent_calls(request: &ModelRequest) -> Vec<(&str, &str)> {
     let calls = request.messages.iter().flat_map(|message| message.tool_calls());
     calls.map(|call| (call.name.as_str(), call.arguments.as_str())).collect()
 }
@@ -212,7 +212,7 @@ async fn a_person_is_asked_about_the_tool_itself() {
     let search = says("Which?").call("tool_search", r#"{"query":"invoice"}"#);
     let answers = vec![search, calls(CALL), says("I may not.")];
     let ask = |agent: &mut Agent| {
-        agent.rules.default_approval = Approval::Ask;
+        agent.rules.default_approval = ToolApproval::Ask;
         agent.hooks = agent.hooks.clone().with_approval_handler(Arc::new(handler));
     };
     let Some(world) = World::new(test, answers, WINDOW, ask).await else { return };
@@ -232,7 +232,7 @@ async fn rules_and_limits_are_those_of_the_tool_itself() {
     };
     let answers = vec![calls(&record(1)), calls(&record(2)), says("Done.")];
     let change = |agent: &mut Agent| {
-        agent.rules.approvals.insert("t__record_001".to_owned(), Approval::Deny("by rule".to_owned()));
+        agent.rules.approvals.insert("t__record_001".to_owned(), ToolApproval::Deny("by rule".to_owned()));
         agent.rules.max_output_chars.insert("t__record_002".to_owned(), 300);
     };
     let Some(world) = World::new(test, answers, WINDOW, change).await else { return };
@@ -268,8 +268,8 @@ async fn a_call_that_the_schema_does_not_allow_is_not_made_and_nobody_is_asked()
         says("Now it is there."),
     ];
     let change = |agent: &mut Agent| {
-        agent.rules.default_approval = Approval::Deny("nobody is there".to_owned());
-        agent.rules.approvals.insert("t__invoice_create".to_owned(), Approval::Allow);
+        agent.rules.default_approval = ToolApproval::Deny("nobody is there".to_owned());
+        agent.rules.approvals.insert("t__invoice_create".to_owned(), ToolApproval::Allow);
     };
     let Some(world) = World::new(test, answers, WINDOW, change).await else { return };
     let session = world.session().await;
@@ -339,7 +339,7 @@ async fn small_windows_and_models_without_tools_work() {
     assert!(told < 900, "{told} tokens of tools");
     assert!(text(&world.results(&session).await[1]).contains("ACME"));
 
-    let without = Scripted::new(Script::always("Hello.")).window(WINDOW).without_tools();
+    let without = ScriptedProvider::new(ModelScript::always("Hello.")).window(WINDOW).without_tools();
     let Some(world) = World::of(test, without, |_| {}).await else { return };
     let session = world.session().await;
     session.ask("Hello?").await.unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use axum::http::Method;
-use longhaul::config::{McpRemote, McpServerConfig, McpTransport};
+use longhaul::config::{McpHttpEndpoint, McpServerConfig, McpTransport};
 use longhaul::tools::ToolInput;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use super::{Place, Running, SCHEMA, server, until};
 
 fn at(url: String, token: &str) -> McpServerConfig {
     let headers = BTreeMap::from([("Authorization".to_owned(), token.to_owned())]);
-    server(McpTransport::Http(McpRemote { url, headers }))
+    server(McpTransport::Http(McpHttpEndpoint { url, headers }))
 }
 
 async fn connected(fake: &Fake) -> (Place, Running) {

@@ -5,9 +5,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use longhaul::config::{McpCommand, McpTransport};
-use longhaul::mcp::McpPlace;
-use longhaul::sandbox::{Confinement, Network};
-use longhaul::tools::{Output, ToolInput};
+use longhaul::mcp::McpLaunchOptions;
+use longhaul::sandbox::{Confinement, NetworkAccess};
+use longhaul::tools::{ToolInput, ToolOutputPart};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,9 @@ async fn answers_of_every_kind() {
     let Some((_place, running)) = started("answers_of_every_kind", &["plain"]).await else { return };
     let picture = running.call("picture", "{}").await;
     assert_eq!(picture.as_text(), "before\n[Attachment 1: image/png, 70 bytes]\nafter");
-    let [_, Output::Media { bytes, media_type, .. }] = &picture.content[..] else { panic!("{picture:?}") };
+    let [_, ToolOutputPart::Media { bytes, media_type, .. }] = &picture.content[..] else {
+        panic!("{picture:?}")
+    };
     assert_eq!((&bytes[1..4], media_type.as_str()), (&b"PNG"[..], "image/png"));
     let structured = running.ok("structured", "{}").await;
     assert_eq!(structured, r#"{"price": 1.10,"id":12345678901234567890123}"#);
@@ -270,9 +272,9 @@ async fn a_server_that_cannot_be_started_again_is_told_and_tried_again() {
 async fn a_program_that_was_changed_is_not_started_again_with_more_than_commands_may() {
     let test = "a_program_that_was_changed_is_not_started_again_with_more_than_commands_may";
     let Some(python) = python(test) else { return };
-    for (network, is_refused) in [(Some(Network::Open), true), (None, false)] {
+    for (network, is_refused) in [(Some(NetworkAccess::Open), true), (None, false)] {
         let mut place = Place::new();
-        place.policy.network = Network::Denied;
+        place.policy.network = NetworkAccess::Denied;
         let mut config = script(python, &["plain"]);
         let McpTransport::Command(command) = &mut config.transport else { panic!() };
         command.network = network;
@@ -430,7 +432,7 @@ async fn a_server_that_cannot_be_started_is_named_with_its_last_words() {
 async fn a_server_that_never_answers_does_not_hang_the_agent() {
     let Some(python) = python("a_server_that_never_answers_does_not_hang_the_agent") else { return };
     let place = Place::new();
-    let mut at = McpPlace::new(place.base.join("ws"), place.sandbox());
+    let mut at = McpLaunchOptions::new(place.base.join("ws"), place.sandbox());
     at.start_timeout = Duration::from_secs(2);
     let begun = Instant::now();
     let error = place.start_at(script(python, &["silent"]), at).await.err().unwrap().to_string();

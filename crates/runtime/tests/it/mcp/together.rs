@@ -5,23 +5,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul::agent::Agent;
 use longhaul::session::Runtime;
-use longhaul::testing::{self, Folder};
-use longhaul::tools::{Output, Tool, ToolInput, ToolOutput};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul::tools::{Tool, ToolInput, ToolOutput, ToolOutputPart};
 use longhaul_core::event::{EventBody, RunEnd};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{Part, RawJson, ToolResult, ToolSpec, ToolStatus};
-use longhaul_core::run::Approval;
-use longhaul_providers::Request;
-use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_core::run::ToolApproval;
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore};
 use serde_json::json;
 
 use super::{Place, SCHEMA, alive, python, script, until};
 
 struct World {
     runtime: Runtime,
-    model: Arc<Scripted>,
-    _folder: Folder,
+    model: Arc<ScriptedProvider>,
+    _folder: TemporaryFolder,
     _place: Place,
 }
 
@@ -32,20 +32,20 @@ impl World {
         let running = place.start(script(python, &["plain"])).await.unwrap();
         let turns =
             calls.iter().map(|(tool, arguments)| ScriptedAnswer::text("Calling.").call(*tool, *arguments));
-        let script = Script::turns(turns.chain([ScriptedAnswer::text("Done.")]).collect::<Vec<_>>());
-        let model = Arc::new(Scripted::new(script).keep_requests());
-        let folder = Folder::new().unwrap();
+        let script = ModelScript::turns(turns.chain([ScriptedAnswer::text("Done.")]).collect::<Vec<_>>());
+        let model = Arc::new(ScriptedProvider::new(script).keep_requests());
+        let folder = TemporaryFolder::new().unwrap();
         let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
         for tool in running.servers.tools() {
             agent.tools.add(tool).unwrap();
         }
         change(&mut agent);
-        let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+        let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
         Self { runtime, model, _folder: folder, _place: place }
     }
 
     /// What was sent to the model.
-    fn requests(&self) -> Vec<Request> {
+    fn requests(&self) -> Vec<ModelRequest> {
         self.model.log().into_iter().filter_map(|record| record.request).collect()
     }
 
@@ -70,7 +70,7 @@ fn text(result: &ToolResult) -> String {
 #[tokio::test]
 async fn a_tool_that_says_it_only_reads_is_asked_about_all_the_same() {
     let Some(python) = python("a_tool_that_says_it_only_reads_is_asked_about_all_the_same") else { return };
-    let denied = Approval::Deny("nobody is there".to_owned());
+    let denied = ToolApproval::Deny("nobody is there".to_owned());
     let world = World::new(python, &[("t__look", "{}"), ("ls", "{}")], |agent| {
         agent.rules.default_approval = denied;
     });
@@ -78,8 +78,8 @@ async fn a_tool_that_says_it_only_reads_is_asked_about_all_the_same() {
     assert!(text(&results[0]).contains("nobody is there"), "{results:?}");
     assert_eq!(results[1].status, ToolStatus::Completed, "ours is believed");
     let world = World::new(python, &[("t__look", "{}")], |agent| {
-        agent.rules.default_approval = Approval::Deny("nobody is there".to_owned());
-        agent.rules.approvals.insert("t__look".to_owned(), Approval::Allow);
+        agent.rules.default_approval = ToolApproval::Deny("nobody is there".to_owned());
+        agent.rules.approvals.insert("t__look".to_owned(), ToolApproval::Allow);
     });
     let (_, results) = world.await.turn().await;
     assert_eq!((results[0].status, text(&results[0]).as_str()), (ToolStatus::Completed, "seen"));
@@ -117,7 +117,7 @@ impl Tool for Pictures {
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
         call.context.cancel.cancel();
-        let picture = |number: u8| Output::Media {
+        let picture = |number: u8| ToolOutputPart::Media {
             bytes: vec![number].into(),
             media_type: "image/png".to_owned(),
             name: None,
@@ -128,12 +128,12 @@ impl Tool for Pictures {
 
 #[tokio::test]
 async fn a_cancel_ends_the_storing_of_pictures() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let script = [ScriptedAnswer::text("Calling.").call("pictures", "{}"), ScriptedAnswer::text("Done.")];
-    let model = Arc::new(Scripted::new(Script::turns(script)));
+    let model = Arc::new(ScriptedProvider::new(ModelScript::turns(script)));
     let mut agent = testing::agent(model, &folder).await.unwrap();
     agent.tools.add(Arc::new(Pictures)).unwrap();
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     let session = runtime.create(None).await.unwrap();
     session.ask("Go.").await.unwrap();
     let log = runtime.log(session.id()).await.unwrap();
@@ -199,7 +199,7 @@ async fn what_nobody_can_read_is_cut_at_the_source_and_kept_whole() {
     ];
     let calls: Vec<(&str, String)> = calls.iter().map(|(tool, call)| (*tool, call.to_string())).collect();
     let calls: Vec<(&str, &str)> = calls.iter().map(|(tool, call)| (*tool, call.as_str())).collect();
-    let world = World::new(python, &calls, |agent| agent.rules.default_approval = Approval::Allow).await;
+    let world = World::new(python, &calls, |agent| agent.rules.default_approval = ToolApproval::Allow).await;
     let (_, results) = world.turn().await;
     for (result, (tool, call)) in results.iter().zip(&calls) {
         let shown = text(result);

@@ -8,11 +8,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::post;
 use longhaul::session::Runtime;
-use longhaul::telemetry::{Content, OtlpError, Service, Telemetry};
-use longhaul::testing::{self, Folder};
+use longhaul::telemetry::{ContentCapture, OtlpError, ServiceIdentity, Telemetry};
+use longhaul::testing::{self, TemporaryFolder};
 use longhaul_core::event::RunEnd;
-use longhaul_providers::scripted::Scripted;
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul_providers::scripted::ScriptedProvider;
+use longhaul_store::{BlobStore, MemoryStore};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message as _;
@@ -33,15 +33,15 @@ async fn metrics(State(received): State<Received>, body: Bytes) {
     received.metrics.lock().unwrap().push(ExportMetricsServiceRequest::decode(body).unwrap());
 }
 
-fn service() -> Service {
-    Service { name: "longhaul-test".to_owned(), version: "1.2.3".to_owned() }
+fn service() -> ServiceIdentity {
+    ServiceIdentity { name: "longhaul-test".to_owned(), version: "1.2.3".to_owned() }
 }
 
-async fn runtime(model: Scripted, url: &str) -> (Runtime, Folder) {
-    let folder = Folder::new().unwrap();
+async fn runtime(model: ScriptedProvider, url: &str) -> (Runtime, TemporaryFolder) {
+    let folder = TemporaryFolder::new().unwrap();
     let mut agent = testing::agent(Arc::new(model), &folder).await.unwrap();
-    agent.telemetry = Telemetry::otlp(url, &service(), Content::LeftOut).unwrap().named("scribe");
-    (Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20)), folder)
+    agent.telemetry = Telemetry::otlp(url, &service(), ContentCapture::LeftOut).unwrap().named("scribe");
+    (Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20)), folder)
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_collector_that_is_not_there_or_never_answers_holds_nothing_up() {
 #[tokio::test]
 async fn what_is_no_address_is_refused() {
     for url in ["localhost:4318", "ftp://localhost", "", "http://", "http://localhost:4318?key=1"] {
-        let refused = Telemetry::otlp(url, &service(), Content::LeftOut);
+        let refused = Telemetry::otlp(url, &service(), ContentCapture::LeftOut);
         assert!(matches!(refused, Err(OtlpError::Address(_))), "{url}");
     }
 }

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use longhaul::agent::Agent;
-use longhaul::telemetry::Content;
+use longhaul::telemetry::ContentCapture;
 use longhaul_core::event::RunEnd;
-use longhaul_core::message::{Answer, Origin, Part, RawJson};
-use longhaul_providers::scripted::Scripted;
-use longhaul_providers::{Limits, ModelEvent, ModelStream, Provider, ProviderError, Request};
+use longhaul_core::message::{ModelAnswer, ModelOrigin, Part, RawJson};
+use longhaul_providers::scripted::ScriptedProvider;
+use longhaul_providers::{Limits, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError};
 use serde_json::json;
 
 use super::{World, attribute, text, world, writes_once};
@@ -25,13 +25,13 @@ struct Names {
 
 /// A model that is served under such names.
 struct Echo {
-    model: Scripted,
+    model: ScriptedProvider,
     names: Names,
 }
 
 #[async_trait]
 impl Provider for Echo {
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> ModelOrigin {
         self.model.origin()
     }
 
@@ -39,11 +39,11 @@ impl Provider for Echo {
         self.model.limits().await
     }
 
-    fn render(&self, request: &Request) -> Result<Bytes, ProviderError> {
+    fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         self.model.render(request)
     }
 
-    async fn call(&self, request: Request) -> Result<ModelStream, ProviderError> {
+    async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let names = self.names;
         let events = self.model.call(request).await?;
         Ok(Box::pin(events.map(move |event| event.map(|event| renamed(event, names)))))
@@ -53,7 +53,7 @@ impl Provider for Echo {
 fn renamed(event: ModelEvent, names: Names) -> ModelEvent {
     match event {
         ModelEvent::PartDone(part) => ModelEvent::PartDone(part_renamed(part, names)),
-        ModelEvent::Finished(answer) => ModelEvent::Finished(Answer {
+        ModelEvent::Finished(answer) => ModelEvent::Finished(ModelAnswer {
             parts: answer.parts.into_iter().map(|part| part_renamed(part, names)).collect(),
             envelope: Some(RawJson(json!({ "id": names.id, "model": names.model }).to_string())),
             ..answer
@@ -77,7 +77,7 @@ fn part_renamed(part: Part, names: Names) -> Part {
 async fn run(names: Names) -> World {
     let model = writes_once().model("heron-1");
     let serve = |agent: &mut Agent| agent.provider = Arc::new(Echo { model, names });
-    let world = world(writes_once(), Content::LeftOut, serve).await;
+    let world = world(writes_once(), ContentCapture::LeftOut, serve).await;
     assert_eq!(world.session.ask("Please flamingo.").await.unwrap().end, Some(RunEnd::Stop));
     world
 }

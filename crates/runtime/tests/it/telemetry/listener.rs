@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use longhaul::session::Runtime;
 use longhaul::telemetry::Telemetry;
-use longhaul::testing::{self, Folder};
-use longhaul_store::{Blobs, MemoryStore};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul_store::{BlobStore, MemoryStore};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -55,10 +55,10 @@ impl Subscriber for Listener {
 }
 
 async fn run_once() {
-    let folder = Folder::new().unwrap();
+    let folder = TemporaryFolder::new().unwrap();
     let mut agent = testing::agent(Arc::new(writes_once()), &folder).await.unwrap();
     agent.telemetry = Telemetry::default().named("scribe");
-    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), Blobs::in_memory(64 << 20));
+    let runtime = Runtime::new(agent, Arc::new(MemoryStore::new()), BlobStore::in_memory(64 << 20));
     runtime.create(None).await.unwrap().ask("Please flamingo.").await.unwrap();
 }
 

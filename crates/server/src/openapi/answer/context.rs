@@ -14,13 +14,14 @@ use super::{no, yes};
 /// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Context {
+#[schema(as = Context)]
+pub(crate) struct ContextUsageResponse {
     total: u64,
     window: u64,
     percent: f64,
     system_prompt: u64,
-    tools: Vec<ToolShare>,
-    messages: MessageShare,
+    tools: Vec<ToolTokensSchema>,
+    messages: MessageTokensSchema,
     framing: i64,
     /// Tool results shown as placeholders.
     pruned: u64,
@@ -29,8 +30,8 @@ pub(crate) struct Context {
     deferred_tools: u64,
     output_reserve: u64,
     free_space: u64,
-    thresholds: Vec<Threshold>,
-    basis: Basis,
+    thresholds: Vec<ThresholdSchema>,
+    basis: ContextBasisSchema,
     token_usage: TokenUsage,
     compaction_count: u64,
     source: String,
@@ -41,14 +42,16 @@ pub(crate) struct Context {
 }
 
 #[derive(ToSchema)]
-pub(crate) struct ToolShare {
+#[schema(as = ToolShare)]
+pub(crate) struct ToolTokensSchema {
     source: String,
     tokens: u64,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct MessageShare {
+#[schema(as = MessageShare)]
+pub(crate) struct MessageTokensSchema {
     total: u64,
     text: u64,
     tool_results: u64,
@@ -57,14 +60,16 @@ pub(crate) struct MessageShare {
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Threshold {
+#[schema(as = Threshold)]
+pub(crate) struct ThresholdSchema {
     name: String,
     tokens: u64,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Basis {
+#[schema(as = Basis)]
+pub(crate) struct ContextBasisSchema {
     #[schema(required)]
     last_input_tokens: Option<u64>,
     #[schema(required)]
@@ -77,24 +82,27 @@ pub(crate) struct Basis {
 /// What a compaction did, or would do.
 #[derive(ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Compacted {
-    Made(CompactionMade),
-    NotMade(CompactionNotMade),
-    Planned(CompactionPlanned),
+#[schema(as = Compacted)]
+pub(crate) enum CompactResponse {
+    Made(CompactionMadeResponse),
+    NotMade(NoCompactionResponse),
+    Planned(CompactionPlanResponse),
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CompactionMade {
+#[schema(as = CompactionMade)]
+pub(crate) struct CompactionMadeResponse {
     ok: bool,
     #[schema(schema_with = yes)]
     compacted: bool,
-    compaction: Compaction,
+    compaction: CompactionSchema,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CompactionNotMade {
+#[schema(as = CompactionNotMade)]
+pub(crate) struct NoCompactionResponse {
     ok: bool,
     #[schema(schema_with = no)]
     compacted: bool,
@@ -103,7 +111,8 @@ pub(crate) struct CompactionNotMade {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CompactionPlanned {
+#[schema(as = CompactionPlanned)]
+pub(crate) struct CompactionPlanResponse {
     ok: bool,
     #[schema(schema_with = yes)]
     dry_run: bool,
@@ -112,14 +121,16 @@ pub(crate) struct CompactionPlanned {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum EditKind {
+#[schema(as = EditKind)]
+pub(crate) enum EditKindSchema {
     Prune,
     Compaction,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum EditReason {
+#[schema(as = EditReason)]
+pub(crate) enum EditReasonSchema {
     TokenLimit,
     OverflowError,
     ModelSwitch,
@@ -129,30 +140,32 @@ pub(crate) enum EditReason {
 /// An edit of the view.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Compaction {
+#[schema(as = Compaction)]
+pub(crate) struct CompactionSchema {
     id: String,
     seq: u64,
-    kind: EditKind,
+    kind: EditKindSchema,
     strategy: String,
-    reason: EditReason,
+    reason: EditReasonSchema,
     #[schema(required)]
     trigger: Option<u64>,
     why: String,
     active: bool,
     released: bool,
-    undo: UndoNow,
+    undo: UndoAvailability,
     original_tokens: u64,
     compressed_tokens: u64,
     original_messages: u64,
     compressed_messages: u64,
     handles: Vec<String>,
-    survival: Option<Survival>,
+    survival: Option<RetentionReportSchema>,
 }
 
 /// What an undo would come to now: `built-on` means that a later edit must be undone first.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum UndoNow {
+#[schema(as = UndoNow)]
+pub(crate) enum UndoAvailability {
     Possible,
     Undone,
     BuiltOn,
@@ -160,13 +173,15 @@ pub(crate) enum UndoNow {
 }
 
 #[derive(ToSchema)]
-pub(crate) struct Compactions {
-    compactions: Vec<Compaction>,
+#[schema(as = Compactions)]
+pub(crate) struct CompactionListResponse {
+    compactions: Vec<CompactionSchema>,
 }
 
 /// The outcome of the check of a model's summary.
 #[derive(ToSchema)]
-pub(crate) struct SummaryCheck {
+#[schema(as = SummaryCheck)]
+pub(crate) struct SummaryCheckSchema {
     /// Whether the edit has a summary that passed the check; `false` for an extract in its place.
     checked: bool,
     /// Why earlier answers were refused, in words, oldest first.
@@ -176,7 +191,8 @@ pub(crate) struct SummaryCheck {
 /// A part of a request that is left out because the model's server refuses it.
 #[derive(ToSchema)]
 #[serde(tag = "what", rename_all = "kebab-case")]
-pub(crate) enum OmittedPart {
+#[schema(as = OmittedPart)]
+pub(crate) enum OmittedPartSchema {
     /// A part of a message, or of the content of a tool result.
     Part {
         /// The position of the message.
@@ -195,13 +211,15 @@ pub(crate) enum OmittedPart {
 
 /// What an edit leaves of the facts, by class.
 #[derive(ToSchema)]
-pub(crate) struct Survival {
-    classes: BTreeMap<String, Tally>,
+#[schema(as = Survival)]
+pub(crate) struct RetentionReportSchema {
+    classes: BTreeMap<String, RetentionCountsSchema>,
 }
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Tally {
+#[schema(as = Tally)]
+pub(crate) struct RetentionCountsSchema {
     verbatim: u64,
     recoverable_by_model: u64,
     recoverable_by_user: u64,
@@ -214,7 +232,7 @@ pub(crate) struct Tally {
 pub(crate) struct CompactionPlan {
     action: PlannedAction,
     why: Option<String>,
-    kind: Option<EditKind>,
+    kind: Option<EditKindSchema>,
     strategy: Option<String>,
     messages: Option<u64>,
     original_tokens: Option<u64>,
@@ -225,7 +243,7 @@ pub(crate) struct CompactionPlan {
     summary_tokens: Option<u64>,
     cleared_results: Option<u64>,
     handles: Option<Vec<String>>,
-    survival: Option<Survival>,
+    survival: Option<RetentionReportSchema>,
     survival_without_summary: Option<bool>,
 }
 
@@ -239,7 +257,8 @@ pub(crate) enum PlannedAction {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Restored {
+#[schema(as = Restored)]
+pub(crate) struct UndoCompactionResponse {
     ok: bool,
     compaction_id: String,
     /// What the view has now.
@@ -248,29 +267,32 @@ pub(crate) struct Restored {
 
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Released {
+#[schema(as = Released)]
+pub(crate) struct ReleaseCompactionResponse {
     ok: bool,
     compaction_id: String,
 }
 
 /// Standing orders.
 #[derive(ToSchema)]
-pub(crate) struct Orders {
-    orders: Vec<StandingOrder>,
+#[schema(as = Orders)]
+pub(crate) struct StandingOrderListResponse {
+    orders: Vec<StandingOrderSchema>,
 }
 
 /// An instruction that holds beyond the next answer.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct StandingOrder {
+#[schema(as = StandingOrder)]
+pub(crate) struct StandingOrderSchema {
     id: String,
     text: String,
-    source: OrderSource,
+    source: OrderSourceSchema,
     /// The event that pinned it.
     seq: u64,
     /// The message it was said in, if it is known.
     from_seq: Option<u64>,
-    state: OrderState,
+    state: OrderStateSchema,
     /// The order that holds instead.
     superseded_by: Option<String>,
 }
@@ -278,7 +300,8 @@ pub(crate) struct StandingOrder {
 /// Who made a standing order.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum OrderSource {
+#[schema(as = OrderSource)]
+pub(crate) enum OrderSourceSchema {
     User,
     Model,
     Summary,
@@ -288,22 +311,25 @@ pub(crate) enum OrderSource {
 /// Whether a standing order holds.
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum OrderState {
+#[schema(as = OrderState)]
+pub(crate) enum OrderStateSchema {
     Active,
     Superseded,
     Removed,
 }
 
 #[derive(ToSchema)]
-pub(crate) struct OrderPinned {
+#[schema(as = OrderPinned)]
+pub(crate) struct PinOrderResponse {
     ok: bool,
     /// Whether it was made now: an order that says the same is not made twice.
     created: bool,
-    order: StandingOrder,
+    order: StandingOrderSchema,
 }
 
 #[derive(ToSchema)]
-pub(crate) struct OrderChanged {
+#[schema(as = OrderChanged)]
+pub(crate) struct ChangeOrderResponse {
     ok: bool,
-    order: StandingOrder,
+    order: StandingOrderSchema,
 }

@@ -7,14 +7,14 @@ use crate::routes::ui_stream::media;
 
 /// A request, whatever its dialect.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ParsedAgentRequest {
     pub(super) stream: bool,
     /// Whether usage is asked for in the stream (Chat Completions).
     pub(super) include_usage: bool,
     /// The answer that this goes on from (Responses).
     pub(super) previous: Option<String>,
     /// Everything before the newest words.
-    pub(super) history: Vec<Spoken>,
+    pub(super) history: Vec<HistoryMessage>,
     /// The newest words, as parts of our own API.
     pub(super) newest: Vec<Value>,
     /// What of the request means nothing to an agent.
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 
 /// Who said something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(super) enum HistorySpeaker {
     User,
     Model,
     /// A tool, or a model that calls one.
@@ -32,8 +32,8 @@ pub(super) enum Speaker {
 
 /// One message of a history.
 #[derive(Debug)]
-pub(super) struct Spoken {
-    pub(super) by: Speaker,
+pub(super) struct HistoryMessage {
+    pub(super) by: HistorySpeaker,
     /// As parts of our own API.
     pub(super) parts: Vec<Value>,
     /// As Chat Completions has it.
@@ -44,7 +44,7 @@ pub(super) struct Spoken {
 ///
 /// # Errors
 /// [`GatewayError`] with the field that an agent cannot do justice to.
-pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, GatewayError> {
+pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, GatewayError> {
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
         GatewayError::new(GatewayErrorKind::Invalid, format!("the request is no JSON object: {error}"))
     })?;
@@ -55,17 +55,17 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, GatewayError>
         Some(_) => return Err(bad("stream", "`stream` must be true or false")),
     };
     let list = if dialect == Dialect::Responses { "input" } else { "messages" };
-    let mut asked = Asked {
+    let mut asked = ParsedAgentRequest {
         stream,
         include_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == true),
         previous: text_field(&body, "previous_response_id").filter(|_| dialect == Dialect::Responses),
         ignored: ignored(&body, list),
-        ..Asked::default()
+        ..ParsedAgentRequest::default()
     };
     let mut spoken = Vec::new();
     match body.get(list) {
         Some(Value::String(text)) if dialect == Dialect::Responses => {
-            spoken.push(Spoken::of(Speaker::User, vec![text_part(text)]));
+            spoken.push(HistoryMessage::of(HistorySpeaker::User, vec![text_part(text)]));
         }
         Some(Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
@@ -80,7 +80,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, GatewayError>
         _ if dialect == Dialect::Responses => return Err(bad(list, "`input` must be a string or a list")),
         _ => return Err(bad(list, &format!("`{list}` must be a list"))),
     }
-    let begin = spoken.iter().rposition(|spoken| spoken.by != Speaker::User).map_or(0, |at| at + 1);
+    let begin = spoken.iter().rposition(|spoken| spoken.by != HistorySpeaker::User).map_or(0, |at| at + 1);
     asked.newest = spoken.split_off(begin).into_iter().flat_map(|spoken| spoken.parts).collect();
     asked.history = spoken;
     if asked.newest.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<Asked, GatewayError>
     Ok(asked)
 }
 
-impl Asked {
+impl ParsedAgentRequest {
     /// The history as an import reads it.
     pub(super) fn history_json(&self) -> Vec<u8> {
         let messages: Vec<&Value> = self.history.iter().map(|spoken| &spoken.message).collect();
@@ -103,21 +103,21 @@ impl Asked {
 
     /// What the conversation began with.
     pub(super) fn beginning(&self) -> &[Value] {
-        let first = self.history.iter().find(|spoken| spoken.by == Speaker::User);
+        let first = self.history.iter().find(|spoken| spoken.by == HistorySpeaker::User);
         first.map_or(self.newest.as_slice(), |spoken| spoken.parts.as_slice())
     }
 }
 
-impl Spoken {
-    fn of(by: Speaker, parts: Vec<Value>) -> Self {
-        let role = if by == Speaker::User { "user" } else { "assistant" };
+impl HistoryMessage {
+    fn of(by: HistorySpeaker, parts: Vec<Value>) -> Self {
+        let role = if by == HistorySpeaker::User { "user" } else { "assistant" };
         let content: Vec<Value> = parts.iter().map(chat_part).collect();
         let message = json!({ "role": role, "content": content });
         Self { by, parts, message }
     }
 
     fn of_tool(message: Value) -> Self {
-        Self { by: Speaker::Tool, parts: Vec::new(), message }
+        Self { by: HistorySpeaker::Tool, parts: Vec::new(), message }
     }
 }
 
@@ -168,28 +168,30 @@ fn text_field(body: &Map<String, Value>, name: &str) -> Option<String> {
     body.get(name)?.as_str().map(str::to_owned)
 }
 
-fn item_of(item: &Value, place: &str) -> Result<Vec<Spoken>, GatewayError> {
+fn item_of(item: &Value, place: &str) -> Result<Vec<HistoryMessage>, GatewayError> {
     match item["type"].as_str() {
-        Some("function_call") => return Ok(vec![Spoken::of_tool(call(item, "call_id", &item["arguments"]))]),
+        Some("function_call") => {
+            return Ok(vec![HistoryMessage::of_tool(call(item, "call_id", &item["arguments"]))]);
+        }
         Some("function_call_output") => {
-            return Ok(vec![Spoken::of_tool(result(&item["call_id"], &item["output"]))]);
+            return Ok(vec![HistoryMessage::of_tool(result(&item["call_id"], &item["output"]))]);
         }
         Some("reasoning") => return Ok(Vec::new()),
         None | Some("message") => {}
         Some(kind) => return Err(bad(place, &format!("{place}: an agent cannot take `{kind}`"))),
     }
     match item["role"].as_str() {
-        Some("tool") => Ok(vec![Spoken::of_tool(item.clone())]),
+        Some("tool") => Ok(vec![HistoryMessage::of_tool(item.clone())]),
         Some("assistant") if item["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty()) => {
-            Ok(vec![Spoken::of_tool(item.clone())])
+            Ok(vec![HistoryMessage::of_tool(item.clone())])
         }
-        Some("assistant") => content(Speaker::Model, item, place),
-        Some("user") => content(Speaker::User, item, place),
+        Some("assistant") => content(HistorySpeaker::Model, item, place),
+        Some("user") => content(HistorySpeaker::User, item, place),
         _ => Err(bad(place, &format!("{place} has no role that is known"))),
     }
 }
 
-fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, GatewayError> {
+fn content(by: HistorySpeaker, item: &Value, place: &str) -> Result<Vec<HistoryMessage>, GatewayError> {
     let mut spoken = Vec::new();
     let mut parts = Vec::new();
     match &item["content"] {
@@ -200,10 +202,11 @@ fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, Gatewa
                 match block["type"].as_str() {
                     Some("tool_use") => {
                         let arguments = Value::String(block["input"].to_string());
-                        spoken.push(Spoken::of_tool(call(block, "id", &arguments)));
+                        spoken.push(HistoryMessage::of_tool(call(block, "id", &arguments)));
                     }
                     Some("tool_result") => {
-                        spoken.push(Spoken::of_tool(result(&block["tool_use_id"], &block["content"])));
+                        spoken
+                            .push(HistoryMessage::of_tool(result(&block["tool_use_id"], &block["content"])));
                     }
                     _ => parts.extend(part(block, place)?),
                 }
@@ -212,7 +215,7 @@ fn content(by: Speaker, item: &Value, place: &str) -> Result<Vec<Spoken>, Gatewa
         _ => return Err(bad(place, &format!("{place}: `content` is a text or a list"))),
     }
     if !parts.is_empty() {
-        spoken.push(Spoken::of(by, parts));
+        spoken.push(HistoryMessage::of(by, parts));
     }
     Ok(spoken)
 }

@@ -8,7 +8,7 @@ use longhaul_core::ids::Seq;
 use longhaul_core::message::Part;
 use serde_json::Value;
 
-use super::asked::{Speaker, Spoken};
+use super::asked::{HistoryMessage, HistorySpeaker};
 
 /// Turns that are remembered, at most. The logs know the others.
 const MOST_TURNS: usize = 20_000;
@@ -18,17 +18,17 @@ const MOST_KEYS: usize = 1_000;
 
 /// Names a conversation up to the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Prefix([u8; 32]);
+pub(super) struct ConversationPrefix([u8; 32]);
 
 /// Where a turn stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TurnPosition {
     pub(super) session: String,
     /// The position at which its message was taken.
     pub(super) taken: Seq,
 }
 
-impl Prefix {
+impl ConversationPrefix {
     /// Before anything was said to that agent.
     pub(super) fn of(agent: &str) -> Self {
         Self(*blake3::hash(format!("agent as model\0{agent}").as_bytes()).as_bytes())
@@ -67,28 +67,28 @@ pub(super) fn user_text(parts: &[Value]) -> String {
 }
 
 /// The name of a whole history, as far as it is made of turns: a user's words and the answer.
-pub(super) fn of_history(agent: &str, history: &[Spoken]) -> Option<Prefix> {
-    let (mut prefix, mut user, mut answer) = (Prefix::of(agent), String::new(), None::<String>);
+pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<ConversationPrefix> {
+    let (mut prefix, mut user, mut answer) = (ConversationPrefix::of(agent), String::new(), None::<String>);
     for spoken in history {
         match (spoken.by, &mut answer) {
-            (Speaker::Tool, _) => return None,
-            (Speaker::User, None) => user.push_str(&user_text(&spoken.parts)),
-            (Speaker::User, Some(said)) => {
+            (HistorySpeaker::Tool, _) => return None,
+            (HistorySpeaker::User, None) => user.push_str(&user_text(&spoken.parts)),
+            (HistorySpeaker::User, Some(said)) => {
                 prefix = prefix.after(&user, said);
                 (user, answer) = (user_text(&spoken.parts), None);
             }
-            (Speaker::Model, None) if user.is_empty() => return None,
-            (Speaker::Model, said) => said.get_or_insert_default().push_str(&user_text(&spoken.parts)),
+            (HistorySpeaker::Model, None) if user.is_empty() => return None,
+            (HistorySpeaker::Model, said) => said.get_or_insert_default().push_str(&user_text(&spoken.parts)),
         }
     }
     answer.map(|said| prefix.after(&user, &said))
 }
 
 /// The turns of a log, each with the position at which its message was taken.
-pub(super) fn of_log(agent: &str, events: &[Event]) -> Vec<(Prefix, Seq)> {
+pub(super) fn of_log(agent: &str, events: &[Event]) -> Vec<(ConversationPrefix, Seq)> {
     let mut turns = Vec::new();
     let mut open: Option<(Seq, String, String)> = None;
-    let mut prefix = Prefix::of(agent);
+    let mut prefix = ConversationPrefix::of(agent);
     for event in events {
         match &event.body {
             EventBody::MessagesTaken { message, .. } => {
@@ -119,24 +119,24 @@ fn of_part(part: &Part) -> String {
 
 /// The conversations that are known by what was said in them.
 #[derive(Default)]
-pub(crate) struct Conversations(Mutex<Known>);
+pub(crate) struct ConversationIndex(Mutex<ConversationIndexState>);
 
 #[derive(Default)]
-struct Known {
-    places: BTreeMap<Prefix, Place>,
-    oldest: VecDeque<Prefix>,
+struct ConversationIndexState {
+    places: BTreeMap<ConversationPrefix, TurnPosition>,
+    oldest: VecDeque<ConversationPrefix>,
     /// The newest turn of each session; `None` while somebody goes on from it.
-    heads: BTreeMap<String, Option<Prefix>>,
+    heads: BTreeMap<String, Option<ConversationPrefix>>,
     keys: VecDeque<(String, String)>,
 }
 
-impl Conversations {
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+impl ConversationIndex {
+    fn known(&self) -> std::sync::MutexGuard<'_, ConversationIndexState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a turn stands.
-    pub(super) fn place(&self, prefix: Prefix) -> Option<Place> {
+    pub(super) fn place(&self, prefix: ConversationPrefix) -> Option<TurnPosition> {
         self.known().places.get(&prefix).cloned()
     }
 
@@ -151,7 +151,7 @@ impl Conversations {
     }
 
     /// Where a turn stands, and whether whoever asks is the first to go on from it: the session is theirs then.
-    pub(super) fn take(&self, prefix: Prefix) -> Option<(Place, bool)> {
+    pub(super) fn take(&self, prefix: ConversationPrefix) -> Option<(TurnPosition, bool)> {
         let mut known = self.known();
         let place = known.places.get(&prefix)?.clone();
         let head = known.heads.get_mut(&place.session);
@@ -163,19 +163,19 @@ impl Conversations {
     }
 
     /// The newest turn of a session.
-    pub(super) fn note(&self, prefix: Prefix, place: Place) {
+    pub(super) fn note(&self, prefix: ConversationPrefix, place: TurnPosition) {
         let mut known = self.known();
         known.heads.insert(place.session.clone(), Some(prefix));
         known.remember(prefix, place);
     }
 
     /// All turns of a session's log.
-    pub(super) fn learn(&self, session: &str, turns: Vec<(Prefix, Seq)>) {
+    pub(super) fn learn(&self, session: &str, turns: Vec<(ConversationPrefix, Seq)>) {
         let mut known = self.known();
         let newest = turns.last().map(|(prefix, _)| *prefix);
         known.heads.entry(session.to_owned()).or_insert(newest);
         for (prefix, taken) in turns {
-            known.remember(prefix, Place { session: session.to_owned(), taken });
+            known.remember(prefix, TurnPosition { session: session.to_owned(), taken });
         }
     }
 
@@ -195,8 +195,8 @@ impl Conversations {
     }
 }
 
-impl Known {
-    fn remember(&mut self, prefix: Prefix, place: Place) {
+impl ConversationIndexState {
+    fn remember(&mut self, prefix: ConversationPrefix, place: TurnPosition) {
         if self.places.insert(prefix, place).is_none() {
             self.oldest.push_back(prefix);
         }
@@ -220,23 +220,23 @@ mod tests {
 
     #[test]
     fn of_two_that_go_on_from_a_turn_one_has_the_session() {
-        let conversations = Conversations::default();
-        let turn = Prefix::of("main").after("hello", "Hi.");
-        let place = Place { session: "s".to_owned(), taken: 2 };
+        let conversations = ConversationIndex::default();
+        let turn = ConversationPrefix::of("main").after("hello", "Hi.");
+        let place = TurnPosition { session: "s".to_owned(), taken: 2 };
         conversations.note(turn, place.clone());
         assert_eq!(conversations.take(turn), Some((place.clone(), true)));
         assert_eq!(conversations.take(turn), Some((place.clone(), false)));
         conversations.learn("s", vec![(turn, 2)]);
         assert_eq!(conversations.take(turn), Some((place, false)), "the log does not give it back");
-        assert_eq!(conversations.take(Prefix::of("other").after("hello", "Hi.")), None);
+        assert_eq!(conversations.take(ConversationPrefix::of("other").after("hello", "Hi.")), None);
     }
 
     #[test]
     fn what_another_node_has_had_is_learnt_again() {
-        let conversations = Conversations::default();
-        let first = Prefix::of("main").after("hello", "Hi.");
+        let conversations = ConversationIndex::default();
+        let first = ConversationPrefix::of("main").after("hello", "Hi.");
         let second = first.after("more", "Yes.");
-        conversations.note(first, Place { session: "s".to_owned(), taken: 2 });
+        conversations.note(first, TurnPosition { session: "s".to_owned(), taken: 2 });
         conversations.forget_head("s");
         assert!(!conversations.knows_head("s") && conversations.place(first).is_some());
         conversations.learn("s", vec![(first, 2), (second, 9)]);

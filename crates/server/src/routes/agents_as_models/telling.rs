@@ -7,19 +7,22 @@ use longhaul::session::Session;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::SessionId;
-use longhaul_core::message::{Answer, Finish, Part, Reasoning};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part, ReasoningPart};
 use longhaul_core::usage::Usage;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::ModelEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::known::{Place, Prefix};
-use crate::app::App;
-use crate::dialect::{Act, Asked, Decision, End, Turn, Voice, Wish, acts};
-use crate::extract::Key;
-use crate::problem::Problem;
+use super::known::{ConversationPrefix, TurnPosition};
+use crate::app::AppState;
+use crate::extract::IdempotencyKey;
+use crate::problem::ApiProblem;
 use crate::routes::gateway::fault_of;
+use crate::ui_protocol::{
+    UiAnswerSubscription, UiApprovalDecision, UiApprovalRequest, UiStreamEnd, UiStreamEvent, UiTextKind,
+    UiTurnRequest, acts,
+};
 
 /// Events of the log's end that are looked at.
 const TAIL: usize = 500;
@@ -31,7 +34,7 @@ const GAP: &str = "\n\n";
 const NOBODY: &str = "Nobody can be asked here.";
 
 /// Something for the client.
-pub(super) enum Told {
+pub(super) enum AgentAnswerEvent {
     /// The answer begins: the message that it is to.
     Begins(String),
     Event(ModelEvent),
@@ -39,45 +42,47 @@ pub(super) enum Told {
 }
 
 /// What a turn is remembered by: everything before it, and what the user says in it.
-pub(super) struct Turned {
-    pub(super) before: Prefix,
+pub(super) struct TurnFingerprint {
+    pub(super) before: ConversationPrefix,
     pub(super) user: String,
 }
 
 /// Tells an answer, to its end, also when nobody listens any more.
-pub(super) struct Teller {
-    pub(super) app: App,
+pub(super) struct AgentAnswerTask {
+    pub(super) app: AppState,
     pub(super) session: Session,
-    pub(super) turned: Option<Turned>,
-    pub(super) told: mpsc::Sender<Told>,
+    pub(super) turned: Option<TurnFingerprint>,
+    pub(super) told: mpsc::Sender<AgentAnswerEvent>,
 }
 
 #[derive(Default)]
-struct Said {
+struct AnswerAccumulator {
     message: String,
     text: String,
     reasoning: String,
     is_new_step: bool,
 }
 
-impl Teller {
-    pub(super) async fn tell(self, mut turn: Turn) {
-        let mut said = Said::default();
+impl AgentAnswerTask {
+    pub(super) async fn tell(self, mut turn: UiAnswerSubscription) {
+        let mut said = AnswerAccumulator::default();
         let last = loop {
             match self.hear(turn, &mut said).await {
-                End::Asks(asked) => match self.deny(asked).await {
+                UiStreamEnd::Asks(asked) => match self.deny(asked).await {
                     Ok(next) => turn = next,
-                    Err(problem) => break Told::Failed(fault_of(&problem)),
+                    Err(problem) => break AgentAnswerEvent::Failed(fault_of(&problem)),
                 },
-                End::Complete { run } => {
+                UiStreamEnd::Complete { run } => {
                     break match self.answer(&run, &said).await {
-                        Ok(answer) => Told::Event(ModelEvent::Finished(answer)),
-                        Err(problem) => Told::Failed(fault_of(&problem)),
+                        Ok(answer) => AgentAnswerEvent::Event(ModelEvent::Finished(answer)),
+                        Err(problem) => AgentAnswerEvent::Failed(fault_of(&problem)),
                     };
                 }
-                End::Failed { code, message } => break Told::Failed(failed(&code, message)),
-                End::Waits { message } => {
-                    break Told::Failed(fault_of(&Problem::conflict(message)));
+                UiStreamEnd::Failed { code, message } => {
+                    break AgentAnswerEvent::Failed(failed(&code, message));
+                }
+                UiStreamEnd::Waits { message } => {
+                    break AgentAnswerEvent::Failed(fault_of(&ApiProblem::conflict(message)));
                 }
             }
         };
@@ -85,31 +90,33 @@ impl Teller {
     }
 
     /// One stretch of the answer, up to where it ends or somebody is asked.
-    async fn hear(&self, turn: Turn, said: &mut Said) -> End {
+    async fn hear(&self, turn: UiAnswerSubscription, said: &mut AnswerAccumulator) -> UiStreamEnd {
         let mut heard = pin!(acts(turn));
         while let Some(acts) = heard.next().await {
             for act in acts {
                 match act {
-                    Act::Begins { name } if said.message.is_empty() => {
+                    UiStreamEvent::Begins { name } if said.message.is_empty() => {
                         let name = name.unwrap_or_default();
                         said.message = name.strip_prefix("a-").unwrap_or(&name).to_owned();
-                        self.send(Told::Begins(said.message.clone())).await;
+                        self.send(AgentAnswerEvent::Begins(said.message.clone())).await;
                     }
-                    Act::StepBegins { again: false, .. } => said.is_new_step = true,
-                    Act::Says { voice, text, .. } => self.send(Told::Event(said.says(voice, text))).await,
-                    Act::Ends(end) => return end,
+                    UiStreamEvent::StepBegins { again: false, .. } => said.is_new_step = true,
+                    UiStreamEvent::Says { voice, text, .. } => {
+                        self.send(AgentAnswerEvent::Event(said.says(voice, text))).await
+                    }
+                    UiStreamEvent::Ends(end) => return end,
                     _ => {}
                 }
             }
         }
-        End::Failed {
+        UiStreamEnd::Failed {
             code: ErrorCode::Interrupted.as_str().to_owned(),
             message: "The session has ended.".to_owned(),
         }
     }
 
     /// Who has left is told nothing, and the server's end waits for nobody who does not read.
-    async fn send(&self, told: Told) {
+    async fn send(&self, told: AgentAnswerEvent) {
         tokio::select! {
             biased;
             _ = self.told.send(told) => {}
@@ -117,36 +124,47 @@ impl Teller {
         }
     }
 
-    async fn deny(&self, asked: Vec<Asked>) -> Result<Turn, Problem> {
-        let deny =
-            |Asked { approval, .. }| Decision { approval, allowed: false, reason: Some(NOBODY.to_owned()) };
+    async fn deny(&self, asked: Vec<UiApprovalRequest>) -> Result<UiAnswerSubscription, ApiProblem> {
+        let deny = |UiApprovalRequest { approval, .. }| UiApprovalDecision {
+            approval,
+            allowed: false,
+            reason: Some(NOBODY.to_owned()),
+        };
         let decisions = asked.into_iter().map(deny).collect();
-        Turn::take(&self.app, self.session.id().as_str(), None, Key(None), Wish::Decide(decisions)).await
+        UiAnswerSubscription::take(
+            &self.app,
+            self.session.id().as_str(),
+            None,
+            IdempotencyKey(None),
+            UiTurnRequest::Decide(decisions),
+        )
+        .await
     }
 
     /// The whole answer. Its turn is known from now on.
-    async fn answer(&self, run: &Value, said: &Said) -> Result<Answer, Problem> {
+    async fn answer(&self, run: &Value, said: &AnswerAccumulator) -> Result<ModelAnswer, ApiProblem> {
         let events = self.app.runtime().store().tail(self.session.id(), TAIL).await?;
-        if let Some(Turned { before, user }) = &self.turned {
+        if let Some(TurnFingerprint { before, user }) = &self.turned {
             let taken = events.iter().rev().find(|event| is_taken(event, &said.message));
             if let Some(taken) = taken {
                 let session = self.session.id().as_str().to_owned();
                 let prefix = before.after(user, &said.text);
-                self.app.conversations().note(prefix, Place { session, taken: taken.seq });
+                self.app.conversations().note(prefix, TurnPosition { session, taken: taken.seq });
             }
         }
         let reasoning = (!said.reasoning.is_empty())
-            .then(|| Part::Reasoning(Reasoning { text: said.reasoning.clone(), native: None }));
+            .then(|| Part::Reasoning(ReasoningPart { text: said.reasoning.clone(), native: None }));
         let text = (!said.text.is_empty()).then(|| Part::text(said.text.as_str()));
-        let finish = if run["finishReason"] == "stop" { Finish::Stop } else { Finish::Length };
+        let finish =
+            if run["finishReason"] == "stop" { ModelStopReason::Stop } else { ModelStopReason::Length };
         let parts = reasoning.into_iter().chain(text).collect();
-        Ok(Answer { parts, finish, usage: Some(usage(run, &events)), envelope: None })
+        Ok(ModelAnswer { parts, finish, usage: Some(usage(run, &events)), envelope: None })
     }
 }
 
-impl Said {
-    fn says(&mut self, voice: Voice, text: String) -> ModelEvent {
-        if voice == Voice::Reasoning {
+impl AnswerAccumulator {
+    fn says(&mut self, voice: UiTextKind, text: String) -> ModelEvent {
+        if voice == UiTextKind::Reasoning {
             self.reasoning.push_str(&text);
             return ModelEvent::Reasoning(text);
         }
@@ -206,7 +224,7 @@ fn failed(code: &str, message: String) -> GatewayError {
 ///
 /// # Errors
 /// The store's.
-pub(super) async fn newest_taken(app: &App, id: &SessionId) -> Result<Option<u64>, Problem> {
+pub(super) async fn newest_taken(app: &AppState, id: &SessionId) -> Result<Option<u64>, ApiProblem> {
     let taken = |events: &[Event]| {
         let newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
         newest.map(|event| event.seq)

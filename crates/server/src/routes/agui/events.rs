@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Act, Asked, Dialect, End, Voice, data, text_of};
+use crate::ui_protocol::{
+    UiApprovalRequest, UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, data, text_of,
+};
 
 /// Writes the events.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub(crate) struct AgUiEventWriter {
     thread: String,
     run: String,
     /// Whether the client's state is an object, so that something can be added; `None`: it has none yet.
     takes_state: Option<bool>,
 }
 
-impl Events {
+impl AgUiEventWriter {
     /// Of that run, as the client calls it, which has that state.
     pub(crate) fn of(thread: &str, run: &str, state: &Value) -> Self {
         let takes_state = (!state.is_null()).then(|| state.is_object());
@@ -32,10 +34,10 @@ impl Events {
         }
     }
 
-    fn ends(&self, end: End) -> Value {
+    fn ends(&self, end: UiStreamEnd) -> Value {
         let mut event = json!({ "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run });
         match end {
-            End::Complete { run } => {
+            UiStreamEnd::Complete { run } => {
                 let outcome = if run["finishReason"] == "cancelled" { "cancelled" } else { "success" };
                 event["outcome"] = json!({ "type": outcome });
                 if let Some(usage) = usage(&run["usage"]) {
@@ -43,14 +45,14 @@ impl Events {
                 }
                 event["result"] = run;
             }
-            End::Asks(asked) => {
+            UiStreamEnd::Asks(asked) => {
                 let interrupts: Vec<Value> = asked.iter().map(interrupt).collect();
                 event["outcome"] = json!({ "type": "interrupt", "interrupts": interrupts });
             }
-            End::Waits { message } => {
+            UiStreamEnd::Waits { message } => {
                 return json!({ "type": "RUN_ERROR", "message": message, "code": "conflict" });
             }
-            End::Failed { code, message } => {
+            UiStreamEnd::Failed { code, message } => {
                 return json!({ "type": "RUN_ERROR", "message": message, "code": code });
             }
         }
@@ -58,62 +60,62 @@ impl Events {
     }
 }
 
-impl Dialect for Events {
-    fn write(&mut self, act: Act, out: &mut String) {
+impl UiProtocol for AgUiEventWriter {
+    fn write(&mut self, act: UiStreamEvent, out: &mut String) {
         let event = match act {
-            Act::Begins { .. } => {
+            UiStreamEvent::Begins { .. } => {
                 json!({ "type": "RUN_STARTED", "threadId": self.thread, "runId": self.run })
             }
-            Act::StepBegins { step, .. } => json!({ "type": "STEP_STARTED", "stepName": step }),
-            Act::StepEnds { step } => json!({ "type": "STEP_FINISHED", "stepName": step }),
-            Act::VoiceBegins { voice: Voice::Text, part } => {
+            UiStreamEvent::StepBegins { step, .. } => json!({ "type": "STEP_STARTED", "stepName": step }),
+            UiStreamEvent::StepEnds { step } => json!({ "type": "STEP_FINISHED", "stepName": step }),
+            UiStreamEvent::VoiceBegins { voice: UiTextKind::Text, part } => {
                 json!({ "type": "TEXT_MESSAGE_START", "messageId": part, "role": "assistant" })
             }
-            Act::VoiceBegins { voice: Voice::Reasoning, part } => {
+            UiStreamEvent::VoiceBegins { voice: UiTextKind::Reasoning, part } => {
                 data(&json!({ "type": "REASONING_START", "messageId": part }), out);
                 json!({ "type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning" })
             }
-            Act::Says { voice, part, text } => {
+            UiStreamEvent::Says { voice, part, text } => {
                 let kind = match voice {
-                    Voice::Text => "TEXT_MESSAGE_CONTENT",
-                    Voice::Reasoning => "REASONING_MESSAGE_CONTENT",
+                    UiTextKind::Text => "TEXT_MESSAGE_CONTENT",
+                    UiTextKind::Reasoning => "REASONING_MESSAGE_CONTENT",
                 };
                 json!({ "type": kind, "messageId": part, "delta": text })
             }
-            Act::VoiceEnds { voice: Voice::Text, part } => {
+            UiStreamEvent::VoiceEnds { voice: UiTextKind::Text, part } => {
                 json!({ "type": "TEXT_MESSAGE_END", "messageId": part })
             }
-            Act::VoiceEnds { voice: Voice::Reasoning, part } => {
+            UiStreamEvent::VoiceEnds { voice: UiTextKind::Reasoning, part } => {
                 data(&json!({ "type": "REASONING_MESSAGE_END", "messageId": part }), out);
                 json!({ "type": "REASONING_END", "messageId": part })
             }
-            Act::CallBegins { call, tool, beside } => {
+            UiStreamEvent::CallBegins { call, tool, beside } => {
                 json!({ "type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": tool, "parentMessageId": beside })
             }
-            Act::CallWrites { call, text } => {
+            UiStreamEvent::CallWrites { call, text } => {
                 json!({ "type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": text })
             }
-            Act::CallReady { call, .. } => json!({ "type": "TOOL_CALL_END", "toolCallId": call }),
-            Act::CallDropped { call, .. } => {
+            UiStreamEvent::CallReady { call, .. } => json!({ "type": "TOOL_CALL_END", "toolCallId": call }),
+            UiStreamEvent::CallDropped { call, .. } => {
                 data(&json!({ "type": "TOOL_CALL_END", "toolCallId": call }), out);
                 result(&call, "[The call was never finished.]")
             }
-            Act::Result { call, content, .. } => result(&call, &text_of(&content)),
+            UiStreamEvent::Result { call, content, .. } => result(&call, &text_of(&content)),
             // It is told with the end of the run.
-            Act::Asks { .. } => return,
-            Act::Progress { call, text, offset } => {
+            UiStreamEvent::Asks { .. } => return,
+            UiStreamEvent::Progress { call, text, offset } => {
                 custom("tool-output", json!({ "toolCallId": call, "text": text, "offset": offset }))
             }
-            Act::Meter(meter) => self.meter(meter),
-            Act::Edit { kind, number, state } => {
+            UiStreamEvent::Meter(meter) => self.meter(meter),
+            UiStreamEvent::Edit { kind, number, state } => {
                 let id = format!("{}.{kind}-{number}", self.run);
                 json!({ "type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": format!("longhaul.{kind}"), "content": state })
             }
-            Act::Queue { ids, own } => {
+            UiStreamEvent::Queue { ids, own } => {
                 custom("queue", json!({ "count": ids.len(), "ids": ids, "position": own }))
             }
-            Act::Notice(notice) => custom("notice", notice),
-            Act::Ends(end) => self.ends(end),
+            UiStreamEvent::Notice(notice) => custom("notice", notice),
+            UiStreamEvent::Ends(end) => self.ends(end),
         };
         data(&event, out);
     }
@@ -130,7 +132,7 @@ fn result(call: &str, content: &str) -> Value {
     })
 }
 
-fn interrupt(asked: &Asked) -> Value {
+fn interrupt(asked: &UiApprovalRequest) -> Value {
     json!({
         "id": asked.approval, "reason": "tool_call", "toolCallId": asked.call,
         "message": format!("May `{}` run?", asked.tool),

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dialect::tests::{asking, cancelled, every_way, failed, heard, paused, with_tools};
-use crate::dialect::{Act, Dialect, Fold};
+use crate::ui_protocol::tests::{asking, cancelled, every_way, failed, heard, paused, with_tools};
+use crate::ui_protocol::{UiProtocol, UiStreamEvent, UiStreamTranslator};
 
-fn events(acts: Vec<Act>, state: &Value) -> Vec<Value> {
+fn events(acts: Vec<UiStreamEvent>, state: &Value) -> Vec<Value> {
     let mut text = String::new();
-    let mut events = Events::of("T", "R", state);
+    let mut events = AgUiEventWriter::of("T", "R", state);
     for act in acts {
         events.write(act, &mut text);
     }
@@ -56,7 +56,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 
 #[test]
 fn an_answer_with_tools_reads_like_this() {
-    let events = events(heard(Fold::awaiting("q1"), &with_tools()), &json!({ "mine": 1 }));
+    let events = events(heard(UiStreamTranslator::awaiting("q1"), &with_tools()), &json!({ "mine": 1 }));
     #[rustfmt::skip]
     let expected = [
         "RUN_STARTED", "CUSTOM", "CUSTOM", "STEP_STARTED",
@@ -81,7 +81,8 @@ fn an_answer_with_tools_reads_like_this() {
 
 #[test]
 fn the_ends_are_told_apart() {
-    let last = |list: &[Value]| events(heard(Fold::awaiting("q1"), list), &Value::Null).pop().unwrap();
+    let last =
+        |list: &[Value]| events(heard(UiStreamTranslator::awaiting("q1"), list), &Value::Null).pop().unwrap();
     assert_eq!(last(&cancelled())["outcome"], json!({ "type": "cancelled" }));
     assert_eq!(
         last(&failed()),
@@ -96,7 +97,7 @@ fn the_ends_are_told_apart() {
 #[test]
 fn state_that_cannot_be_added_to_is_left_alone() {
     let meters = |state: Value| {
-        let events = events(heard(Fold::awaiting("q1"), &with_tools()), &state);
+        let events = events(heard(UiStreamTranslator::awaiting("q1"), &with_tools()), &state);
         let is_meter = |event: &&Value| {
             event["type"].as_str().unwrap().starts_with("STATE") || event["name"] == "longhaul.context"
         };
@@ -108,7 +109,7 @@ fn state_that_cannot_be_added_to_is_left_alone() {
 
 #[test]
 fn a_compaction_is_an_activity_of_one_name() {
-    let events = events(heard(Fold::awaiting("q1"), &paused()), &Value::Null);
+    let events = events(heard(UiStreamTranslator::awaiting("q1"), &paused()), &Value::Null);
     let edits: Vec<&Value> = events.iter().filter(|event| event["type"] == "ACTIVITY_SNAPSHOT").collect();
     assert_eq!(edits.len(), 2);
     assert_eq!(
@@ -132,7 +133,8 @@ fn what_is_asked_for_is_read() {
         { "type": "binary", "mimeType": "image/png", "data": "BBBB", "filename": "b.png" },
     ]);
     let newest = json!({ "id": "2", "role": "user", "content": parts });
-    let Wish::Say { content: Content::Parts(parts), name, .. } = wish(messages(newest), Vec::new()).unwrap()
+    let UiTurnRequest::Say { content: ClientContent::Parts(parts), name, .. } =
+        wish(messages(newest), Vec::new()).unwrap()
     else {
         panic!("nothing is said")
     };
@@ -146,7 +148,7 @@ fn what_is_asked_for_is_read() {
             .unwrap()
     };
     let allowed = |resume| match wish(messages(json!({ "role": "user", "content": "x" })), resume).unwrap() {
-        Wish::Decide(decisions) => decisions[0].allowed,
+        UiTurnRequest::Decide(decisions) => decisions[0].allowed,
         other => panic!("{other:?}"),
     };
     assert!(allowed(resume("resolved", json!({ "approved": true }))));

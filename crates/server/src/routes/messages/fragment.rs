@@ -1,28 +1,28 @@
 //! Messages, calls and edits of a stretch of a log, as [`History`](longhaul_core::history::History) has them,
 //! without counting a token and without the rest of the log.
 //!
-//! At its edges a stretch leaves open what only its neighbours say. [`Fragment::missing`] says on which side more is
+//! At its edges a stretch leaves open what only its neighbours say. [`LogFragment::missing`] says on which side more is
 //! needed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use longhaul_core::event::{Cut, Event, EventBody, ViewEdit, ViewOp};
-use longhaul_core::history::{EntryKind, join};
+use longhaul_core::event::{Event, EventBody, PartialAnswerReason, ViewEdit, ViewOperation};
+use longhaul_core::history::{LogEntryKind, join};
 use longhaul_core::ids::{CallId, EditId, Millis, Seq};
 use longhaul_core::message::{Message, Part, Role, ToolResult, ToolStatus};
 
-use super::log_window::Direction;
+use super::log_window::WindowDirection;
 
-const LOST: EntryKind = EntryKind::Assistant(Some(Cut::Lost));
-const PAUSED: EntryKind = EntryKind::Assistant(Some(Cut::Paused));
+const LOST: LogEntryKind = LogEntryKind::Assistant(Some(PartialAnswerReason::Lost));
+const PAUSED: LogEntryKind = LogEntryKind::Assistant(Some(PartialAnswerReason::Paused));
 
 /// A message of the stretch.
-pub(super) struct FragmentEntry<'e> {
+pub(super) struct LogFragmentEntry<'e> {
     pub(super) seq: Seq,
     pub(super) message: Cow<'e, Message>,
     /// `None` for a result whose call lies before the stretch, if there is one.
-    pub(super) kind: Option<EntryKind>,
+    pub(super) kind: Option<LogEntryKind>,
     /// Where the answer begins that it is a piece of.
     begins: Seq,
     /// Whether the answer may begin before the stretch.
@@ -30,7 +30,7 @@ pub(super) struct FragmentEntry<'e> {
 }
 
 /// A tool call of the stretch.
-struct FragmentCall<'e> {
+struct LogFragmentCall<'e> {
     /// The answer that made it.
     of: Seq,
     id: &'e CallId,
@@ -40,7 +40,7 @@ struct FragmentCall<'e> {
 }
 
 /// An edit of the view.
-pub(super) struct FragmentEdit<'e> {
+pub(super) struct LogFragmentEdit<'e> {
     pub(super) seq: Seq,
     pub(super) at: Millis,
     pub(super) edit: &'e ViewEdit,
@@ -48,7 +48,7 @@ pub(super) struct FragmentEdit<'e> {
 
 /// State of a tool call at the end of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallState {
+pub(super) enum LogFragmentCallState {
     /// It has a result.
     Ended(ToolStatus),
     /// It has none, and its tool has begun to run if `started`.
@@ -59,12 +59,12 @@ pub(super) enum CallState {
 
 /// The messages, calls and edits of a stretch of a log.
 #[derive(Default)]
-pub(super) struct Fragment<'e> {
-    entries: Vec<FragmentEntry<'e>>,
-    calls: Vec<FragmentCall<'e>>,
+pub(super) struct LogFragment<'e> {
+    entries: Vec<LogFragmentEntry<'e>>,
+    calls: Vec<LogFragmentCall<'e>>,
     /// The calls without an outcome, by their names: indexes into `calls`, in call order.
     open: HashMap<&'e CallId, Vec<usize>>,
-    edits: Vec<FragmentEdit<'e>>,
+    edits: Vec<LogFragmentEdit<'e>>,
     restored: Vec<(Seq, &'e EditId)>,
     /// Where runs begin.
     runs: Vec<Seq>,
@@ -72,7 +72,7 @@ pub(super) struct Fragment<'e> {
     begins_log: bool,
 }
 
-impl<'e> Fragment<'e> {
+impl<'e> LogFragment<'e> {
     /// Folds a stretch. `begins_log` says that nothing lies before it.
     pub(super) fn fold(events: impl IntoIterator<Item = &'e Event>, begins_log: bool) -> Self {
         let mut fragment = Self { begins_log, ..Self::default() };
@@ -84,16 +84,16 @@ impl<'e> Fragment<'e> {
         let seq = event.seq;
         match &event.body {
             EventBody::MessagesTaken { message, .. } => {
-                self.push(seq, Cow::Borrowed(message), Some(EntryKind::Typed));
+                self.push(seq, Cow::Borrowed(message), Some(LogEntryKind::Typed));
             }
             EventBody::NoteAdded { message, .. } => {
-                self.push(seq, Cow::Borrowed(message), Some(EntryKind::Note));
+                self.push(seq, Cow::Borrowed(message), Some(LogEntryKind::Note));
             }
             EventBody::AssistantAdded { message, cut, .. } => {
-                if *cut != Some(Cut::Lost) {
+                if *cut != Some(PartialAnswerReason::Lost) {
                     self.open_calls(seq, message);
                 }
-                self.push(seq, Cow::Borrowed(message), Some(EntryKind::Assistant(*cut)));
+                self.push(seq, Cow::Borrowed(message), Some(LogEntryKind::Assistant(*cut)));
             }
             EventBody::ToolStarted { call_id } => {
                 if let Some(call) = self.open.get(call_id).and_then(|open| open.first()) {
@@ -101,7 +101,7 @@ impl<'e> Fragment<'e> {
                 }
             }
             EventBody::ToolFinished { result } => self.add_result(seq, result),
-            EventBody::ViewEdited(edit) => self.edits.push(FragmentEdit { seq, at: event.at, edit }),
+            EventBody::ViewEdited(edit) => self.edits.push(LogFragmentEdit { seq, at: event.at, edit }),
             EventBody::ViewRestored { edit_id } => self.restored.push((seq, edit_id)),
             EventBody::RunStarted { .. } => self.runs.push(seq),
             _ => {}
@@ -112,7 +112,7 @@ impl<'e> Fragment<'e> {
         for call in message.tool_calls() {
             self.open.entry(&call.call_id).or_default().push(self.calls.len());
             let (id, tool) = (&call.call_id, call.name.as_str());
-            self.calls.push(FragmentCall { of: seq, id, tool, started: false, outcome: None });
+            self.calls.push(LogFragmentCall { of: seq, id, tool, started: false, outcome: None });
         }
     }
 
@@ -121,7 +121,7 @@ impl<'e> Fragment<'e> {
         let kind = match open.map(|open| open.remove(0)) {
             Some(call) => {
                 self.calls[call].outcome = Some(result.status);
-                Some(EntryKind::Result { tool: self.calls[call].tool.to_owned() })
+                Some(LogEntryKind::Result { tool: self.calls[call].tool.to_owned() })
             }
             // No call is left open when a run begins: without a call since then, it is the result of none.
             None if self.begins_log || !self.runs.is_empty() => return,
@@ -132,28 +132,29 @@ impl<'e> Fragment<'e> {
         self.push(seq, Cow::Owned(message), kind);
     }
 
-    fn push(&mut self, seq: Seq, message: Cow<'e, Message>, kind: Option<EntryKind>) {
-        let is_answer = matches!(kind, Some(EntryKind::Assistant(_)));
+    fn push(&mut self, seq: Seq, message: Cow<'e, Message>, kind: Option<LogEntryKind>) {
+        let is_answer = matches!(kind, Some(LogEntryKind::Assistant(_)));
         let before = self.entries.iter().rfind(|entry| entry.kind.as_ref() != Some(&LOST));
         let (begins, may_begin_before) = match before {
             Some(before) if is_answer && self.goes_on(before) => (before.begins, before.may_begin_before),
             Some(_) => (seq, false),
             None => (seq, is_answer && !self.begins_log),
         };
-        self.entries.push(FragmentEntry { seq, message, kind, begins, may_begin_before });
+        self.entries.push(LogFragmentEntry { seq, message, kind, begins, may_begin_before });
     }
 
     /// Returns whether the next answer goes on with `piece`: it was paused, said something and is still shown.
-    fn goes_on(&self, piece: &FragmentEntry<'_>) -> bool {
+    fn goes_on(&self, piece: &LogFragmentEntry<'_>) -> bool {
         let says_something = |part: &Part| match part {
             Part::Text(text) => !text.text.is_empty(),
             Part::Reasoning(reasoning) => reasoning.native.is_some(),
             _ => true,
         };
         let is_shown = piece.begins < piece.seq || piece.message.parts.iter().any(says_something);
-        let removes =
-            |op: &ViewOp| !matches!(op, ViewOp::Placeholder { .. }) && op.range().contains(piece.seq);
-        let covers = |edit: &FragmentEdit<'_>| {
+        let removes = |op: &ViewOperation| {
+            !matches!(op, ViewOperation::Placeholder { .. }) && op.range().contains(piece.seq)
+        };
+        let covers = |edit: &LogFragmentEdit<'_>| {
             let is_restored = self.restored.iter().any(|(seq, id)| *seq > edit.seq && **id == edit.edit.id);
             edit.seq > piece.seq && !is_restored && edit.edit.ops.iter().any(removes)
         };
@@ -161,28 +162,28 @@ impl<'e> Fragment<'e> {
     }
 
     /// The messages, in order.
-    pub(super) fn entries(&self) -> &[FragmentEntry<'e>] {
+    pub(super) fn entries(&self) -> &[LogFragmentEntry<'e>] {
         &self.entries
     }
 
     /// The edits of the view, in order, undone ones among them.
-    pub(super) fn edits(&self) -> &[FragmentEdit<'e>] {
+    pub(super) fn edits(&self) -> &[LogFragmentEdit<'e>] {
         &self.edits
     }
 
     /// Returns whether the answer that `piece` belongs to goes on in a later one that counts.
-    pub(super) fn is_continued(&self, piece: &FragmentEntry<'_>) -> bool {
+    pub(super) fn is_continued(&self, piece: &LogFragmentEntry<'_>) -> bool {
         piece.kind.as_ref() == Some(&PAUSED)
             && self.next_counted(piece.seq).is_some_and(|next| next.begins == piece.begins)
     }
 
-    fn next_counted(&self, seq: Seq) -> Option<&FragmentEntry<'e>> {
+    fn next_counted(&self, seq: Seq) -> Option<&LogFragmentEntry<'e>> {
         let after = self.entries.partition_point(|entry| entry.seq <= seq);
         self.entries[after..].iter().find(|entry| entry.kind.as_ref() != Some(&LOST))
     }
 
     /// The pieces of an answer up to `last`, those that do not count left out but for `last` itself.
-    fn pieces(&self, last: &FragmentEntry<'_>) -> impl Iterator<Item = &FragmentEntry<'e>> {
+    fn pieces(&self, last: &LogFragmentEntry<'_>) -> impl Iterator<Item = &LogFragmentEntry<'e>> {
         let (begins, ends) = (last.begins, last.seq);
         let first = self.entries.partition_point(|entry| entry.seq < begins);
         self.entries[first..]
@@ -192,7 +193,7 @@ impl<'e> Fragment<'e> {
     }
 
     /// An answer from where it began up to `last`, as it was stored.
-    pub(super) fn whole(&self, last: &FragmentEntry<'_>) -> Message {
+    pub(super) fn whole(&self, last: &LogFragmentEntry<'_>) -> Message {
         let pieces = self.pieces(last).map(|piece| piece.message.clone().into_owned());
         pieces
             .reduce(|whole, piece| join(&whole, &piece))
@@ -200,29 +201,29 @@ impl<'e> Fragment<'e> {
     }
 
     /// What a call in the answer that ends with `last` has come to.
-    pub(super) fn call_state(&self, last: &FragmentEntry<'_>, id: &CallId) -> CallState {
+    pub(super) fn call_state(&self, last: &LogFragmentEntry<'_>, id: &CallId) -> LogFragmentCallState {
         let calls = self.calls_of(last).filter(|call| call.id == id);
-        calls.last().map_or(CallState::Void, |call| match call.outcome {
-            Some(status) => CallState::Ended(status),
-            None => CallState::Open { started: call.started },
+        calls.last().map_or(LogFragmentCallState::Void, |call| match call.outcome {
+            Some(status) => LogFragmentCallState::Ended(status),
+            None => LogFragmentCallState::Open { started: call.started },
         })
     }
 
-    fn calls_of(&self, last: &FragmentEntry<'_>) -> impl Iterator<Item = &FragmentCall<'e>> {
+    fn calls_of(&self, last: &LogFragmentEntry<'_>) -> impl Iterator<Item = &LogFragmentCall<'e>> {
         let (begins, ends) = (last.begins, last.seq);
         let first = self.calls.partition_point(|call| call.of < begins);
         self.calls[first..].iter().take_while(move |call| call.of <= ends)
     }
 
     /// On which side of the stretch more must be read to show `entry`, if any.
-    pub(super) fn missing(&self, entry: &FragmentEntry<'_>) -> Option<Direction> {
+    pub(super) fn missing(&self, entry: &LogFragmentEntry<'_>) -> Option<WindowDirection> {
         if entry.may_begin_before || entry.kind.is_none() {
-            return Some(Direction::Older);
+            return Some(WindowDirection::Older);
         }
         let is_open = || self.calls_of(entry).any(|call| call.outcome.is_none());
         // No call is left open when a run begins.
         let may_end = || self.runs.last().is_none_or(|run| *run < entry.seq);
         let may_go_on = entry.kind.as_ref() == Some(&PAUSED) && self.next_counted(entry.seq).is_none();
-        (may_go_on || (is_open() && may_end())).then_some(Direction::Newer)
+        (may_go_on || (is_open() && may_end())).then_some(WindowDirection::Newer)
     }
 }

@@ -12,7 +12,7 @@ const MAX_READ: usize = 2_000;
 
 /// Which way a window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum WindowDirection {
     /// Towards the beginning of the log.
     Older,
     /// Towards its end.
@@ -53,15 +53,15 @@ impl<'a> LogWindow<'a> {
     }
 
     /// The same, whose first read to one side is of about `count` events.
-    pub(super) fn reading_first(mut self, to: Direction, count: usize) -> Self {
+    pub(super) fn reading_first(mut self, to: WindowDirection, count: usize) -> Self {
         *self.count(to) = count.clamp(MIN_READ, MAX_READ);
         self
     }
 
-    fn count(&mut self, to: Direction) -> &mut usize {
+    fn count(&mut self, to: WindowDirection) -> &mut usize {
         match to {
-            Direction::Older => &mut self.older_count,
-            Direction::Newer => &mut self.newer_count,
+            WindowDirection::Older => &mut self.older_count,
+            WindowDirection::Newer => &mut self.newer_count,
         }
     }
 
@@ -81,10 +81,10 @@ impl<'a> LogWindow<'a> {
     }
 
     /// Returns whether there is more of the log on that side.
-    pub(super) fn can_grow(&self, to: Direction) -> bool {
+    pub(super) fn can_grow(&self, to: WindowDirection) -> bool {
         match to {
-            Direction::Older => self.after > 0,
-            Direction::Newer => self.last < self.end,
+            WindowDirection::Older => self.after > 0,
+            WindowDirection::Newer => self.last < self.end,
         }
     }
 
@@ -92,24 +92,24 @@ impl<'a> LogWindow<'a> {
     ///
     /// # Errors
     /// The store's.
-    pub(super) async fn grow(&mut self, to: Direction) -> Result<(), StoreError> {
+    pub(super) async fn grow(&mut self, to: WindowDirection) -> Result<(), StoreError> {
         let next = self.count(to);
         let count = *next as u64;
         *next = (*next * 2).min(MAX_READ);
         let (after, last) = match to {
-            Direction::Older => (self.after.saturating_sub(count), self.after),
-            Direction::Newer => (self.last, self.last.saturating_add(count).min(self.end)),
+            WindowDirection::Older => (self.after.saturating_sub(count), self.after),
+            WindowDirection::Newer => (self.last, self.last.saturating_add(count).min(self.end)),
         };
         let positions = usize::try_from(last - after).unwrap_or(usize::MAX);
         let read = self.store.read_undamaged(self.id, after, positions).await?;
         self.damaged.extend(read.damaged);
         self.damaged.sort_unstable();
         match to {
-            Direction::Older => {
+            WindowDirection::Older => {
                 read.events.into_iter().rev().for_each(|event| self.events.push_front(event));
                 self.after = after;
             }
-            Direction::Newer => {
+            WindowDirection::Newer => {
                 self.events.extend(read.events);
                 self.last = last;
             }

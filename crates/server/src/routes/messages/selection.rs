@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use longhaul_core::event::{Event, EventBody, ViewEdit, ViewOp};
+use longhaul_core::event::{Event, EventBody, ViewEdit, ViewOperation};
 use longhaul_core::ids::{EditId, Millis, Seq, SessionId};
 use longhaul_core::message::Part;
-use longhaul_store::{SharedStore, StoreError, ViewChange};
+use longhaul_store::{SharedStore, StoreError, ViewChangeKind};
 
-use super::fragment::{Fragment, FragmentEdit, FragmentEntry};
-use super::log_window::{Direction, LogWindow};
-use super::{Page, PageRange, Shown, show_entry, show_summary};
+use super::fragment::{LogFragment, LogFragmentEdit, LogFragmentEntry};
+use super::log_window::{LogWindow, WindowDirection};
+use super::{MessagePage, MessagePageEntry, MessagePageRange, show_entry, show_summary};
 
 /// Events for each message of a page, about: the step, the start of a tool, the usage.
 const EVENTS_OF_A_MESSAGE: usize = 3;
@@ -18,21 +18,21 @@ const EVENTS_OF_A_MESSAGE: usize = 3;
 const EDITS: usize = 32;
 
 /// What a page is made of.
-enum Item<'f, 'e> {
-    Entry(&'f FragmentEntry<'e>),
-    Summary(&'f FragmentEdit<'e>, &'e [Part]),
+enum PageItem<'f, 'e> {
+    Entry(&'f LogFragmentEntry<'e>),
+    Summary(&'f LogFragmentEdit<'e>, &'e [Part]),
 }
 
 /// Undos of edits, as far as they were looked up: those after a position.
 #[derive(Default)]
-struct Undone {
+struct UndoneEdits {
     edits: HashMap<EditId, Seq>,
     after: Option<Seq>,
 }
 
-impl Undone {
+impl UndoneEdits {
     async fn look_up(&mut self, store: &SharedStore, id: &SessionId, after: Seq) -> Result<(), StoreError> {
-        for event in store.view_changes(id, ViewChange::Restored, after, usize::MAX).await? {
+        for event in store.view_changes(id, ViewChangeKind::Restored, after, usize::MAX).await? {
             if let EventBody::ViewRestored { edit_id } = event.body {
                 self.edits.insert(edit_id, event.seq);
             }
@@ -60,18 +60,18 @@ pub(super) async fn read_page(
     store: &SharedStore,
     id: &SessionId,
     end: Seq,
-    range: PageRange,
+    range: MessagePageRange,
     is_running: bool,
-) -> Result<Page, StoreError> {
+) -> Result<MessagePage, StoreError> {
     let (at, walk) = match (range.after, range.before) {
-        (_, Some(before)) => (before, Direction::Older),
-        (after, None) => (after.unwrap_or(0), Direction::Newer),
+        (_, Some(before)) => (before, WindowDirection::Older),
+        (after, None) => (after.unwrap_or(0), WindowDirection::Newer),
     };
     let count = range.limit.saturating_add(1).saturating_mul(EVENTS_OF_A_MESSAGE);
     let mut window = LogWindow::new(store, id, at, end).reading_first(walk, count);
-    let mut undone = Undone::default();
+    let mut undone = UndoneEdits::default();
     loop {
-        let fragment = Fragment::fold(window.events(), !window.can_grow(Direction::Older));
+        let fragment = LogFragment::fold(window.events(), !window.can_grow(WindowDirection::Older));
         let oldest_edit = fragment.edits().first().map(|edit| edit.seq);
         if let Some(oldest) = oldest_edit.filter(|oldest| !undone.covers(*oldest)) {
             undone.look_up(store, id, oldest).await?;
@@ -81,17 +81,17 @@ pub(super) async fn read_page(
             window.grow(side).await?;
             continue;
         }
-        let Choice { items, has_more, .. } = choice;
+        let PageSelection { items, has_more, .. } = choice;
         let first = items.first().map_or(end, |(seq, _)| *seq);
         if !undone.covers(first) {
             undone.look_up(store, id, first).await?;
         }
-        let mut page = Page { has_more, ..Page::default() };
+        let mut page = MessagePage { has_more, ..MessagePage::default() };
         page.messages = items
             .into_iter()
             .map(|(seq, item)| match item {
-                Item::Entry(entry) => show_entry(entry, &fragment, is_running),
-                Item::Summary(edit, parts) => show_summary(seq, edit.edit, parts),
+                PageItem::Entry(entry) => show_entry(entry, &fragment, is_running),
+                PageItem::Summary(edit, parts) => show_summary(seq, edit.edit, parts),
             })
             .collect();
         let edits = fragment.edits().iter().map(|edit| (edit.seq, edit.at, edit.edit));
@@ -104,27 +104,30 @@ pub(super) async fn read_page(
 }
 
 /// The items of a page, as far as a stretch of the log shows them.
-struct Choice<'f, 'e> {
-    items: Vec<(Seq, Item<'f, 'e>)>,
+struct PageSelection<'f, 'e> {
+    items: Vec<(Seq, PageItem<'f, 'e>)>,
     has_more: bool,
     /// Whether one of them, or the one more, is a result whose call was not read.
     is_doubtful: bool,
 }
 
 fn choose<'f, 'e>(
-    fragment: &'f Fragment<'e>,
-    undone: &Undone,
-    range: PageRange,
-    walk: Direction,
-) -> Choice<'f, 'e> {
+    fragment: &'f LogFragment<'e>,
+    undone: &UndoneEdits,
+    range: MessagePageRange,
+    walk: WindowDirection,
+) -> PageSelection<'f, 'e> {
     // An answer that was paused is shown as a whole, where it ends.
     let entries = fragment.entries().iter().filter(|entry| !fragment.is_continued(entry));
-    let mut items: Vec<(Seq, Item<'f, 'e>)> = entries.map(|entry| (entry.seq, Item::Entry(entry))).collect();
+    let mut items: Vec<(Seq, PageItem<'f, 'e>)> =
+        entries.map(|entry| (entry.seq, PageItem::Entry(entry))).collect();
     let active = fragment.edits().iter().filter(|edit| undone.leaves(edit.seq, edit.edit));
     items.extend(active.flat_map(|edit| {
         let edited: &'e ViewEdit = edit.edit;
         edited.ops.iter().filter_map(move |op| match op {
-            ViewOp::Replace { parts, summary: true, .. } => Some((edit.seq, Item::Summary(edit, parts))),
+            ViewOperation::Replace { parts, summary: true, .. } => {
+                Some((edit.seq, PageItem::Summary(edit, parts)))
+            }
             _ => None,
         })
     }));
@@ -134,39 +137,45 @@ fn choose<'f, 'e>(
     });
     let one_more = range.limit.saturating_add(1);
     match walk {
-        Direction::Older => drop(items.drain(..items.len().saturating_sub(one_more))),
-        Direction::Newer => items.truncate(one_more),
+        WindowDirection::Older => drop(items.drain(..items.len().saturating_sub(one_more))),
+        WindowDirection::Newer => items.truncate(one_more),
     }
     let is_doubtful =
-        items.iter().any(|(_, item)| matches!(item, Item::Entry(entry) if entry.kind.is_none()));
+        items.iter().any(|(_, item)| matches!(item, PageItem::Entry(entry) if entry.kind.is_none()));
     let has_more = items.len() > range.limit;
     match walk {
-        Direction::Older if has_more => drop(items.remove(0)),
+        WindowDirection::Older if has_more => drop(items.remove(0)),
         _ => items.truncate(range.limit),
     }
-    Choice { items, has_more, is_doubtful }
+    PageSelection { items, has_more, is_doubtful }
 }
 
-impl Choice<'_, '_> {
+impl PageSelection<'_, '_> {
     /// The side on which more of the log must be read before the page can be shown.
-    fn missing(&self, fragment: &Fragment<'_>, window: &LogWindow<'_>, walk: Direction) -> Option<Direction> {
+    fn missing(
+        &self,
+        fragment: &LogFragment<'_>,
+        window: &LogWindow<'_>,
+        walk: WindowDirection,
+    ) -> Option<WindowDirection> {
         if !self.has_more && window.can_grow(walk) {
             return Some(walk);
         }
-        let doubtful = self.is_doubtful.then_some(Direction::Older);
+        let doubtful = self.is_doubtful.then_some(WindowDirection::Older);
         let missing = self.items.iter().filter_map(|(_, item)| match item {
-            Item::Entry(entry) => fragment.missing(entry),
-            Item::Summary(..) => None,
+            PageItem::Entry(entry) => fragment.missing(entry),
+            PageItem::Summary(..) => None,
         });
         // A step's usage is stored right behind its message.
-        let behind = self.items.last().filter(|(last, _)| window.last() <= *last).map(|_| Direction::Newer);
+        let behind =
+            self.items.last().filter(|(last, _)| window.last() <= *last).map(|_| WindowDirection::Newer);
         doubtful.into_iter().chain(missing).chain(behind).find(|side| window.can_grow(*side))
     }
 }
 
-impl Page {
+impl MessagePage {
     /// Notes which messages an edit took that no older one did.
-    fn note_edit(&mut self, undone: &Undone, seq: Seq, at: Millis, edit: &ViewEdit) {
+    fn note_edit(&mut self, undone: &UndoneEdits, seq: Seq, at: Millis, edit: &ViewEdit) {
         if !undone.leaves(seq, edit) {
             return;
         }
@@ -182,10 +191,10 @@ impl Page {
         store: &SharedStore,
         id: &SessionId,
         mut after: Seq,
-        undone: &Undone,
+        undone: &UndoneEdits,
     ) -> Result<(), StoreError> {
-        while self.messages.iter().any(Shown::can_be_taken) {
-            let edits = store.view_changes(id, ViewChange::Edited, after, EDITS).await?;
+        while self.messages.iter().any(MessagePageEntry::can_be_taken) {
+            let edits = store.view_changes(id, ViewChangeKind::Edited, after, EDITS).await?;
             for Event { seq, at, body, .. } in &edits {
                 if let EventBody::ViewEdited(edit) = body {
                     self.note_edit(undone, *seq, *at, edit);
@@ -210,13 +219,14 @@ impl Page {
 
     /// Notes which events of the page are damaged. A page begins behind the one before it, also where its own first message
     /// is damaged, and the last page ends where the log ends: each damaged event belongs to one page.
-    fn note_damaged(&mut self, window: &LogWindow<'_>, range: PageRange, walk: Direction) {
-        let seq_of = |shown: Option<&Shown>| shown.filter(|_| self.has_more).map(|shown| shown.seq);
+    fn note_damaged(&mut self, window: &LogWindow<'_>, range: MessagePageRange, walk: WindowDirection) {
+        let seq_of =
+            |shown: Option<&MessagePageEntry>| shown.filter(|_| self.has_more).map(|shown| shown.seq);
         let (from, to) = match walk {
-            Direction::Newer => {
+            WindowDirection::Newer => {
                 (range.after.unwrap_or(0).saturating_add(1), seq_of(self.messages.last()).unwrap_or(Seq::MAX))
             }
-            Direction::Older => (
+            WindowDirection::Older => (
                 seq_of(self.messages.first()).unwrap_or(1),
                 range.before.unwrap_or(Seq::MAX).saturating_sub(1),
             ),

@@ -7,26 +7,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{
-    Cut, EditKind, EditReason, Event, EventBody, NoteReason, OmittedPart, RunEnd, ViewEdit, ViewOp,
+    EditKind, EditReason, Event, EventBody, NoteReason, OmittedPart, PartialAnswerReason, RunEnd, ViewEdit,
+    ViewOperation,
 };
-use longhaul_core::history::{EntryKind, History};
+use longhaul_core::history::{History, LogEntryKind};
 use longhaul_core::ids::{LogRange, Millis, QueueId, Seq, SessionId};
 use longhaul_core::message::{
-    BlobRef, Finish, Message, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolStatus,
+    BlobRef, Message, ModelOrigin, ModelStopReason, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult,
+    ToolStatus,
 };
 use longhaul_core::metadata::MessageMetadata;
-use longhaul_core::queue::Queued;
+use longhaul_core::queue::QueuedMessage;
 use longhaul_core::usage::Usage;
 use longhaul_store::{
-    Accepted, Append, Chunk, Lease, MemoryStore, NewQueued, NewRequest, NewSession, Request, SessionRecord,
-    SharedStore, Store, StoreError, UndamagedEvents, ViewChange,
+    AnswerChunk, EnqueueReceipt, IdempotentRequest, Lease, LogAppend, MemoryStore, NewIdempotentRequest,
+    NewQueuedMessage, NewSession, SessionRecord, SharedStore, Store, StoreError, UndamagedEvents,
+    ViewChangeKind,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::fragment::CallState;
+use super::fragment::LogFragmentCallState;
 use super::selection::read_page;
-use super::{Known, PageRange, of_assistant, of_result, show_call, with_markers};
+use super::{MessagePageDetails, MessagePageRange, of_assistant, of_result, show_call, with_markers};
 
 const SESSION: &str = "s";
 
@@ -93,7 +96,7 @@ impl Log {
 
     fn step(&mut self) {
         while self.dice.below(5) == 0 {
-            self.piece(Cut::Lost);
+            self.piece(PartialAnswerReason::Lost);
             if self.dice.below(2) == 0 {
                 let step = format!("s{}", self.names);
                 self.fail(&step);
@@ -101,16 +104,16 @@ impl Log {
         }
         let pieces = if self.dice.below(4) == 0 { 1 + self.dice.below(3) } else { 0 };
         for _ in 0..pieces {
-            self.piece(Cut::Paused);
+            self.piece(PartialAnswerReason::Paused);
             match self.dice.below(4) {
                 0 => self.edit(),
-                1 => self.piece(Cut::Lost),
+                1 => self.piece(PartialAnswerReason::Lost),
                 2 if self.dice.below(3) == 0 => self.note(NoteReason::BrokenOff),
                 _ => {}
             }
         }
         let calls = self.dice.below(4);
-        let cut = (self.dice.below(6) == 0).then_some(Cut::Cancelled);
+        let cut = (self.dice.below(6) == 0).then_some(PartialAnswerReason::Cancelled);
         let calls: Vec<String> = (0..calls).map(|_| self.name("c")).collect();
         let step = self.answer(cut, &calls);
         let usage = (self.dice.below(3) > 0).then(|| Usage {
@@ -145,21 +148,21 @@ impl Log {
         }
     }
 
-    fn piece(&mut self, cut: Cut) {
+    fn piece(&mut self, cut: PartialAnswerReason) {
         // A piece that says nothing is no beginning of an answer.
         let calls = if self.dice.below(4) == 0 { vec![self.name("c")] } else { Vec::new() };
         self.answer(Some(cut), &calls);
-        if cut == Cut::Paused {
+        if cut == PartialAnswerReason::Paused {
             self.results(calls);
         }
     }
 
-    fn answer(&mut self, cut: Option<Cut>, calls: &[String]) -> String {
+    fn answer(&mut self, cut: Option<PartialAnswerReason>, calls: &[String]) -> String {
         let step = self.name("s");
         let mut parts = Vec::new();
         if self.dice.below(3) == 0 {
             let native = (self.dice.below(2) == 0).then(|| RawJson("{}".to_owned()));
-            parts.push(Part::Reasoning(Reasoning { text: format!("thinks {step}"), native }));
+            parts.push(Part::Reasoning(ReasoningPart { text: format!("thinks {step}"), native }));
         }
         if self.dice.below(6) > 0 {
             parts.push(Part::text(format!("says {step}")));
@@ -174,9 +177,9 @@ impl Log {
                 native: None,
             })
         }));
-        let origin = Some(Origin { provider: "p".into(), api: "a".into(), model: "m".into() });
+        let origin = Some(ModelOrigin { provider: "p".into(), api: "a".into(), model: "m".into() });
         let message = Message { id: format!("m-{step}").into(), role: Role::Assistant, parts, origin };
-        let finish = Finish::Stop;
+        let finish = ModelStopReason::Stop;
         self.push_message(EventBody::AssistantAdded { step_id: step.as_str().into(), message, finish, cut });
         step
     }
@@ -236,11 +239,11 @@ impl Log {
         let range = LogRange { from: self.messages[from], to: self.messages[to] };
         let is_prune = self.dice.below(3) == 0;
         let op = match self.dice.below(3) {
-            _ if is_prune => ViewOp::clear(range.to),
-            0 => ViewOp::Drop { range },
+            _ if is_prune => ViewOperation::clear(range.to),
+            0 => ViewOperation::Drop { range },
             kind => {
                 let parts = vec![Part::text(format!("summary of {} to {}", range.from, range.to))];
-                ViewOp::Replace { range, parts, summary: kind == 1 }
+                ViewOperation::Replace { range, parts, summary: kind == 1 }
             }
         };
         self.push_edit(if is_prune { EditKind::Prune } else { EditKind::Compaction }, op);
@@ -251,10 +254,10 @@ impl Log {
         let Some(last) = self.messages.len().checked_sub(3) else { return };
         let range = LogRange { from: 2, to: self.messages[last] };
         let parts = vec![Part::text("all of it")];
-        self.push_edit(EditKind::Compaction, ViewOp::Replace { range, parts, summary: true });
+        self.push_edit(EditKind::Compaction, ViewOperation::Replace { range, parts, summary: true });
     }
 
-    fn push_edit(&mut self, kind: EditKind, op: ViewOp) {
+    fn push_edit(&mut self, kind: EditKind, op: ViewOperation) {
         let id = self.name("e");
         self.push(EventBody::ViewEdited(Box::new(ViewEdit {
             id: id.as_str().into(),
@@ -289,7 +292,7 @@ impl Log {
 /// All messages of a log as the fold of the whole log has them.
 fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
     let history = History::fold(log).unwrap();
-    let mut known = Known::default();
+    let mut known = MessagePageDetails::default();
     log.iter().for_each(|event| known.note(event));
     let times: BTreeMap<Seq, Millis> = log.iter().map(|event| (event.seq, event.at)).collect();
     let active = || history.edits().iter().filter(|state| state.active);
@@ -301,18 +304,18 @@ fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
         fields.insert("parts".to_owned(), json!(with_markers(entry.seq, &message.parts)));
         let mut answers = None;
         match &entry.kind {
-            EntryKind::Typed => {}
-            EntryKind::Note => drop(fields.insert("isNote".to_owned(), true.into())),
-            EntryKind::Assistant(cut) => {
+            LogEntryKind::Typed => {}
+            LogEntryKind::Note => drop(fields.insert("isNote".to_owned(), true.into())),
+            LogEntryKind::Assistant(cut) => {
                 let calls = message.tool_calls().map(|call| show_call(call, state(call, &history), false));
                 of_assistant(&message, *cut, calls.collect(), &mut fields);
             }
-            EntryKind::Result { tool } => answers = of_result(&message, Some(tool), &mut fields),
+            LogEntryKind::Result { tool } => answers = of_result(&message, Some(tool), &mut fields),
         }
-        let is_result = matches!(entry.kind, EntryKind::Result { .. });
-        let hides = |op: &ViewOp| op.range().contains(entry.seq);
+        let is_result = matches!(entry.kind, LogEntryKind::Result { .. });
+        let hides = |op: &ViewOperation| op.range().contains(entry.seq);
         let taken = active().find(|state| entry.seq < state.seq && state.edit.ops.iter().any(hides));
-        let shown = super::Shown {
+        let shown = super::MessagePageEntry {
             seq: entry.seq,
             message_id: message.id.to_string(),
             said_in: entry.message.id.to_string(),
@@ -325,7 +328,7 @@ fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
     }
     for state in active() {
         for op in &state.edit.ops {
-            if let ViewOp::Replace { parts, summary: true, .. } = op {
+            if let ViewOperation::Replace { parts, summary: true, .. } = op {
                 all.push((state.seq, known.complete(super::show_summary(state.seq, &state.edit, parts))));
             }
         }
@@ -334,19 +337,19 @@ fn folded(log: &[Event]) -> Vec<(Seq, Value)> {
     all
 }
 
-fn state(call: &ToolCall, history: &History) -> CallState {
+fn state(call: &ToolCall, history: &History) -> LogFragmentCallState {
     if let Some(open) = history.open_calls().iter().find(|open| open.call.call_id == call.call_id) {
-        return CallState::Open { started: open.started };
+        return LogFragmentCallState::Open { started: open.started };
     }
     let mut results = history.entries().iter().filter_map(|entry| match entry.message.parts.first() {
         Some(Part::ToolResult(result)) => Some(result),
         _ => None,
     });
     let result = results.find(|result| result.call_id == call.call_id);
-    result.map_or(CallState::Void, |result| CallState::Ended(result.status))
+    result.map_or(LogFragmentCallState::Void, |result| LogFragmentCallState::Ended(result.status))
 }
 
-async fn page(store: &Arc<CountingStore>, range: PageRange) -> (Vec<Value>, bool) {
+async fn page(store: &Arc<CountingStore>, range: MessagePageRange) -> (Vec<Value>, bool) {
     let id = SessionId::from(SESSION);
     let end = store.inner.session(&id).await.unwrap().last_seq;
     let shared: SharedStore = Arc::clone(store) as SharedStore;
@@ -356,7 +359,7 @@ async fn page(store: &Arc<CountingStore>, range: PageRange) -> (Vec<Value>, bool
 }
 
 /// The same page of the fold. What stands outside a page's events says nothing of when a tool began.
-fn expected(all: &[(Seq, Value)], range: PageRange) -> (Vec<Value>, bool) {
+fn expected(all: &[(Seq, Value)], range: MessagePageRange) -> (Vec<Value>, bool) {
     let wanted = all.iter().filter(|(seq, _)| {
         range.after.is_none_or(|after| *seq > after) && range.before.is_none_or(|before| *seq < before)
     });
@@ -407,7 +410,7 @@ async fn pages_are_those_of_the_whole_fold() {
             }
         }
         for (after, before, limit) in ranges {
-            let range = PageRange { after, before, limit };
+            let range = MessagePageRange { after, before, limit };
             let (found, has_more) = page(&store, range).await;
             let (expected, expected_more) = expected(&all, range);
             let expected = without_starts(expected, &starts);
@@ -428,7 +431,7 @@ async fn open_calls_say_what_they_wait_for() {
     let (store, log) = log.stored().await;
     let store: SharedStore = store;
     for (is_running, expected) in [(true, ["running", "pending"]), (false, ["pending", "pending"])] {
-        let range = PageRange { after: None, before: None, limit: 5 };
+        let range = MessagePageRange { after: None, before: None, limit: 5 };
         let page = read_page(&store, &SESSION.into(), log.len() as Seq, range, is_running).await.unwrap();
         let calls = &page.messages[0].fields["toolCalls"];
         assert_eq!([&calls[0]["status"], &calls[1]["status"]], expected);
@@ -460,7 +463,7 @@ async fn counted(log: Log, ranges: impl Fn(Seq) -> Vec<(Option<Seq>, Option<Seq>
     let mut counts = Vec::new();
     for (after, before) in ranges(log.len() as Seq) {
         store.events.store(0, Ordering::Relaxed);
-        page(&store, PageRange { after, before, limit: 50 }).await;
+        page(&store, MessagePageRange { after, before, limit: 50 }).await;
         counts.push(store.events.load(Ordering::Relaxed));
     }
     counts
@@ -507,7 +510,7 @@ impl Store for CountingStore {
     async fn view_changes(
         &self,
         id: &SessionId,
-        kind: ViewChange,
+        kind: ViewChangeKind,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
@@ -541,15 +544,15 @@ impl Store for CountingStore {
         self.inner.release(lease).await
     }
 
-    async fn append(&self, lease: &Lease, append: Append) -> Result<Vec<Event>, StoreError> {
+    async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         self.inner.append(lease, append).await
     }
 
-    async fn enqueue(&self, id: &SessionId, message: NewQueued) -> Result<Accepted, StoreError> {
+    async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
         self.inner.enqueue(id, message).await
     }
 
-    async fn queue(&self, id: &SessionId) -> Result<Vec<Queued>, StoreError> {
+    async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
         self.inner.queue(id).await
     }
 
@@ -571,7 +574,11 @@ impl Store for CountingStore {
         self.inner.clear_queue(id).await
     }
 
-    async fn begin_request(&self, id: &SessionId, request: NewRequest) -> Result<Request, StoreError> {
+    async fn begin_request(
+        &self,
+        id: &SessionId,
+        request: NewIdempotentRequest,
+    ) -> Result<IdempotentRequest, StoreError> {
         self.inner.begin_request(id, request).await
     }
 
@@ -584,11 +591,11 @@ impl Store for CountingStore {
         self.inner.answer_request(id, key, answer).await
     }
 
-    async fn put_chunk(&self, lease: &Lease, chunk: Chunk) -> Result<(), StoreError> {
+    async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError> {
         self.inner.put_chunk(lease, chunk).await
     }
 
-    async fn chunks(&self, id: &SessionId) -> Result<Vec<Chunk>, StoreError> {
+    async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         self.inner.chunks(id).await
     }
 

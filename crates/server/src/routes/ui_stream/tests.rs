@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dialect::tests::{every_way, failed, heard, with_tools};
-use crate::dialect::{Act, Dialect, Fold};
+use crate::ui_protocol::tests::{every_way, failed, heard, with_tools};
+use crate::ui_protocol::{UiProtocol, UiStreamEvent, UiStreamTranslator};
 
-fn parts(acts: Vec<Act>) -> Vec<Value> {
+fn parts(acts: Vec<UiStreamEvent>) -> Vec<Value> {
     let mut text = String::new();
-    let mut parts = Parts::of("S");
+    let mut parts = UiPartWriter::of("S");
     for act in acts {
         parts.write(act, &mut text);
     }
@@ -48,7 +48,7 @@ fn whatever_happens_the_parts_are_legal() {
 
 #[test]
 fn an_answer_with_tools_reads_like_this() {
-    let parts = parts(heard(Fold::awaiting("q1"), &with_tools()));
+    let parts = parts(heard(UiStreamTranslator::awaiting("q1"), &with_tools()));
     let kinds: Vec<&str> = parts.iter().map(|part| part["type"].as_str().unwrap()).collect();
     #[rustfmt::skip]
     let expected = [
@@ -72,7 +72,7 @@ fn an_answer_with_tools_reads_like_this() {
 
 #[test]
 fn an_error_is_a_part() {
-    let parts = parts(heard(Fold::awaiting("q1"), &failed()));
+    let parts = parts(heard(UiStreamTranslator::awaiting("q1"), &failed()));
     let error = json!({ "type": "error", "errorText": "The stream broke. (network)" });
     assert_eq!(parts[parts.len() - 3], error);
 }
@@ -89,7 +89,7 @@ fn only_the_newest_message_counts() {
         { "type": "step-start" }, { "type": "text", "text": "new" },
         { "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png" },
     ] });
-    let Wish::Say { content: Content::Parts(parts), name, again: false, .. } =
+    let UiTurnRequest::Say { content: ClientContent::Parts(parts), name, again: false, .. } =
         wish(messages(newest), false).unwrap()
     else {
         panic!("nothing is said")
@@ -105,10 +105,10 @@ fn only_the_newest_message_counts() {
         { "type": "dynamic-tool", "state": "approval-responded",
             "approval": { "id": "S:b", "approved": false, "reason": "no" } },
     ] });
-    let Wish::Decide(decisions) = wish(messages(answered), false).unwrap() else {
+    let UiTurnRequest::Decide(decisions) = wish(messages(answered), false).unwrap() else {
         panic!("nothing is decided")
     };
-    let [Decision { approval, allowed: false, reason: Some(reason) }] = decisions.as_slice() else {
+    let [UiApprovalDecision { approval, allowed: false, reason: Some(reason) }] = decisions.as_slice() else {
         panic!("{decisions:?}")
     };
     assert_eq!((approval.as_str(), reason.as_str()), ("S:b", "no"));

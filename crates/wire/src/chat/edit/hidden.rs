@@ -6,9 +6,9 @@ use bytes::Bytes;
 use longhaul_core::message::ToolSpec;
 use serde_json::{Value, json};
 
-use crate::edit::hidden::{Answered, ModelStep, Replay, object, single_out, without_said};
-use crate::edit::insertion::InsertionPoint;
-use crate::edit::{Envelope, PartialToolCall};
+use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, single_out, without_said};
+use crate::edit::insertion::MessageListEntry;
+use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// The tool as this dialect has it.
@@ -68,8 +68,8 @@ fn id_of(call: &str) -> Option<String> {
 }
 
 /// The messages that answer calls.
-pub(super) fn results(answered: &[Answered]) -> Vec<String> {
-    let one = |one: &Answered| {
+pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
+    let one = |one: &AnsweredToolCall| {
         json!({ "role": "tool", "tool_call_id": one.call.id, "content": one.result }).to_string()
     };
     answered.iter().map(one).collect()
@@ -94,19 +94,24 @@ pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
 }
 
 /// Puts the calls back, and their results behind them.
-pub(super) fn replay(envelope: &Envelope, slots: &mut Vec<InsertionPoint>, replays: &[Replay]) {
+pub(super) fn replay(
+    envelope: &RequestEnvelope,
+    slots: &mut Vec<MessageListEntry>,
+    replays: &[HiddenCallReplay],
+) {
     for replay in replays {
         let Some((at, message)) = single_out(envelope, slots, replay.at) else { continue };
         let Some(message) = with_calls(&message, replay) else { continue };
-        let answered: Vec<Answered> = replay.hidden.iter().map(|(_, answered)| answered.clone()).collect();
-        let behind = results(&answered).into_iter().map(InsertionPoint::Own);
-        let before = replay.rounds.iter().cloned().map(InsertionPoint::Own);
-        let all = before.chain([InsertionPoint::Change(replay.at, message)]).chain(behind);
+        let answered: Vec<AnsweredToolCall> =
+            replay.hidden.iter().map(|(_, answered)| answered.clone()).collect();
+        let behind = results(&answered).into_iter().map(MessageListEntry::Own);
+        let before = replay.rounds.iter().cloned().map(MessageListEntry::Own);
+        let all = before.chain([MessageListEntry::Change(replay.at, message)]).chain(behind);
         slots.splice(at..=at, all.collect::<Vec<_>>());
     }
 }
 
-fn with_calls(message: &str, replay: &Replay) -> Option<String> {
+fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     let said = fields(message)?;
     let shown = elements(field(&said, "tool_calls")?)?;
     let ids: Vec<String> = shown.iter().map(|call| id_of(call).unwrap_or_default()).collect();

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, ToolSpec, given_arguments};
+use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, ToolCall, ToolSpec, given_arguments};
 use longhaul_core::plan::MARK;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::edit::canonical::{Node, settle_content};
+use crate::edit::canonical::{JsonNode, settle_content};
 use crate::edit::ephemeral::{CACHE_MARKS, without_notices};
-use crate::edit::{ParseError, Segment, media};
+use crate::edit::{ItemSegment, ParseError, media};
 
 #[derive(Deserialize)]
 #[serde(expecting = "a message")]
-struct Message<'a> {
+struct ClientChatMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -25,9 +25,9 @@ struct Message<'a> {
     #[serde(borrow, default)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Call<'a>>>,
+    tool_calls: Option<Vec<ClientChatToolCall<'a>>>,
     #[serde(borrow, default)]
-    function_call: Option<Function<'a>>,
+    function_call: Option<ClientChatFunctionCall<'a>>,
     #[serde(borrow, default)]
     tool_call_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -35,17 +35,17 @@ struct Message<'a> {
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct ClientChatToolCall<'a> {
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    function: Option<Function<'a>>,
+    function: Option<ClientChatFunctionCall<'a>>,
     #[serde(borrow, default)]
-    custom: Option<Function<'a>>,
+    custom: Option<ClientChatFunctionCall<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Function<'a> {
+struct ClientChatFunctionCall<'a> {
     #[serde(borrow, default)]
     name: Cow<'a, str>,
     #[serde(borrow, default, alias = "input")]
@@ -53,7 +53,7 @@ struct Function<'a> {
 }
 
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ClientChatPart<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -63,11 +63,11 @@ struct Block<'a> {
     #[serde(borrow, default)]
     image_url: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    file: Option<File<'a>>,
+    file: Option<ClientChatFile<'a>>,
 }
 
 #[derive(Deserialize)]
-struct File<'a> {
+struct ClientChatFile<'a> {
     #[serde(borrow, default)]
     filename: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -76,7 +76,7 @@ struct File<'a> {
     file_id: Option<Cow<'a, str>>,
 }
 
-impl File<'_> {
+impl ClientChatFile<'_> {
     fn part(self) -> Option<Part> {
         let name = self.filename.map(Cow::into_owned);
         match (self.file_data, self.file_id) {
@@ -91,21 +91,21 @@ impl File<'_> {
 const PDF: &str = "application/pdf";
 
 #[derive(Deserialize)]
-struct Url<'a> {
+struct ClientChatImageUrl<'a> {
     #[serde(borrow)]
     url: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct Tool<'a> {
+struct ClientChatTool<'a> {
     #[serde(borrow, default)]
-    function: Option<Spec<'a>>,
+    function: Option<ClientChatFunction<'a>>,
     #[serde(borrow, default)]
-    custom: Option<Spec<'a>>,
+    custom: Option<ClientChatFunction<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Spec<'a> {
+struct ClientChatFunction<'a> {
     #[serde(borrow, default)]
     name: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -118,14 +118,15 @@ pub(super) fn unreadable(index: usize, error: &serde_json::Error) -> ParseError 
     ParseError::field(format!("messages[{index}]"), format!("messages[{index}] is not a message: {error}"))
 }
 
-pub(super) fn piece(item: &str, index: usize) -> Result<Segment, ParseError> {
-    let message: Message<'_> = serde_json::from_str(item).map_err(|error| unreadable(index, &error))?;
+pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError> {
+    let message: ClientChatMessage<'_> =
+        serde_json::from_str(item).map_err(|error| unreadable(index, &error))?;
     let parts = content(message.content, index)?;
     Ok(match &*message.role {
-        "system" | "developer" => Segment::System(parts),
+        "system" | "developer" => ItemSegment::System(parts),
         "user" => said_by_user(parts),
-        "assistant" => Segment::Assistant(answered(message, parts)),
-        "tool" | "function" => Segment::Result {
+        "assistant" => ItemSegment::Assistant(answered(message, parts)),
+        "tool" | "function" => ItemSegment::Result {
             call: message.tool_call_id.or(message.name).unwrap_or_default().into_owned(),
             failed: false,
             content: parts,
@@ -143,7 +144,7 @@ pub(super) fn piece(item: &str, index: usize) -> Result<Segment, ParseError> {
 }
 
 /// Summaries and reminders stand in a person's place, and nobody typed them.
-fn said_by_user(parts: Vec<Part>) -> Segment {
+fn said_by_user(parts: Vec<Part>) -> ItemSegment {
     let is_ours = parts.first().and_then(Part::as_text).is_some_and(|text| text.starts_with(MARK));
     let is_reminder = |part: &Part| {
         part.as_text().is_some_and(|text| {
@@ -152,15 +153,15 @@ fn said_by_user(parts: Vec<Part>) -> Segment {
         })
     };
     let is_note = is_ours && parts.len() == 1 || !parts.is_empty() && parts.iter().all(is_reminder);
-    if is_note { Segment::Note(parts) } else { Segment::Typed(parts) }
+    if is_note { ItemSegment::Note(parts) } else { ItemSegment::Typed(parts) }
 }
 
-fn answered(message: Message<'_>, spoken: Vec<Part>) -> Vec<Part> {
+fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
     let thought = [message.reasoning_content, message.reasoning].into_iter().flatten();
     let mut thought = thought.filter_map(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let reasoning = thought.find(|text| !text.is_empty());
     let mut parts: Vec<Part> = reasoning
-        .map(|text| Part::Reasoning(Reasoning { native: Some(RawJson(text.clone())), text }))
+        .map(|text| Part::Reasoning(ReasoningPart { native: Some(RawJson(text.clone())), text }))
         .into_iter()
         .collect();
     parts.extend(spoken);
@@ -172,7 +173,7 @@ fn answered(message: Message<'_>, spoken: Vec<Part>) -> Vec<Part> {
     parts
 }
 
-fn tool_call(id: Option<Cow<'_, str>>, function: &Function<'_>) -> ToolCall {
+fn tool_call(id: Option<Cow<'_, str>>, function: &ClientChatFunctionCall<'_>) -> ToolCall {
     let id = id.unwrap_or_default().into_owned();
     let arguments = function.arguments.map(RawValue::get).unwrap_or("{}");
     let arguments = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
@@ -210,26 +211,29 @@ fn block_part(raw: &RawValue) -> Option<Part> {
     if raw.get().starts_with('"') {
         return serde_json::from_str::<String>(raw.get()).ok().map(Part::text);
     }
-    let block: Block<'_> = serde_json::from_str(raw.get()).ok()?;
+    let block: ClientChatPart<'_> = serde_json::from_str(raw.get()).ok()?;
     if let Some(text) = block.text.or(block.refusal) {
         return Some(Part::text(text.into_owned()));
     }
-    let url = block.image_url.and_then(|image| match serde_json::from_str::<Url<'_>>(image.get()) {
-        Ok(image) => Some(image.url.into_owned()),
-        Err(_) => serde_json::from_str(image.get()).ok(),
-    });
+    let url =
+        block.image_url.and_then(|image| match serde_json::from_str::<ClientChatImageUrl<'_>>(image.get()) {
+            Ok(image) => Some(image.url.into_owned()),
+            Err(_) => serde_json::from_str(image.get()).ok(),
+        });
     let image = url.and_then(|url| media::behind(&url, "image/*", None));
-    let image = image.or_else(|| block.file.and_then(File::part));
+    let image = image.or_else(|| block.file.and_then(ClientChatFile::part));
     let native = || RawJson(raw.get().to_owned());
-    Some(image.unwrap_or_else(|| Part::Opaque(Opaque { kind: block.kind.into_owned(), native: native() })))
+    Some(
+        image.unwrap_or_else(|| Part::Opaque(OpaquePart { kind: block.kind.into_owned(), native: native() })),
+    )
 }
 
 /// The tools of a request.
 pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
-    let tools: Vec<Tool<'_>> = serde_json::from_str(raw)
+    let tools: Vec<ClientChatTool<'_>> = serde_json::from_str(raw)
         .map_err(|error| ParseError::field("tools", format!("`tools` is not a list of tools: {error}")))?;
     let specs = tools.into_iter().filter_map(|tool| tool.function.or(tool.custom));
-    let spec = |spec: Spec<'_>| ToolSpec {
+    let spec = |spec: ClientChatFunction<'_>| ToolSpec {
         name: spec.name.into_owned(),
         description: spec.description.unwrap_or_default().into_owned(),
         parameters: RawJson(spec.parameters.map(RawValue::get).unwrap_or("{}").to_owned()),
@@ -241,14 +245,14 @@ pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
 }
 
 /// What clients write in several ways becomes one: content as blocks, nothing that says nothing.
-pub(super) fn settle(item: &mut Node<'_>) {
+pub(super) fn settle(item: &mut JsonNode<'_>) {
     if let Some(content) = item.get_mut("content") {
         settle_content(content, "text");
     }
-    if let Node::Object(fields) = item {
+    if let JsonNode::Object(fields) = item {
         fields.retain(|(key, value)| match value {
-            Node::Null => false,
-            Node::List(list) => !list.is_empty(),
+            JsonNode::Null => false,
+            JsonNode::List(list) => !list.is_empty(),
             _ => !CACHE_MARKS.contains(&&**key),
         });
     }

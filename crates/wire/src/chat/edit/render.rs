@@ -4,17 +4,17 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::hidden;
-use crate::edit::insertion::{InsertionPoint, RolePolicy, Speaker, pop, settle, write};
-use crate::edit::patch::Patch;
-use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, pop, settle, write};
+use crate::edit::patch::RequestPatch;
+use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// The request with `edited`'s changes.
 ///
 /// # Errors
 /// [`ParseError`] if a change cannot be expressed.
-pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
-    let mut patch = Patch::default();
+pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_tokens");
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
         patch.add("add_generation_prompt", "false");
@@ -32,19 +32,21 @@ pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes,
     if edited.changes_items() {
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
-        let mut slots = settle(envelope, slots, &Rules)?;
+        let mut slots = settle(envelope, slots, &ChatRolePolicy)?;
         hidden::replay(envelope, &mut slots, &edited.replays);
-        slots.extend(edited.rounds.iter().cloned().map(InsertionPoint::Own));
+        slots.extend(edited.rounds.iter().cloned().map(MessageListEntry::Own));
         if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
             begin_answer(envelope, &mut slots, prefill)?;
-            slots.extend(edited.asks_to_go_on.then(|| InsertionPoint::Own(Rules.own(&[GO_ON.to_owned()]))));
+            slots.extend(
+                edited.asks_to_go_on.then(|| MessageListEntry::Own(ChatRolePolicy.own(&[GO_ON.to_owned()]))),
+            );
         }
         patch.replace(envelope.items_at.clone(), write(envelope, slots));
     }
     Ok(patch.apply(&envelope.bytes))
 }
 
-fn report_usage(envelope: &Envelope, patch: &mut Patch) {
+fn report_usage(envelope: &RequestEnvelope, patch: &mut RequestPatch) {
     let at = envelope.others_at.iter().find(|(name, _)| *name == "stream_options").map(|(_, at)| at.clone());
     let old = at.as_ref().map(|at| envelope.text(at)).filter(|raw| raw.starts_with('{')).unwrap_or("{}");
     let options = with_field(old, "include_usage", "true").unwrap_or_else(|| old.to_owned());
@@ -54,7 +56,7 @@ fn report_usage(envelope: &Envelope, patch: &mut Patch) {
     }
 }
 
-fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>, ParseError> {
+fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageListEntry>, ParseError> {
     let mut slots = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
@@ -62,18 +64,18 @@ fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>,
                 return Err(ParseError::field("messages", format!("there is no message {}", range.end)));
             }
             RenderOp::Keep(range) if range.is_empty() => {}
-            RenderOp::Keep(range) => slots.push(InsertionPoint::Keep(range.clone())),
+            RenderOp::Keep(range) => slots.push(MessageListEntry::Keep(range.clone())),
             RenderOp::Change { item, fates } => match fates.as_slice() {
-                [SegmentEdit::Keep] => slots.push(InsertionPoint::Keep(*item..item + 1)),
+                [SegmentEdit::Keep] => slots.push(MessageListEntry::Keep(*item..item + 1)),
                 [SegmentEdit::Show(text)] => {
                     let changed = with_field(envelope.item(*item), "content", &quote(text));
-                    slots.push(InsertionPoint::Change(*item, changed.ok_or_else(|| no_message(*item))?));
+                    slots.push(MessageListEntry::Change(*item, changed.ok_or_else(|| no_message(*item))?));
                 }
                 [SegmentEdit::Drop] => {}
                 _ => return Err(no_message(*item)),
             },
-            RenderOp::Rewrite { item, text } => slots.push(InsertionPoint::Change(*item, text.clone())),
-            RenderOp::Say(text) => slots.push(InsertionPoint::Say(text.clone())),
+            RenderOp::Rewrite { item, text } => slots.push(MessageListEntry::Change(*item, text.clone())),
+            RenderOp::Say(text) => slots.push(MessageListEntry::Say(text.clone())),
         }
     }
     Ok(slots)
@@ -85,11 +87,11 @@ fn no_message(index: usize) -> ParseError {
 }
 
 /// How messages of this dialect are put together.
-struct Rules;
+struct ChatRolePolicy;
 
-impl RolePolicy for Rules {
-    fn speaker(&self, message: &str, _: usize) -> Result<Speaker, ParseError> {
-        Ok(if is_role(message, "user") { Speaker::Person } else { Speaker::Other })
+impl RolePolicy for ChatRolePolicy {
+    fn speaker(&self, message: &str, _: usize) -> Result<MessageSpeaker, ParseError> {
+        Ok(if is_role(message, "user") { MessageSpeaker::Person } else { MessageSpeaker::Other })
     }
 
     fn with(&self, message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
@@ -160,22 +162,22 @@ fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<Strin
 
 /// The answer's beginning as the last message.
 fn begin_answer(
-    envelope: &Envelope,
-    slots: &mut Vec<InsertionPoint>,
-    prefill: &Prefill,
+    envelope: &RequestEnvelope,
+    slots: &mut Vec<MessageListEntry>,
+    prefill: &AnswerPrefill,
 ) -> Result<(), ParseError> {
     match pop(envelope, slots) {
         // The client itself has begun the answer.
-        Some(InsertionPoint::Change(index, text)) if is_role(&text, "assistant") => {
+        Some(MessageListEntry::Change(index, text)) if is_role(&text, "assistant") => {
             let fields = fields(&text).ok_or_else(|| no_message(index))?;
             let own = field(&fields, "content").and_then(string).unwrap_or_default();
             let content = quote(&format!("{own}{}", prefill.text));
             let text = with_field(&text, "content", &content).ok_or_else(|| no_message(index))?;
-            slots.push(InsertionPoint::Change(index, text));
+            slots.push(MessageListEntry::Change(index, text));
         }
         other => {
             slots.extend(other);
-            slots.push(InsertionPoint::Own(
+            slots.push(MessageListEntry::Own(
                 json!({ "role": "assistant", "content": prefill.text }).to_string(),
             ));
         }

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::stream_parser::{ChatStreamParser, Chunk};
-use super::tool_call_filter::ToolCallFilter;
+use super::stream_parser::{ChatStreamChunk, ChatStreamParser};
+use super::tool_call_filter::ChatToolCallFilter;
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, SseEvent, StreamMerger, StreamParser};
 
 /// Makes one answer. Of the first stream everything passes as it came; what ends the answer is held back.
 #[derive(Debug, Default)]
-pub struct ChatSplice {
+pub struct ChatStreamMerger {
     watcher: ChatStreamParser,
     /// Whether a stream was left: from then on ids and numbers may differ.
     continued: bool,
@@ -18,7 +18,7 @@ pub struct ChatSplice {
     /// Calls of the streams that were left.
     calls_before: usize,
     echo: RepetitionFilter,
-    sieve: ToolCallFilter,
+    sieve: ChatToolCallFilter,
     /// Whether the client has seen anything of the answer: its role comes first, and once.
     is_begun: bool,
     /// Whether the next text begins a paragraph: it is another step's.
@@ -30,7 +30,7 @@ pub struct ChatSplice {
 /// Fields that name an answer, the same in every chunk.
 const HEAD: [&str; 5] = ["id", "object", "created", "model", "system_fingerprint"];
 
-impl StreamMerger for ChatSplice {
+impl StreamMerger for ChatStreamMerger {
     fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = SseEvent::parse(raw);
         let data = event.data.trim();
@@ -141,10 +141,10 @@ impl StreamMerger for ChatSplice {
     }
 }
 
-impl ChatSplice {
+impl ChatStreamMerger {
     fn chunk(&mut self, event: &SseEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
         let data = event.data.trim();
-        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+        let Ok(chunk) = serde_json::from_str::<ChatStreamChunk<'_>>(data) else {
             self.watcher.read(event);
             out.extend_from_slice(raw);
             return;

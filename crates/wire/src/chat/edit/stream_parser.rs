@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,13 +12,13 @@ use crate::usage::{chat_usage, llama_cpp_timings};
 
 /// One chunk of a stream, or a whole answer. What is typed otherwise than expected is let pass.
 #[derive(Default, Deserialize)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChatStreamChunk<'a> {
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     object: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Vec<ChatStreamChoice<'a>>>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -28,13 +28,13 @@ pub(super) struct Chunk<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChatStreamChoice<'a> {
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<ChatStreamDelta<'a>>,
     #[serde(borrow, default)]
-    message: Option<Delta<'a>>,
+    message: Option<ChatStreamDelta<'a>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -42,7 +42,7 @@ pub(super) struct Choice<'a> {
 }
 
 #[derive(Default, Deserialize)]
-struct Delta<'a> {
+struct ChatStreamDelta<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -52,7 +52,7 @@ struct Delta<'a> {
     #[serde(borrow, default)]
     reasoning: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<CallPiece<'a>>>,
+    tool_calls: Option<Vec<ChatStreamToolCall<'a>>>,
     #[serde(borrow, default)]
     images: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -62,17 +62,17 @@ struct Delta<'a> {
 }
 
 #[derive(Deserialize)]
-struct CallPiece<'a> {
+struct ChatStreamToolCall<'a> {
     #[serde(default)]
     index: Option<usize>,
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    function: Option<FunctionPiece<'a>>,
+    function: Option<ChatStreamFunctionCall<'a>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionPiece<'a> {
+struct ChatStreamFunctionCall<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -101,13 +101,13 @@ fn arguments(raw: Option<&RawValue>) -> Cow<'_, str> {
     }
 }
 
-impl<'a> Choice<'a> {
+impl<'a> ChatStreamChoice<'a> {
     fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
     }
 
     /// What is said; a whole message where there is no delta.
-    fn said(&self) -> Option<&Delta<'a>> {
+    fn said(&self) -> Option<&ChatStreamDelta<'a>> {
         self.delta.as_ref().or(self.message.as_ref())
     }
 
@@ -117,13 +117,13 @@ impl<'a> Choice<'a> {
         self.error.into_iter().chain(held).find(|error| says_error(error.get()))
     }
 
-    fn finish(&self) -> Option<Finish> {
+    fn finish(&self) -> Option<ModelStopReason> {
         let reason = self.finish_reason.as_deref().filter(|reason| !reason.is_empty())?;
-        Some(finish::finish_of_reason(reason).unwrap_or(Finish::Other))
+        Some(finish::finish_of_reason(reason).unwrap_or(ModelStopReason::Other))
     }
 }
 
-impl<'a> Delta<'a> {
+impl<'a> ChatStreamDelta<'a> {
     fn text(&self) -> Option<Cow<'a, str>> {
         text(self.content).or_else(|| text(self.refusal))
     }
@@ -155,7 +155,7 @@ impl StreamParser for ChatStreamParser {
         } else if event.is_error() {
             self.seen.error = Some(data.to_owned());
         } else if !data.is_empty() {
-            match serde_json::from_str::<Chunk<'_>>(data) {
+            match serde_json::from_str::<ChatStreamChunk<'_>>(data) {
                 Ok(chunk) => self.take(&chunk, data),
                 Err(_) if data.starts_with('[') || data.contains("\"error\"") => {
                     self.seen.error = Some(data.to_owned());
@@ -172,7 +172,7 @@ impl StreamParser for ChatStreamParser {
 
 impl ChatStreamParser {
     /// Takes a chunk that was read.
-    pub(super) fn take(&mut self, chunk: &Chunk<'_>, data: &str) {
+    pub(super) fn take(&mut self, chunk: &ChatStreamChunk<'_>, data: &str) {
         let is_error = chunk.object.as_deref() == Some("error") && chunk.choices.is_none();
         if is_error || chunk.error.is_some_and(|error| error.get() != "null") {
             self.seen.error = Some(data.to_owned());
@@ -181,9 +181,9 @@ impl ChatStreamParser {
             self.seen.id = chunk.id.as_deref().map(str::to_owned);
         }
         let all = || chunk.choices.iter().flatten();
-        self.seen.has_other |= all().filter_map(Choice::said).any(Delta::has_other);
-        let others = all().filter(|choice| !choice.is_first()).filter_map(Choice::said);
-        self.seen.has_other |= others.filter_map(Delta::text).any(|text| !text.is_empty());
+        self.seen.has_other |= all().filter_map(ChatStreamChoice::said).any(ChatStreamDelta::has_other);
+        let others = all().filter(|choice| !choice.is_first()).filter_map(ChatStreamChoice::said);
+        self.seen.has_other |= others.filter_map(ChatStreamDelta::text).any(|text| !text.is_empty());
         for choice in all().filter(|choice| choice.is_first()) {
             if let Some(delta) = choice.said() {
                 self.grow(delta);
@@ -203,7 +203,7 @@ impl ChatStreamParser {
         }
     }
 
-    fn grow(&mut self, delta: &Delta<'_>) {
+    fn grow(&mut self, delta: &ChatStreamDelta<'_>) {
         if let Some(text) = delta.reasoning() {
             self.seen.reasoning.push_str(&text);
             self.go_to(StreamPosition::Reasoning);
@@ -229,7 +229,7 @@ impl ChatStreamParser {
         }
     }
 
-    fn call(&mut self, piece: &CallPiece<'_>) {
+    fn call(&mut self, piece: &ChatStreamToolCall<'_>) {
         self.seen.inside = StreamPosition::Call;
         let id = piece.id.as_deref().unwrap_or_default();
         let newest = self.seen.calls.last().map(|call| call.id.as_str()).unwrap_or_default();

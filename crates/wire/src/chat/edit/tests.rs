@@ -1,15 +1,17 @@
-use longhaul_core::message::{Finish, Part};
+use longhaul_core::message::{ModelStopReason, Part};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::edit::{GatewayErrorKind, Prefill, RenderOp, SegmentEdit, SseEvent, SseReader, StreamPosition};
+use crate::edit::{
+    AnswerPrefill, GatewayErrorKind, RenderOp, SegmentEdit, SseEvent, SseReader, StreamPosition,
+};
 
-fn request(messages: Value) -> Envelope {
+fn request(messages: Value) -> RequestEnvelope {
     let body = format!(
         "{{ \"model\":\"m\", \"temperature\": 1.0e0,\n  \"messages\" : {messages} , \"stream\": true, \"x\":[1,  2]}}"
     );
-    Chat.read(body.into()).unwrap()
+    ChatCodec.read(body.into()).unwrap()
 }
 
 fn conversation() -> Value {
@@ -24,8 +26,8 @@ fn conversation() -> Value {
     ])
 }
 
-fn rendered(envelope: &Envelope, edited: &RequestEdit) -> (String, Value) {
-    let bytes = Chat.render(envelope, edited).unwrap();
+fn rendered(envelope: &RequestEnvelope, edited: &RequestEdit) -> (String, Value) {
+    let bytes = ChatCodec.render(envelope, edited).unwrap();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     let value = serde_json::from_str(&text).unwrap();
     (text, value)
@@ -47,12 +49,12 @@ fn the_envelope_says_where_things_stand() {
         ("{\"model\":\"m\"", None),
         ("", None),
     ] {
-        let bad = Chat.read(Bytes::from(body)).unwrap_err();
+        let bad = ChatCodec.read(Bytes::from(body)).unwrap_err();
         assert_eq!(bad.param.as_deref(), param, "{body}");
     }
-    let unnamed = Chat.read(Bytes::from_static(br#"{"messages":[],"seed":1.50}"#)).unwrap();
+    let unnamed = ChatCodec.read(Bytes::from_static(br#"{"messages":[],"seed":1.50}"#)).unwrap();
     assert_eq!((unnamed.model.as_str(), &unnamed.model_at), ("", &None));
-    let named = Chat
+    let named = ChatCodec
         .render(&unnamed, &RequestEdit { model: Some("m".to_owned()), ..RequestEdit::default() })
         .unwrap();
     assert_eq!(named, r#"{"messages":[],"seed":1.50,"model":"m"}"#);
@@ -62,10 +64,10 @@ fn the_envelope_says_where_things_stand() {
 fn messages_are_read_as_what_they_say() {
     let items: Vec<String> = conversation().as_array().unwrap().iter().map(Value::to_string).collect();
     let items: Vec<&str> = items.iter().map(String::as_str).collect();
-    let pieces: Vec<Segment> = Chat.segments(&items, 0).unwrap().concat();
-    assert_eq!(pieces[0], Segment::System(vec![Part::text("be brief")]));
-    assert_eq!(pieces[1], Segment::Typed(vec![Part::text("one")]));
-    let Segment::Assistant(parts) = &pieces[2] else { panic!("{pieces:?}") };
+    let pieces: Vec<ItemSegment> = ChatCodec.segments(&items, 0).unwrap().concat();
+    assert_eq!(pieces[0], ItemSegment::System(vec![Part::text("be brief")]));
+    assert_eq!(pieces[1], ItemSegment::Typed(vec![Part::text("one")]));
+    let ItemSegment::Assistant(parts) = &pieces[2] else { panic!("{pieces:?}") };
     let Part::ToolCall(call) = &parts[0] else { panic!("{parts:?}") };
     assert_eq!(
         (call.call_id.as_str(), call.name.as_str(), call.arguments.as_str()),
@@ -73,29 +75,29 @@ fn messages_are_read_as_what_they_say() {
     );
     assert_eq!(
         pieces[3],
-        Segment::Result { call: "c1".to_owned(), failed: false, content: vec![Part::text("files")] }
+        ItemSegment::Result { call: "c1".to_owned(), failed: false, content: vec![Part::text("files")] }
     );
-    assert_eq!(pieces[5], Segment::Typed(vec![Part::text("three")]));
-    let summary = Chat.segments(&[r#"{"role":"user","content":"[SUMMARY] of 3"}"#], 0).unwrap();
-    assert!(matches!(summary[0][0], Segment::Note(_)));
+    assert_eq!(pieces[5], ItemSegment::Typed(vec![Part::text("three")]));
+    let summary = ChatCodec.segments(&[r#"{"role":"user","content":"[SUMMARY] of 3"}"#], 0).unwrap();
+    assert!(matches!(summary[0][0], ItemSegment::Note(_)));
     for (bad, param) in [
         ("1", "messages[7]"),
         (r#"{"role":"robot","content":"x"}"#, "messages[7].role"),
         (r#"{"role":"user","content":5}"#, "messages[7].content"),
     ] {
-        assert_eq!(Chat.segments(&[bad], 7).unwrap_err().param.as_deref(), Some(param), "{bad}");
+        assert_eq!(ChatCodec.segments(&[bad], 7).unwrap_err().param.as_deref(), Some(param), "{bad}");
     }
     let both = r#"{"role":"assistant","content":"x","reasoning":"r","reasoning_content":"r"}"#;
-    assert!(Chat.segments(&[both], 0).is_ok());
+    assert!(ChatCodec.segments(&[both], 0).is_ok());
 }
 
 #[test]
 fn nothing_changed_is_the_same_bytes() {
     let envelope = request(conversation());
-    assert_eq!(Chat.render(&envelope, &RequestEdit::default()).unwrap(), envelope.bytes);
+    assert_eq!(ChatCodec.render(&envelope, &RequestEdit::default()).unwrap(), envelope.bytes);
     let steps = Some(vec![RenderOp::Keep(0..2), RenderOp::Keep(2..6)]);
     assert_eq!(
-        Chat.render(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap(),
+        ChatCodec.render(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap(),
         envelope.bytes
     );
 }
@@ -180,7 +182,7 @@ fn what_we_say_finds_its_place() {
         ["user:\"[SUMMARY] s\"", "assistant:\"two\""]
     );
     let edited = RequestEdit {
-        prefill: Some(Prefill { text: "I be".to_owned(), must_be_told: true }),
+        prefill: Some(AnswerPrefill { text: "I be".to_owned(), must_be_told: true }),
         include_usage: true,
         stream: Some(false),
         ..RequestEdit::default()
@@ -235,7 +237,7 @@ fn read(out: &[u8]) -> (PartialResponse, Vec<Value>) {
 #[test]
 fn one_stream_passes_as_it_came() {
     let events = stream("a", "hello there", 3, 10);
-    let mut splice = ChatSplice::default();
+    let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
     events.iter().for_each(|event| splice.pass(event.as_bytes(), &mut out));
     assert!(!String::from_utf8_lossy(&out).contains("[DONE]"), "the end is held back");
@@ -250,7 +252,7 @@ fn what_one_choice_says_beside_another_s_end_comes_once() {
         let logprobs = json!({ "content": [{ "token": text, "logprob": -0.1 }] });
         json!({ "index": index, "delta": { "content": text }, "logprobs": logprobs, "finish_reason": finish })
     };
-    let mut splice = ChatSplice::default();
+    let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
     for choices in [
         json!([choice(0, "one", Value::Null), choice(1, "uno", Value::Null)]),
@@ -281,18 +283,18 @@ fn what_one_choice_says_beside_another_s_end_comes_once() {
 
 #[test]
 fn an_answer_that_was_left_ends_for_its_length() {
-    let mut splice = ChatSplice::default();
+    let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
     stream("a", "hello there", 3, 10)[..3].iter().for_each(|event| splice.pass(event.as_bytes(), &mut out));
     splice.end(2, &mut out);
     let (seen, _) = read(&out);
-    assert_eq!((seen.text.as_str(), seen.finish, seen.over), ("hello ", Some(Finish::Length), true));
+    assert_eq!((seen.text.as_str(), seen.finish, seen.over), ("hello ", Some(ModelStopReason::Length), true));
 }
 
 #[test]
 fn calls_are_numbered_on_and_where_a_stream_is_shows() {
     let call = |index: u64, id: &str| json!({"tool_calls": [{"index": index, "id": id, "function": {"name": "f", "arguments": "{\"x\":"}}]});
-    let mut splice = ChatSplice::default();
+    let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
     splice.pass(chunk("a", json!({"reasoning_content": "hm"}), Value::Null).as_bytes(), &mut out);
     assert_eq!(splice.seen().inside, StreamPosition::Reasoning);
@@ -306,29 +308,29 @@ fn calls_are_numbered_on_and_where_a_stream_is_shows() {
     splice.end(0, &mut out);
     let (seen, _) = read(&out);
     assert_eq!(seen.calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c1", "c2"]);
-    assert_eq!((seen.text.as_str(), seen.finish), ("textlate", Some(Finish::ToolCalls)));
+    assert_eq!((seen.text.as_str(), seen.finish), ("textlate", Some(ModelStopReason::ToolCalls)));
 }
 
 #[test]
 fn a_whole_answer_and_a_stream_say_the_same() {
     let mut events: Vec<Bytes> = stream("a", "hello there", 3, 10).into_iter().map(Bytes::from).collect();
-    let whole = Chat.collect(&events).unwrap();
-    let seen = Chat.answer(&whole).unwrap();
-    assert_eq!((seen.text.as_str(), seen.finish), ("hello there", Some(Finish::Stop)));
+    let whole = ChatCodec.collect(&events).unwrap();
+    let seen = ChatCodec.answer(&whole).unwrap();
+    assert_eq!((seen.text.as_str(), seen.finish), ("hello there", Some(ModelStopReason::Stop)));
     assert_eq!(seen.usage.unwrap().input_tokens, 10);
     events.truncate(4);
-    assert_eq!(Chat.collect(&events), None, "half an answer is none");
-    assert!(Chat.answer(b"{\"error\":{}}").is_none());
+    assert_eq!(ChatCodec.collect(&events), None, "half an answer is none");
+    assert!(ChatCodec.answer(b"{\"error\":{}}").is_none());
 }
 
 #[test]
 fn errors_have_openais_shape() {
     let fault = GatewayError::new(GatewayErrorKind::ContextOverflow, "too long");
-    let value: Value = serde_json::from_slice(&Chat.error(&fault)).unwrap();
+    let value: Value = serde_json::from_slice(&ChatCodec.error(&fault)).unwrap();
     let expected = json!({"message": "too long", "type": "invalid_request_error", "param": null,
         "code": "context_length_exceeded"});
     assert_eq!(value["error"], expected);
-    let (seen, _) = read(&Chat.error_event(&fault));
+    let (seen, _) = read(&ChatCodec.error_event(&fault));
     assert!(seen.error.is_some() && seen.over);
 }
 
@@ -336,7 +338,7 @@ fn errors_have_openais_shape() {
 fn habits_of_clients_do_not_change_the_name_of_a_message() {
     let form = |item: &str| {
         let mut out = Vec::new();
-        Chat.canonical(item, 0, &mut out).unwrap();
+        ChatCodec.canonical(item, 0, &mut out).unwrap();
         out
     };
     let plain = form(r#"{"role":"user","content":"hi"}"#);
@@ -363,7 +365,7 @@ proptest! {
         steps in proptest::collection::vec(1_usize..9, 4),
         echoes: bool,
     ) {
-        let mut splice = ChatSplice::default();
+        let mut splice = ChatStreamMerger::default();
         let mut out = Vec::new();
         for (at, cut) in cuts.iter().enumerate() {
             let said = splice.seen().text.clone();
@@ -384,7 +386,7 @@ proptest! {
         splice.end(77, &mut out);
         let (seen, chunks) = read(&out);
         prop_assert_eq!(&seen.text, &text);
-        prop_assert_eq!(seen.finish, Some(Finish::Stop));
+        prop_assert_eq!(seen.finish, Some(ModelStopReason::Stop));
         let usage = seen.usage.unwrap();
         prop_assert_eq!((usage.input_tokens, usage.output_tokens), (900, 117));
         prop_assert!(chunks.iter().all(|chunk| chunk["id"] == "id0"));
@@ -405,10 +407,10 @@ proptest! {
             .map(|text| format!("{gap}{{\"role\":{gap}\"user\",\"content\":{}{gap}}}{gap}", Value::from(text.as_str())))
             .collect();
         let body = format!("{{\"messages\":[{}]{gap},{gap}\"model\":\"m\"}}", messages.join(","));
-        let envelope = Chat.read(Bytes::from(body.clone())).unwrap();
+        let envelope = ChatCodec.read(Bytes::from(body.clone())).unwrap();
         let cut = cut.min(contents.len());
         let steps = Some(vec![RenderOp::Keep(0..cut), RenderOp::Keep(cut..contents.len())]);
-        let bytes = Chat.render(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap();
+        let bytes = ChatCodec.render(&envelope, &RequestEdit { steps, ..RequestEdit::default() }).unwrap();
         prop_assert_eq!(bytes, body.as_bytes());
     }
 }

@@ -4,16 +4,16 @@ use serde_json::{Map, Value, json};
 
 /// Leaves the calls of some tools out of chunks, and gives the others the numbers that they have without them.
 #[derive(Debug, Default)]
-pub(super) struct ToolCallFilter {
+pub(super) struct ChatToolCallFilter {
     tools: Vec<&'static str>,
     /// The stream's calls.
-    calls: Vec<Sifted>,
+    calls: Vec<FilteredToolCall>,
     newest_id: String,
 }
 
 /// A call of the stream.
 #[derive(Debug)]
-struct Sifted {
+struct FilteredToolCall {
     /// The server's number of it.
     index: u64,
     name: String,
@@ -23,7 +23,7 @@ struct Sifted {
     held: Vec<Value>,
 }
 
-impl ToolCallFilter {
+impl ChatToolCallFilter {
     pub(super) fn hide(&mut self, tool: &'static str) {
         self.tools.push(tool);
     }
@@ -84,7 +84,12 @@ impl ToolCallFilter {
             None => {
                 // The name of the one before is complete.
                 self.release(shown);
-                self.calls.push(Sifted { index, name: String::new(), is_shown: None, held: Vec::new() });
+                self.calls.push(FilteredToolCall {
+                    index,
+                    name: String::new(),
+                    is_shown: None,
+                    held: Vec::new(),
+                });
                 self.calls.len() - 1
             }
         };
@@ -135,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_others_keep_their_order_and_are_numbered_without_gaps() {
-        let mut sieve = ToolCallFilter::default();
+        let mut sieve = ChatToolCallFilter::default();
         sieve.hide("recall");
         let mut shown = Vec::new();
         for piece in [
@@ -159,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_call_without_a_number_is_told_by_its_id() {
-        let mut sieve = ToolCallFilter::default();
+        let mut sieve = ChatToolCallFilter::default();
         sieve.hide("recall");
         let mut pass = |calls: Value| {
             sieve.pass(&json!({ "choices": [{ "delta": { "tool_calls": calls } }] }).to_string())
@@ -177,7 +182,7 @@ mod tests {
         let chunk = |piece: Value| json!({ "choices": [{ "delta": { "tool_calls": [piece] } }] }).to_string();
         let end = json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }).to_string();
         let told = |pieces: &[Value]| {
-            let mut sieve = ToolCallFilter::default();
+            let mut sieve = ChatToolCallFilter::default();
             sieve.hide("recall");
             let mut said = String::new();
             for data in pieces.iter().cloned().map(chunk).chain([end.clone()]) {

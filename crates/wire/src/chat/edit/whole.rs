@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::stream_parser::{ChatStreamParser, Chunk};
+use super::stream_parser::{ChatStreamChunk, ChatStreamParser};
 use crate::edit::{PartialResponse, SseEvent, StreamParser};
 
 /// What a whole answer says.
 pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
     let text = std::str::from_utf8(body).ok()?;
-    let chunk: Chunk<'_> = serde_json::from_str(text).ok()?;
+    let chunk: ChatStreamChunk<'_> = serde_json::from_str(text).ok()?;
     chunk.choices.as_ref()?;
     let mut watcher = ChatStreamParser::default();
     watcher.take(&chunk, text);

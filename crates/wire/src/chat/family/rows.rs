@@ -1,26 +1,35 @@
 //! The rows. Each says where it is from; what was looked at on 2026-11-22 has no other date.
 
-use super::{CallIds, Counter, Documents, Family, OutputLimit, Page, Prefill, ReasoningPlace, Replay};
-use crate::Ability;
+use super::{
+    CallIdFormat, DiscoveryEndpoint, DocumentSupport, OutputLimitField, PrefillSupport, ReasoningPlace,
+    ReasoningReplay, ServerFamily, TokenCountEndpoint,
+};
+use crate::FeatureSupport;
 
-impl Family {
+impl ServerFamily {
     /// What every server takes: nothing that one of them is known to refuse.
     pub const COMPATIBLE: Self = Self {
         name: "compatible",
         hosts: &[],
-        output_limit: OutputLimit::MaxTokens,
+        output_limit: OutputLimitField::MaxTokens,
         asks_for_usage: true,
         reasoning: ReasoningPlace::ReasoningContent,
-        replay: Replay::Never,
+        replay: ReasoningReplay::Never,
         unsigned_details: false,
-        call_ids: CallIds::UpTo(40),
+        call_ids: CallIdFormat::UpTo(40),
         names_tools: true,
-        images: Ability::Unknown,
-        documents: Documents::Unknown,
+        images: FeatureSupport::Unknown,
+        documents: DocumentSupport::Unknown,
         user_after_tool: true,
-        prefill: Prefill::Unknown,
+        prefill: PrefillSupport::Unknown,
         fields: &[],
-        pages: &[Page::Props, Page::LmStudioV1, Page::LmStudioV0, Page::OllamaLoaded, Page::Models],
+        pages: &[
+            DiscoveryEndpoint::Props,
+            DiscoveryEndpoint::LmStudioV1,
+            DiscoveryEndpoint::LmStudioV0,
+            DiscoveryEndpoint::OllamaLoaded,
+            DiscoveryEndpoint::Models,
+        ],
         counter: None,
     };
 
@@ -30,10 +39,10 @@ impl Family {
     pub const OPENAI: Self = Self {
         name: "openai",
         hosts: &["api.openai.com", "openai.azure.com"],
-        output_limit: OutputLimit::MaxCompletionTokens,
-        documents: Documents::File,
-        prefill: Prefill::No,
-        pages: &[Page::Models],
+        output_limit: OutputLimitField::MaxCompletionTokens,
+        documents: DocumentSupport::File,
+        prefill: PrefillSupport::No,
+        pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
 
@@ -44,11 +53,11 @@ impl Family {
     pub const DEEPSEEK: Self = Self {
         name: "deepseek",
         hosts: &["api.deepseek.com"],
-        replay: Replay::ToolTurns,
-        images: Ability::No,
-        documents: Documents::No,
-        prefill: Prefill::No,
-        pages: &[Page::Models],
+        replay: ReasoningReplay::ToolTurns,
+        images: FeatureSupport::No,
+        documents: DocumentSupport::No,
+        prefill: PrefillSupport::No,
+        pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
 
@@ -58,11 +67,11 @@ impl Family {
     pub const GROQ: Self = Self {
         name: "groq",
         hosts: &["api.groq.com"],
-        output_limit: OutputLimit::MaxCompletionTokens,
+        output_limit: OutputLimitField::MaxCompletionTokens,
         reasoning: ReasoningPlace::Reasoning,
-        replay: Replay::Turn,
-        prefill: Prefill::Fields(&[]),
-        pages: &[Page::Models],
+        replay: ReasoningReplay::Turn,
+        prefill: PrefillSupport::Fields(&[]),
+        pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
 
@@ -76,12 +85,12 @@ impl Family {
         hosts: &["mistral.ai"],
         asks_for_usage: false,
         reasoning: ReasoningPlace::Blocks,
-        replay: Replay::Always,
-        call_ids: CallIds::NineAlphanumerics,
-        documents: Documents::DocumentUrl,
+        replay: ReasoningReplay::Always,
+        call_ids: CallIdFormat::NineAlphanumerics,
+        documents: DocumentSupport::DocumentUrl,
         user_after_tool: false,
-        prefill: Prefill::Prefix,
-        pages: &[Page::Models],
+        prefill: PrefillSupport::Prefix,
+        pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
 
@@ -91,8 +100,8 @@ impl Family {
     pub const XAI: Self = Self {
         name: "xai",
         hosts: &["api.x.ai"],
-        output_limit: OutputLimit::MaxCompletionTokens,
-        pages: &[Page::Models],
+        output_limit: OutputLimitField::MaxCompletionTokens,
+        pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
 
@@ -104,10 +113,10 @@ impl Family {
         name: "openrouter",
         hosts: &["openrouter.ai"],
         asks_for_usage: false,
-        replay: Replay::Never,
+        replay: ReasoningReplay::Never,
         unsigned_details: true,
-        documents: Documents::File,
-        pages: &[Page::Models],
+        documents: DocumentSupport::File,
+        pages: &[DiscoveryEndpoint::Models],
         ..Self::COMPATIBLE
     };
 
@@ -117,10 +126,13 @@ impl Family {
     pub const VLLM: Self = Self {
         name: "vllm",
         reasoning: ReasoningPlace::Reasoning,
-        replay: Replay::Turn,
-        prefill: Prefill::Fields(&[("continue_final_message", "true"), ("add_generation_prompt", "false")]),
-        pages: &[Page::Models],
-        counter: Some(Counter::Tokenize),
+        replay: ReasoningReplay::Turn,
+        prefill: PrefillSupport::Fields(&[
+            ("continue_final_message", "true"),
+            ("add_generation_prompt", "false"),
+        ]),
+        pages: &[DiscoveryEndpoint::Models],
+        counter: Some(TokenCountEndpoint::Tokenize),
         ..Self::COMPATIBLE
     };
 
@@ -129,11 +141,11 @@ impl Family {
     /// with an answer unless thinking is on (`tools/server/README.md`; seen at a real server).
     pub const LLAMA_CPP: Self = Self {
         name: "llama.cpp",
-        replay: Replay::Turn,
-        prefill: Prefill::Fields(&[("chat_template_kwargs", r#"{"enable_thinking":false}"#)]),
+        replay: ReasoningReplay::Turn,
+        prefill: PrefillSupport::Fields(&[("chat_template_kwargs", r#"{"enable_thinking":false}"#)]),
         fields: &[("reasoning_format", r#""deepseek""#)],
-        pages: &[Page::Props],
-        counter: Some(Counter::ApplyTemplate),
+        pages: &[DiscoveryEndpoint::Props],
+        counter: Some(TokenCountEndpoint::ApplyTemplate),
         ..Self::COMPATIBLE
     };
 
@@ -142,7 +154,7 @@ impl Family {
     pub const LM_STUDIO: Self = Self {
         name: "LM Studio",
         names_tools: false,
-        pages: &[Page::LmStudioV1, Page::LmStudioV0],
+        pages: &[DiscoveryEndpoint::LmStudioV1, DiscoveryEndpoint::LmStudioV0],
         ..Self::COMPATIBLE
     };
 
@@ -150,8 +162,8 @@ impl Family {
     /// window: its own API can.
     pub const OLLAMA: Self = Self {
         name: "ollama",
-        prefill: Prefill::Fields(&[]),
-        pages: &[Page::OllamaLoaded],
+        prefill: PrefillSupport::Fields(&[]),
+        pages: &[DiscoveryEndpoint::OllamaLoaded],
         ..Self::COMPATIBLE
     };
 

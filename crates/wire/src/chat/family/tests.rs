@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use longhaul_core::message::{
-    BlobRef, Media, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec,
-    ToolStatus,
+    BlobRef, MediaPart, Message, ModelOrigin, OpaquePart, Part, RawJson, ReasoningPart, Role, ToolCall,
+    ToolResult, ToolSpec, ToolStatus,
 };
 use serde_json::{Value, json};
 
 use super::*;
 use crate::chat::{API, request};
-use crate::{Declared, ModelSettings, Request, ToolChoice};
+use crate::{DeclaredLimits, ModelRequest, ModelSettings, ToolChoice};
 
-fn origin() -> Origin {
-    Origin { provider: "p".into(), api: API.into(), model: "m".into() }
+fn origin() -> ModelOrigin {
+    ModelOrigin { provider: "p".into(), api: API.into(), model: "m".into() }
 }
 
 fn assistant(parts: Vec<Part>) -> Message {
@@ -40,13 +40,13 @@ fn result(id: &str) -> Message {
 }
 
 fn thinking(text: &str) -> Part {
-    Part::Reasoning(Reasoning { text: text.into(), native: None })
+    Part::Reasoning(ReasoningPart { text: text.into(), native: None })
 }
 
 fn pdf() -> Part {
     let blob = BlobRef { hash: "pdf".into(), bytes: 3 };
     let name = Some("a.pdf".into());
-    Part::File(Media { blob, media_type: "application/pdf".into(), name, width: None, height: None })
+    Part::File(MediaPart { blob, media_type: "application/pdf".into(), name, width: None, height: None })
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -64,14 +64,14 @@ fn user(parts: Vec<Part>) -> Message {
     Message::user("u", parts)
 }
 
-fn body(family: &Family, messages: Vec<Message>) -> Value {
-    let request = Request {
+fn body(family: &ServerFamily, messages: Vec<Message>) -> Value {
+    let request = ModelRequest {
         messages,
         tools: vec![tool("read"), tool("write")],
         tool_choice: ToolChoice::Named("read".into()),
         max_output_tokens: Some(9),
         media: [("pdf".to_owned(), Bytes::from_static(b"abc"))].into(),
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let settings = ModelSettings::new("p", "m");
     serde_json::from_slice(&request::encode(&request, &settings, family).unwrap()).unwrap()
@@ -90,12 +90,12 @@ fn step() -> Vec<Message> {
     ]
 }
 
-fn reasoning_of(family: &Family) -> Value {
+fn reasoning_of(family: &ServerFamily) -> Value {
     body(family, step())["messages"][1].clone()
 }
 
-fn named(family: &str) -> &'static Family {
-    Family::ALL.iter().find(|row| row.name == family).unwrap()
+fn named(family: &str) -> &'static ServerFamily {
+    ServerFamily::ALL.iter().find(|row| row.name == family).unwrap()
 }
 
 #[test]
@@ -115,13 +115,13 @@ fn hosts_tell_the_family_and_only_whole_ones() {
         ("https://openrouter.ai.example.com/v1", None),
         ("no url", None),
     ] {
-        assert_eq!(Family::at(url).map(|family| family.name), family, "{url}");
+        assert_eq!(ServerFamily::at(url).map(|family| family.name), family, "{url}");
     }
 }
 
 #[test]
 fn what_is_not_known_is_asked_for_nothing_special() {
-    let body = body(&Family::COMPATIBLE, hi());
+    let body = body(&ServerFamily::COMPATIBLE, hi());
     let names: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         names,
@@ -131,18 +131,21 @@ fn what_is_not_known_is_asked_for_nothing_special() {
 
 #[test]
 fn what_the_user_knows_better_wins() {
-    let declared = Declared {
+    let declared = DeclaredLimits {
         images: Some(true),
         files: Some(false),
         prefill: Some(true),
-        reasoning: Some(Retention::Turn),
-        ..Declared::default()
+        reasoning: Some(ReasoningScope::Turn),
+        ..DeclaredLimits::default()
     };
-    let family = Family::DEEPSEEK.declared(&declared);
+    let family = ServerFamily::DEEPSEEK.declared(&declared);
     let known = family.abilities();
-    assert_eq!((known.images, known.files, known.prefill), (Ability::Yes, Ability::No, Ability::Yes));
-    assert_eq!((family.replay, known.reasoning), (Replay::Turn, Some(Retention::Turn)));
-    assert_eq!(Family::MISTRAL.declared(&Declared::default()), Family::MISTRAL);
+    assert_eq!(
+        (known.images, known.files, known.prefill),
+        (FeatureSupport::Yes, FeatureSupport::No, FeatureSupport::Yes)
+    );
+    assert_eq!((family.replay, known.reasoning), (ReasoningReplay::Turn, Some(ReasoningScope::Turn)));
+    assert_eq!(ServerFamily::MISTRAL.declared(&DeclaredLimits::default()), ServerFamily::MISTRAL);
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn openai() {
     assert_eq!((&body["max_completion_tokens"], body.get("max_tokens")), (&json!(9), None));
     let file = json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,YWJj"}});
     assert_eq!(body["messages"][0]["content"], json!([file]));
-    assert_eq!(family.abilities().prefill, Ability::No);
+    assert_eq!(family.abilities().prefill, FeatureSupport::No);
     assert!(reasoning_of(family).get("reasoning_content").is_none());
 }
 
@@ -172,9 +175,9 @@ fn deepseek() {
         .collect();
     assert_eq!(shown, ["hm", "so"], "of the turn with tools, in every later request");
     let abilities = family.abilities();
-    assert_eq!((abilities.reasoning, abilities.images), (Some(Retention::Always), Ability::No));
+    assert_eq!((abilities.reasoning, abilities.images), (Some(ReasoningScope::Always), FeatureSupport::No));
     let blob = BlobRef { hash: "pdf".into(), bytes: 3 };
-    let image = Media { blob, media_type: "image/png".into(), name: None, width: None, height: None };
+    let image = MediaPart { blob, media_type: "image/png".into(), name: None, width: None, height: None };
     let body = self::body(family, vec![user(vec![Part::Image(image), pdf()])]);
     assert_eq!(body["messages"][0]["content"], "[unsupported content][unsupported content]");
 }
@@ -193,7 +196,7 @@ fn mistral() {
     let mut list = step();
     list.push(user(vec![Part::text("2"), pdf()]));
     let native = RawJson(r#"{"type":"reference", "reference_ids":[1]}"#.into());
-    let reference = Part::Opaque(Opaque { kind: "reference".into(), native });
+    let reference = Part::Opaque(OpaquePart { kind: "reference".into(), native });
     list.push(assistant(vec![Part::text("see"), reference, Part::text(".")]));
     let body = body(family, list);
     assert!(body.get("stream_options").is_none() && body.get("max_tokens").is_some());
@@ -238,7 +241,7 @@ fn xai() {
 fn openrouter() {
     let family = named("openrouter");
     let native = RawJson(r#"{"reasoning_details":[{"type":"reasoning.text", "text":"hm"}]}"#.into());
-    let thought = Part::Reasoning(Reasoning { text: "hm".into(), native: Some(native) });
+    let thought = Part::Reasoning(ReasoningPart { text: "hm".into(), native: Some(native) });
     let body = body(
         family,
         vec![user(vec![Part::text("1")]), assistant(vec![thought, Part::text("a")]), user(vec![pdf()])],
@@ -246,7 +249,7 @@ fn openrouter() {
     assert!(body.get("stream_options").is_none());
     assert_eq!(body["messages"][1]["reasoning_details"], json!([{"type": "reasoning.text", "text": "hm"}]));
     assert_eq!(body["messages"][2]["content"][0]["type"], "file");
-    assert_eq!(family.abilities().reasoning, Some(Retention::Always));
+    assert_eq!(family.abilities().reasoning, Some(ReasoningScope::Always));
 }
 
 #[test]
@@ -261,7 +264,10 @@ fn vllm() {
         (&body["continue_final_message"], &body["add_generation_prompt"]),
         (&json!(true), &json!(false))
     );
-    assert_eq!((family.counter, family.abilities().prefill), (Some(Counter::Tokenize), Ability::Yes));
+    assert_eq!(
+        (family.counter, family.abilities().prefill),
+        (Some(TokenCountEndpoint::Tokenize), FeatureSupport::Yes)
+    );
 }
 
 #[test]
@@ -272,7 +278,7 @@ fn llama_cpp() {
     assert_eq!(body(family, list.clone())["reasoning_format"], "deepseek");
     list.push(assistant(vec![Part::text("I be")]));
     assert_eq!(body(family, list)["chat_template_kwargs"], json!({"enable_thinking": false}));
-    assert_eq!(family.counter, Some(Counter::ApplyTemplate));
+    assert_eq!(family.counter, Some(TokenCountEndpoint::ApplyTemplate));
 }
 
 #[test]
@@ -285,7 +291,7 @@ fn lm_studio() {
 
 #[test]
 fn ollama() {
-    assert_eq!(named("ollama").abilities().prefill, Ability::Yes);
+    assert_eq!(named("ollama").abilities().prefill, FeatureSupport::Yes);
 }
 
 #[test]
@@ -302,9 +308,9 @@ fn every_row_has_a_test_and_its_fields_are_json() {
         "LM Studio",
         "ollama",
     ];
-    assert_eq!(Family::ALL.iter().map(|row| row.name).collect::<Vec<_>>(), tested);
-    for family in Family::ALL {
-        let prefill = if let Prefill::Fields(fields) = family.prefill { fields } else { &[] };
+    assert_eq!(ServerFamily::ALL.iter().map(|row| row.name).collect::<Vec<_>>(), tested);
+    for family in ServerFamily::ALL {
+        let prefill = if let PrefillSupport::Fields(fields) = family.prefill { fields } else { &[] };
         for (name, json) in family.fields.iter().chain(prefill) {
             assert!(serde_json::from_str::<Value>(json).is_ok(), "{}: {name}", family.name);
         }

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use longhaul_core::ids::CallId;
 use longhaul_core::message::ToolCall;
 
-use super::super::family::CallIds;
+use super::super::family::CallIdFormat;
 
 const NINE: usize = 9;
 
 /// The calls of one request: ours, with the names they were given and their tools.
-pub(super) struct Calls<'a> {
-    rule: CallIds,
+pub(super) struct ChatCallIdMap<'a> {
+    rule: CallIdFormat,
     named: BTreeMap<&'a CallId, (String, &'a str)>,
     used: BTreeSet<String>,
 }
 
-impl<'a> Calls<'a> {
-    pub(super) fn new(rule: CallIds) -> Self {
+impl<'a> ChatCallIdMap<'a> {
+    pub(super) fn new(rule: CallIdFormat) -> Self {
         Self { rule, named: BTreeMap::new(), used: BTreeSet::new() }
     }
 
@@ -38,8 +38,8 @@ impl<'a> Calls<'a> {
 
     fn is_free(&self, id: &str) -> bool {
         let fits = match self.rule {
-            CallIds::UpTo(bytes) => (1..=bytes).contains(&id.len()),
-            CallIds::NineAlphanumerics => {
+            CallIdFormat::UpTo(bytes) => (1..=bytes).contains(&id.len()),
+            CallIdFormat::NineAlphanumerics => {
                 id.len() == NINE && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
             }
         };

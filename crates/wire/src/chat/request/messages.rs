@@ -3,17 +3,21 @@
 use std::borrow::Cow;
 
 use longhaul_core::message::{
-    Media, Message, Opaque, Origin, Part, Role, ToolCall, ToolResult, ToolStatus, given_arguments,
+    MediaPart, Message, ModelOrigin, OpaquePart, Part, Role, ToolCall, ToolResult, ToolStatus,
+    given_arguments,
 };
 use serde_json::value::RawValue;
 
 use super::super::API;
-use super::super::family::{Documents, Family, Prefill, ReasoningPlace};
-use super::ids::Calls;
-use super::reasoning::{self, Shown};
-use super::written::{Assistant, Call, Called, Content, File, ImageUrl, Item, Thought, Written};
+use super::super::family::{DocumentSupport, PrefillSupport, ReasoningPlace, ServerFamily};
+use super::ids::ChatCallIdMap;
+use super::reasoning::{self, ReasoningReplayMask};
+use super::written::{
+    ChatAssistantMessage, ChatRequestContent, ChatRequestFile, ChatRequestFunctionCall, ChatRequestImageUrl,
+    ChatRequestMessage, ChatRequestPart, ChatRequestThinkingText, ChatRequestToolCall,
+};
 use super::{data_url, fields, invalid, is_prefilled, no_words};
-use crate::{ModelSettings, ProviderError, Request, UNSUPPORTED};
+use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
 /// The assistant's word between a tool's result and a user message, where a server wants one.
 const BRIDGE: &str = "Understood.";
@@ -26,11 +30,11 @@ const PDF: &str = "application/pdf";
 /// # Errors
 /// `invalid-request` for a tool result whose call is not in the request.
 pub(super) fn encode<'a>(
-    request: &'a Request,
+    request: &'a ModelRequest,
     settings: &'a ModelSettings,
-    family: &'a Family,
-) -> Result<Vec<Written<'a>>, ProviderError> {
-    let mut writer = Writer::new(request, settings, family);
+    family: &'a ServerFamily,
+) -> Result<Vec<ChatRequestMessage<'a>>, ProviderError> {
+    let mut writer = ChatInputEncoder::new(request, settings, family);
     for (index, message) in request.messages.iter().enumerate() {
         match message.role {
             Role::Assistant => writer.assistant(message, index),
@@ -42,29 +46,30 @@ pub(super) fn encode<'a>(
     Ok(writer.written)
 }
 
-struct Writer<'a> {
-    request: &'a Request,
+struct ChatInputEncoder<'a> {
+    request: &'a ModelRequest,
     settings: &'a ModelSettings,
-    family: &'a Family,
-    written: Vec<Written<'a>>,
+    family: &'a ServerFamily,
+    written: Vec<ChatRequestMessage<'a>>,
     /// What the next user message begins with: pictures that tools gave. They wait until all results of the
     /// step are written, since nothing may stand between those.
-    waiting: Vec<Item<'a>>,
-    calls: Calls<'a>,
-    shown: Shown,
+    waiting: Vec<ChatRequestPart<'a>>,
+    calls: ChatCallIdMap<'a>,
+    shown: ReasoningReplayMask,
 }
 
-impl<'a> Writer<'a> {
-    fn new(request: &'a Request, settings: &'a ModelSettings, family: &'a Family) -> Self {
-        let system = (!request.system.is_empty()).then_some(Written::System { content: &request.system });
+impl<'a> ChatInputEncoder<'a> {
+    fn new(request: &'a ModelRequest, settings: &'a ModelSettings, family: &'a ServerFamily) -> Self {
+        let system =
+            (!request.system.is_empty()).then_some(ChatRequestMessage::System { content: &request.system });
         Self {
             request,
             settings,
             family,
             written: system.into_iter().collect(),
             waiting: Vec::new(),
-            calls: Calls::new(family.call_ids),
-            shown: Shown::new(&request.messages, family.replay),
+            calls: ChatCallIdMap::new(family.call_ids),
+            shown: ReasoningReplayMask::new(&request.messages, family.replay),
         }
     }
 
@@ -88,13 +93,15 @@ impl<'a> Writer<'a> {
         }
         let mut items = std::mem::take(&mut self.waiting);
         let content = match items.as_mut_slice() {
-            [Item::Text { text }] => Content::Text(std::mem::take(text)),
-            _ => Content::Items(items),
+            [ChatRequestPart::Text { text }] => ChatRequestContent::Text(std::mem::take(text)),
+            _ => ChatRequestContent::Items(items),
         };
-        if !self.family.user_after_tool && matches!(self.written.last(), Some(Written::Tool { .. })) {
-            self.written.push(Written::Assistant(Assistant::word(BRIDGE)));
+        if !self.family.user_after_tool
+            && matches!(self.written.last(), Some(ChatRequestMessage::Tool { .. }))
+        {
+            self.written.push(ChatRequestMessage::Assistant(ChatAssistantMessage::word(BRIDGE)));
         }
-        self.written.push(Written::User { content });
+        self.written.push(ChatRequestMessage::User { content });
     }
 
     fn waiting_part(&mut self, part: &'a Part) {
@@ -107,14 +114,14 @@ impl<'a> Writer<'a> {
 
     /// Neighbouring texts are one item: servers differ in how they join several.
     fn waiting_text(&mut self, text: Cow<'a, str>) {
-        if let Some(Item::Text { text: before }) = self.waiting.last_mut() {
+        if let Some(ChatRequestPart::Text { text: before }) = self.waiting.last_mut() {
             before.to_mut().push_str(&text);
         } else {
-            self.waiting.push(Item::Text { text });
+            self.waiting.push(ChatRequestPart::Text { text });
         }
     }
 
-    fn waiting_media(&mut self, part: &'a Part, media: &'a Media) {
+    fn waiting_media(&mut self, part: &'a Part, media: &'a MediaPart) {
         match self.media(part, media) {
             Some(item) => self.waiting.push(item),
             None => self.waiting_text(Cow::Borrowed(UNSUPPORTED)),
@@ -122,19 +129,21 @@ impl<'a> Writer<'a> {
     }
 
     /// A picture or a document; nothing if its bytes did not come, or nobody takes it.
-    fn media(&self, part: &Part, media: &'a Media) -> Option<Item<'a>> {
+    fn media(&self, part: &Part, media: &'a MediaPart) -> Option<ChatRequestPart<'a>> {
         let url = || data_url(media, self.request);
         let name = media.name.as_deref();
         match (part, self.family.documents) {
             (Part::Image(_), _) if self.family.images.may() => {
-                Some(Item::ImageUrl { image_url: ImageUrl { url: url()? } })
+                Some(ChatRequestPart::ImageUrl { image_url: ChatRequestImageUrl { url: url()? } })
             }
-            (Part::File(_), Documents::DocumentUrl) if media.media_type == PDF => {
-                Some(Item::DocumentUrl { document_url: url()?, document_name: name })
+            (Part::File(_), DocumentSupport::DocumentUrl) if media.media_type == PDF => {
+                Some(ChatRequestPart::DocumentUrl { document_url: url()?, document_name: name })
             }
-            (Part::File(_), Documents::File) if media.media_type == PDF => Some(Item::File {
-                file: File { filename: name.unwrap_or("document.pdf"), file_data: url()? },
-            }),
+            (Part::File(_), DocumentSupport::File) if media.media_type == PDF => {
+                Some(ChatRequestPart::File {
+                    file: ChatRequestFile { filename: name.unwrap_or("document.pdf"), file_data: url()? },
+                })
+            }
             _ => None,
         }
     }
@@ -149,7 +158,7 @@ impl<'a> Writer<'a> {
                 (Part::Text(text), _) => content.push_str(&text.text),
                 (_, Some(item)) => {
                     let (here, there) = match item {
-                        Item::ImageUrl { .. } => ("image", "Image"),
+                        ChatRequestPart::ImageUrl { .. } => ("image", "Image"),
                         _ => ("file", "File"),
                     };
                     content.push_str(&format!("[the {here} follows in the next user message]"));
@@ -163,11 +172,11 @@ impl<'a> Writer<'a> {
         if content.is_empty() && result.status != ToolStatus::Completed {
             content.push_str(no_words(result.status));
         }
-        self.written.push(Written::Tool { tool_call_id, content });
+        self.written.push(ChatRequestMessage::Tool { tool_call_id, content });
         Ok(())
     }
 
-    fn media_of(&self, part: &'a Part) -> Option<Item<'a>> {
+    fn media_of(&self, part: &'a Part) -> Option<ChatRequestPart<'a>> {
         match part {
             Part::Image(media) | Part::File(media) => self.media(part, media),
             _ => None,
@@ -183,7 +192,7 @@ impl<'a> Writer<'a> {
         let plain = || reasoning::plain(message, own, family.replay).filter(|_| shown);
         let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
         let content = blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty()));
-        self.written.push(Written::Assistant(Assistant {
+        self.written.push(ChatRequestMessage::Assistant(ChatAssistantMessage {
             content,
             reasoning_content: plain().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
             reasoning: plain().filter(|_| family.reasoning == ReasoningPlace::Reasoning),
@@ -193,22 +202,22 @@ impl<'a> Writer<'a> {
         }));
     }
 
-    fn is_own(&self, origin: &Origin) -> bool {
+    fn is_own(&self, origin: &ModelOrigin) -> bool {
         let ModelSettings { provider, model, .. } = self.settings;
         origin.api == API && origin.provider == *provider && origin.model == *model
     }
 
-    fn call(&mut self, call: &'a ToolCall, own: bool) -> Call<'a> {
+    fn call(&mut self, call: &'a ToolCall, own: bool) -> ChatRequestToolCall<'a> {
         let id = self.calls.name(call);
         let native = call.native.as_ref().filter(|_| own).and_then(fields).unwrap_or_default();
-        let function = Called { name: &call.name, arguments: arguments(&call.arguments) };
-        Call { id, r#type: "function", function, extra: native }
+        let function = ChatRequestFunctionCall { name: &call.name, arguments: arguments(&call.arguments) };
+        ChatRequestToolCall { id, r#type: "function", function, extra: native }
     }
 
     fn mark_prefix(&mut self) {
-        if self.family.prefill == Prefill::Prefix
+        if self.family.prefill == PrefillSupport::Prefix
             && is_prefilled(self.request)
-            && let Some(Written::Assistant(last)) = self.written.last_mut()
+            && let Some(ChatRequestMessage::Assistant(last)) = self.written.last_mut()
         {
             last.prefix = true;
         }
@@ -216,7 +225,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The assistant's text. `null` beside calls if there is none; never an empty message.
-fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<Content<'a>> {
+fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<ChatRequestContent<'a>> {
     let text = message.text();
     let lost =
         || message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
@@ -226,24 +235,25 @@ fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<Content<'a>> {
         (true, false) if lost() => UNSUPPORTED.to_owned(),
         (true, false) => String::new(),
     };
-    Some(Content::Text(Cow::Owned(text)))
+    Some(ChatRequestContent::Text(Cow::Owned(text)))
 }
 
 /// What the model itself wrote, block by block; nothing if plain text says it all.
-fn blocks(message: &Message, with_reasoning: bool) -> Option<Content<'_>> {
-    let items: Vec<Item<'_>> = message.parts.iter().filter_map(|part| block(part, with_reasoning)).collect();
-    let is_plain = items.iter().all(|item| matches!(item, Item::Text { .. }));
-    (!is_plain).then_some(Content::Items(items))
+fn blocks(message: &Message, with_reasoning: bool) -> Option<ChatRequestContent<'_>> {
+    let items: Vec<ChatRequestPart<'_>> =
+        message.parts.iter().filter_map(|part| block(part, with_reasoning)).collect();
+    let is_plain = items.iter().all(|item| matches!(item, ChatRequestPart::Text { .. }));
+    (!is_plain).then_some(ChatRequestContent::Items(items))
 }
 
-fn block(part: &Part, with_reasoning: bool) -> Option<Item<'_>> {
+fn block(part: &Part, with_reasoning: bool) -> Option<ChatRequestPart<'_>> {
     match part {
-        Part::Text(text) => Some(Item::Text { text: Cow::Borrowed(&text.text) }),
+        Part::Text(text) => Some(ChatRequestPart::Text { text: Cow::Borrowed(&text.text) }),
         Part::Reasoning(reasoning) if with_reasoning && !reasoning.text.is_empty() => {
-            Some(Item::Thinking { thinking: [Thought { text: &reasoning.text }] })
+            Some(ChatRequestPart::Thinking { thinking: [ChatRequestThinkingText { text: &reasoning.text }] })
         }
-        Part::Opaque(Opaque { native, .. }) => {
-            serde_json::from_str::<&RawValue>(native.as_str()).ok().map(Item::Native)
+        Part::Opaque(OpaquePart { native, .. }) => {
+            serde_json::from_str::<&RawValue>(native.as_str()).ok().map(ChatRequestPart::Native)
         }
         _ => None,
     }

@@ -1,22 +1,22 @@
 //! Which reasoning goes back, and in which words.
 
-use longhaul_core::message::{Message, Part, Reasoning, Role};
+use longhaul_core::message::{Message, Part, ReasoningPart, Role};
 use serde_json::value::RawValue;
 
-use super::super::family::{Family, Replay};
-use super::super::response::Details;
+use super::super::family::{ReasoningReplay, ServerFamily};
+use super::super::response::NativeReasoningDetails;
 
 /// Which messages of a conversation show their plain reasoning again.
-pub(super) struct Shown(Vec<bool>);
+pub(super) struct ReasoningReplayMask(Vec<bool>);
 
-impl Shown {
-    pub(super) fn new(messages: &[Message], replay: Replay) -> Self {
+impl ReasoningReplayMask {
+    pub(super) fn new(messages: &[Message], replay: ReasoningReplay) -> Self {
         let last_user = messages.iter().rposition(is_user).unwrap_or_default();
         Self(match replay {
-            Replay::Never => vec![false; messages.len()],
-            Replay::Turn => (0..messages.len()).map(|index| index > last_user).collect(),
-            Replay::ToolTurns => tool_turns(messages),
-            Replay::Always => vec![true; messages.len()],
+            ReasoningReplay::Never => vec![false; messages.len()],
+            ReasoningReplay::Turn => (0..messages.len()).map(|index| index > last_user).collect(),
+            ReasoningReplay::ToolTurns => tool_turns(messages),
+            ReasoningReplay::Always => vec![true; messages.len()],
         })
     }
 
@@ -40,7 +40,7 @@ fn is_user(message: &Message) -> bool {
     message.role == Role::User
 }
 
-pub(super) fn parts(message: &Message) -> impl Iterator<Item = &Reasoning> {
+pub(super) fn parts(message: &Message) -> impl Iterator<Item = &ReasoningPart> {
     message.parts.iter().filter_map(|part| match part {
         Part::Reasoning(reasoning) => Some(reasoning),
         _ => None,
@@ -48,16 +48,17 @@ pub(super) fn parts(message: &Message) -> impl Iterator<Item = &Reasoning> {
 }
 
 /// The plain reasoning of a message that shows it; `own` is whether the model itself wrote it.
-pub(super) fn plain(message: &Message, own: bool, replay: Replay) -> Option<String> {
+pub(super) fn plain(message: &Message, own: bool, replay: ReasoningReplay) -> Option<String> {
     let text: String = parts(message).filter(|_| own).map(|reasoning| reasoning.text.as_str()).collect();
-    let is_asked_for = replay == Replay::ToolTurns && message.tool_calls().next().is_some();
+    let is_asked_for = replay == ReasoningReplay::ToolTurns && message.tool_calls().next().is_some();
     (!text.is_empty() || is_asked_for).then_some(text)
 }
 
 /// The details that a router gave and wants back.
-pub(super) fn details<'a>(message: &'a Message, family: &Family) -> Option<&'a RawValue> {
+pub(super) fn details<'a>(message: &'a Message, family: &ServerFamily) -> Option<&'a RawValue> {
     parts(message).find_map(|reasoning| {
-        let native: Details<'_> = serde_json::from_str(reasoning.native.as_ref()?.as_str()).ok()?;
+        let native: NativeReasoningDetails<'_> =
+            serde_json::from_str(reasoning.native.as_ref()?.as_str()).ok()?;
         (family.unsigned_details || native.are_proven()).then_some(native.reasoning_details)
     })
 }

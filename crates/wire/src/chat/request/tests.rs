@@ -1,33 +1,33 @@
 use bytes::Bytes;
 use longhaul_core::message::{
-    BlobRef, Media, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec,
-    ToolStatus,
+    BlobRef, MediaPart, Message, ModelOrigin, OpaquePart, Part, RawJson, ReasoningPart, Role, ToolCall,
+    ToolResult, ToolSpec, ToolStatus,
 };
 use serde_json::{Value, json};
 
 use super::super::API;
-use super::super::family::Replay;
+use super::super::family::ReasoningReplay;
 use super::*;
 
 fn settings() -> ModelSettings {
     ModelSettings::new("openai-compatible", "qwen")
 }
 
-const PLAIN: &Family = &Family::COMPATIBLE;
+const PLAIN: &ServerFamily = &ServerFamily::COMPATIBLE;
 
-fn own() -> Origin {
-    Origin { provider: "openai-compatible".into(), api: API.into(), model: "qwen".into() }
+fn own() -> ModelOrigin {
+    ModelOrigin { provider: "openai-compatible".into(), api: API.into(), model: "qwen".into() }
 }
 
-fn foreign() -> Origin {
-    Origin { provider: "anthropic".into(), api: "anthropic".into(), model: "claude".into() }
+fn foreign() -> ModelOrigin {
+    ModelOrigin { provider: "anthropic".into(), api: "anthropic".into(), model: "claude".into() }
 }
 
 fn user(text: &str) -> Message {
     Message::user("u", vec![Part::text(text)])
 }
 
-fn assistant(parts: Vec<Part>, origin: Origin) -> Message {
+fn assistant(parts: Vec<Part>, origin: ModelOrigin) -> Message {
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
 }
 
@@ -49,23 +49,23 @@ fn result(call_id: &str, content: Vec<Part>) -> Message {
 
 fn image(hash: &str) -> Part {
     let blob = BlobRef { hash: hash.into(), bytes: 3 };
-    Part::Image(Media { blob, media_type: "image/png".into(), name: None, width: None, height: None })
+    Part::Image(MediaPart { blob, media_type: "image/png".into(), name: None, width: None, height: None })
 }
 
 fn reasoning(text: &str, native: Option<&str>) -> Part {
-    Part::Reasoning(Reasoning { text: text.into(), native: native.map(|json| RawJson(json.into())) })
+    Part::Reasoning(ReasoningPart { text: text.into(), native: native.map(|json| RawJson(json.into())) })
 }
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> ModelRequest {
     let media = [("png".to_owned(), Bytes::from_static(b"abc"))].into();
-    Request { system: "be brief".into(), messages, media, ..Request::default() }
+    ModelRequest { system: "be brief".into(), messages, media, ..ModelRequest::default() }
 }
 
-fn body_for(family: &Family, request: &Request) -> Value {
+fn body_for(family: &ServerFamily, request: &ModelRequest) -> Value {
     serde_json::from_slice(&encode(request, &settings(), family).unwrap()).unwrap()
 }
 
-fn messages_for(family: &Family, list: Vec<Message>) -> Vec<Value> {
+fn messages_for(family: &ServerFamily, list: Vec<Message>) -> Vec<Value> {
     body_for(family, &request(list))["messages"].as_array().unwrap().clone()
 }
 
@@ -130,7 +130,7 @@ fn configured_fields_win_and_null_removes() {
     settings.body.insert("stream".into(), json!(false));
     let mut request = request(vec![user("hi")]);
     request.max_output_tokens = Some(100);
-    let bytes = encode(&request, &settings, &Family::OPENAI).unwrap();
+    let bytes = encode(&request, &settings, &ServerFamily::OPENAI).unwrap();
     let body: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(body["max_completion_tokens"], 7);
     assert_eq!(body["stream"], true);
@@ -215,7 +215,7 @@ fn images_of_tools_follow_after_the_last_result_and_join_the_next_user_message()
 
 #[test]
 fn plain_reasoning_goes_back_to_its_own_model_as_its_server_wants_it() {
-    let turn = |text: &str, origin: Origin| {
+    let turn = |text: &str, origin: ModelOrigin| {
         [assistant(vec![reasoning(text, None), call(text, None, "{}")], origin), result(text, vec![])]
     };
     let list: Vec<Message> = [user("1")]
@@ -226,35 +226,35 @@ fn plain_reasoning_goes_back_to_its_own_model_as_its_server_wants_it() {
         .chain(turn("foreign", foreign()))
         .chain(turn("new", own()))
         .collect();
-    let sent = |replay: Replay| {
-        let list = messages_for(&Family { replay, ..Family::COMPATIBLE }, list.clone());
+    let sent = |replay: ReasoningReplay| {
+        let list = messages_for(&ServerFamily { replay, ..ServerFamily::COMPATIBLE }, list.clone());
         list.iter().filter_map(|message| message.get("reasoning_content").cloned()).collect::<Vec<_>>()
     };
-    assert_eq!(sent(Replay::Never), Vec::<Value>::new());
-    assert_eq!(sent(Replay::Turn), [json!("new")]);
-    assert_eq!(sent(Replay::ToolTurns), [json!("old"), json!("end"), json!(""), json!("new")]);
-    assert_eq!(sent(Replay::Always), [json!("old"), json!("end"), json!("lone"), json!("new")]);
+    assert_eq!(sent(ReasoningReplay::Never), Vec::<Value>::new());
+    assert_eq!(sent(ReasoningReplay::Turn), [json!("new")]);
+    assert_eq!(sent(ReasoningReplay::ToolTurns), [json!("old"), json!("end"), json!(""), json!("new")]);
+    assert_eq!(sent(ReasoningReplay::Always), [json!("old"), json!("end"), json!("lone"), json!("new")]);
 }
 
 #[test]
 fn proof_goes_back_to_the_model_that_gave_it_only() {
     let signed = r#"{"reasoning_details":[{"type":"reasoning.text","text":"t","signature":"s","n":1.50}]}"#;
     let unsigned = r#"{"reasoning_details":[{"type":"reasoning.text","text":"t"}]}"#;
-    let sent = |native: &str, origin: Origin, family: &Family| {
+    let sent = |native: &str, origin: ModelOrigin, family: &ServerFamily| {
         let message = assistant(vec![reasoning("t", Some(native)), Part::text("a")], origin);
         let bytes = encode(&request(vec![user("x"), message]), &settings(), family).unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let field = |details: &str| details[1..details.len() - 1].to_owned();
     assert!(sent(signed, own(), PLAIN).contains(&field(signed)));
-    assert!(sent(unsigned, own(), &Family::OPENROUTER).contains(&field(unsigned)));
+    assert!(sent(unsigned, own(), &ServerFamily::OPENROUTER).contains(&field(unsigned)));
     assert!(!sent(unsigned, own(), PLAIN).contains("reasoning"));
-    assert!(!sent(signed, foreign(), &Family::OPENROUTER).contains("reasoning"));
+    assert!(!sent(signed, foreign(), &ServerFamily::OPENROUTER).contains("reasoning"));
 }
 
 #[test]
 fn a_signed_call_goes_back_signed_to_its_own_model() {
-    let signed = |origin: Origin| {
+    let signed = |origin: ModelOrigin| {
         let mut part = call("c1", None, "{}");
         if let Part::ToolCall(call) = &mut part {
             call.native = Some(RawJson(r#"{"extra_content":{"google":{"thought_signature":"abc"}}}"#.into()));
@@ -267,7 +267,7 @@ fn a_signed_call_goes_back_signed_to_its_own_model() {
 
 #[test]
 fn blocks_of_other_wires_are_left_out_unless_nothing_else_is_there() {
-    let opaque = || Part::Opaque(Opaque { kind: "server_tool_use".into(), native: RawJson("{}".into()) });
+    let opaque = || Part::Opaque(OpaquePart { kind: "server_tool_use".into(), native: RawJson("{}".into()) });
     let list = messages(vec![
         user("x"),
         assistant(vec![opaque(), Part::text("done")], foreign()),
@@ -307,7 +307,7 @@ fn a_tool_may_be_asked_for() {
 
 fn file(hash: &str) -> Part {
     let Part::Image(media) = image(hash) else { unreachable!() };
-    Part::File(Media { media_type: "application/pdf".into(), name: Some("a.pdf".into()), ..media })
+    Part::File(MediaPart { media_type: "application/pdf".into(), name: Some("a.pdf".into()), ..media })
 }
 
 /// Everything a conversation may hold, as three families are sent it.
@@ -334,7 +334,7 @@ fn a_whole_conversation() {
     ]);
     request.tools = vec![tool("read")];
     request.max_output_tokens = Some(100);
-    for family in [&Family::COMPATIBLE, &Family::MISTRAL, &Family::LLAMA_CPP] {
+    for family in [&ServerFamily::COMPATIBLE, &ServerFamily::MISTRAL, &ServerFamily::LLAMA_CPP] {
         let body = serde_json::to_string_pretty(&body_for(family, &request)).unwrap();
         let name = format!("conversation_{}", family.name.replace('.', "_"));
         insta::assert_snapshot!(name, body);

@@ -8,32 +8,32 @@ use serde_json::value::RawValue;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-pub(super) enum Written<'a> {
+pub(super) enum ChatRequestMessage<'a> {
     System { content: &'a str },
-    User { content: Content<'a> },
-    Assistant(Assistant<'a>),
+    User { content: ChatRequestContent<'a> },
+    Assistant(ChatAssistantMessage<'a>),
     Tool { tool_call_id: String, content: String },
 }
 
 /// Text alone is a string; every server takes that.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Content<'a> {
+pub(super) enum ChatRequestContent<'a> {
     Text(Cow<'a, str>),
-    Items(Vec<Item<'a>>),
+    Items(Vec<ChatRequestPart<'a>>),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Item<'a> {
+pub(super) enum ChatRequestPart<'a> {
     Text {
         text: Cow<'a, str>,
     },
     ImageUrl {
-        image_url: ImageUrl,
+        image_url: ChatRequestImageUrl,
     },
     File {
-        file: File<'a>,
+        file: ChatRequestFile<'a>,
     },
     DocumentUrl {
         document_url: String,
@@ -41,32 +41,32 @@ pub(super) enum Item<'a> {
         document_name: Option<&'a str>,
     },
     Thinking {
-        thinking: [Thought<'a>; 1],
+        thinking: [ChatRequestThinkingText<'a>; 1],
     },
     #[serde(untagged)]
     Native(&'a RawValue),
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ImageUrl {
+pub(super) struct ChatRequestImageUrl {
     pub(super) url: String,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct File<'a> {
+pub(super) struct ChatRequestFile<'a> {
     pub(super) filename: &'a str,
     pub(super) file_data: String,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "text")]
-pub(super) struct Thought<'a> {
+pub(super) struct ChatRequestThinkingText<'a> {
     pub(super) text: &'a str,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Assistant<'a> {
-    pub(super) content: Option<Content<'a>>,
+pub(super) struct ChatAssistantMessage<'a> {
+    pub(super) content: Option<ChatRequestContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,32 +74,32 @@ pub(super) struct Assistant<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tool_calls: Vec<Call<'a>>,
+    pub(super) tool_calls: Vec<ChatRequestToolCall<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) prefix: bool,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Call<'a> {
+pub(super) struct ChatRequestToolCall<'a> {
     pub(super) id: String,
     pub(super) r#type: &'static str,
-    pub(super) function: Called<'a>,
+    pub(super) function: ChatRequestFunctionCall<'a>,
     /// What the server put beside the call and wants back, for example a thought signature.
     #[serde(flatten)]
     pub(super) extra: BTreeMap<String, Box<RawValue>>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Called<'a> {
+pub(super) struct ChatRequestFunctionCall<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Cow<'a, str>,
 }
 
-impl<'a> Assistant<'a> {
+impl<'a> ChatAssistantMessage<'a> {
     /// A word of the model's, to stand between two messages.
     pub(super) fn word(text: &'a str) -> Self {
         Self {
-            content: Some(Content::Text(Cow::Borrowed(text))),
+            content: Some(ChatRequestContent::Text(Cow::Borrowed(text))),
             reasoning_content: None,
             reasoning: None,
             reasoning_details: None,

@@ -7,16 +7,16 @@ const MAX_WORD_BYTES: usize = 64;
 
 /// Arguments so far.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
+pub(super) struct PartialArguments {
     text: String,
-    state: State,
+    state: ArgumentsState,
     #[cfg(test)]
     pub(super) scanned_bytes: usize,
 }
 
 /// Where the end of the arguments stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ArgumentsState {
     /// Nothing but blanks.
     #[default]
     Empty,
@@ -30,7 +30,7 @@ enum State {
     Garbled,
 }
 
-impl Arguments {
+impl PartialArguments {
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
@@ -48,12 +48,12 @@ impl Arguments {
                 self.scanned_bytes += 1;
             }
             let next = self.state.after(byte);
-            let has_ended = next == State::Whole && self.state != State::Whole;
+            let has_ended = next == ArgumentsState::Whole && self.state != ArgumentsState::Whole;
             self.state = match has_ended && !is_value(&self.text[..=before + at]) {
-                true => State::Garbled,
+                true => ArgumentsState::Garbled,
                 false => next,
             };
-            if self.state == State::Garbled {
+            if self.state == ArgumentsState::Garbled {
                 break;
             }
         }
@@ -62,14 +62,14 @@ impl Arguments {
     /// Returns whether they are one JSON value already.
     pub(super) fn is_complete(&self) -> bool {
         match self.state {
-            State::Whole => true,
-            State::Word => self.text.len() <= MAX_WORD_BYTES && is_value(&self.text),
-            State::Empty | State::Open { .. } | State::Garbled => false,
+            ArgumentsState::Whole => true,
+            ArgumentsState::Word => self.text.len() <= MAX_WORD_BYTES && is_value(&self.text),
+            ArgumentsState::Empty | ArgumentsState::Open { .. } | ArgumentsState::Garbled => false,
         }
     }
 }
 
-impl State {
+impl ArgumentsState {
     /// The state behind one more byte. Blanks behind a value leave it whole: it is not read a second time.
     fn after(self, byte: u8) -> Self {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
@@ -129,7 +129,7 @@ mod tests {
             "\"ü\\ud83d\\ude00\"",
         ] {
             for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
-                let mut arguments = Arguments::default();
+                let mut arguments = PartialArguments::default();
                 arguments.push(&text[..cut]);
                 assert_eq!(arguments.is_complete(), is_value(&text[..cut]), "{text:?} up to {cut}");
                 arguments.push(&text[cut..]);
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn blanks_behind_a_value_do_not_have_it_read_again() {
-        let mut state = State::Whole;
+        let mut state = ArgumentsState::Whole;
         state = state.after(b' ');
-        assert_eq!((state, state.after(b'{')), (State::Whole, State::Garbled));
+        assert_eq!((state, state.after(b'{')), (ArgumentsState::Whole, ArgumentsState::Garbled));
     }
 }

@@ -3,38 +3,38 @@
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{RawJson, ToolCall};
 
-use super::super::response::CallPiece;
-use super::arguments::Arguments;
+use super::super::response::ChatResponseToolCall;
+use super::arguments::PartialArguments;
 use crate::answer_size::MAX_TOOL_NAME_BYTES;
 use crate::{AnswerTooLarge, ModelEvent};
 
 /// The calls of one answer, in the order in which each began.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct ChatCallAssembler(Vec<PartialChatCall>);
 
 #[derive(Debug)]
-struct Call {
+struct PartialChatCall {
     /// The server's index. Servers give several calls the same one, or none.
     index: Option<i64>,
     id: Option<String>,
     name: String,
-    arguments: Arguments,
+    arguments: PartialArguments,
     extra: Option<String>,
 }
 
-impl Calls {
+impl ChatCallAssembler {
     /// Adds a piece to the call it belongs to. Says which that is, and whether it just began.
     ///
     /// # Errors
     /// [`AnswerTooLarge::ToolName`].
-    pub(super) fn add(&mut self, piece: &CallPiece<'_>) -> Result<(usize, bool), AnswerTooLarge> {
+    pub(super) fn add(&mut self, piece: &ChatResponseToolCall<'_>) -> Result<(usize, bool), AnswerTooLarge> {
         let found = self.find(piece);
         let at = found.unwrap_or_else(|| {
-            self.0.push(Call {
+            self.0.push(PartialChatCall {
                 index: piece.index,
                 id: None,
                 name: String::new(),
-                arguments: Arguments::default(),
+                arguments: PartialArguments::default(),
                 extra: None,
             });
             self.0.len() - 1
@@ -46,7 +46,7 @@ impl Calls {
     /// The progress of a call that [`add`](Self::add) was given. `None` before its arguments begin: more of its name may
     /// come.
     pub(super) fn event(&self, index: usize, delta: String) -> Option<ModelEvent> {
-        let Call { name, arguments, .. } = &self.0[index];
+        let PartialChatCall { name, arguments, .. } = &self.0[index];
         let name = Some(name.clone()).filter(|name| !name.is_empty());
         (!arguments.is_empty()).then_some(ModelEvent::ToolInput { index, name, delta })
     }
@@ -58,7 +58,7 @@ impl Calls {
 
     /// Returns whether those of every call are.
     pub(super) fn are_complete(&self) -> bool {
-        self.0.iter().all(Call::is_complete)
+        self.0.iter().all(PartialChatCall::is_complete)
     }
 
     pub(super) fn part(&self, index: usize) -> ToolCall {
@@ -74,7 +74,7 @@ impl Calls {
     }
 
     /// The call that a piece goes on with; `None` if it begins another.
-    fn find(&self, piece: &CallPiece<'_>) -> Option<usize> {
+    fn find(&self, piece: &ChatResponseToolCall<'_>) -> Option<usize> {
         let id = piece.id();
         let same_index = || self.0.iter().rposition(|call| call.index == piece.index);
         let candidate = match (piece.index, &id) {
@@ -90,9 +90,9 @@ impl Calls {
     }
 }
 
-impl Call {
+impl PartialChatCall {
     /// Pieces may repeat the id and the name, or bring the name in parts; the arguments never repeat.
-    fn extend(&mut self, piece: &CallPiece<'_>) -> Result<(), AnswerTooLarge> {
+    fn extend(&mut self, piece: &ChatResponseToolCall<'_>) -> Result<(), AnswerTooLarge> {
         if self.id.is_none() {
             self.id = piece.id();
         }
@@ -115,7 +115,7 @@ impl Call {
 }
 
 #[cfg(test)]
-impl Calls {
+impl ChatCallAssembler {
     /// The bytes of arguments that were looked at so far.
     pub(super) fn scanned_bytes(&self) -> usize {
         self.0.iter().map(|call| call.arguments.scanned_bytes).sum()

@@ -15,30 +15,30 @@ const SAYING: &[&str] = &["text", "summary", "data", "signature"];
 
 /// The entries so far.
 #[derive(Debug, Default)]
-pub(super) struct Details(Vec<Entry>);
+pub(super) struct ReasoningDetailsAssembler(Vec<PartialReasoningDetail>);
 
 /// One entry; what only one piece of it said keeps its bytes.
 #[derive(Debug)]
-struct Entry {
+struct PartialReasoningDetail {
     fields: RawObject,
     grown: BTreeMap<&'static str, String>,
 }
 
-impl Details {
+impl ReasoningDetailsAssembler {
     /// Takes the entries of one delta.
     pub(super) fn add(&mut self, raw: &RawValue) {
         let pieces: Vec<RawObject> = serde_json::from_str(raw.get()).unwrap_or_default();
         for piece in pieces {
             match self.0.last_mut().filter(|last| last.is_continued_by(&piece)) {
                 Some(last) => last.grow(piece),
-                None => self.0.push(Entry { fields: piece, grown: BTreeMap::new() }),
+                None => self.0.push(PartialReasoningDetail { fields: piece, grown: BTreeMap::new() }),
             }
         }
     }
 
     /// The entries as they go back, if one of them says anything.
     pub(super) fn native(&self) -> Option<RawJson> {
-        let entries: Vec<RawObject> = self.0.iter().map(Entry::whole).collect();
+        let entries: Vec<RawObject> = self.0.iter().map(PartialReasoningDetail::whole).collect();
         let says =
             |entry: &RawObject| SAYING.iter().any(|key| entry.text(key).is_some_and(|text| !text.is_empty()));
         let json = entries.iter().map(|entry| entry.to_json().0).collect::<Vec<_>>().join(",");
@@ -46,7 +46,7 @@ impl Details {
     }
 }
 
-impl Entry {
+impl PartialReasoningDetail {
     /// Pieces of one entry share its index and type, and do not have different ids.
     fn is_continued_by(&self, piece: &RawObject) -> bool {
         let given = |entry: &RawObject, key: &str| entry.get(key).is_some_and(|value| value != "null");

@@ -14,12 +14,12 @@ const OF_CHOICE: &[&str] = &["finish_reason", "native_finish_reason", "stop_reas
 
 /// The fields so far, byte for byte.
 #[derive(Debug, Default)]
-pub(super) struct Envelope {
+pub(super) struct ChatResponseEnvelope {
     fields: RawObject,
     begun: bool,
 }
 
-impl Envelope {
+impl ChatResponseEnvelope {
     /// Takes the first chunk, and those that say more than a delta: the last ones.
     pub(super) fn add(&mut self, chunk: &str, choices: &[&RawValue]) {
         let choice = choices.first().and_then(|choice| RawObject::parse(choice.get()));

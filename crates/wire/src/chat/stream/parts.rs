@@ -1,22 +1,26 @@
 //! When a part is complete, and what it then is.
 
-use longhaul_core::message::{Part, Reasoning, Text};
+use longhaul_core::message::{Part, ReasoningPart, TextPart};
 
-use super::{Decoder, Slot};
+use super::{ChatStreamDecoder, PartialChatPart};
 use crate::{ModelEvent, ProviderError};
 
-impl Decoder {
+impl ChatStreamDecoder {
     /// Opens a slot: what stands before it is complete.
     ///
     /// # Errors
     /// The answer has too many parts.
-    pub(super) fn begin(&mut self, slot: Slot, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
+    pub(super) fn begin(
+        &mut self,
+        slot: PartialChatPart,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         match slot {
-            Slot::Call(_) => self.size.add_call().map(|_| ())?,
+            PartialChatPart::Call(_) => self.size.add_call().map(|_| ())?,
             _ => self.size.add_part()?,
         }
         self.report_done(false, events);
-        if matches!(slot, Slot::Reasoning(_)) {
+        if matches!(slot, PartialChatPart::Reasoning(_)) {
             self.first_reasoning.get_or_insert(self.slots.len());
         }
         self.open.push(self.slots.len());
@@ -34,8 +38,7 @@ impl Decoder {
     /// is done only if its arguments are whole.
     pub(super) fn report_done(&mut self, all: bool, events: &mut Vec<ModelEvent>) {
         for index in std::mem::take(&mut self.open) {
-            let is_open =
-                matches!(self.slots[index], Slot::Call(call) if !all && !self.calls.is_complete(call));
+            let is_open = matches!(self.slots[index], PartialChatPart::Call(call) if !all && !self.calls.is_complete(call));
             if is_open {
                 self.open.push(index);
             } else {
@@ -48,19 +51,19 @@ impl Decoder {
     pub(super) fn parts(&self) -> Vec<Part> {
         let proof = self.details.native().filter(|_| self.first_reasoning.is_none());
         let lone =
-            proof.map(|native| Part::Reasoning(Reasoning { text: String::new(), native: Some(native) }));
+            proof.map(|native| Part::Reasoning(ReasoningPart { text: String::new(), native: Some(native) }));
         lone.into_iter().chain((0..self.slots.len()).map(|index| self.part(index))).collect()
     }
 
     fn part(&self, index: usize) -> Part {
         match &self.slots[index] {
-            Slot::Text(text) => Part::Text(Text { text: text.clone(), native: None }),
-            Slot::Call(call) => Part::ToolCall(self.calls.part(*call)),
-            Slot::Opaque(block) => Part::Opaque(block.clone()),
-            Slot::Reasoning(text) => {
+            PartialChatPart::Text(text) => Part::Text(TextPart { text: text.clone(), native: None }),
+            PartialChatPart::Call(call) => Part::ToolCall(self.calls.part(*call)),
+            PartialChatPart::Opaque(block) => Part::Opaque(block.clone()),
+            PartialChatPart::Reasoning(text) => {
                 let is_first = self.first_reasoning == Some(index);
                 let native = is_first.then(|| self.details.native()).flatten();
-                Part::Reasoning(Reasoning { text: text.clone(), native })
+                Part::Reasoning(ReasoningPart { text: text.clone(), native })
             }
         }
     }

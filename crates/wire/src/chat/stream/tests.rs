@@ -1,10 +1,10 @@
-use longhaul_core::message::{Answer, Part, RawJson, Reasoning, ToolCall};
+use longhaul_core::message::{ModelAnswer, Part, RawJson, ReasoningPart, ToolCall};
 use serde_json::json;
 
 use super::*;
 
-fn decode(payloads: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
-    let mut decoder = Decoder::default();
+fn decode(payloads: &[&str]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
+    let mut decoder = ChatStreamDecoder::default();
     let mut events = Vec::new();
     for payload in payloads {
         events.extend(decoder.push(payload)?);
@@ -20,11 +20,11 @@ fn finish(reason: &str) -> String {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
 }
 
-fn answer(payloads: &[String]) -> Answer {
+fn answer(payloads: &[String]) -> ModelAnswer {
     decode(&payloads.iter().map(String::as_str).collect::<Vec<_>>()).unwrap().1
 }
 
-fn calls(answer: &Answer) -> Vec<ToolCall> {
+fn calls(answer: &ModelAnswer) -> Vec<ToolCall> {
     answer
         .parts
         .iter()
@@ -35,7 +35,7 @@ fn calls(answer: &Answer) -> Vec<ToolCall> {
         .collect()
 }
 
-fn names_and_arguments(answer: &Answer) -> Vec<(String, String)> {
+fn names_and_arguments(answer: &ModelAnswer) -> Vec<(String, String)> {
     calls(answer).into_iter().map(|call| (call.name, call.arguments)).collect()
 }
 
@@ -58,11 +58,11 @@ fn one_delta_may_hold_everything() {
         _ => None,
     });
     assert_eq!(done.collect::<Vec<_>>(), answer.parts);
-    assert_eq!(answer.parts[0], Part::Reasoning(Reasoning { text: "think".into(), native: None }));
+    assert_eq!(answer.parts[0], Part::Reasoning(ReasoningPart { text: "think".into(), native: None }));
     assert_eq!(answer.parts[1], Part::text("say"));
     assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{}"), ("y", "{\"k\":1}")]));
     assert_eq!(calls(&answer)[1].provider_id.as_deref(), Some("b"));
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn both_names_of_reasoning_are_known_and_not_doubled() {
         delta(json!({"reasoning": null, "reasoning_content": "c"})),
         finish("stop"),
     ]);
-    assert_eq!(answer.parts, [Part::Reasoning(Reasoning { text: "abc".into(), native: None })]);
+    assert_eq!(answer.parts, [Part::Reasoning(ReasoningPart { text: "abc".into(), native: None })]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn content_may_be_a_list_of_blocks() {
         delta(json!({"content": "!"})),
         finish("stop"),
     ]);
-    let reference = Opaque {
+    let reference = OpaquePart {
         kind: "reference".into(),
         native: RawJson(r#"{"reference_ids":[1],"type":"reference"}"#.into()),
     };
@@ -176,7 +176,7 @@ fn arguments_given_as_an_object_become_their_text() {
     ]);
     assert_eq!(names_and_arguments(&answer), pairs(&[("x", r#"{"b": 1.0, "a":2}"#)]));
     assert_eq!(calls(&answer)[0].provider_id.as_deref(), Some("7"));
-    assert_eq!(answer.finish, Finish::ToolCalls, "calls decide, not the careless `stop`");
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls, "calls decide, not the careless `stop`");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn calls_cut_by_the_output_limit_keep_what_was_there() {
     );
     let (events, answer) = decode(&[&open, &finish("length")]).unwrap();
     assert_eq!(names_and_arguments(&answer), pairs(&[("x", "{\"path\":\"/tm")]));
-    assert_eq!(answer.finish, Finish::Length);
+    assert_eq!(answer.finish, ModelStopReason::Length);
     assert!(!events.iter().any(|event| matches!(event, ModelEvent::PartDone(_))), "it is not whole");
 }
 
@@ -294,19 +294,19 @@ fn endings_are_told_apart() {
     assert_eq!(code(&[]), Err(ErrorCode::TruncatedStream));
     assert_eq!(code(&[&text, "{\"choices\":[{\"del"]), Err(ErrorCode::TruncatedStream));
     assert_eq!(code(&[&open_call, "[DONE]"]), Err(ErrorCode::TruncatedStream));
-    assert_eq!(code(&[&text, "[DONE]"]), Ok(Finish::Other));
+    assert_eq!(code(&[&text, "[DONE]"]), Ok(ModelStopReason::Other));
     assert_eq!(code(&["[DONE]"]), Err(ErrorCode::TruncatedStream), "nothing was answered");
     assert_eq!(code(&[&delta(json!({"content": ""})), "[DONE]"]), Err(ErrorCode::TruncatedStream));
     assert_eq!(
         code(&[&finish("stop"), "[DONE]"]),
-        Ok(Finish::Stop),
+        Ok(ModelStopReason::Stop),
         "an empty answer is the loop's to judge"
     );
-    assert_eq!(code(&[&text, &finish("stop")]), Ok(Finish::Stop));
-    assert_eq!(code(&[&text, &finish("model_length")]), Ok(Finish::Length));
+    assert_eq!(code(&[&text, &finish("stop")]), Ok(ModelStopReason::Stop));
+    assert_eq!(code(&[&text, &finish("model_length")]), Ok(ModelStopReason::Length));
     assert_eq!(code(&[&text, &finish("content_filter")]), Err(ErrorCode::Refused));
-    assert_eq!(code(&[&text, &finish("tool_calls")]), Ok(Finish::Other), "no calls came");
-    assert_eq!(code(&[&text, &finish("odd")]), Ok(Finish::Other));
+    assert_eq!(code(&[&text, &finish("tool_calls")]), Ok(ModelStopReason::Other), "no calls came");
+    assert_eq!(code(&[&text, &finish("odd")]), Ok(ModelStopReason::Other));
     assert_eq!(code(&[&text, &finish("error")]), Err(ErrorCode::ThirdParty));
     assert_eq!(code(&[&text, "<html>"]), Err(ErrorCode::ThirdParty));
 }
@@ -358,7 +358,7 @@ fn detail(entry: &str) -> String {
 }
 
 fn native(part: &Part) -> &str {
-    let Part::Reasoning(Reasoning { native: Some(native), .. }) = part else { panic!("{part:?}") };
+    let Part::Reasoning(ReasoningPart { native: Some(native), .. }) = part else { panic!("{part:?}") };
     native.as_str()
 }
 
@@ -413,7 +413,7 @@ fn each_byte_of_arguments_is_looked_at_once() {
     let piece = |text: &str| {
         delta(json!({"tool_calls": [{"index": 0, "function": {"name": "write", "arguments": text}}]}))
     };
-    let mut decoder = Decoder::default();
+    let mut decoder = ChatStreamDecoder::default();
     decoder.push(&piece("{\"a\":\"")).unwrap();
     for _ in 0..32_000 {
         decoder.push(&piece("x")).unwrap();
@@ -428,7 +428,7 @@ fn each_byte_of_arguments_is_looked_at_once() {
 
 #[test]
 fn a_part_that_was_reported_is_not_looked_at_again() {
-    let mut decoder = Decoder::default();
+    let mut decoder = ChatStreamDecoder::default();
     for number in 0..crate::MAX_TOOL_CALLS {
         let call = json!({"index": number, "id": format!("c{number}"), "function": {"name": "ls", "arguments": "{}"}});
         decoder.push(&delta(json!({"tool_calls": [call]}))).unwrap();
@@ -438,7 +438,7 @@ fn a_part_that_was_reported_is_not_looked_at_again() {
 
 #[test]
 fn a_name_without_end_is_given_up() {
-    let mut decoder = Decoder::default();
+    let mut decoder = ChatStreamDecoder::default();
     let mut pieces = 0;
     let error = loop {
         pieces += 1;

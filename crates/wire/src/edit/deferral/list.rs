@@ -4,7 +4,7 @@ use longhaul_core::estimate::{text_tokens, tool_tokens};
 use longhaul_core::message::{RawJson, ToolSpec};
 use serde_json::Value;
 
-use super::Namespaced;
+use super::ClientToolName;
 use crate::edit::Dialect;
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::responses::edit as responses;
@@ -24,7 +24,7 @@ pub(super) struct ListedTool {
     /// namespace.
     pub(super) specs: Vec<ToolSpec>,
     /// The client's names of functions in a namespace, by the names in `specs`.
-    pub(super) namespaced: Vec<(String, Namespaced)>,
+    pub(super) namespaced: Vec<(String, ClientToolName)>,
     pub(super) tokens: u64,
     /// Whether it looks like the tool of an MCP server.
     pub(super) is_foreign: bool,
@@ -74,8 +74,10 @@ fn of_namespace(listed: ListedTool, namespace: &str, members: &[&str]) -> Listed
     for member in members {
         let Some(spec) = spec(member, "parameters") else { continue };
         let flat = responses::flat_name(namespace, &spec.name);
-        namespaced
-            .push((flat.clone(), Namespaced { namespace: namespace.to_owned(), name: spec.name.clone() }));
+        namespaced.push((
+            flat.clone(),
+            ClientToolName { namespace: namespace.to_owned(), name: spec.name.clone() },
+        ));
         specs.push(ToolSpec { name: flat, source: namespace.to_owned(), ..spec });
     }
     let tokens = specs.iter().map(tool_tokens).sum();

@@ -12,27 +12,27 @@ use serde_json::Value;
 
 use super::ToolDeferral;
 use crate::edit::{Dialect, SseEvent, SseReader};
-use chat::ChatCalls;
-use messages::MessagesCalls;
-use responses::ResponsesCalls;
+use chat::ChatHeldCalls;
+use messages::MessagesHeldCalls;
+use responses::ResponsesHeldCalls;
 
 /// A filter of an upstream's stream that gives the client's tools their calls.
 pub struct CallUnwrapper {
     deferral: Arc<ToolDeferral>,
     events: SseReader,
-    calls: Calls,
+    calls: HeldCalls,
     /// Bytes of events that are held back.
     held_bytes: usize,
 }
 
-enum Calls {
-    Chat(ChatCalls),
-    Responses(ResponsesCalls),
-    Messages(MessagesCalls),
+enum HeldCalls {
+    Chat(ChatHeldCalls),
+    Responses(ResponsesHeldCalls),
+    Messages(MessagesHeldCalls),
 }
 
 /// What becomes of an event.
-enum Passed {
+enum UnwrappedEvent {
     /// It passes as it came.
     AsItIs,
     /// These take its place; none if it is held back.
@@ -43,9 +43,9 @@ impl CallUnwrapper {
     /// Creates the filter of one stream.
     pub fn new(deferral: Arc<ToolDeferral>) -> Self {
         let calls = match deferral.dialect {
-            Dialect::Chat => Calls::Chat(ChatCalls::default()),
-            Dialect::Responses => Calls::Responses(ResponsesCalls::default()),
-            Dialect::Messages => Calls::Messages(MessagesCalls::default()),
+            Dialect::Chat => HeldCalls::Chat(ChatHeldCalls::default()),
+            Dialect::Responses => HeldCalls::Responses(ResponsesHeldCalls::default()),
+            Dialect::Messages => HeldCalls::Messages(MessagesHeldCalls::default()),
         };
         Self { deferral, events: SseReader::default(), calls, held_bytes: 0 }
     }
@@ -76,13 +76,13 @@ impl CallUnwrapper {
     fn pass(&mut self, raw: &Bytes, out: &mut BytesMut) {
         let event = SseEvent::parse(raw);
         let passed = match &mut self.calls {
-            Calls::Chat(calls) => calls.pass(&self.deferral, &event.data),
-            Calls::Responses(calls) => calls.pass(&self.deferral, &event.data),
-            Calls::Messages(calls) => calls.pass(&self.deferral, &event.data),
+            HeldCalls::Chat(calls) => calls.pass(&self.deferral, &event.data),
+            HeldCalls::Responses(calls) => calls.pass(&self.deferral, &event.data),
+            HeldCalls::Messages(calls) => calls.pass(&self.deferral, &event.data),
         };
         match passed {
-            Passed::AsItIs => out.extend_from_slice(raw),
-            Passed::Replaced(events) => {
+            UnwrappedEvent::AsItIs => out.extend_from_slice(raw),
+            UnwrappedEvent::Replaced(events) => {
                 self.held_bytes = if events.is_empty() { self.held_bytes + raw.len() } else { 0 };
                 events.iter().for_each(|event| write_event(event, out));
             }

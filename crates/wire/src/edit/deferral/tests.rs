@@ -3,10 +3,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chat::edit::Chat;
-use crate::edit::Wire;
-use crate::messages::edit::Messages;
-use crate::responses::edit::Responses;
+use crate::chat::edit::ChatCodec;
+use crate::edit::WireCodec;
+use crate::messages::edit::MessagesCodec;
+use crate::responses::edit::ResponsesCodec;
 
 const WINDOW: u64 = 32_000;
 
@@ -52,11 +52,11 @@ fn deferral(dialect: Dialect) -> Arc<ToolDeferral> {
     Arc::new(ToolDeferral::decide(dialect, &list, None, WINDOW).unwrap())
 }
 
-fn wire(dialect: Dialect) -> &'static dyn Wire {
+fn wire(dialect: Dialect) -> &'static dyn WireCodec {
     match dialect {
-        Dialect::Chat => &Chat,
-        Dialect::Responses => &Responses,
-        Dialect::Messages => &Messages,
+        Dialect::Chat => &ChatCodec,
+        Dialect::Responses => &ResponsesCodec,
+        Dialect::Messages => &MessagesCodec,
     }
 }
 
@@ -433,7 +433,7 @@ fn tools_of_a_namespace_are_called_by_their_own_names() {
     let body =
         json!({ "model": "m", "tools": serde_json::from_str::<Value>(&list).unwrap(), "input": [own] })
             .to_string();
-    let sent = deferral.shorten_request(&Responses.read(Bytes::from(body)).unwrap());
+    let sent = deferral.shorten_request(&ResponsesCodec.read(Bytes::from(body)).unwrap());
     let sent: Value = serde_json::from_slice(&sent).unwrap();
     let arguments = r#"{"name":"mcp__archive__record_7","arguments":{"field_7_1":"x"}}"#;
     assert_eq!(

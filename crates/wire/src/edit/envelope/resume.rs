@@ -5,16 +5,16 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::{Envelope, Names, after_space, mended, range_in};
+use super::{EnvelopeFieldNames, RequestEnvelope, after_space, mended, range_in};
 
 /// Bytes that are compared at a time.
 const BLOCK: usize = 4_096;
 
-impl Envelope {
+impl RequestEnvelope {
     /// Reads a request of which `known` is an earlier one: the items that both begin with, byte by byte, are taken over
-    /// and what stands behind them is read. It is what [`Envelope::read`] makes of it. `None`: it must be read whole,
+    /// and what stands behind them is read. It is what [`RequestEnvelope::read`] makes of it. `None`: it must be read whole,
     /// because it begins otherwise or is not as it should be.
-    pub fn read_after(bytes: &Bytes, names: &Names, known: &Self) -> Option<Self> {
+    pub fn read_after(bytes: &Bytes, names: &EnvelopeFieldNames, known: &Self) -> Option<Self> {
         let shared = shared_bytes(bytes, &known.bytes);
         if shared == bytes.len() && shared == known.bytes.len() {
             return Some(Self { bytes: bytes.clone(), ..known.clone() });
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    const NAMES: Names = Names {
+    const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
         items: "m",
         max_output: &["first", "second"],
         system: "s",
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_conversation_that_grows_is_read_from_where_it_grows() {
-        let known = Envelope::read(body(&[0], &[0, 3], &[3, 8], ""), &NAMES).unwrap();
+        let known = RequestEnvelope::read(body(&[0], &[0, 3], &[3, 8], ""), &NAMES).unwrap();
         for (before, items, after, tail) in [
             (&[0], &[0, 3, 9, 2][..], &[3, 8][..], "\n"),
             (&[0], &[0, 1], &[6, 5], ""),
@@ -144,12 +144,13 @@ mod tests {
             (&[0], &[0, 3], &[8, 10, 7], " "),
         ] {
             let bytes = body(before, items, after, tail);
-            let read = Envelope::read_after(&bytes, &NAMES, &known).expect("it begins as the known one");
-            assert_eq!(format!("{read:?}"), format!("{:?}", Envelope::read(bytes, &NAMES).unwrap()));
+            let read =
+                RequestEnvelope::read_after(&bytes, &NAMES, &known).expect("it begins as the known one");
+            assert_eq!(format!("{read:?}"), format!("{:?}", RequestEnvelope::read(bytes, &NAMES).unwrap()));
         }
         for other in [body(&[1], &[0, 3], &[], ""), body(&[0], &[1, 3], &[], ""), body(&[0], &[0], &[], "x")]
         {
-            assert!(Envelope::read_after(&other, &NAMES, &known).is_none(), "{other:?}");
+            assert!(RequestEnvelope::read_after(&other, &NAMES, &known).is_none(), "{other:?}");
         }
     }
 
@@ -168,13 +169,13 @@ mod tests {
         ) {
             let mut first: Vec<usize> = items.iter().copied().take(known_items).collect();
             first.extend(other);
-            let Ok(known) = Envelope::read(body(&before, &first, &known_after, ""), &NAMES) else { return Ok(()) };
+            let Ok(known) = RequestEnvelope::read(body(&before, &first, &known_after, ""), &NAMES) else { return Ok(()) };
             let mut bytes = body(&before, &items, &after, tail);
             if let Some(cut) = cut {
                 bytes.truncate(cut.max(1));
             }
-            let read = Envelope::read_after(&bytes, &NAMES, &known);
-            let whole = Envelope::read(bytes, &NAMES);
+            let read = RequestEnvelope::read_after(&bytes, &NAMES, &known);
+            let whole = RequestEnvelope::read(bytes, &NAMES);
             if let Some(read) = read {
                 let whole = whole.expect("nothing is read that is not whole");
                 prop_assert_eq!(format!("{read:?}"), format!("{whole:?}"));

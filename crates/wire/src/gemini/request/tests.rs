@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use longhaul_core::message::{
-    BlobRef, Media, Message, Origin, Part, RawJson, Reasoning, Role, Text, ToolCall, ToolResult, ToolStatus,
+    BlobRef, MediaPart, Message, ModelOrigin, Part, RawJson, ReasoningPart, Role, TextPart, ToolCall,
+    ToolResult, ToolStatus,
 };
 use proptest::prelude::*;
 
@@ -20,7 +21,7 @@ fn settings(model: &str) -> ModelSettings {
 }
 
 fn assistant(model: &str, parts: Vec<Part>) -> Message {
-    let origin = Origin { provider: "gemini".into(), api: API.into(), model: model.into() };
+    let origin = ModelOrigin { provider: "gemini".into(), api: API.into(), model: model.into() };
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
 }
 
@@ -43,9 +44,9 @@ fn result(call_id: &str, status: ToolStatus, content: Vec<Part>) -> Message {
     Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
 }
 
-fn media(hash: &str, media_type: &str) -> Media {
+fn media(hash: &str, media_type: &str) -> MediaPart {
     let blob = BlobRef { hash: hash.into(), bytes: 3 };
-    Media { blob, media_type: media_type.into(), name: None, width: None, height: None }
+    MediaPart { blob, media_type: media_type.into(), name: None, width: None, height: None }
 }
 
 fn image(hash: &str) -> Part {
@@ -63,15 +64,15 @@ fn tool(name: &str, schema: &str) -> ToolSpec {
     }
 }
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> ModelRequest {
     let media: BTreeMap<_, _> = [("png".to_owned(), Bytes::from_static(b"abc"))].into();
-    Request { system: "be brief".into(), messages, media, ..Request::default() }
+    ModelRequest { system: "be brief".into(), messages, media, ..ModelRequest::default() }
 }
 
 /// Two turns of `THIRD` with a turn of another model between them.
 fn conversation() -> Vec<Message> {
-    let thought = Part::Reasoning(Reasoning { text: "hm".into(), native: None });
-    let signed = Part::Text(Text { text: String::new(), native: Some(RawJson(SIGNED_TEXT.into())) });
+    let thought = Part::Reasoning(ReasoningPart { text: "hm".into(), native: None });
+    let signed = Part::Text(TextPart { text: String::new(), native: Some(RawJson(SIGNED_TEXT.into())) });
     vec![
         user(vec![Part::text("look at "), image("png"), Part::File(media("png", "application/pdf"))]),
         assistant(
@@ -96,11 +97,11 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-fn text(request: &Request, settings: &ModelSettings) -> String {
+fn text(request: &ModelRequest, settings: &ModelSettings) -> String {
     String::from_utf8(encode(request, settings).unwrap().to_vec()).unwrap()
 }
 
-fn pretty(request: &Request, settings: &ModelSettings) -> String {
+fn pretty(request: &ModelRequest, settings: &ModelSettings) -> String {
     let value: Value = serde_json::from_str(&text(request, settings)).unwrap();
     serde_json::to_string_pretty(&value).unwrap()
 }
@@ -203,7 +204,7 @@ fn a_choice_of_tools_stands_over_the_configured_one() {
     let mut request = request(vec![user(vec![Part::text("hi")])]);
     request.tools = vec![tool("read", "{}")];
     let mut settings = settings(SECOND);
-    let config = |request: &Request, settings: &ModelSettings| -> Value {
+    let config = |request: &ModelRequest, settings: &ModelSettings| -> Value {
         serde_json::from_str::<Value>(&text(request, settings)).unwrap()["toolConfig"].clone()
     };
     assert_eq!(config(&request, &settings), Value::Null);
@@ -288,7 +289,8 @@ fn what_cannot_be_shown_is_said() {
 
 #[test]
 fn nobody_is_given_an_empty_content() {
-    let thought = Part::Reasoning(Reasoning { text: "hm".into(), native: Some(RawJson(SIGNED_TEXT.into())) });
+    let thought =
+        Part::Reasoning(ReasoningPart { text: "hm".into(), native: Some(RawJson(SIGNED_TEXT.into())) });
     let messages =
         vec![user(vec![Part::text("hi")]), assistant("another", vec![thought]), user(vec![Part::text("ho")])];
     let expected = json!([

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::item::Block;
+use super::item::BorrowedMessagesBlock;
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::sse::SseEvent;
 
 /// The answer; `None` if the events end before it does.
 pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
-    let mut answer = Answer::default();
+    let mut answer = MessagesResponseCollector::default();
     for raw in events {
         answer.take(&SseEvent::parse(raw).data);
     }
@@ -16,16 +16,16 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
 }
 
 #[derive(Default)]
-struct Answer {
+struct MessagesResponseCollector {
     message: Option<String>,
     usage: Option<String>,
-    blocks: Vec<Growing>,
+    blocks: Vec<CollectedBlock>,
     over: bool,
 }
 
 /// A block as it was begun, and what was added to it.
 #[derive(Default)]
-struct Growing {
+struct CollectedBlock {
     index: u64,
     raw: String,
     text: String,
@@ -35,7 +35,7 @@ struct Growing {
     citations: Vec<String>,
 }
 
-impl Answer {
+impl MessagesResponseCollector {
     fn take(&mut self, data: &str) -> Option<()> {
         let said = fields(data)?;
         let kind = field(&said, "type").and_then(string)?;
@@ -48,7 +48,7 @@ impl Answer {
             "content_block_start" => {
                 let index = field(&said, "index")?.parse().ok()?;
                 let raw = field(&said, "content_block")?.to_owned();
-                self.blocks.push(Growing { index, raw, ..Growing::default() });
+                self.blocks.push(CollectedBlock { index, raw, ..CollectedBlock::default() });
             }
             "content_block_delta" => self.grow(field(&said, "index")?, field(&said, "delta")?)?,
             "message_delta" => {
@@ -80,7 +80,7 @@ impl Answer {
 
     fn finish(self) -> Option<String> {
         let message = self.message.filter(|_| self.over)?;
-        let blocks: Vec<String> = self.blocks.into_iter().filter_map(Growing::finish).collect();
+        let blocks: Vec<String> = self.blocks.into_iter().filter_map(CollectedBlock::finish).collect();
         let message = with_field(&message, "content", &format!("[{}]", blocks.join(",")))?;
         match self.usage {
             Some(usage) => with_field(&message, "usage", &usage),
@@ -89,10 +89,10 @@ impl Answer {
     }
 }
 
-impl Growing {
+impl CollectedBlock {
     fn finish(self) -> Option<String> {
         let mut whole = self.raw.clone();
-        let begun = Block::read(&self.raw)?;
+        let begun = BorrowedMessagesBlock::read(&self.raw)?;
         for (name, more) in [("text", self.text), ("thinking", self.thinking), ("signature", self.signature)]
         {
             if !more.is_empty() {

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::item::{Block, Content, Item};
-use crate::edit::hidden::{Answered, ModelStep, Replay, object, single_out, without_said};
-use crate::edit::insertion::InsertionPoint;
-use crate::edit::{Envelope, PartialToolCall};
+use super::item::{BorrowedMessagesBlock, BorrowedMessagesContent, BorrowedMessagesItem};
+use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, single_out, without_said};
+use crate::edit::insertion::MessageListEntry;
+use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use longhaul_core::message::ToolSpec;
 
@@ -27,9 +27,9 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     if field(&said, "type").and_then(string)? != "message" {
         return None;
     }
-    let blocks: Vec<Block<'_>> =
-        elements(field(&said, "content")?)?.into_iter().filter_map(Block::read).collect();
-    let says = |block: &&Block<'_>| {
+    let blocks: Vec<BorrowedMessagesBlock<'_>> =
+        elements(field(&said, "content")?)?.into_iter().filter_map(BorrowedMessagesBlock::read).collect();
+    let says = |block: &&BorrowedMessagesBlock<'_>| {
         block.kind != "text" || block.text("text").is_some_and(|text| !text.trim().is_empty())
     };
     let calls = blocks.iter().filter(|block| block.kind == "tool_use").map(call).collect();
@@ -37,7 +37,7 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     Some(ModelStep { items: vec![message("assistant", &content)], calls })
 }
 
-fn call(block: &Block<'_>) -> PartialToolCall {
+fn call(block: &BorrowedMessagesBlock<'_>) -> PartialToolCall {
     let text = |name| block.text(name).unwrap_or_default();
     let arguments = field(&block.fields, "input").unwrap_or("{}").to_owned();
     PartialToolCall { id: text("id"), name: text("name"), arguments }
@@ -48,8 +48,8 @@ pub(super) fn with_calls_of(
     message: &str,
     calls: &mut dyn Iterator<Item = &PartialToolCall>,
 ) -> Option<String> {
-    let item = Item::read(message, 0).ok()?;
-    let Content::Blocks(blocks) = &item.content else { return None };
+    let item = BorrowedMessagesItem::read(message, 0).ok()?;
+    let BorrowedMessagesContent::Blocks(blocks) = &item.content else { return None };
     let mut all = Vec::with_capacity(blocks.len());
     for block in blocks {
         let given = if block.kind == "tool_use" { calls.next() } else { None };
@@ -68,14 +68,14 @@ fn message(role: &str, content: &[&str]) -> String {
     format!(r#"{{"role":"{role}","content":[{}]}}"#, content.join(","))
 }
 
-fn result(answered: &Answered) -> String {
+fn result(answered: &AnsweredToolCall) -> String {
     let failed = if answered.failed { r#","is_error":true"# } else { "" };
     let (id, text) = (quote(&answered.call.id), quote(&answered.result));
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}{failed}}}"#)
 }
 
 /// The message that answers calls.
-pub(super) fn results(answered: &[Answered]) -> Vec<String> {
+pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     let blocks: Vec<String> = answered.iter().map(result).collect();
     vec![message("user", &blocks.iter().map(String::as_str).collect::<Vec<_>>())]
 }
@@ -85,7 +85,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let answer = std::str::from_utf8(answer).ok()?;
     let blocks = elements(field(&fields(answer)?, "content")?)?;
     let is_kept = |raw: &&str| {
-        let block = Block::read(raw);
+        let block = BorrowedMessagesBlock::read(raw);
         block.is_none_or(|block| block.kind != "tool_use" || block.text("name").as_deref() != Some(tool))
     };
     let kept: Vec<&str> = blocks.into_iter().filter(is_kept).collect();
@@ -94,8 +94,8 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
 
 /// A message with text before its own.
 pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
-    let item = Item::read(message, 0).ok()?;
-    let Content::Blocks(blocks) = &item.content else { return None };
+    let item = BorrowedMessagesItem::read(message, 0).ok()?;
+    let BorrowedMessagesContent::Blocks(blocks) = &item.content else { return None };
     let mut all: Vec<String> = blocks.iter().map(|block| block.raw.to_owned()).collect();
     match blocks.iter().position(|block| block.kind == "text") {
         Some(at) => {
@@ -111,25 +111,29 @@ pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
 }
 
 /// Puts the calls back, and their results before those of the client's calls.
-pub(super) fn replay(envelope: &Envelope, slots: &mut Vec<InsertionPoint>, replays: &[Replay]) {
+pub(super) fn replay(
+    envelope: &RequestEnvelope,
+    slots: &mut Vec<MessageListEntry>,
+    replays: &[HiddenCallReplay],
+) {
     for replay in replays {
         let next = single_out(envelope, slots, replay.at + 1);
         let answers = next.and_then(|(_, message)| with_results(&message, replay));
         let step = single_out(envelope, slots, replay.at);
         let step = step.and_then(|(at, message)| Some((at, with_calls(&message, replay)?)));
         let (Some((at, step)), Some(answers)) = (step, answers) else { continue };
-        slots[at] = InsertionPoint::Change(replay.at, step);
+        slots[at] = MessageListEntry::Change(replay.at, step);
         if let Some((behind, _)) = single_out(envelope, slots, replay.at + 1) {
-            slots[behind] = InsertionPoint::Change(replay.at + 1, answers);
+            slots[behind] = MessageListEntry::Change(replay.at + 1, answers);
         }
-        slots.splice(at..at, replay.rounds.iter().cloned().map(InsertionPoint::Own));
+        slots.splice(at..at, replay.rounds.iter().cloned().map(MessageListEntry::Own));
     }
 }
 
-fn with_calls(message: &str, replay: &Replay) -> Option<String> {
-    let item = Item::read(message, replay.at).ok()?;
-    let Content::Blocks(blocks) = &item.content else { return None };
-    let is_call = |block: &&Block<'_>| block.kind == "tool_use";
+fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
+    let item = BorrowedMessagesItem::read(message, replay.at).ok()?;
+    let BorrowedMessagesContent::Blocks(blocks) = &item.content else { return None };
+    let is_call = |block: &&BorrowedMessagesBlock<'_>| block.kind == "tool_use";
     let ids: Vec<String> =
         blocks.iter().filter(is_call).map(|block| block.text("id").unwrap_or_default()).collect();
     if !replay.is_of(&ids) || item.role != "assistant" {
@@ -145,8 +149,8 @@ fn with_calls(message: &str, replay: &Replay) -> Option<String> {
 
 /// The client's copy of a step without what earlier steps of the same answer have said: to the client it is one message.
 /// Each block with whether it is a call.
-fn without_rounds(blocks: &[Block<'_>], rounds: &[String]) -> Vec<(bool, String)> {
-    let is_call = |block: &Block<'_>| block.kind == "tool_use";
+fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Vec<(bool, String)> {
+    let is_call = |block: &BorrowedMessagesBlock<'_>| block.kind == "tool_use";
     let mut said: VecDeque<String> = rounds.iter().flat_map(|round| said_in(round)).collect();
     let mut all: Vec<(bool, String)> = Vec::with_capacity(blocks.len());
     for block in blocks {
@@ -173,16 +177,16 @@ fn without_rounds(blocks: &[Block<'_>], rounds: &[String]) -> Vec<(bool, String)
 }
 
 /// What a block says, however it is written.
-fn words(block: &Block<'_>) -> String {
+fn words(block: &BorrowedMessagesBlock<'_>) -> String {
     let names = ["text", "signature", "data", "thinking"];
     names.into_iter().find_map(|name| block.text(name).filter(|text| !text.is_empty())).unwrap_or_default()
 }
 
 /// What a step of the model's says, but its calls.
 fn said_in(round: &str) -> Vec<String> {
-    let Ok(item) = Item::read(round, 0) else { return Vec::new() };
+    let Ok(item) = BorrowedMessagesItem::read(round, 0) else { return Vec::new() };
     match &item.content {
-        Content::Blocks(blocks) if item.role == "assistant" => {
+        BorrowedMessagesContent::Blocks(blocks) if item.role == "assistant" => {
             let said = blocks.iter().filter(|block| block.kind != "tool_use").map(words);
             said.filter(|words| !words.trim().is_empty()).collect()
         }
@@ -190,15 +194,15 @@ fn said_in(round: &str) -> Vec<String> {
     }
 }
 
-fn with_results(message: &str, replay: &Replay) -> Option<String> {
-    let item = Item::read(message, replay.at + 1).ok()?;
+fn with_results(message: &str, replay: &HiddenCallReplay) -> Option<String> {
+    let item = BorrowedMessagesItem::read(message, replay.at + 1).ok()?;
     if item.role != "user" {
         return None;
     }
     let ours = replay.hidden.iter().map(|(_, answered)| result(answered));
     let theirs = match &item.content {
-        Content::Text(text) => vec![format!(r#"{{"type":"text","text":{}}}"#, quote(text))],
-        Content::Blocks(blocks) => blocks.iter().map(|block| block.raw.to_owned()).collect(),
+        BorrowedMessagesContent::Text(text) => vec![format!(r#"{{"type":"text","text":{}}}"#, quote(text))],
+        BorrowedMessagesContent::Blocks(blocks) => blocks.iter().map(|block| block.raw.to_owned()).collect(),
     };
     let all: Vec<String> = ours.chain(theirs).collect();
     with_field(message, "content", &format!("[{}]", all.join(",")))

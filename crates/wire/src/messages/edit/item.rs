@@ -1,11 +1,11 @@
 //! What one message of a request says.
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_arguments};
+use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, ToolCall, given_arguments};
 use longhaul_core::plan::MARK;
 
 use super::text;
-use crate::edit::{ParseError, Segment, ephemeral, media};
+use crate::edit::{ItemSegment, ParseError, ephemeral, media};
 use crate::raw_json::{elements, field, fields, string};
 
 /// How texts begin that clients put in a person's place although nobody typed them (Claude Code, seen 2026-05).
@@ -19,13 +19,13 @@ pub const NOTES: [&str; 6] = [
 ];
 
 /// One block of content, as far as every reader of it wants to know.
-pub(super) struct Block<'a> {
+pub(super) struct BorrowedMessagesBlock<'a> {
     pub(super) raw: &'a str,
     pub(super) kind: String,
     pub(super) fields: Vec<(std::borrow::Cow<'a, str>, &'a str)>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> BorrowedMessagesBlock<'a> {
     pub(super) fn read(raw: &'a str) -> Option<Self> {
         let fields = fields(raw)?;
         let kind = string(field(&fields, "type")?)?;
@@ -42,20 +42,20 @@ impl<'a> Block<'a> {
 }
 
 /// A message's content: where it stands and what it is.
-pub(super) enum Content<'a> {
+pub(super) enum BorrowedMessagesContent<'a> {
     Text(String),
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<BorrowedMessagesBlock<'a>>),
 }
 
 /// A message taken apart.
-pub(super) struct Item<'a> {
+pub(super) struct BorrowedMessagesItem<'a> {
     pub(super) role: String,
     /// The content as it stands in the item.
     pub(super) raw_content: &'a str,
-    pub(super) content: Content<'a>,
+    pub(super) content: BorrowedMessagesContent<'a>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> BorrowedMessagesItem<'a> {
     /// # Errors
     /// [`ParseError`] if it is no message.
     pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
@@ -67,16 +67,18 @@ impl<'a> Item<'a> {
         }
         let raw_content = field(&fields, "content").ok_or_else(|| bad("`content` is missing"))?;
         let content = match string(raw_content) {
-            Some(text) => Content::Text(text),
+            Some(text) => BorrowedMessagesContent::Text(text),
             None => {
                 let blocks = elements(raw_content);
                 let blocks = blocks.ok_or_else(|| bad("`content` must be a string or a list"))?;
                 let read = |(at, block)| {
                     let place = format!("messages[{index}].content[{at}]");
-                    Block::read(block)
+                    BorrowedMessagesBlock::read(block)
                         .ok_or_else(|| ParseError::field(place, "a block must be an object with a `type`"))
                 };
-                Content::Blocks(blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()?)
+                BorrowedMessagesContent::Blocks(
+                    blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()?,
+                )
             }
         };
         Ok(Self { role, raw_content, content })
@@ -87,14 +89,14 @@ impl<'a> Item<'a> {
 ///
 /// # Errors
 /// [`ParseError`] if it is no message.
-pub(super) fn segments(item: &str, index: usize) -> Result<Vec<Segment>, ParseError> {
-    let item = Item::read(item, index)?;
+pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, ParseError> {
+    let item = BorrowedMessagesItem::read(item, index)?;
     let blocks = match item.content {
-        Content::Text(said) => {
+        BorrowedMessagesContent::Text(said) => {
             let parts: Vec<Part> = text(said).into_iter().collect();
             return Ok(spoken(&item.role, parts).into_iter().collect());
         }
-        Content::Blocks(blocks) => blocks,
+        BorrowedMessagesContent::Blocks(blocks) => blocks,
     };
     let place = |at: usize| format!("messages[{index}].content[{at}]");
     let (mut pieces, mut parts) = (Vec::new(), Vec::new());
@@ -110,15 +112,15 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<Segment>, ParseEr
 }
 
 /// `None` if nothing is said.
-fn spoken(role: &str, parts: Vec<Part>) -> Option<Segment> {
+fn spoken(role: &str, parts: Vec<Part>) -> Option<ItemSegment> {
     if parts.is_empty() {
         return None;
     }
     Some(match role {
-        "assistant" => Segment::Assistant(parts),
-        "system" => Segment::System(parts),
-        _ if parts.iter().all(is_note) => Segment::Note(parts),
-        _ => Segment::Typed(parts),
+        "assistant" => ItemSegment::Assistant(parts),
+        "system" => ItemSegment::System(parts),
+        _ if parts.iter().all(is_note) => ItemSegment::Note(parts),
+        _ => ItemSegment::Typed(parts),
     })
 }
 
@@ -127,7 +129,7 @@ fn is_note(part: &Part) -> bool {
     said.is_some_and(|text| text.starts_with(MARK) || NOTES.iter().any(|note| text.starts_with(note)))
 }
 
-fn result(block: &Block<'_>, place: &str) -> Result<Segment, ParseError> {
+fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment, ParseError> {
     let call = block.text("tool_use_id");
     let call = call.ok_or_else(|| ParseError::field(place, "`tool_use_id` is missing"))?;
     let failed = field(&block.fields, "is_error") == Some("true");
@@ -139,18 +141,18 @@ fn result(block: &Block<'_>, place: &str) -> Result<Segment, ParseError> {
                 let mut content = Vec::new();
                 for raw in blocks {
                     let bad = || ParseError::field(place, "`content` has a block that is none");
-                    content.extend(part(&Block::read(raw).ok_or_else(bad)?, false, place)?);
+                    content.extend(part(&BorrowedMessagesBlock::read(raw).ok_or_else(bad)?, false, place)?);
                 }
                 content
             }
             (None, None) => return Err(ParseError::field(place, "`content` must be a string or a list")),
         },
     };
-    Ok(Segment::Result { call, failed, content })
+    Ok(ItemSegment::Result { call, failed, content })
 }
 
 /// One block as a part. `None` if it says nothing.
-fn part(block: &Block<'_>, by_model: bool, place: &str) -> Result<Option<Part>, ParseError> {
+fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Result<Option<Part>, ParseError> {
     let native = || RawJson(block.raw.to_owned());
     Ok(match block.kind.as_str() {
         "text" => {
@@ -159,10 +161,10 @@ fn part(block: &Block<'_>, by_model: bool, place: &str) -> Result<Option<Part>, 
         }
         "thinking" if by_model => {
             let text = block.text("thinking").unwrap_or_default();
-            Some(Part::Reasoning(Reasoning { text, native: Some(native()) }))
+            Some(Part::Reasoning(ReasoningPart { text, native: Some(native()) }))
         }
         "redacted_thinking" if by_model => {
-            Some(Part::Reasoning(Reasoning { text: String::new(), native: Some(native()) }))
+            Some(Part::Reasoning(ReasoningPart { text: String::new(), native: Some(native()) }))
         }
         "tool_use" if by_model => {
             let bad = |what| ParseError::field(place, what);
@@ -180,16 +182,16 @@ fn part(block: &Block<'_>, by_model: bool, place: &str) -> Result<Option<Part>, 
             let readable = if by_model { compaction_summary(block) } else { search_result_text(block) };
             Some(match readable {
                 Some(text) => Part::text(text),
-                None => Part::Opaque(Opaque { kind: kind.to_owned(), native: native() }),
+                None => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: native() }),
             })
         }
-        kind => Some(Part::Opaque(Opaque { kind: kind.to_owned(), native: native() })),
+        kind => Some(Part::Opaque(OpaquePart { kind: kind.to_owned(), native: native() })),
     })
 }
 
 /// Returns the summary in a `compaction` block. `None` for other blocks, and where only Anthropic can read it.
 /// Source: `BetaCompactionBlockParam` of Anthropic's SDK for Python.
-fn compaction_summary(block: &Block<'_>) -> Option<String> {
+fn compaction_summary(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     let summary = (block.kind == "compaction").then(|| block.text("content")).flatten()?;
     (!summary.trim().is_empty()).then_some(summary)
 }
@@ -197,16 +199,16 @@ fn compaction_summary(block: &Block<'_>) -> Option<String> {
 /// Returns title, source and texts of a `search_result` block, a line each. `None` for other blocks, and where no text
 /// can be read.
 /// Source: `SearchResultBlockParam` of Anthropic's SDK for Python.
-fn search_result_text(block: &Block<'_>) -> Option<String> {
+fn search_result_text(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     let content = (block.kind == "search_result").then(|| field(&block.fields, "content")).flatten()?;
-    let texts = elements(content)?.into_iter().map(|raw| Block::read(raw)?.text("text"));
+    let texts = elements(content)?.into_iter().map(|raw| BorrowedMessagesBlock::read(raw)?.text("text"));
     let texts = texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())?;
     let heading = ["title", "source"].into_iter().filter_map(|name| block.text(name));
     Some(heading.chain(texts).collect::<Vec<_>>().join("\n"))
 }
 
 /// A picture or a file: its bytes, a text, or where it is.
-fn sourced(block: &Block<'_>, place: &str) -> Result<Part, ParseError> {
+fn sourced(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<Part, ParseError> {
     let bad = |what: &str| ParseError::field(place, what);
     let source = field(&block.fields, "source").and_then(fields).ok_or_else(|| bad("`source` is missing"))?;
     let text = |name| field(&source, name).and_then(string);
@@ -222,7 +224,7 @@ fn sourced(block: &Block<'_>, place: &str) -> Result<Part, ParseError> {
             Some(address) => Ok(media::linked(&media_type, title, &address)),
             None => {
                 let native = RawJson(block.raw.to_owned());
-                Ok(Part::Opaque(Opaque { kind: block.kind.clone(), native }))
+                Ok(Part::Opaque(OpaquePart { kind: block.kind.clone(), native }))
             }
         },
     }

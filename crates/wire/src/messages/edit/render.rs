@@ -1,10 +1,10 @@
 //! A request with changes: the client's own bytes wherever nothing was changed.
 
 use super::hidden;
-use super::item::{Block, Content, Item};
-use crate::edit::insertion::{InsertionPoint, RolePolicy, Speaker, pop, settle, write};
-use crate::edit::patch::Patch;
-use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use super::item::{BorrowedMessagesBlock, BorrowedMessagesContent, BorrowedMessagesItem};
+use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, pop, settle, write};
+use crate::edit::patch::RequestPatch;
+use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{quote, with_field};
 use bytes::Bytes;
 
@@ -12,8 +12,8 @@ use bytes::Bytes;
 ///
 /// # Errors
 /// [`ParseError`] if a change cannot be expressed.
-pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
-    let mut patch = Patch::default();
+pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_tokens");
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
         patch.add("add_generation_prompt", "false");
@@ -28,20 +28,23 @@ pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes,
     if edited.changes_items() {
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let steps = edited.steps.as_deref().unwrap_or(&whole);
-        let mut messages = settle(envelope, place(envelope, steps)?, &Rules)?;
+        let mut messages = settle(envelope, place(envelope, steps)?, &MessagesRolePolicy)?;
         hidden::replay(envelope, &mut messages, &edited.replays);
-        messages.extend(edited.rounds.iter().cloned().map(InsertionPoint::Own));
+        messages.extend(edited.rounds.iter().cloned().map(MessageListEntry::Own));
         if let Some(prefill) = &edited.prefill {
             begin_answer(envelope, &mut messages, prefill)?;
-            messages
-                .extend(edited.asks_to_go_on.then(|| InsertionPoint::Own(Rules.own(&[GO_ON.to_owned()]))));
+            messages.extend(
+                edited
+                    .asks_to_go_on
+                    .then(|| MessageListEntry::Own(MessagesRolePolicy.own(&[GO_ON.to_owned()]))),
+            );
         }
         patch.replace(envelope.items_at.clone(), write(envelope, messages));
     }
     Ok(patch.apply(&envelope.bytes))
 }
 
-fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>, ParseError> {
+fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageListEntry>, ParseError> {
     let mut slots = Vec::with_capacity(steps.len());
     for step in steps {
         match step {
@@ -49,24 +52,30 @@ fn place(envelope: &Envelope, steps: &[RenderOp]) -> Result<Vec<InsertionPoint>,
                 return Err(ParseError::field("messages", format!("there is no message {}", range.end)));
             }
             RenderOp::Keep(range) if range.is_empty() => {}
-            RenderOp::Keep(range) => slots.push(InsertionPoint::Keep(range.clone())),
+            RenderOp::Keep(range) => slots.push(MessageListEntry::Keep(range.clone())),
             RenderOp::Change { item, fates } => {
-                slots.extend(change(envelope, *item, fates)?.map(|text| InsertionPoint::Change(*item, text)));
+                slots.extend(
+                    change(envelope, *item, fates)?.map(|text| MessageListEntry::Change(*item, text)),
+                );
             }
-            RenderOp::Rewrite { item, text } => slots.push(InsertionPoint::Change(*item, text.clone())),
-            RenderOp::Say(text) => slots.push(InsertionPoint::Say(text.clone())),
+            RenderOp::Rewrite { item, text } => slots.push(MessageListEntry::Change(*item, text.clone())),
+            RenderOp::Say(text) => slots.push(MessageListEntry::Say(text.clone())),
         }
     }
     Ok(slots)
 }
 
 /// The message with those pieces. `None` if none is left.
-fn change(envelope: &Envelope, index: usize, fates: &[SegmentEdit]) -> Result<Option<String>, ParseError> {
+fn change(
+    envelope: &RequestEnvelope,
+    index: usize,
+    fates: &[SegmentEdit],
+) -> Result<Option<String>, ParseError> {
     let raw = envelope.item(index);
-    let item = Item::read(raw, index)?;
+    let item = BorrowedMessagesItem::read(raw, index)?;
     let wrong = || ParseError::field(format!("messages[{index}]"), "the change does not fit the message");
     let blocks = match &item.content {
-        Content::Text(_) => {
+        BorrowedMessagesContent::Text(_) => {
             return match fates {
                 [SegmentEdit::Keep] => Ok(Some(raw.to_owned())),
                 [SegmentEdit::Show(text)] => {
@@ -76,7 +85,7 @@ fn change(envelope: &Envelope, index: usize, fates: &[SegmentEdit]) -> Result<Op
                 _ => Err(wrong()),
             };
         }
-        Content::Blocks(blocks) => blocks,
+        BorrowedMessagesContent::Blocks(blocks) => blocks,
     };
     let has_results = item.role == "user";
     let results = if has_results { blocks.iter().filter(|block| block.is_result()).count() } else { 0 };
@@ -108,7 +117,7 @@ fn change(envelope: &Envelope, index: usize, fates: &[SegmentEdit]) -> Result<Op
 }
 
 /// A result with its fate. The outer `None` if it is no object.
-fn result(block: &Block<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
+fn result(block: &BorrowedMessagesBlock<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
     match fate {
         SegmentEdit::Keep => Some(Some(block.raw.to_owned())),
         SegmentEdit::Drop => Some(None),
@@ -121,14 +130,14 @@ fn text_block(text: &str) -> String {
 }
 
 /// How messages of this dialect are put together.
-struct Rules;
+struct MessagesRolePolicy;
 
-impl RolePolicy for Rules {
-    fn speaker(&self, message: &str, index: usize) -> Result<Speaker, ParseError> {
+impl RolePolicy for MessagesRolePolicy {
+    fn speaker(&self, message: &str, index: usize) -> Result<MessageSpeaker, ParseError> {
         Ok(match role(message, index)?.as_str() {
-            "user" => Speaker::Person,
-            "system" => Speaker::System,
-            _ => Speaker::Other,
+            "user" => MessageSpeaker::Person,
+            "system" => MessageSpeaker::System,
+            _ => MessageSpeaker::Other,
         })
     }
 
@@ -168,16 +177,16 @@ impl RolePolicy for Rules {
 }
 
 fn role(message: &str, index: usize) -> Result<String, ParseError> {
-    Item::read(message, index).map(|item| item.role)
+    BorrowedMessagesItem::read(message, index).map(|item| item.role)
 }
 
 /// The blocks of a message of the model's, each with its kind.
 fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
-    let item = Item::read(message, 0).ok().filter(|item| item.role == "assistant")?;
+    let item = BorrowedMessagesItem::read(message, 0).ok().filter(|item| item.role == "assistant")?;
     Some(match item.content {
-        Content::Text(text) if text.trim().is_empty() => Vec::new(),
-        Content::Text(text) => vec![("text".to_owned(), text_block(&text))],
-        Content::Blocks(blocks) => {
+        BorrowedMessagesContent::Text(text) if text.trim().is_empty() => Vec::new(),
+        BorrowedMessagesContent::Text(text) => vec![("text".to_owned(), text_block(&text))],
+        BorrowedMessagesContent::Blocks(blocks) => {
             blocks.into_iter().map(|block| (block.kind, block.raw.to_owned())).collect()
         }
     })
@@ -196,12 +205,16 @@ fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<
 
 /// The results in a message, and the other blocks.
 fn parts_of(message: &str, index: usize) -> Result<(Vec<String>, Vec<String>), ParseError> {
-    let item = Item::read(message, index)?;
+    let item = BorrowedMessagesItem::read(message, index)?;
     Ok(match &item.content {
-        Content::Text(_) => (Vec::new(), vec![format!(r#"{{"type":"text","text":{}}}"#, item.raw_content)]),
-        Content::Blocks(blocks) => {
+        BorrowedMessagesContent::Text(_) => {
+            (Vec::new(), vec![format!(r#"{{"type":"text","text":{}}}"#, item.raw_content)])
+        }
+        BorrowedMessagesContent::Blocks(blocks) => {
             let (results, own): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.is_result());
-            let raw = |blocks: Vec<&Block<'_>>| blocks.iter().map(|block| block.raw.to_owned()).collect();
+            let raw = |blocks: Vec<&BorrowedMessagesBlock<'_>>| {
+                blocks.iter().map(|block| block.raw.to_owned()).collect()
+            };
             (raw(results), raw(own))
         }
     })
@@ -214,9 +227,9 @@ fn with_blocks(message: &str, index: usize, blocks: &[String]) -> Result<String,
 
 /// The answer's beginning as the last message. Anthropic's own servers refuse one that ends with whitespace.
 fn begin_answer(
-    envelope: &Envelope,
-    slots: &mut Vec<InsertionPoint>,
-    prefill: &Prefill,
+    envelope: &RequestEnvelope,
+    slots: &mut Vec<MessageListEntry>,
+    prefill: &AnswerPrefill,
 ) -> Result<(), ParseError> {
     let begun = prefill.text.trim_end();
     if begun.is_empty() {
@@ -224,12 +237,13 @@ fn begin_answer(
     }
     match pop(envelope, slots) {
         // The client itself has begun the answer.
-        Some(InsertionPoint::Change(index, text)) if role(&text, index)? == "assistant" => {
-            slots.push(InsertionPoint::Change(index, continued(&text, index, begun)?));
+        Some(MessageListEntry::Change(index, text)) if role(&text, index)? == "assistant" => {
+            slots.push(MessageListEntry::Change(index, continued(&text, index, begun)?));
         }
         other => {
             slots.extend(other);
-            slots.push(InsertionPoint::Own(format!(r#"{{"role":"assistant","content":{}}}"#, quote(begun))));
+            slots
+                .push(MessageListEntry::Own(format!(r#"{{"role":"assistant","content":{}}}"#, quote(begun))));
         }
     }
     Ok(())
@@ -237,10 +251,10 @@ fn begin_answer(
 
 /// The model's message with more text at its end.
 fn continued(message: &str, index: usize, more: &str) -> Result<String, ParseError> {
-    let item = Item::read(message, index)?;
+    let item = BorrowedMessagesItem::read(message, index)?;
     let content = match &item.content {
-        Content::Text(text) => quote(&format!("{text}{more}")),
-        Content::Blocks(blocks) => {
+        BorrowedMessagesContent::Text(text) => quote(&format!("{text}{more}")),
+        BorrowedMessagesContent::Blocks(blocks) => {
             let mut raw: Vec<String> = blocks.iter().map(|block| block.raw.to_owned()).collect();
             let last = blocks.last().filter(|block| block.kind == "text");
             match last.and_then(|block| Some((block, block.text("text")?))) {

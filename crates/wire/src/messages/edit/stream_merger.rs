@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::stream_parser::{MessagesStreamParser, Payload};
+use super::stream_parser::{MessagesStreamEvent, MessagesStreamParser};
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, StreamMerger};
 use crate::raw_json::{field, fields, place, quote, string, with_field};
@@ -39,7 +39,7 @@ impl StreamMerger for MessagesStreamMerger {
             out.extend_from_slice(raw);
             return;
         }
-        let Some(payload) = Payload::read(&event.data) else {
+        let Some(payload) = MessagesStreamEvent::read(&event.data) else {
             out.extend_from_slice(raw);
             return;
         };
@@ -160,7 +160,7 @@ impl StreamMerger for MessagesStreamMerger {
 
 impl MessagesStreamMerger {
     /// Returns whether an event is about a call that is not shown.
-    fn is_hidden(&mut self, payload: &Payload<'_>) -> bool {
+    fn is_hidden(&mut self, payload: &MessagesStreamEvent<'_>) -> bool {
         let Some(index) = payload.block().filter(|_| !self.unseen.is_empty()) else { return false };
         let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
         if begun.and_then(|block| block.name.as_deref()).is_some_and(|name| self.unseen.contains(&name)) {
@@ -169,7 +169,7 @@ impl MessagesStreamMerger {
         self.hidden.contains(&index)
     }
 
-    fn start(&mut self, payload: &Payload<'_>, raw: &[u8], out: &mut Vec<u8>) {
+    fn start(&mut self, payload: &MessagesStreamEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
         if self.has_start {
             self.reader.restart(payload.message.as_ref());
             return;
@@ -179,7 +179,7 @@ impl MessagesStreamMerger {
         out.extend_from_slice(raw);
     }
 
-    fn begin(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+    fn begin(&mut self, payload: &MessagesStreamEvent<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         let Some(block) = &payload.content_block else { return };
         self.theirs = payload.block();
         let is_text = block.r#type == "text";
@@ -198,7 +198,7 @@ impl MessagesStreamMerger {
         self.number(payload, raw, data, self.blocks - 1, out);
     }
 
-    fn grow(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+    fn grow(&mut self, payload: &MessagesStreamEvent<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         let Some((ours, _)) = self.open else { return };
         let text = payload.delta.as_ref().and_then(|delta| delta.text.as_deref());
         if let (true, Some(text)) = (self.continued, text) {
@@ -209,7 +209,7 @@ impl MessagesStreamMerger {
         self.number(payload, raw, data, ours, out);
     }
 
-    fn stop(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+    fn stop(&mut self, payload: &MessagesStreamEvent<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         if payload.block() != self.theirs {
             return;
         }
@@ -258,7 +258,14 @@ impl MessagesStreamMerger {
     }
 
     /// The event with the block's number at the client's.
-    fn number(&self, payload: &Payload<'_>, raw: &[u8], data: &str, ours: u64, out: &mut Vec<u8>) {
+    fn number(
+        &self,
+        payload: &MessagesStreamEvent<'_>,
+        raw: &[u8],
+        data: &str,
+        ours: u64,
+        out: &mut Vec<u8>,
+    ) {
         let theirs = payload.index.filter(|_| payload.block() != Some(ours));
         let Some(theirs) = theirs else {
             out.extend_from_slice(raw);
@@ -273,7 +280,8 @@ impl MessagesStreamMerger {
     fn total(&self, raw: &[u8], output_tokens_before: u64, out: &mut Vec<u8>) {
         let data = SseEvent::parse(raw).data;
         let counts = self.reader.usage();
-        let old = Payload::read(&data).and_then(|payload| payload.usage.map(|usage| usage.get().to_owned()));
+        let old = MessagesStreamEvent::read(&data)
+            .and_then(|payload| payload.usage.map(|usage| usage.get().to_owned()));
         let numbers = [
             ("input_tokens", counts.uncached_input_tokens()),
             ("cache_creation_input_tokens", counts.cache_write_tokens()),
@@ -307,7 +315,7 @@ impl MessagesStreamMerger {
         write("message_delta", &said.to_string(), out);
         write("message_stop", &json!({"type": "message_stop"}).to_string(), out);
         let last = [said.to_string(), json!({"type": "message_stop"}).to_string()];
-        for payload in last.iter().filter_map(|said| Payload::read(said)) {
+        for payload in last.iter().filter_map(|said| MessagesStreamEvent::read(said)) {
             self.reader.take(&payload);
         }
     }
@@ -340,7 +348,7 @@ fn with_reason(raw: &[u8], reason: &str, other: &str) -> Option<Vec<u8>> {
 }
 
 fn name(raw: &[u8]) -> Option<String> {
-    Payload::read(&SseEvent::parse(raw).data).map(|payload| payload.r#type.into_owned())
+    MessagesStreamEvent::read(&SseEvent::parse(raw).data).map(|payload| payload.r#type.into_owned())
 }
 
 fn write(name: &str, data: &str, out: &mut Vec<u8>) {

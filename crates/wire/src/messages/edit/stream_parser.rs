@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::item::Block;
+use super::item::BorrowedMessagesBlock;
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
 use crate::finish::finish_of_reason;
 use crate::raw_json::RawObject;
@@ -16,24 +16,24 @@ use crate::usage::MessagesUsage;
 
 /// The data of an event, as far as anybody looks at it.
 #[derive(Deserialize)]
-pub(super) struct Payload<'a> {
+pub(super) struct MessagesStreamEvent<'a> {
     #[serde(borrow)]
     pub(super) r#type: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) index: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) message: Option<Start<'a>>,
+    pub(super) message: Option<MessageStartPayload<'a>>,
     #[serde(borrow)]
-    pub(super) content_block: Option<Begin<'a>>,
+    pub(super) content_block: Option<ContentBlockStartPayload<'a>>,
     #[serde(borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<MessagesStreamDelta<'a>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
 }
 
 /// What `message_start` says.
 #[derive(Deserialize)]
-pub(super) struct Start<'a> {
+pub(super) struct MessageStartPayload<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -42,7 +42,7 @@ pub(super) struct Start<'a> {
 
 /// What `content_block_start` says.
 #[derive(Deserialize)]
-pub(super) struct Begin<'a> {
+pub(super) struct ContentBlockStartPayload<'a> {
     #[serde(borrow)]
     pub(super) r#type: Cow<'a, str>,
     #[serde(borrow)]
@@ -57,7 +57,7 @@ pub(super) struct Begin<'a> {
 
 /// What a delta says.
 #[derive(Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct MessagesStreamDelta<'a> {
     #[serde(borrow)]
     pub(super) text: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -68,7 +68,7 @@ pub(super) struct Delta<'a> {
     stop_reason: Option<Cow<'a, str>>,
 }
 
-impl<'a> Payload<'a> {
+impl<'a> MessagesStreamEvent<'a> {
     /// `None` if it is nothing of this dialect.
     pub(super) fn read(data: &'a str) -> Option<Self> {
         serde_json::from_str(data).ok()
@@ -91,7 +91,7 @@ pub(super) struct MessagesStreamParser {
 
 impl StreamParser for MessagesStreamParser {
     fn read(&mut self, event: &SseEvent<'_>) {
-        let payload = Payload::read(&event.data);
+        let payload = MessagesStreamEvent::read(&event.data);
         if event.is_error() || payload.as_ref().is_some_and(|payload| payload.r#type == "error") {
             self.fail(&event.data);
         }
@@ -107,7 +107,7 @@ impl StreamParser for MessagesStreamParser {
 
 impl MessagesStreamParser {
     /// Takes an event that was read.
-    pub(super) fn take(&mut self, payload: &Payload<'_>) {
+    pub(super) fn take(&mut self, payload: &MessagesStreamEvent<'_>) {
         match payload.r#type.as_ref() {
             "message_start" => self.start(payload.message.as_ref()),
             "content_block_start" => self.begin(payload.content_block.as_ref()),
@@ -162,18 +162,18 @@ impl MessagesStreamParser {
     }
 
     /// What a later stream says of itself.
-    pub(super) fn restart(&mut self, start: Option<&Start<'_>>) {
+    pub(super) fn restart(&mut self, start: Option<&MessageStartPayload<'_>>) {
         self.count(start.and_then(|start| start.usage));
     }
 
     /// A second beginning in one stream is a server's new attempt: the first one is void.
-    fn start(&mut self, start: Option<&Start<'_>>) {
+    fn start(&mut self, start: Option<&MessageStartPayload<'_>>) {
         *self = Self::default();
         self.seen.id = start.and_then(|start| start.id.as_deref()).map(str::to_owned);
         self.restart(start);
     }
 
-    fn begin(&mut self, block: Option<&Begin<'_>>) {
+    fn begin(&mut self, block: Option<&ContentBlockStartPayload<'_>>) {
         let Some(block) = block else { return };
         match block.r#type.as_ref() {
             "text" => self.text(block.text.as_deref().unwrap_or_default()),
@@ -198,7 +198,7 @@ impl MessagesStreamParser {
         }
     }
 
-    fn grow(&mut self, delta: Option<&Delta<'_>>) {
+    fn grow(&mut self, delta: Option<&MessagesStreamDelta<'_>>) {
         let Some(delta) = delta else { return };
         if let Some(text) = delta.text.as_deref() {
             self.seen.text.push_str(text);
@@ -213,8 +213,8 @@ impl MessagesStreamParser {
 }
 
 /// Why the model stopped.
-fn finish(reason: &str) -> Finish {
-    finish_of_reason(reason).unwrap_or(Finish::Other)
+fn finish(reason: &str) -> ModelStopReason {
+    finish_of_reason(reason).unwrap_or(ModelStopReason::Other)
 }
 
 /// What an answer says that was not streamed.
@@ -226,7 +226,7 @@ pub(super) fn whole(body: &str) -> Option<PartialResponse> {
     }
     let mut seen = PartialResponse { id: text("id"), over: true, ..PartialResponse::default() };
     seen.finish = text("stop_reason").as_deref().map(finish);
-    for block in elements(field(&said, "content")?)?.into_iter().filter_map(Block::read) {
+    for block in elements(field(&said, "content")?)?.into_iter().filter_map(BorrowedMessagesBlock::read) {
         let text = |name| block.text(name).unwrap_or_default();
         match block.kind.as_str() {
             "text" => seen.text.push_str(&text("text")),

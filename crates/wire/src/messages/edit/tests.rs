@@ -1,30 +1,30 @@
 use crate::ToolChoice;
 use bytes::Bytes;
-use longhaul_core::message::{Finish, Part};
+use longhaul_core::message::{ModelStopReason, Part};
 use proptest::prelude::*;
 
-use super::Messages;
-use crate::edit::{Envelope, PartialResponse};
+use super::MessagesCodec;
 use crate::edit::{
-    GatewayError, GatewayErrorKind, Prefill, RenderOp, RequestEdit, Segment, SegmentEdit, StreamPosition,
-    Wire,
+    AnswerPrefill, GatewayError, GatewayErrorKind, ItemSegment, RenderOp, RequestEdit, SegmentEdit,
+    StreamPosition, WireCodec,
 };
+use crate::edit::{PartialResponse, RequestEnvelope};
 use crate::sse::{SseEvent, SseReader};
 
 mod edits;
 mod joints;
 mod recorded;
 
-fn envelope(request: &str) -> Envelope {
-    Messages.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
+fn envelope(request: &str) -> RequestEnvelope {
+    MessagesCodec.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
 }
 
-fn with_items(items: &str) -> Envelope {
+fn with_items(items: &str) -> RequestEnvelope {
     envelope(&format!(r#"{{"model":"m","max_tokens":9,"messages":{items}}}"#))
 }
 
-fn segments(item: &str) -> Vec<Segment> {
-    Messages.segments(&[item], 0).unwrap().remove(0)
+fn segments(item: &str) -> Vec<ItemSegment> {
+    MessagesCodec.segments(&[item], 0).unwrap().remove(0)
 }
 
 fn text(text: &str) -> Vec<Part> {
@@ -33,26 +33,29 @@ fn text(text: &str) -> Vec<Part> {
 
 #[test]
 fn a_message_is_what_its_blocks_are() {
-    assert_eq!(segments(r#"{"role":"user","content":"hi"}"#), [Segment::Typed(text("hi"))]);
+    assert_eq!(segments(r#"{"role":"user","content":"hi"}"#), [ItemSegment::Typed(text("hi"))]);
     assert_eq!(segments(r#"{"role":"user","content":""}"#), []);
-    assert_eq!(segments(r#"{"role":"system","content":"be brief"}"#), [Segment::System(text("be brief"))]);
+    assert_eq!(
+        segments(r#"{"role":"system","content":"be brief"}"#),
+        [ItemSegment::System(text("be brief"))]
+    );
     let reminder =
         r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\nx</system-reminder>"}]}"#;
-    assert!(matches!(segments(reminder)[..], [Segment::Note(_)]));
+    assert!(matches!(segments(reminder)[..], [ItemSegment::Note(_)]));
     let mixed = r#"{"role":"user","content":[
         {"type":"tool_result","tool_use_id":"a","content":"one"},
         {"type":"text","text":"and now?"},
         {"type":"tool_result","tool_use_id":"b","is_error":true,"content":[{"type":"text","text":"two"}]}]}"#;
     let result =
-        |call: &str, failed, said| Segment::Result { call: call.to_owned(), failed, content: text(said) };
+        |call: &str, failed, said| ItemSegment::Result { call: call.to_owned(), failed, content: text(said) };
     assert_eq!(
         segments(mixed),
-        [result("a", false, "one"), result("b", true, "two"), Segment::Typed(text("and now?"))]
+        [result("a", false, "one"), result("b", true, "two"), ItemSegment::Typed(text("and now?"))]
     );
     let answer = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},
         {"type":"text","text":"so"},{"type":"tool_use","id":"t1","name":"ls","input":{"a": 1.0}},
         {"type":"server_tool_use","id":"s","name":"web","input":{}}]}"#;
-    let [Segment::Assistant(parts)] = &segments(answer)[..] else { panic!() };
+    let [ItemSegment::Assistant(parts)] = &segments(answer)[..] else { panic!() };
     let [Part::Reasoning(thought), Part::Text(said), Part::ToolCall(call), Part::Opaque(other)] = &parts[..]
     else {
         panic!("{parts:?}")
@@ -69,14 +72,14 @@ fn a_search_result_in_a_tool_result_is_text() {
         {"type":"search_result","source":"https://x.test","title":"Rain","citations":{"enabled":true},
          "content":[{"type":"text","text":"9 mm"},{"type":"text","text":"on Monday"}]}]}]}"#;
     let content = text("Rain\nhttps://x.test\n9 mm\non Monday");
-    assert_eq!(segments(found), [Segment::Result { call: "a".into(), failed: false, content }]);
+    assert_eq!(segments(found), [ItemSegment::Result { call: "a".into(), failed: false, content }]);
 }
 
 #[test]
 fn a_readable_compaction_block_is_text() {
     let block =
         r#"{"role":"assistant","content":[{"type":"compaction","content":"So far: the port is 4711."}]}"#;
-    assert_eq!(segments(block), [Segment::Assistant(text("So far: the port is 4711."))]);
+    assert_eq!(segments(block), [ItemSegment::Assistant(text("So far: the port is 4711."))]);
 }
 
 /// Neither is guessed at: the upstream's own server may read it.
@@ -85,7 +88,9 @@ fn blocks_without_readable_text_stay_opaque() {
     let opaque = |role: &str, block: &str| {
         let item = format!(r#"{{"role":"{role}","content":[{block}]}}"#);
         let found = segments(&item);
-        let [Segment::Assistant(parts) | Segment::Typed(parts)] = &found[..] else { panic!("{found:?}") };
+        let [ItemSegment::Assistant(parts) | ItemSegment::Typed(parts)] = &found[..] else {
+            panic!("{found:?}")
+        };
         matches!(&parts[..], [Part::Opaque(own)] if own.native.as_str() == block)
     };
     for block in [
@@ -120,7 +125,7 @@ proptest! {
         ],
     ) {
         let item = format!(r#"{{"role":"{role}","content":[{{"type":"{kind}","content":{content}}}]}}"#);
-        prop_assert!(Messages.segments(&[&item], 0).is_ok());
+        prop_assert!(MessagesCodec.segments(&[&item], 0).is_ok());
     }
 }
 
@@ -139,11 +144,11 @@ fn a_message_that_is_none_is_named() {
             "messages[3].content[0]",
         ),
     ] {
-        let bad = Messages.segments(&[item], 3).unwrap_err();
+        let bad = MessagesCodec.segments(&[item], 3).unwrap_err();
         assert_eq!(bad.param.as_deref(), Some(param), "{item}: {bad}");
     }
     for request in ["", "[]", "{}", r#"{"model":"m","messages":"x"}"#, r#"{"model":1,"messages":[]}"#] {
-        assert!(Messages.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
+        assert!(MessagesCodec.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
     }
 }
 
@@ -152,27 +157,27 @@ fn system_and_tools_are_fixed() {
     let request = r#"{"model":"m","messages":[],"system":[{"type":"text","text":"a"},{"type":"text","text":"b"}],
         "tools":[{"name":"ls","description":"lists","input_schema":{"type" : "object"}},
                  {"type":"web_search_20250305","name":"web_search"}]}"#;
-    let fixed = Messages.fixed(&envelope(request)).unwrap();
+    let fixed = MessagesCodec.fixed(&envelope(request)).unwrap();
     assert_eq!(fixed.system, "a\n\nb");
     assert_eq!(fixed.tools[0].parameters.as_str(), r#"{"type" : "object"}"#);
     assert_eq!((fixed.tools[0].description.as_str(), fixed.tools[1].name.as_str()), ("lists", "web_search"));
     let attributed = r#"{"model":"m","messages":[],"system":[
         {"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.1; cch=00000;"},{"type":"text","text":"a"}]}"#;
     assert_eq!(
-        Messages.fixed(&envelope(attributed)).unwrap().system,
+        MessagesCodec.fixed(&envelope(attributed)).unwrap().system,
         "a",
         "it is another with every request"
     );
     let plain = envelope(r#"{"model":"m","messages":[],"system":"s","tools":[]}"#);
-    assert_eq!(Messages.fixed(&plain).unwrap().system, "s");
-    assert!(Messages.fixed(&envelope(r#"{"model":"m","messages":[],"tools":{}}"#)).is_err());
+    assert_eq!(MessagesCodec.fixed(&plain).unwrap().system, "s");
+    assert!(MessagesCodec.fixed(&envelope(r#"{"model":"m","messages":[],"tools":{}}"#)).is_err());
 }
 
 #[test]
 fn a_message_keeps_its_name_when_it_is_sent_again() {
     let form = |item: &str| {
         let mut out = Vec::new();
-        Messages.canonical(item, 0, &mut out).unwrap();
+        MessagesCodec.canonical(item, 0, &mut out).unwrap();
         out
     };
     let first = form(r#"{"role":"user","content":"list the files"}"#);
@@ -222,12 +227,12 @@ fn a_choice_of_tools_is_read() {
 #[test]
 fn errors_are_worded_as_clients_expect_them() {
     let fault = GatewayError::new(GatewayErrorKind::ContextOverflow, "9000 tokens > 4096 maximum");
-    let body = Messages.error(&fault);
+    let body = MessagesCodec.error(&fault);
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["type"], "error");
     assert_eq!(body["error"]["type"], "invalid_request_error");
     assert_eq!(body["error"]["message"], "prompt is too long: 9000 tokens > 4096 maximum");
-    let event = Messages.error_event(&GatewayError::new(GatewayErrorKind::Unreachable, "gone"));
+    let event = MessagesCodec.error_event(&GatewayError::new(GatewayErrorKind::Unreachable, "gone"));
     let event = SseEvent::parse(&event);
     assert_eq!(event.name.as_deref(), Some("error"));
     assert_eq!(serde_json::from_str::<serde_json::Value>(&event.data).unwrap()["error"]["type"], "api_error");

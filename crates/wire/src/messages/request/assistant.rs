@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::{Message, Origin, Part, RawJson, Reasoning, ToolCall, given_arguments};
+use longhaul_core::message::{Message, ModelOrigin, Part, RawJson, ReasoningPart, ToolCall, given_arguments};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::names::Names;
+use super::names::MessagesCallIdMap;
 use super::{invalid, raw};
 use crate::raw_json::{self as somebody, RawObject};
 use crate::{ProviderError, UNSUPPORTED};
@@ -14,25 +14,25 @@ use crate::{ProviderError, UNSUPPORTED};
 /// A content block of an assistant message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Said<'a> {
+pub(super) enum MessagesAssistantBlock<'a> {
     /// As the model wrote it.
     Kept(&'a RawValue),
     /// As the model wrote it, but for its name or for arguments that nobody takes.
     Mended(Box<RawValue>),
-    Told(Told<'a>),
+    Told(TranslatedAssistantBlock<'a>),
 }
 
 /// A block put together from a neutral part.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Told<'a> {
+pub(super) enum TranslatedAssistantBlock<'a> {
     Text { text: Cow<'a, str> },
     ToolUse { id: String, name: &'a str, input: Cow<'a, RawValue> },
 }
 
 /// What decides how a message is written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Manner {
+pub(super) struct AssistantEncodeOptions {
     /// Whether the model that is asked wrote it.
     pub(super) own: bool,
     /// Whether it is to go on where this message ends.
@@ -48,9 +48,12 @@ pub(super) struct Manner {
 ///
 /// # Errors
 /// `invalid-request` for a tool result, which has no place here.
-pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, ProviderError> {
-    let manner = Manner { own: somebody::is_own(message, target), ..Manner::default() };
-    let said = blocks(message.parts.iter(), manner, &mut Names::default())?;
+pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJson>, ProviderError> {
+    let manner = AssistantEncodeOptions {
+        own: somebody::is_own(message, target),
+        ..AssistantEncodeOptions::default()
+    };
+    let said = blocks(message.parts.iter(), manner, &mut MessagesCallIdMap::default())?;
     let written = said.iter().map(|block| serde_json::to_string(block).map(RawJson));
     written.collect::<Result<_, _>>().map_err(|error| invalid(format!("a block is no JSON: {error}")))
 }
@@ -61,9 +64,9 @@ pub fn encode_parts(message: &Message, target: &Origin) -> Result<Vec<RawJson>, 
 /// As [`encode_parts`].
 pub(super) fn blocks<'a>(
     parts: impl Iterator<Item = &'a Part>,
-    manner: Manner,
-    names: &mut Names<'a>,
-) -> Result<Vec<Said<'a>>, ProviderError> {
+    manner: AssistantEncodeOptions,
+    names: &mut MessagesCallIdMap<'a>,
+) -> Result<Vec<MessagesAssistantBlock<'a>>, ProviderError> {
     let mut parts = parts.peekable();
     let mut said = Vec::new();
     while let Some(part) = parts.next() {
@@ -76,18 +79,20 @@ pub(super) fn blocks<'a>(
 /// `open`: the model is to go on with this very block.
 fn block<'a>(
     part: &'a Part,
-    manner: Manner,
+    manner: AssistantEncodeOptions,
     open: bool,
-    names: &mut Names<'a>,
-) -> Result<Option<Said<'a>>, ProviderError> {
+    names: &mut MessagesCallIdMap<'a>,
+) -> Result<Option<MessagesAssistantBlock<'a>>, ProviderError> {
     let own = |kinds| somebody::native(part).filter(|_| manner.own).and_then(|native| kept(native, kinds));
     Ok(match part {
         // The API refuses blank text blocks, even its own.
         Part::Text(text) if text.text.trim().is_empty() => None,
-        Part::Text(text) => Some(own(&["text"]).map_or_else(|| told(&text.text, open), Said::Kept)),
+        Part::Text(text) => {
+            Some(own(&["text"]).map_or_else(|| told(&text.text, open), MessagesAssistantBlock::Kept))
+        }
         Part::Reasoning(_) if manner.without_reasoning => None,
-        Part::Reasoning(reasoning) => own_reasoning(reasoning, manner.own).map(Said::Kept),
-        Part::Opaque(_) => own(&[]).map(Said::Kept),
+        Part::Reasoning(reasoning) => own_reasoning(reasoning, manner.own).map(MessagesAssistantBlock::Kept),
+        Part::Opaque(_) => own(&[]).map(MessagesAssistantBlock::Kept),
         Part::ToolCall(call) => Some(tool_use(call, own(&["tool_use"]), manner.own, names)),
         Part::Image(_) | Part::File(_) => Some(told(UNSUPPORTED, false)),
         Part::ToolResult(_) => return Err(somebody::misplaced(part)),
@@ -95,13 +100,13 @@ fn block<'a>(
 }
 
 /// The API refuses a request that ends with a blank.
-fn told(text: &str, open: bool) -> Said<'_> {
+fn told(text: &str, open: bool) -> MessagesAssistantBlock<'_> {
     let text = if open { text.trim_end() } else { text };
-    Said::Told(Told::Text { text: Cow::Borrowed(text) })
+    MessagesAssistantBlock::Told(TranslatedAssistantBlock::Text { text: Cow::Borrowed(text) })
 }
 
 /// Reasoning that its model takes back.
-pub(super) fn own_reasoning(reasoning: &Reasoning, own: bool) -> Option<&RawValue> {
+pub(super) fn own_reasoning(reasoning: &ReasoningPart, own: bool) -> Option<&RawValue> {
     kept(reasoning.native.as_ref().filter(|_| own)?, &["thinking", "redacted_thinking"])
 }
 
@@ -121,16 +126,20 @@ fn tool_use<'a>(
     call: &'a ToolCall,
     native: Option<&'a RawValue>,
     own: bool,
-    names: &mut Names<'a>,
-) -> Said<'a> {
+    names: &mut MessagesCallIdMap<'a>,
+) -> MessagesAssistantBlock<'a> {
     let id = names.give(call, own);
     let input = input(&call.arguments);
     let Some(native) = native else {
-        return Said::Told(Told::ToolUse { id, name: &call.name, input });
+        return MessagesAssistantBlock::Told(TranslatedAssistantBlock::ToolUse {
+            id,
+            name: &call.name,
+            input,
+        });
     };
     match mended(native, &id, &input) {
-        Some(mended) => Said::Mended(mended),
-        None => Said::Kept(native),
+        Some(mended) => MessagesAssistantBlock::Mended(mended),
+        None => MessagesAssistantBlock::Kept(native),
     }
 }
 

@@ -7,12 +7,12 @@ use longhaul_core::message::ToolCall;
 
 /// The names of the calls so far.
 #[derive(Debug, Default)]
-pub(super) struct Names<'a> {
+pub(super) struct MessagesCallIdMap<'a> {
     of: BTreeMap<&'a CallId, String>,
     used: BTreeSet<String>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> MessagesCallIdMap<'a> {
     /// Names a call: as its own model did, else as we do; in letters the API takes, and as no call before.
     pub(super) fn give(&mut self, call: &'a ToolCall, own: bool) -> String {
         let given = call.provider_id.as_deref().filter(|id| own && is_legal(id) && !self.used.contains(*id));
@@ -74,11 +74,11 @@ mod tests {
             call("c3", Some("über")),
             call("", Some("")),
         ];
-        let mut names = Names::default();
+        let mut names = MessagesCallIdMap::default();
         let given: Vec<String> = calls.iter().map(|call| names.give(call, true)).collect();
         assert_eq!(given, ["toolu_1", "c2", "functions_read_0", "functions_read_0_2", "c3", "call"]);
         assert_eq!(names.of(&"functions_read_0".into()), Some("functions_read_0_2"));
         assert_eq!(names.of(&"c9".into()), None);
-        assert_eq!(Names::default().give(&call("ours", Some("theirs")), false), "ours");
+        assert_eq!(MessagesCallIdMap::default().give(&call("ours", Some("theirs")), false), "ours");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use longhaul_core::message::{Part, RawJson};
 
-use crate::Request;
+use crate::ModelRequest;
 use crate::raw_json::RawObject;
 
 /// Kinds of blocks that await a result.
@@ -14,10 +14,10 @@ const CALLS: &[&str] = &["server_tool_use", "mcp_tool_use"];
 /// The ids of the server's calls that something in the request belongs to: a result, or a call of ours that
 /// was made from inside it.
 #[derive(Debug, Default)]
-pub(super) struct Answered(BTreeSet<String>);
+pub(super) struct AnsweredServerCalls(BTreeSet<String>);
 
-impl Answered {
-    pub(super) fn of(request: &Request) -> Self {
+impl AnsweredServerCalls {
+    pub(super) fn of(request: &ModelRequest) -> Self {
         let parts = request.messages.iter().flat_map(|message| &message.parts);
         Self(parts.filter_map(belongs_to).collect())
     }

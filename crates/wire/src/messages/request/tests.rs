@@ -5,8 +5,8 @@ mod turns;
 
 use bytes::Bytes;
 use longhaul_core::message::{
-    BlobRef, Media, Message, Opaque, Origin, Part, RawJson, Reasoning, Role, ToolCall, ToolResult, ToolSpec,
-    ToolStatus,
+    BlobRef, MediaPart, Message, ModelOrigin, OpaquePart, Part, RawJson, ReasoningPart, Role, ToolCall,
+    ToolResult, ToolSpec, ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -17,23 +17,23 @@ use crate::ModelSettings;
 fn config() -> MessagesConfig {
     let mut config =
         MessagesConfig { settings: ModelSettings::new("anthropic", "claude"), ..MessagesConfig::default() };
-    config.cache = Cache::Off;
+    config.cache = PromptCacheTtl::Off;
     config
 }
 
-fn own() -> Origin {
-    Origin { provider: "anthropic".into(), api: API.into(), model: "claude".into() }
+fn own() -> ModelOrigin {
+    ModelOrigin { provider: "anthropic".into(), api: API.into(), model: "claude".into() }
 }
 
-fn foreign() -> Origin {
-    Origin { provider: "openai".into(), api: "openai-responses".into(), model: "gpt".into() }
+fn foreign() -> ModelOrigin {
+    ModelOrigin { provider: "openai".into(), api: "openai-responses".into(), model: "gpt".into() }
 }
 
 fn user(text: &str) -> Message {
     Message::user("u", vec![Part::text(text)])
 }
 
-fn assistant(parts: Vec<Part>, origin: Origin) -> Message {
+fn assistant(parts: Vec<Part>, origin: ModelOrigin) -> Message {
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
 }
 
@@ -56,18 +56,18 @@ fn result(call_id: &str, content: Vec<Part>) -> Message {
     result_of(call_id, ToolStatus::Completed, content)
 }
 
-fn media(hash: &str, media_type: &str) -> Media {
+fn media(hash: &str, media_type: &str) -> MediaPart {
     let blob = BlobRef { hash: hash.into(), bytes: 3 };
-    Media { blob, media_type: media_type.into(), name: Some("n".into()), width: None, height: None }
+    MediaPart { blob, media_type: media_type.into(), name: Some("n".into()), width: None, height: None }
 }
 
 fn thinking(text: &str) -> Part {
     let native = format!(r#"{{"type":"thinking","thinking":"{text}","signature":"c2ln"}}"#);
-    Part::Reasoning(Reasoning { text: text.into(), native: Some(RawJson(native)) })
+    Part::Reasoning(ReasoningPart { text: text.into(), native: Some(RawJson(native)) })
 }
 
 fn opaque(kind: &str, json: &str) -> Part {
-    Part::Opaque(Opaque { kind: kind.into(), native: RawJson(json.into()) })
+    Part::Opaque(OpaquePart { kind: kind.into(), native: RawJson(json.into()) })
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -81,17 +81,17 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> ModelRequest {
     let media = [("png", "abc"), ("pdf", "%PDF"), ("txt", "plain words"), ("blank", " \n"), ("bin", "\u{1}")];
     let media = media.map(|(hash, bytes)| (hash.to_owned(), Bytes::from_static(bytes.as_bytes())));
-    Request { messages, media: media.into(), ..Request::default() }
+    ModelRequest { messages, media: media.into(), ..ModelRequest::default() }
 }
 
-fn text_of(request: &Request, config: &MessagesConfig) -> String {
+fn text_of(request: &ModelRequest, config: &MessagesConfig) -> String {
     String::from_utf8(encode(request, config).unwrap().to_vec()).unwrap()
 }
 
-fn body(request: &Request, config: &MessagesConfig) -> Value {
+fn body(request: &ModelRequest, config: &MessagesConfig) -> Value {
     serde_json::from_str(&text_of(request, config)).unwrap()
 }
 
@@ -107,7 +107,7 @@ fn the_whole_body_in_its_order() {
     request.tools = vec![tool("read"), tool("write")];
     request.tool_choice = ToolChoice::Named("read".into());
     let mut config = config();
-    config.cache = Cache::OneHour;
+    config.cache = PromptCacheTtl::OneHour;
     config.settings.body.insert("temperature".into(), json!(0));
     config.settings.body.insert("thinking".into(), json!({"type": "adaptive"}));
     let expected = concat!(
@@ -126,7 +126,8 @@ fn the_whole_body_in_its_order() {
 #[test]
 fn a_choice_is_made_beside_tools_only() {
     let choice = |tools: Vec<ToolSpec>, tool_choice: ToolChoice| {
-        body(&Request { tools, tool_choice, ..request(vec![user("x")]) }, &config())["tool_choice"].clone()
+        body(&ModelRequest { tools, tool_choice, ..request(vec![user("x")]) }, &config())["tool_choice"]
+            .clone()
     };
     assert_eq!(choice(vec![tool("a")], ToolChoice::Auto), Value::Null);
     assert_eq!(choice(vec![tool("a")], ToolChoice::None), json!({"type": "none"}));
@@ -154,9 +155,9 @@ fn marks_stand_at_the_end_of_what_is_kept_and_are_never_more_than_four() {
         messages.push(assistant(vec![call(at, None, "{}")], own()));
         messages.push(result(at, vec![Part::text(at)]));
     }
-    let request = Request { system: "s".into(), tools: vec![tool("a"), tool("b")], ..request(messages) };
+    let request = ModelRequest { system: "s".into(), tools: vec![tool("a"), tool("b")], ..request(messages) };
     let mut config = config();
-    config.cache = Cache::FiveMinutes;
+    config.cache = PromptCacheTtl::FiveMinutes;
     let marked = body(&request, &config);
     let mark = json!({"type": "ephemeral"});
     assert_eq!((&marked["tools"][1]["cache_control"], &marked["system"][0]["cache_control"]), (&mark, &mark));
@@ -181,7 +182,7 @@ fn configured_fields_win_and_null_removes() {
     ] {
         config.settings.body.insert(name.into(), value);
     }
-    let request = Request {
+    let request = ModelRequest {
         tools: vec![tool("a")],
         tool_choice: ToolChoice::None,
         max_output_tokens: Some(100),
@@ -198,10 +199,11 @@ fn configured_fields_win_and_null_removes() {
 
 #[test]
 fn an_output_limit_is_always_given() {
-    let limit =
-        |request: &Request, config: &MessagesConfig| body(request, config)["max_tokens"].as_u64().unwrap();
+    let limit = |request: &ModelRequest, config: &MessagesConfig| {
+        body(request, config)["max_tokens"].as_u64().unwrap()
+    };
     let mut config = config();
-    let asked = Request { max_output_tokens: Some(2_000), ..request(vec![user("x")]) };
+    let asked = ModelRequest { max_output_tokens: Some(2_000), ..request(vec![user("x")]) };
     assert_eq!(limit(&request(vec![user("x")]), &config), 4_096);
     assert_eq!(limit(&asked, &config), 2_000);
     config.settings.declared.max_output = Some(64_000);
@@ -222,10 +224,10 @@ fn with_thinking(thinking: Value) -> MessagesConfig {
 fn a_fixed_budget_is_left_out_where_the_api_refuses_it() {
     let budget = || json!({"type": "enabled", "budget_tokens": 1024});
     let thinks = |messages: Vec<Message>, tool_choice: ToolChoice, thinking: Value| {
-        let request = Request { tools: vec![tool("read")], tool_choice, ..request(messages) };
+        let request = ModelRequest { tools: vec![tool("read")], tool_choice, ..request(messages) };
         body(&request, &with_thinking(thinking)).get("thinking").is_some()
     };
-    let going_on = |first: Vec<Part>, origin: Origin| {
+    let going_on = |first: Vec<Part>, origin: ModelOrigin| {
         vec![
             user("x"),
             assistant(first, origin),
@@ -253,7 +255,7 @@ fn a_fixed_budget_is_left_out_where_the_api_refuses_it() {
 fn stale_reasoning_is_dropped_by_the_server_or_if_it_cannot_by_us() {
     let list = || vec![user("x"), assistant(vec![thinking("Hm"), Part::text("so")], own()), user("y")];
     let sent = |config: &MessagesConfig| -> Value {
-        serde_json::from_slice(&call_body(&request(list()), config, Stale::Drop)).unwrap()
+        serde_json::from_slice(&call_body(&request(list()), config, StaleReasoningPolicy::Drop)).unwrap()
     };
     let dropping = json!({"prefix_mismatch_behavior": "drop_block"});
     let plain = sent(&config());
@@ -271,7 +273,7 @@ fn stale_reasoning_is_dropped_by_the_server_or_if_it_cannot_by_us() {
     }
 }
 
-fn call_body(request: &Request, config: &MessagesConfig, stale: Stale) -> Bytes {
+fn call_body(request: &ModelRequest, config: &MessagesConfig, stale: StaleReasoningPolicy) -> Bytes {
     super::call(request, config, stale).unwrap()
 }
 
@@ -280,8 +282,9 @@ fn a_count_reads_what_a_call_reads() {
     let mut config = with_thinking(json!({"type": "adaptive"}));
     config.settings.body.insert("temperature".into(), json!(0));
     config.settings.body.insert("context_management".into(), json!({"edits": []}));
-    let request = Request { system: "s".into(), tools: vec![tool("a")], ..request(vec![user("x")]) };
-    let counted: Value = serde_json::from_slice(&count(&request, &config, Stale::Unsaid).unwrap()).unwrap();
+    let request = ModelRequest { system: "s".into(), tools: vec![tool("a")], ..request(vec![user("x")]) };
+    let counted: Value =
+        serde_json::from_slice(&count(&request, &config, StaleReasoningPolicy::Unsaid).unwrap()).unwrap();
     let mut called = body(&request, &config);
     for name in ["stream", "max_tokens", "temperature"] {
         assert!(called.as_object_mut().unwrap().remove(name).is_some(), "{name}");

@@ -4,15 +4,19 @@ use longhaul_core::message::{Message, Part, Role};
 use serde_json::{Value, json};
 
 use super::super::MessagesConfig;
-use super::{Stale, assistant};
+use super::{StaleReasoningPolicy, assistant};
 use crate::raw_json;
-use crate::{Request, ToolChoice};
+use crate::{ModelRequest, ToolChoice};
 
 /// The field `thinking`, if there is to be one.
 ///
 /// With a fixed budget the API takes neither a forced tool nor a turn whose first answer lost its reasoning,
 /// for example to a change of the model: such requests go without.
-pub(super) fn of(request: &Request, config: &MessagesConfig, stale: Stale) -> Option<Value> {
+pub(super) fn of(
+    request: &ModelRequest,
+    config: &MessagesConfig,
+    stale: StaleReasoningPolicy,
+) -> Option<Value> {
     let configured = config.settings.body.get("thinking");
     let has_budget = kind(configured) == Some("enabled");
     if has_budget && (is_forced(request) || lost_its_reasoning(request, config)) {
@@ -20,17 +24,17 @@ pub(super) fn of(request: &Request, config: &MessagesConfig, stale: Stale) -> Op
     }
     match (configured, stale) {
         (Some(Value::Null), _) => None,
-        (configured, Stale::Unsaid) => configured.cloned(),
-        (configured, Stale::Drop) => Some(dropping(configured)),
+        (configured, StaleReasoningPolicy::Unsaid) => configured.cloned(),
+        (configured, StaleReasoningPolicy::Drop) => Some(dropping(configured)),
     }
 }
 
 /// Returns whether all reasoning stays behind: some of it is stale, and the request does not think, so that the
 /// server cannot be asked to sort it out.
-pub(super) fn leaves_reasoning_out(config: &MessagesConfig, stale: Stale) -> bool {
+pub(super) fn leaves_reasoning_out(config: &MessagesConfig, stale: StaleReasoningPolicy) -> bool {
     let configured = config.settings.body.get("thinking");
     let can_ask = matches!(kind(configured), Some("adaptive" | "enabled")) || configured.is_none();
-    stale == Stale::Drop && !can_ask
+    stale == StaleReasoningPolicy::Drop && !can_ask
 }
 
 /// Source: Anthropic's page "Preserved thinking" and `ThinkingConfigAdaptiveParam` of its SDK for Python, 2.12.0.
@@ -47,12 +51,12 @@ fn kind(thinking: Option<&Value>) -> Option<&str> {
     thinking?.get("type")?.as_str()
 }
 
-fn is_forced(request: &Request) -> bool {
+fn is_forced(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
 }
 
 /// Returns whether the turn that is going on asked for tools and its first answer does not begin with reasoning.
-fn lost_its_reasoning(request: &Request, config: &MessagesConfig) -> bool {
+fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
     let messages = &request.messages;
     let begins =
         |at: &usize| messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool);

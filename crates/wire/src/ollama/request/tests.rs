@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use longhaul_core::message::{
-    BlobRef, Media, Message, Origin, Part, RawJson, Reasoning, ToolCall, ToolResult, ToolStatus,
+    BlobRef, MediaPart, Message, ModelOrigin, Part, RawJson, ReasoningPart, ToolCall, ToolResult, ToolStatus,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn settings() -> ModelSettings {
 }
 
 fn assistant(model: &str, parts: Vec<Part>) -> Message {
-    let origin = Origin { provider: "ollama".into(), api: API.into(), model: model.into() };
+    let origin = ModelOrigin { provider: "ollama".into(), api: API.into(), model: model.into() };
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
 }
 
@@ -26,7 +26,7 @@ fn user(parts: Vec<Part>) -> Message {
 }
 
 fn thought(text: &str) -> Part {
-    Part::Reasoning(Reasoning { text: text.into(), native: None })
+    Part::Reasoning(ReasoningPart { text: text.into(), native: None })
 }
 
 fn call(call_id: &str, provider_id: Option<&str>, arguments: &str, native: Option<&str>) -> Part {
@@ -46,7 +46,7 @@ fn result(call_id: &str, status: ToolStatus, content: Vec<Part>) -> Message {
 
 fn image(hash: &str) -> Part {
     let blob = BlobRef { hash: hash.into(), bytes: 3 };
-    Part::Image(Media { blob, media_type: "image/png".into(), name: None, width: None, height: None })
+    Part::Image(MediaPart { blob, media_type: "image/png".into(), name: None, width: None, height: None })
 }
 
 fn tool(schema: &str) -> ToolSpec {
@@ -60,9 +60,9 @@ fn tool(schema: &str) -> ToolSpec {
     }
 }
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> ModelRequest {
     let media: BTreeMap<_, _> = [("png".to_owned(), Bytes::from_static(b"abc"))].into();
-    Request { system: "be brief".into(), messages, media, ..Request::default() }
+    ModelRequest { system: "be brief".into(), messages, media, ..ModelRequest::default() }
 }
 
 /// A turn of our model, one of another, and one of ours that is going on.
@@ -86,11 +86,11 @@ fn conversation() -> Vec<Message> {
     ]
 }
 
-fn text(request: &Request, settings: &ModelSettings, window: Option<u64>) -> String {
+fn text(request: &ModelRequest, settings: &ModelSettings, window: Option<u64>) -> String {
     String::from_utf8(encode(request, settings, window).unwrap().to_vec()).unwrap()
 }
 
-fn body(request: &Request, settings: &ModelSettings, window: Option<u64>) -> Value {
+fn body(request: &ModelRequest, settings: &ModelSettings, window: Option<u64>) -> Value {
     serde_json::from_str(&text(request, settings, window)).unwrap()
 }
 

@@ -2,8 +2,8 @@ use longhaul_core::error::ErrorCode;
 
 use super::*;
 
-fn read(lines: &[&str]) -> Result<(Vec<ModelEvent>, Answer), ProviderError> {
-    let mut decoder = Decoder::default();
+fn read(lines: &[&str]) -> Result<(Vec<ModelEvent>, ModelAnswer), ProviderError> {
+    let mut decoder = OllamaStreamDecoder::default();
     let mut events = Vec::new();
     for line in lines {
         events.extend(decoder.push(line)?);
@@ -24,7 +24,7 @@ fn last(reason: &str, counts: &str) -> String {
 const STOP: &str = r#","done_reason":"stop""#;
 const COUNTS: &str = r#","total_duration":9,"prompt_eval_count":26,"eval_count":298,"eval_duration":7"#;
 
-fn answer(lines: &[String]) -> Answer {
+fn answer(lines: &[String]) -> ModelAnswer {
     read(&lines.iter().map(String::as_str).collect::<Vec<_>>()).unwrap().1
 }
 
@@ -49,13 +49,13 @@ fn thinking_text_and_calls_are_parts_in_order() {
         })
     };
     let expected = [
-        Part::Reasoning(Reasoning { text: "Let me…".into(), native: None }),
+        Part::Reasoning(ReasoningPart { text: "Let me…".into(), native: None }),
         Part::text("Hello"),
         tool("call_1", Some("call_1"), "read", r#"{"n": 1.50}"#, call),
         tool("call_1", None, "list", "{}", nameless),
     ];
     assert_eq!(answer.parts, expected);
-    assert_eq!(answer.finish, Finish::ToolCalls);
+    assert_eq!(answer.finish, ModelStopReason::ToolCalls);
     let done: Vec<&Part> = events
         .iter()
         .filter_map(|event| if let ModelEvent::PartDone(part) = event { Some(part) } else { None })
@@ -84,12 +84,12 @@ fn a_prompt_without_a_count_has_none() {
 #[test]
 fn endings() {
     let finish = |reason: &str| answer(&[line(r#""content":"x""#), last(reason, "")]).finish;
-    assert_eq!((finish(STOP), finish("")), (Finish::Stop, Finish::Stop));
-    assert_eq!(finish(r#","done_reason":"length""#), Finish::Length);
-    assert_eq!(finish(r#","done_reason":"load""#), Finish::Other);
-    assert_eq!(finish(r#","done_reason":"tool_calls""#), Finish::Other, "there is no call");
+    assert_eq!((finish(STOP), finish("")), (ModelStopReason::Stop, ModelStopReason::Stop));
+    assert_eq!(finish(r#","done_reason":"length""#), ModelStopReason::Length);
+    assert_eq!(finish(r#","done_reason":"load""#), ModelStopReason::Other);
+    assert_eq!(finish(r#","done_reason":"tool_calls""#), ModelStopReason::Other, "there is no call");
     let call = line(r#""content":"","tool_calls":[{"function":{"name":"a","arguments":{}}}]"#);
-    assert_eq!(answer(&[call, last(r#","done_reason":"length""#, "")]).finish, Finish::Length);
+    assert_eq!(answer(&[call, last(r#","done_reason":"length""#, "")]).finish, ModelStopReason::Length);
     let error = read(&[&line(r#""content":"x""#)]).unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::TruncatedStream, true));
 }

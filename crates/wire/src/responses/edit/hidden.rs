@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use longhaul_core::message::ToolSpec;
 
-use super::item::Item;
-use crate::edit::hidden::{Answered, ModelStep, Replay, object, without_said};
-use crate::edit::patch::List;
-use crate::edit::{Envelope, PartialToolCall};
+use super::item::BorrowedResponsesItem;
+use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, without_said};
+use crate::edit::patch::ItemListWriter;
+use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
 /// The tool as this dialect has it.
@@ -30,7 +30,7 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     }
     let mut step = ModelStep::default();
     for raw in elements(field(&answer, "output")?)? {
-        let Ok(item) = Item::read(raw, 0) else { continue };
+        let Ok(item) = BorrowedResponsesItem::read(raw, 0) else { continue };
         let text = |name| item.text(name).unwrap_or_default();
         if item.kind == "function_call" || item.kind == "custom_tool_call" {
             let arguments = item.text("arguments").unwrap_or_else(|| text("input"));
@@ -48,7 +48,7 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
 
 /// A call of the model's as it is given here: id and arguments. `None` if the item is no call of a function.
 pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialToolCall>) -> Option<String> {
-    let read = Item::read(item, 0).ok()?;
+    let read = BorrowedResponsesItem::read(item, 0).ok()?;
     if read.kind != "function_call" && read.kind != "custom_tool_call" {
         return None;
     }
@@ -62,7 +62,7 @@ pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialT
 
 /// The model's message with text before its own. `None` if the item is no message.
 pub(super) fn with_text_before(item: &str, text: &str) -> Option<String> {
-    let message = Item::read(item, 0).ok().filter(|item| item.kind == "message")?;
+    let message = BorrowedResponsesItem::read(item, 0).ok().filter(|item| item.kind == "message")?;
     let mut parts: Vec<String> =
         elements(field(&message.fields, "content")?)?.into_iter().map(str::to_owned).collect();
     let first = parts.first_mut()?;
@@ -71,13 +71,13 @@ pub(super) fn with_text_before(item: &str, text: &str) -> Option<String> {
     with_field(item, "content", &format!("[{}]", parts.join(",")))
 }
 
-fn result(answered: &Answered) -> String {
+fn result(answered: &AnsweredToolCall) -> String {
     let (id, text) = (quote(&answered.call.id), quote(&answered.result));
     format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
 }
 
 /// The items that answer calls.
-pub(super) fn results(answered: &[Answered]) -> Vec<String> {
+pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     answered.iter().map(result).collect()
 }
 
@@ -86,7 +86,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let answer = std::str::from_utf8(answer).ok()?;
     let items = elements(field(&fields(answer)?, "output")?)?;
     let is_kept = |raw: &&str| {
-        let item = Item::read(raw, 0);
+        let item = BorrowedResponsesItem::read(raw, 0);
         item.map_or(true, |item| item.kind != "function_call" || item.text("name").as_deref() != Some(tool))
     };
     let kept: Vec<&str> = items.into_iter().filter(is_kept).collect();
@@ -96,7 +96,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
 /// What is put before and behind items of the client's: hidden calls beside those of their step, the results behind all
 /// of them.
 #[derive(Debug, Default)]
-pub(super) struct WovenItems {
+pub(super) struct HiddenItemInsertions {
     /// Items that the client has of earlier steps of an answer: those stand before them as they were.
     gone: BTreeSet<usize>,
     /// Items of which the client has more than the step said.
@@ -105,8 +105,8 @@ pub(super) struct WovenItems {
     behind: BTreeMap<usize, Vec<String>>,
 }
 
-impl WovenItems {
-    pub(super) fn of(envelope: &Envelope, replays: &[Replay]) -> Self {
+impl HiddenItemInsertions {
+    pub(super) fn of(envelope: &RequestEnvelope, replays: &[HiddenCallReplay]) -> Self {
         let mut woven = Self::default();
         for replay in replays {
             woven.add(envelope, replay);
@@ -114,7 +114,7 @@ impl WovenItems {
         woven
     }
 
-    fn add(&mut self, envelope: &Envelope, replay: &Replay) {
+    fn add(&mut self, envelope: &RequestEnvelope, replay: &HiddenCallReplay) {
         let calls = calls_from(envelope, replay.at);
         let ids: Vec<String> = calls.iter().map(|(_, id)| id.clone()).collect();
         let (true, Some((first, _)), Some((last, _))) = (replay.is_of(&ids), calls.first(), calls.last())
@@ -136,7 +136,7 @@ impl WovenItems {
     }
 
     /// Leaves out what of the client's copy earlier steps of the same answer have said: to the client it is one answer.
-    fn leave_out(&mut self, envelope: &Envelope, replay: &Replay, end: usize) {
+    fn leave_out(&mut self, envelope: &RequestEnvelope, replay: &HiddenCallReplay, end: usize) {
         let mut said: VecDeque<String> = replay.shown_rounds().iter().filter_map(|raw| words(raw)).collect();
         for at in replay.at..end {
             let raw = envelope.item(at);
@@ -173,7 +173,12 @@ impl WovenItems {
     }
 
     /// Writes an item with what stands before it and behind it.
-    pub(super) fn around<'e>(&self, item: usize, list: &mut List<'e>, write: impl FnOnce(&mut List<'e>)) {
+    pub(super) fn around<'e>(
+        &self,
+        item: usize,
+        list: &mut ItemListWriter<'e>,
+        write: impl FnOnce(&mut ItemListWriter<'e>),
+    ) {
         self.before.get(&item).into_iter().flatten().for_each(|own| list.insert(own));
         match self.own(item) {
             None => write(list),
@@ -186,7 +191,7 @@ impl WovenItems {
 
 /// What a message or a piece of reasoning says, however it is written. `None` if it is neither.
 fn words(item: &str) -> Option<String> {
-    let read = Item::read(item, 0).ok()?;
+    let read = BorrowedResponsesItem::read(item, 0).ok()?;
     match read.kind.as_str() {
         "message" if read.role.as_deref() == Some("assistant") => text_of(item),
         "reasoning" => read.text("encrypted_content").or_else(|| read.text("id")),
@@ -196,7 +201,7 @@ fn words(item: &str) -> Option<String> {
 }
 
 fn text_of(message: &str) -> Option<String> {
-    let content = Item::read(message, 0).ok()?;
+    let content = BorrowedResponsesItem::read(message, 0).ok()?;
     let content = field(&content.fields, "content")?;
     if let Some(text) = string(content) {
         return Some(text);
@@ -217,10 +222,10 @@ fn written(call: &PartialToolCall) -> String {
 }
 
 /// The calls of the model's step that begins with an item, with their ids.
-fn calls_from(envelope: &Envelope, first: usize) -> Vec<(usize, String)> {
+fn calls_from(envelope: &RequestEnvelope, first: usize) -> Vec<(usize, String)> {
     let mut calls = Vec::new();
     for at in first..envelope.items.len() {
-        let Ok(item) = Item::read(envelope.item(at), at) else { break };
+        let Ok(item) = BorrowedResponsesItem::read(envelope.item(at), at) else { break };
         let by_person = item.kind == "message" && item.role.as_deref() != Some("assistant");
         if item.is_result() || by_person {
             break;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use longhaul_core::ids::CallId;
-use longhaul_core::message::{Opaque, Part, RawJson, Reasoning, ToolCall, given_arguments};
+use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, ToolCall, given_arguments};
 use longhaul_core::plan::MARK;
 
 use super::namespaces::flat_name;
-use crate::edit::{ParseError, Segment, ephemeral, media};
+use crate::edit::{ItemSegment, ParseError, ephemeral, media};
 use crate::raw_json::{elements, field, fields, quote, string};
 
 /// How texts begin that clients put in a person's place although nobody typed them (Codex, seen 2026-05).
@@ -15,14 +15,14 @@ const NOTES: [&str; 4] =
     ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>"];
 
 /// An item taken apart.
-pub(super) struct Item<'a> {
+pub(super) struct BorrowedResponsesItem<'a> {
     /// Its type; `message` if it has none.
     pub(super) kind: String,
     pub(super) role: Option<String>,
     pub(super) fields: Vec<(Cow<'a, str>, &'a str)>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> BorrowedResponsesItem<'a> {
     /// # Errors
     /// [`ParseError`] if it is no item.
     pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
@@ -52,11 +52,11 @@ impl<'a> Item<'a> {
 ///
 /// # Errors
 /// [`ParseError`] if it is no item.
-pub(super) fn piece(raw: &str, index: usize) -> Result<Option<Segment>, ParseError> {
+pub(super) fn piece(raw: &str, index: usize) -> Result<Option<ItemSegment>, ParseError> {
     if let Some(said) = string(raw) {
-        return Ok(text(said).map(|part| Segment::Typed(vec![part])));
+        return Ok(text(said).map(|part| ItemSegment::Typed(vec![part])));
     }
-    let item = Item::read(raw, index)?;
+    let item = BorrowedResponsesItem::read(raw, index)?;
     let place = format!("input[{index}]");
     if item.is_result() {
         return result(&item, &place).map(Some);
@@ -64,7 +64,7 @@ pub(super) fn piece(raw: &str, index: usize) -> Result<Option<Segment>, ParseErr
     let native = || RawJson(raw.to_owned());
     let part = match item.kind.as_str() {
         "message" => return message(&item, &place),
-        "reasoning" => Part::Reasoning(Reasoning { text: reasoning(&item), native: Some(native()) }),
+        "reasoning" => Part::Reasoning(ReasoningPart { text: reasoning(&item), native: Some(native()) }),
         "function_call" => Part::ToolCall(call(&item, "arguments", &place)?),
         "custom_tool_call" => Part::ToolCall(call(&item, "input", &place)?),
         kind if kind.ends_with("_call") && item.text("call_id").is_some() => {
@@ -77,9 +77,9 @@ pub(super) fn piece(raw: &str, index: usize) -> Result<Option<Segment>, ParseErr
                 native: Some(native()),
             })
         }
-        kind => Part::Opaque(Opaque { kind: kind.to_owned(), native: native() }),
+        kind => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: native() }),
     };
-    Ok(Some(Segment::Assistant(vec![part])))
+    Ok(Some(ItemSegment::Assistant(vec![part])))
 }
 
 fn text(text: String) -> Option<Part> {
@@ -87,7 +87,7 @@ fn text(text: String) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-fn message(item: &Item<'_>, place: &str) -> Result<Option<Segment>, ParseError> {
+fn message(item: &BorrowedResponsesItem<'_>, place: &str) -> Result<Option<ItemSegment>, ParseError> {
     let role = item.role.as_deref().ok_or_else(|| ParseError::field(place, "`role` is missing"))?;
     let content =
         field(&item.fields, "content").ok_or_else(|| ParseError::field(place, "`content` is missing"))?;
@@ -96,10 +96,10 @@ fn message(item: &Item<'_>, place: &str) -> Result<Option<Segment>, ParseError> 
         return Ok(None);
     }
     Ok(Some(match role {
-        "assistant" => Segment::Assistant(parts),
-        "system" | "developer" => Segment::System(parts),
-        "user" if parts.iter().all(is_note) => Segment::Note(parts),
-        "user" => Segment::Typed(parts),
+        "assistant" => ItemSegment::Assistant(parts),
+        "system" | "developer" => ItemSegment::System(parts),
+        "user" if parts.iter().all(is_note) => ItemSegment::Note(parts),
+        "user" => ItemSegment::Typed(parts),
         other => return Err(ParseError::field(place, format!("unknown role `{other}`"))),
     }))
 }
@@ -152,22 +152,22 @@ fn part(raw: &str, place: &str) -> Result<Option<Part>, ParseError> {
                 }
             }
         }
-        _ => Some(Part::Opaque(Opaque { kind, native: RawJson(raw.to_owned()) })),
+        _ => Some(Part::Opaque(OpaquePart { kind, native: RawJson(raw.to_owned()) })),
     })
 }
 
-fn result(item: &Item<'_>, place: &str) -> Result<Segment, ParseError> {
+fn result(item: &BorrowedResponsesItem<'_>, place: &str) -> Result<ItemSegment, ParseError> {
     let call = item.text("call_id").ok_or_else(|| ParseError::field(place, "`call_id` is missing"))?;
     let content = match field(&item.fields, "output") {
         None | Some("null") => Vec::new(),
         Some(raw) if raw.starts_with('{') => part(raw, place)?.into_iter().collect(),
         Some(raw) => content_parts(raw, place)?,
     };
-    Ok(Segment::Result { call, failed: item.text("status").as_deref() == Some("failed"), content })
+    Ok(ItemSegment::Result { call, failed: item.text("status").as_deref() == Some("failed"), content })
 }
 
 /// A call with its arguments as the model wrote them; a custom tool's input is a text and no JSON.
-fn call(item: &Item<'_>, arguments: &str, place: &str) -> Result<ToolCall, ParseError> {
+fn call(item: &BorrowedResponsesItem<'_>, arguments: &str, place: &str) -> Result<ToolCall, ParseError> {
     let missing = |name: &str| ParseError::field(place, format!("`{name}` is missing"));
     let id = item.text("call_id").ok_or_else(|| missing("call_id"))?;
     let name = item.text("name").ok_or_else(|| missing("name"))?;
@@ -186,7 +186,7 @@ fn call(item: &Item<'_>, arguments: &str, place: &str) -> Result<ToolCall, Parse
 }
 
 /// What may be read of a model's reasoning.
-pub(super) fn reasoning(item: &Item<'_>) -> String {
+pub(super) fn reasoning(item: &BorrowedResponsesItem<'_>) -> String {
     let texts = |name: &str| -> Vec<String> {
         let list = field(&item.fields, name).and_then(elements).unwrap_or_default();
         list.into_iter().filter_map(|part| string(field(&fields(part)?, "text")?)).collect()

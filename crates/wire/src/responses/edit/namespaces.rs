@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::edit::Envelope;
+use crate::edit::RequestEnvelope;
 use crate::raw_json::{elements, field, fields, string};
 
 /// The longest name that every provider takes, in characters.
@@ -44,7 +44,7 @@ pub(crate) fn members(tool: &str) -> Option<(String, Vec<&str>)> {
 }
 
 /// Returns the tools in namespaces by the names that they have for the model.
-pub fn namespaced_tools(envelope: &Envelope) -> BTreeMap<String, NamespacedTool> {
+pub fn namespaced_tools(envelope: &RequestEnvelope) -> BTreeMap<String, NamespacedTool> {
     let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
     let mut all = BTreeMap::new();
     for (namespace, inner) in tools.into_iter().filter_map(members) {

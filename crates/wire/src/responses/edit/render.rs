@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 
-use super::hidden::{self, WovenItems};
-use super::item::Item;
-use crate::edit::patch::{List, Patch};
-use crate::edit::{Envelope, GO_ON, ParseError, Prefill, RenderOp, RequestEdit, SegmentEdit};
+use super::hidden::{self, HiddenItemInsertions};
+use super::item::BorrowedResponsesItem;
+use crate::edit::patch::{ItemListWriter, RequestPatch};
+use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{quote, with_field};
 
 /// The request with `edited`'s changes.
 ///
 /// # Errors
 /// [`ParseError`] if a change cannot be expressed.
-pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
-    let mut patch = Patch::default();
+pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
+    let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_output_tokens");
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
         patch.add("add_generation_prompt", "false");
@@ -32,7 +32,7 @@ pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes,
         begun.push(prefill);
         begun.extend(edited.asks_to_go_on.then(|| said(&quote(GO_ON))));
     }
-    let woven = WovenItems::of(envelope, &edited.replays);
+    let woven = HiddenItemInsertions::of(envelope, &edited.replays);
     let changes = steps.iter().any(|step| !matches!(step, RenderOp::Keep(_))) || !begun.is_empty();
     let is_text = envelope.text(&envelope.items_at).starts_with('"');
     if is_text
@@ -40,7 +40,7 @@ pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes,
     {
         patch.replace(envelope.items_at.clone(), list_of_text(envelope, steps, begun)?);
     } else if !is_text && (edited.steps.is_some() || !begun.is_empty() || !woven.is_empty()) {
-        let mut list = List::new(envelope);
+        let mut list = ItemListWriter::new(envelope);
         for step in steps {
             write(envelope, step, &woven, &mut list)?;
         }
@@ -53,10 +53,10 @@ pub(super) fn render(envelope: &Envelope, edited: &RequestEdit) -> Result<Bytes,
 }
 
 fn write(
-    envelope: &Envelope,
+    envelope: &RequestEnvelope,
     step: &RenderOp,
-    woven: &WovenItems,
-    list: &mut List<'_>,
+    woven: &HiddenItemInsertions,
+    list: &mut ItemListWriter<'_>,
 ) -> Result<(), ParseError> {
     match step {
         RenderOp::Keep(range) if range.end > envelope.items.len() => return Err(unknown(range.end)),
@@ -94,7 +94,7 @@ fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<Stri
         [SegmentEdit::Show(text)] => quote(text),
         _ => return Err(wrong()),
     };
-    let item = Item::read(raw, index)?;
+    let item = BorrowedResponsesItem::read(raw, index)?;
     let field = match item.kind.as_str() {
         "message" => "content",
         "function_call" => "arguments",
@@ -110,7 +110,7 @@ fn said(text: &str) -> String {
 }
 
 /// The answer's beginning. `None` if nothing is begun.
-fn begin_answer(prefill: &Prefill) -> Option<String> {
+fn begin_answer(prefill: &AnswerPrefill) -> Option<String> {
     let text = quote(&prefill.text);
     (!prefill.text.is_empty()).then(|| {
         format!(
@@ -120,7 +120,11 @@ fn begin_answer(prefill: &Prefill) -> Option<String> {
 }
 
 /// The items where the client had only a text.
-fn list_of_text(envelope: &Envelope, steps: &[RenderOp], begun: Vec<String>) -> Result<String, ParseError> {
+fn list_of_text(
+    envelope: &RequestEnvelope,
+    steps: &[RenderOp],
+    begun: Vec<String>,
+) -> Result<String, ParseError> {
     let mut items = Vec::new();
     for step in steps {
         match step {

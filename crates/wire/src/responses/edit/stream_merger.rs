@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use serde_json::{Value, json};
 
-use super::stream_parser::{Payload, ResponsesStreamParser, is_foreign_error};
-use super::unseen::Unseen;
+use super::stream_parser::{ResponsesStreamEvent, ResponsesStreamParser, is_foreign_error};
+use super::unseen::HiddenCallMatcher;
 use super::whole::list;
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, StreamMerger, StreamParser as _};
@@ -27,7 +27,7 @@ pub(super) struct ResponsesStreamMerger {
     /// The items that are done, by their number at the client's.
     done: BTreeMap<u64, String>,
     /// The message that is open at the client's.
-    open: Option<Open>,
+    open: Option<OpenMessageItem>,
     /// The client's numbers of the present stream's items.
     ours: BTreeMap<u64, u64>,
     /// Items that the client has seen the beginning of.
@@ -39,12 +39,12 @@ pub(super) struct ResponsesStreamMerger {
     /// Events that close a message, and the answer, until it is known whether they do.
     held: Vec<Vec<u8>>,
     echo: RepetitionFilter,
-    unseen: Unseen,
+    unseen: HiddenCallMatcher,
 }
 
 /// A message in the making.
 #[derive(Clone, Debug, Default)]
-struct Open {
+struct OpenMessageItem {
     /// Its number at the client's.
     index: u64,
     id: String,
@@ -64,7 +64,7 @@ impl StreamMerger for ResponsesStreamMerger {
             out.extend_from_slice(raw);
             return;
         }
-        let Some(payload) = Payload::read(data) else {
+        let Some(payload) = ResponsesStreamEvent::read(data) else {
             out.extend_from_slice(raw);
             return;
         };
@@ -110,7 +110,7 @@ impl StreamMerger for ResponsesStreamMerger {
         self.write_text(text, out);
         for raw in std::mem::take(&mut self.held) {
             let data = SseEvent::parse(&raw).data;
-            match Payload::read(&data) {
+            match ResponsesStreamEvent::read(&data) {
                 Some(payload) if self.is_closing(&payload.r#type) => self.hold_end(&payload, &data),
                 _ => self.held.push(raw),
             }
@@ -127,7 +127,9 @@ impl StreamMerger for ResponsesStreamMerger {
 
     fn next_step(&mut self, out: &mut Vec<u8>) {
         self.flush_echo(out);
-        self.held.retain(|raw| !Payload::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end()));
+        self.held.retain(|raw| {
+            !ResponsesStreamEvent::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end())
+        });
         if self.held.is_empty() {
             self.close("completed", out);
         }
@@ -141,9 +143,9 @@ impl StreamMerger for ResponsesStreamMerger {
         let name = fields(response).and_then(|said| string(field(&said, "id")?)).unwrap_or_default();
         self.renumbers();
         self.flush_echo(out);
-        let last = self
-            .held
-            .pop_if(|raw| Payload::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end()));
+        let last = self.held.pop_if(|raw| {
+            ResponsesStreamEvent::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end())
+        });
         if self.held.is_empty() {
             self.close("completed", out);
         }
@@ -160,8 +162,9 @@ impl StreamMerger for ResponsesStreamMerger {
         }
         self.flush_echo(out);
         let mut held = std::mem::take(&mut self.held);
-        let last =
-            held.pop_if(|raw| Payload::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end()));
+        let last = held.pop_if(|raw| {
+            ResponsesStreamEvent::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end())
+        });
         match last {
             Some(last) if !self.continued => {
                 held.iter().chain([&last]).for_each(|raw| out.extend_from_slice(raw));
@@ -173,7 +176,7 @@ impl StreamMerger for ResponsesStreamMerger {
                 held.iter().for_each(|raw| self.write(&SseEvent::parse(raw).data, out));
                 let data = SseEvent::parse(&last).data;
                 // What was about to come is missing.
-                let lacks = self.echo.says_nothing() && self.seen().finish == Some(Finish::Stop);
+                let lacks = self.echo.says_nothing() && self.seen().finish == Some(ModelStopReason::Stop);
                 let cut = lacks.then(|| cut_short(&data)).flatten();
                 self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);
             }
@@ -203,7 +206,7 @@ impl ResponsesStreamMerger {
     }
 
     /// An event of the first stream: as it came.
-    fn first(&mut self, payload: &Payload<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+    fn first(&mut self, payload: &ResponsesStreamEvent<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         self.reader.take(payload, data);
         let kind = payload.r#type.as_ref();
         let index = self.number(payload);
@@ -219,7 +222,7 @@ impl ResponsesStreamMerger {
             "response.output_item.added" => {
                 self.items = self.items.max(index + 1);
                 self.begun += 1;
-                self.open = payload.item.and_then(|item| Open::begin(item.get(), index));
+                self.open = payload.item.and_then(|item| OpenMessageItem::begin(item.get(), index));
             }
             "response.content_part.added" => self.begin_part(),
             "response.output_text.delta" => {
@@ -241,7 +244,7 @@ impl ResponsesStreamMerger {
     }
 
     /// An event of a later stream: with the client's numbers.
-    fn later(&mut self, payload: &Payload<'_>, data: &str, out: &mut Vec<u8>) {
+    fn later(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str, out: &mut Vec<u8>) {
         let theirs = Some(self.number(payload));
         match payload.r#type.as_ref() {
             "response.created" | "response.in_progress" | "response.queued" => {
@@ -287,16 +290,16 @@ impl ResponsesStreamMerger {
 
     /// The present stream's number of the item that an event is about: of the newest, or of the one that it begins,
     /// where it does not say.
-    fn number(&self, payload: &Payload<'_>) -> u64 {
+    fn number(&self, payload: &ResponsesStreamEvent<'_>) -> u64 {
         let begins = payload.r#type == "response.output_item.added";
         let newest = if begins { self.begun } else { self.begun.saturating_sub(1) };
         payload.output_index.unwrap_or(newest)
     }
 
-    fn added(&mut self, payload: &Payload<'_>, data: &str, out: &mut Vec<u8>) {
+    fn added(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str, out: &mut Vec<u8>) {
         let theirs = self.number(payload);
         self.begun += 1;
-        let begun = payload.item.and_then(|item| Open::begin(item.get(), self.items));
+        let begun = payload.item.and_then(|item| OpenMessageItem::begin(item.get(), self.items));
         // The message that was left goes on.
         if let (Some(_), Some(open), true) = (&begun, &self.open, self.held.is_empty()) {
             self.ours.insert(theirs, open.index);
@@ -337,7 +340,7 @@ impl ResponsesStreamMerger {
     fn release(&mut self, out: &mut Vec<u8>) {
         for raw in std::mem::take(&mut self.held) {
             let data = SseEvent::parse(&raw).data;
-            let Some(payload) = Payload::read(&data) else { continue };
+            let Some(payload) = ResponsesStreamEvent::read(&data) else { continue };
             if payload.r#type == "response.output_item.done" {
                 self.open = None;
             }
@@ -357,7 +360,7 @@ impl ResponsesStreamMerger {
     }
 
     /// An event that closes the message: with its whole text and its own name.
-    fn hold_end(&mut self, payload: &Payload<'_>, data: &str) {
+    fn hold_end(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str) {
         let Some(open) = self.open.clone() else { return };
         let changed = match payload.r#type.as_ref() {
             "response.output_text.done" => with_field(data, "text", &quote(&open.text)),
@@ -410,8 +413,8 @@ impl ResponsesStreamMerger {
         let begun = json!({"type": "response.content_part.added", "item_id": id, "output_index": index,
             "content_index": 0, "part": part});
         self.write(&begun.to_string(), out);
-        let open = Open::begin(&item.to_string(), index);
-        self.open = open.map(|open| Open { has_part: true, ..open });
+        let open = OpenMessageItem::begin(&item.to_string(), index);
+        self.open = open.map(|open| OpenMessageItem { has_part: true, ..open });
     }
 
     /// Closes the message that was left.
@@ -450,7 +453,8 @@ impl ResponsesStreamMerger {
         let numbered = self.next.and_then(|next| with_field(data, "sequence_number", &next.to_string()));
         self.next = self.next.map(|next| next + 1);
         let data = numbered.as_deref().unwrap_or(data);
-        let name = Payload::read(data).map(|payload| payload.r#type.into_owned()).unwrap_or_default();
+        let name =
+            ResponsesStreamEvent::read(data).map(|payload| payload.r#type.into_owned()).unwrap_or_default();
         out.extend_from_slice(format!("event: {name}\ndata: {data}\n\n").as_bytes());
     }
 
@@ -501,7 +505,7 @@ impl ResponsesStreamMerger {
             r#"{{"type":"response.incomplete","response":{}}}"#,
             response.unwrap_or_else(|| "{}".to_owned())
         );
-        if let Some(payload) = Payload::read(&data) {
+        if let Some(payload) = ResponsesStreamEvent::read(&data) {
             self.reader.take(&payload, &data);
         }
         self.write(&data, out);
@@ -520,7 +524,7 @@ fn incomplete(response: &str) -> Option<String> {
     with_field(&response, "incomplete_details", &json!({"reason": "max_output_tokens"}).to_string())
 }
 
-impl Open {
+impl OpenMessageItem {
     /// A message that begins. `None` if it is another item.
     fn begin(item: &str, index: u64) -> Option<Self> {
         let said = fields(item)?;

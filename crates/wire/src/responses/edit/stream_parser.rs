@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use longhaul_core::message::Finish;
+use longhaul_core::message::ModelStopReason;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::item::Item;
+use super::item::BorrowedResponsesItem;
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
 use crate::raw_json::{field, fields, string};
 use crate::sse::SseEvent;
@@ -14,7 +14,7 @@ use crate::usage::responses_usage;
 
 /// The data of an event, as far as anybody looks at it.
 #[derive(Deserialize)]
-pub(super) struct Payload<'a> {
+pub(super) struct ResponsesStreamEvent<'a> {
     #[serde(borrow)]
     pub(super) r#type: Cow<'a, str>,
     #[serde(borrow)]
@@ -27,7 +27,7 @@ pub(super) struct Payload<'a> {
     pub(super) delta: Option<&'a RawValue>,
 }
 
-impl<'a> Payload<'a> {
+impl<'a> ResponsesStreamEvent<'a> {
     /// `None` if it is nothing of this dialect.
     pub(super) fn read(data: &'a str) -> Option<Self> {
         serde_json::from_str(data).ok()
@@ -35,7 +35,7 @@ impl<'a> Payload<'a> {
 
     /// The piece of text that it brings.
     pub(super) fn text(&self) -> Option<Cow<'a, str>> {
-        serde_json::from_str::<Text<'a>>(self.delta?.get()).ok().map(|text| text.0)
+        serde_json::from_str::<BorrowedJsonString<'a>>(self.delta?.get()).ok().map(|text| text.0)
     }
 
     /// Returns whether it ends the response.
@@ -47,7 +47,7 @@ impl<'a> Payload<'a> {
 
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BorrowedJsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads one stream.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub(super) struct ResponsesStreamParser {
 
 /// Returns whether it is an error that is not said as this dialect says it.
 pub(super) fn is_foreign_error(event: &SseEvent<'_>) -> bool {
-    let is_own = || Payload::read(&event.data).is_some_and(|payload| payload.r#type == "error");
+    let is_own = || ResponsesStreamEvent::read(&event.data).is_some_and(|payload| payload.r#type == "error");
     event.is_error() && !is_own()
 }
 
@@ -67,7 +67,7 @@ impl StreamParser for ResponsesStreamParser {
     fn read(&mut self, event: &SseEvent<'_>) {
         if is_foreign_error(event) {
             self.seen.error = Some(event.data.to_string());
-        } else if let Some(payload) = Payload::read(&event.data) {
+        } else if let Some(payload) = ResponsesStreamEvent::read(&event.data) {
             self.take(&payload, &event.data);
         }
     }
@@ -79,7 +79,7 @@ impl StreamParser for ResponsesStreamParser {
 
 impl ResponsesStreamParser {
     /// Takes an event that was read.
-    pub(super) fn take(&mut self, payload: &Payload<'_>, data: &str) {
+    pub(super) fn take(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str) {
         self.seen.number = payload.sequence_number.or(self.seen.number);
         match payload.r#type.as_ref() {
             "response.created" | "response.in_progress" => {
@@ -124,7 +124,7 @@ impl ResponsesStreamParser {
     }
 
     fn begin(&mut self, item: Option<&str>) {
-        let Some(item) = item.and_then(|item| Item::read(item, 0).ok()) else { return };
+        let Some(item) = item.and_then(|item| BorrowedResponsesItem::read(item, 0).ok()) else { return };
         match item.kind.as_str() {
             "message" => self.text(""),
             "reasoning" => self.seen.inside = StreamPosition::Reasoning,
@@ -149,7 +149,7 @@ impl ResponsesStreamParser {
         if !self.called {
             self.seen.inside = StreamPosition::Nothing;
         }
-        let Some(item) = item.and_then(|item| Item::read(item, 0).ok()) else { return };
+        let Some(item) = item.and_then(|item| BorrowedResponsesItem::read(item, 0).ok()) else { return };
         let said = item.text("arguments").or_else(|| item.text("input"));
         if let (Some(id), Some(said)) = (item.text("call_id"), said)
             && let Some(call) = self.seen.calls.iter_mut().find(|call| call.id == id)
@@ -174,12 +174,12 @@ impl ResponsesStreamParser {
 }
 
 /// Why the model stopped. `None` if it failed.
-pub(super) fn finish(status: &str, details: Option<&str>, called: bool) -> Option<Finish> {
+pub(super) fn finish(status: &str, details: Option<&str>, called: bool) -> Option<ModelStopReason> {
     let reason = details.and_then(fields).and_then(|said| string(field(&said, "reason")?));
     match (status, reason.as_deref()) {
-        ("completed", _) => Some(if called { Finish::ToolCalls } else { Finish::Stop }),
-        ("incomplete", Some("content_filter")) => Some(Finish::ContentFilter),
-        ("incomplete", _) => Some(Finish::Length),
+        ("completed", _) => Some(if called { ModelStopReason::ToolCalls } else { ModelStopReason::Stop }),
+        ("incomplete", Some("content_filter")) => Some(ModelStopReason::ContentFilter),
+        ("incomplete", _) => Some(ModelStopReason::Length),
         _ => None,
     }
 }

@@ -1,11 +1,11 @@
 use crate::ToolChoice;
 use bytes::Bytes;
-use longhaul_core::message::{Finish, Part};
+use longhaul_core::message::{ModelStopReason, Part};
 
-use super::Responses;
+use super::ResponsesCodec;
 use crate::edit::{
-    Envelope, GatewayError, GatewayErrorKind, PartialResponse, Prefill, RenderOp, RequestEdit, Segment,
-    SegmentEdit, StreamPosition, Wire,
+    AnswerPrefill, GatewayError, GatewayErrorKind, ItemSegment, PartialResponse, RenderOp, RequestEdit,
+    RequestEnvelope, SegmentEdit, StreamPosition, WireCodec,
 };
 use crate::sse::{SseEvent, SseReader};
 
@@ -13,12 +13,12 @@ mod edits;
 mod joints;
 mod recorded;
 
-fn envelope(request: &str) -> Envelope {
-    Responses.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
+fn envelope(request: &str) -> RequestEnvelope {
+    ResponsesCodec.read(Bytes::copy_from_slice(request.as_bytes())).unwrap()
 }
 
-fn piece(item: &str) -> Option<Segment> {
-    Responses.segments(&[item], 0).unwrap().remove(0).pop()
+fn piece(item: &str) -> Option<ItemSegment> {
+    ResponsesCodec.segments(&[item], 0).unwrap().remove(0).pop()
 }
 
 fn text(text: &str) -> Vec<Part> {
@@ -27,20 +27,20 @@ fn text(text: &str) -> Vec<Part> {
 
 #[test]
 fn an_item_is_one_piece() {
-    assert_eq!(piece("\"hi\""), Some(Segment::Typed(text("hi"))));
-    assert_eq!(piece(r#"{"role":"user","content":"hi"}"#), Some(Segment::Typed(text("hi"))));
+    assert_eq!(piece("\"hi\""), Some(ItemSegment::Typed(text("hi"))));
+    assert_eq!(piece(r#"{"role":"user","content":"hi"}"#), Some(ItemSegment::Typed(text("hi"))));
     assert_eq!(
         piece(r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"be"}]}"#),
-        Some(Segment::System(text("be")))
+        Some(ItemSegment::System(text("be")))
     );
     let context = r#"{"role":"user","content":[{"type":"input_text","text":"<environment_context>x"}]}"#;
-    assert!(matches!(piece(context), Some(Segment::Note(_))));
+    assert!(matches!(piece(context), Some(ItemSegment::Note(_))));
     let call = r#"{"type":"function_call","call_id":"c","name":"ls","arguments":"{\"a\": 1.0}","id":"fc"}"#;
-    let Some(Segment::Assistant(parts)) = piece(call) else { panic!() };
+    let Some(ItemSegment::Assistant(parts)) = piece(call) else { panic!() };
     let [Part::ToolCall(call)] = &parts[..] else { panic!() };
     assert_eq!((call.call_id.as_str(), call.arguments.as_str()), ("c", "{\"a\": 1.0}"));
     let custom = r#"{"type":"custom_tool_call","call_id":"c","name":"patch","input":"*** \"x\""}"#;
-    let Some(Segment::Assistant(parts)) = piece(custom) else { panic!() };
+    let Some(ItemSegment::Assistant(parts)) = piece(custom) else { panic!() };
     assert!(matches!(&parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"input":"*** \"x\""}"#));
     for (output, content) in [
         (r#""done""#, text("done")),
@@ -48,13 +48,15 @@ fn an_item_is_one_piece() {
         ("null", Vec::new()),
     ] {
         let item = format!(r#"{{"type":"function_call_output","call_id":"c","output":{output}}}"#);
-        assert_eq!(piece(&item), Some(Segment::Result { call: "c".to_owned(), failed: false, content }));
+        assert_eq!(piece(&item), Some(ItemSegment::Result { call: "c".to_owned(), failed: false, content }));
     }
     let reasoning = r#"{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"a"}],"encrypted_content":"x"}"#;
-    let Some(Segment::Assistant(parts)) = piece(reasoning) else { panic!() };
+    let Some(ItemSegment::Assistant(parts)) = piece(reasoning) else { panic!() };
     assert!(matches!(&parts[..], [Part::Reasoning(said)] if said.text == "a" && said.native.is_some()));
     let other = r#"{"type":"item_reference","id":"x"}"#;
-    assert!(matches!(piece(other), Some(Segment::Assistant(parts)) if matches!(parts[0], Part::Opaque(_))));
+    assert!(
+        matches!(piece(other), Some(ItemSegment::Assistant(parts)) if matches!(parts[0], Part::Opaque(_)))
+    );
     assert_eq!(piece(r#"{"role":"user","content":""}"#), None);
 }
 
@@ -68,11 +70,11 @@ fn an_item_that_is_none_is_named() {
         r#"{"type":"function_call","call_id":"c"}"#,
         r#"{"type":"function_call_output","output":"x"}"#,
     ] {
-        let bad = Responses.segments(&[item], 3).unwrap_err();
+        let bad = ResponsesCodec.segments(&[item], 3).unwrap_err();
         assert_eq!(bad.param.as_deref(), Some("input[3]"), "{item}: {bad}");
     }
     for request in [r#"{"model":"m"}"#, r#"{"model":"m","input":1}"#, r#"{"model":1,"input":[]}"#] {
-        assert!(Responses.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
+        assert!(ResponsesCodec.read(Bytes::copy_from_slice(request.as_bytes())).is_err(), "{request}");
     }
 }
 
@@ -80,18 +82,18 @@ fn an_item_that_is_none_is_named() {
 fn instructions_and_tools_are_fixed() {
     let request = r#"{"model":"m","input":"x","instructions":"s","tools":[
         {"type":"function","name":"ls","description":"d","parameters":{ "type":"object"}},{"type":"web_search"}]}"#;
-    let fixed = Responses.fixed(&envelope(request)).unwrap();
+    let fixed = ResponsesCodec.fixed(&envelope(request)).unwrap();
     assert_eq!((fixed.system.as_str(), fixed.tools.len()), ("s", 2));
     assert_eq!(fixed.tools[0].parameters.as_str(), r#"{ "type":"object"}"#);
     assert_eq!(fixed.tools[1].name, "web_search");
-    assert!(Responses.fixed(&envelope(r#"{"model":"m","input":"x","instructions":1}"#)).is_err());
+    assert!(ResponsesCodec.fixed(&envelope(r#"{"model":"m","input":"x","instructions":1}"#)).is_err());
 }
 
 #[test]
 fn an_item_keeps_its_name_when_it_is_sent_again() {
     let form = |item: &str| {
         let mut out = Vec::new();
-        Responses.canonical(item, 0, &mut out).unwrap();
+        ResponsesCodec.canonical(item, 0, &mut out).unwrap();
         out
     };
     let said = form(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}"#);
@@ -139,7 +141,7 @@ fn a_tool_that_takes_text_is_known() {
         {"type":"custom","name":"patch","description":"d","format":{"type":"grammar","definition":"start: x"}}]}"#;
     let envelope = envelope(request);
     assert_eq!(super::custom_tools(&envelope), ["patch"]);
-    let tools = Responses.fixed(&envelope).unwrap().tools;
+    let tools = ResponsesCodec.fixed(&envelope).unwrap().tools;
     assert_eq!(tools[1].description, "d\n\nstart: x");
     assert!(tools[1].parameters.as_str().contains("\"input\""));
 }
@@ -150,11 +152,11 @@ fn errors_are_worded_as_clients_expect_them() {
         param: Some("input".to_owned()),
         ..GatewayError::new(GatewayErrorKind::ContextOverflow, "too long")
     };
-    let body: serde_json::Value = serde_json::from_slice(&Responses.error(&fault)).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&ResponsesCodec.error(&fault)).unwrap();
     assert_eq!(body["error"]["code"], "context_length_exceeded");
     assert_eq!(body["error"]["param"], "input");
-    let stream = Responses.error_event(&fault);
-    let mut watcher = Responses.stream_parser();
+    let stream = ResponsesCodec.error_event(&fault);
+    let mut watcher = ResponsesCodec.stream_parser();
     let mut events = SseReader::default();
     events.feed(stream);
     let mut names = Vec::new();

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::item::Item;
-use super::stream_parser::Payload;
+use super::item::BorrowedResponsesItem;
+use super::stream_parser::ResponsesStreamEvent;
 
 /// Tells the events that are about calls of some tools.
 #[derive(Debug, Default)]
-pub(super) struct Unseen {
+pub(super) struct HiddenCallMatcher {
     tools: Vec<&'static str>,
     /// The server's numbers of the calls.
     hidden: BTreeSet<u64>,
@@ -16,7 +16,7 @@ pub(super) struct Unseen {
     has_hidden: bool,
 }
 
-impl Unseen {
+impl HiddenCallMatcher {
     pub(super) fn hide(&mut self, tool: &'static str) {
         self.tools.push(tool);
     }
@@ -31,13 +31,13 @@ impl Unseen {
     }
 
     /// Returns whether an event is about such a call.
-    pub(super) fn hides(&mut self, payload: &Payload<'_>) -> bool {
+    pub(super) fn hides(&mut self, payload: &ResponsesStreamEvent<'_>) -> bool {
         if self.tools.is_empty() {
             return false;
         }
         let kind = payload.r#type.as_ref();
         let is_call = || {
-            let item = payload.item.and_then(|raw| Item::read(raw.get(), 0).ok());
+            let item = payload.item.and_then(|raw| BorrowedResponsesItem::read(raw.get(), 0).ok());
             item.is_some_and(|item| {
                 let name = item.text("name").unwrap_or_default();
                 item.kind == "function_call" && self.tools.contains(&name.as_str())

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::item::{Item, reasoning};
-use super::stream_parser::{Payload, finish};
+use super::item::{BorrowedResponsesItem, reasoning};
+use super::stream_parser::{ResponsesStreamEvent, finish};
 use crate::edit::{PartialResponse, PartialToolCall};
 use crate::raw_json::{elements, field, fields, string, with_field};
 use crate::sse::SseEvent;
@@ -18,7 +18,10 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
         return None;
     }
     let mut seen = PartialResponse { id: text("id"), over: true, ..PartialResponse::default() };
-    for item in elements(field(&said, "output")?)?.into_iter().filter_map(|item| Item::read(item, 0).ok()) {
+    for item in elements(field(&said, "output")?)?
+        .into_iter()
+        .filter_map(|item| BorrowedResponsesItem::read(item, 0).ok())
+    {
         read(&item, &mut seen);
     }
     let called = !seen.calls.is_empty();
@@ -29,7 +32,7 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
     Some(seen)
 }
 
-fn read(item: &Item<'_>, seen: &mut PartialResponse) {
+fn read(item: &BorrowedResponsesItem<'_>, seen: &mut PartialResponse) {
     let text = |name| item.text(name).unwrap_or_default();
     match item.kind.as_str() {
         "message" => {
@@ -53,7 +56,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let events: Vec<SseEvent<'_>> = events.iter().map(|raw| SseEvent::parse(raw)).collect();
     let mut items: Vec<(u64, &str)> = Vec::new();
     for event in &events {
-        let Some(payload) = Payload::read(&event.data) else { continue };
+        let Some(payload) = ResponsesStreamEvent::read(&event.data) else { continue };
         if payload.r#type == "response.output_item.done" {
             let place = payload.output_index.unwrap_or(items.len() as u64);
             items.extend(payload.item.map(|item| (place, item.get())));

@@ -1,6 +1,6 @@
 use longhaul_core::message::{
-    BlobRef, Media, Message, Opaque, Part, RawJson, Reasoning, Role, Text, ToolCall, ToolResult, ToolSpec,
-    ToolStatus,
+    BlobRef, MediaPart, Message, OpaquePart, Part, RawJson, ReasoningPart, Role, TextPart, ToolCall,
+    ToolResult, ToolSpec, ToolStatus,
 };
 
 use super::*;
@@ -9,19 +9,19 @@ fn settings() -> ModelSettings {
     ModelSettings::new("openai", "gpt-5")
 }
 
-fn own() -> Origin {
+fn own() -> ModelOrigin {
     origin(&settings())
 }
 
-fn foreign() -> Origin {
-    Origin { provider: "anthropic".into(), api: "anthropic-messages".into(), model: "claude".into() }
+fn foreign() -> ModelOrigin {
+    ModelOrigin { provider: "anthropic".into(), api: "anthropic-messages".into(), model: "claude".into() }
 }
 
 fn user(text: &str) -> Message {
     Message::user("u", vec![Part::text(text)])
 }
 
-fn assistant(parts: Vec<Part>, origin: Origin) -> Message {
+fn assistant(parts: Vec<Part>, origin: ModelOrigin) -> Message {
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
 }
 
@@ -41,11 +41,11 @@ const CUSTOM: &str =
 const SEARCH: &str = r#"{"id":"ws_1","type":"web_search_call","status":"completed","action":{"q":"x"}}"#;
 
 fn thought(json: &str) -> Part {
-    Part::Reasoning(Reasoning { text: String::new(), native: native(json) })
+    Part::Reasoning(ReasoningPart { text: String::new(), native: native(json) })
 }
 
 fn text(json: &str) -> Part {
-    Part::Text(Text { text: "Hi".into(), native: native(json) })
+    Part::Text(TextPart { text: "Hi".into(), native: native(json) })
 }
 
 fn call(id: &str, provider_id: &str, json: Option<&str>) -> Part {
@@ -63,9 +63,15 @@ fn result(id: &str, status: ToolStatus, content: Vec<Part>) -> Message {
     Message { id: "t".into(), role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
 }
 
-fn media(hash: &str, media_type: &str, name: Option<&str>) -> Media {
+fn media(hash: &str, media_type: &str, name: Option<&str>) -> MediaPart {
     let blob = BlobRef { hash: hash.into(), bytes: 3 };
-    Media { blob, media_type: media_type.into(), name: name.map(str::to_owned), width: None, height: None }
+    MediaPart {
+        blob,
+        media_type: media_type.into(),
+        name: name.map(str::to_owned),
+        width: None,
+        height: None,
+    }
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -79,17 +85,17 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn request(messages: Vec<Message>) -> Request {
+fn request(messages: Vec<Message>) -> ModelRequest {
     let media = [("png".to_owned(), Bytes::from_static(b"abc"))];
     let media = media.into_iter().chain([("pdf".to_owned(), Bytes::from_static(b"def"))]).collect();
-    Request { system: "be brief".into(), messages, media, ..Request::default() }
+    ModelRequest { system: "be brief".into(), messages, media, ..ModelRequest::default() }
 }
 
 fn sent(messages: Vec<Message>) -> String {
     String::from_utf8(encode(&request(messages), &settings()).unwrap().to_vec()).unwrap()
 }
 
-fn body(request: &Request, settings: &ModelSettings) -> Value {
+fn body(request: &ModelRequest, settings: &ModelSettings) -> Value {
     serde_json::from_slice(&encode(request, settings).unwrap()).unwrap()
 }
 
@@ -145,7 +151,7 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
 
 #[test]
 fn own_items_go_back_byte_for_byte_and_in_order() {
-    let search = Part::Opaque(Opaque { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) });
+    let search = Part::Opaque(OpaquePart { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) });
     let parts = vec![
         thought(REASONING),
         search,
@@ -326,7 +332,7 @@ fn what_cannot_be_expressed_is_refused() {
 fn a_whole_conversation() {
     let png = || Part::Image(media("png", "image/png", None));
     let pdf = Part::File(media("pdf", "application/pdf", Some("a.pdf")));
-    let search = Part::Opaque(Opaque { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) });
+    let search = Part::Opaque(OpaquePart { kind: "web_search_call".into(), native: RawJson(SEARCH.into()) });
     let thoughts = vec![
         thought(REASONING),
         search,
@@ -354,8 +360,11 @@ fn a_whole_conversation() {
 
 #[test]
 fn a_cache_key_goes_to_servers_that_take_one_and_gives_way_to_a_configured_one() {
-    let request =
-        Request { messages: vec![user("hi")], cache_key: Some("session".to_owned()), ..Request::default() };
+    let request = ModelRequest {
+        messages: vec![user("hi")],
+        cache_key: Some("session".to_owned()),
+        ..ModelRequest::default()
+    };
     let sent = |settings: &ModelSettings| {
         let body: Value = serde_json::from_slice(&encode(&request, settings).unwrap()).unwrap();
         body["prompt_cache_key"].clone()

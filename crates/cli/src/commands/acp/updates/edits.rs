@@ -3,29 +3,29 @@
 use agent_client_protocol::v1::schema::{
     CompactionStatus, CompactionUpdate, ContentChunk, MessageId, Notice, NoticeSeverity, SessionUpdate,
 };
-use longhaul::announce::Announcement;
+use longhaul::api_events::ApiEvent;
 use serde_json::Value;
 
 use crate::term::human::short;
 
 use super::super::prompt::text_block;
-use super::{Beside, Shows, Telling};
+use super::{EditorCapabilities, UpdateDelivery, UpdateDetails};
 
 /// Compactions so far, and the one that is being made.
 #[derive(Debug, Default)]
-pub(super) struct Edits {
+pub(super) struct CompactionUpdates {
     begun: u64,
     /// A compaction has its name only once it is made, and its row before.
     open: Option<String>,
 }
 
-impl Edits {
+impl CompactionUpdates {
     pub(super) fn take(
         &mut self,
-        told: &Announcement,
-        beside: &Beside,
-        shows: Shows,
-        telling: Telling,
+        told: &ApiEvent,
+        beside: &UpdateDetails,
+        shows: EditorCapabilities,
+        telling: UpdateDelivery,
     ) -> Vec<SessionUpdate> {
         match told.name {
             "context:compacting" => self.compacting(shows),
@@ -49,7 +49,7 @@ impl Edits {
         }
     }
 
-    fn compacting(&mut self, shows: Shows) -> Vec<SessionUpdate> {
+    fn compacting(&mut self, shows: EditorCapabilities) -> Vec<SessionUpdate> {
         if !shows.compactions {
             return Vec::new();
         }
@@ -63,10 +63,10 @@ impl Edits {
 
     fn compressed(
         &mut self,
-        told: &Announcement,
-        beside: &Beside,
-        shows: Shows,
-        telling: Telling,
+        told: &ApiEvent,
+        beside: &UpdateDetails,
+        shows: EditorCapabilities,
+        telling: UpdateDelivery,
     ) -> Vec<SessionUpdate> {
         let title = format!("Context compressed: {}", change(told));
         let why = told.text("costNote");
@@ -86,7 +86,12 @@ impl Edits {
         vec![SessionUpdate::AgentThoughtChunk(chunk)]
     }
 
-    fn failed(&mut self, told: &Announcement, shows: Shows, telling: Telling) -> Vec<SessionUpdate> {
+    fn failed(
+        &mut self,
+        told: &ApiEvent,
+        shows: EditorCapabilities,
+        telling: UpdateDelivery,
+    ) -> Vec<SessionUpdate> {
         let why = told.text("reason").to_owned();
         match self.open.take() {
             Some(id) => {
@@ -103,22 +108,22 @@ impl Edits {
 
 /// Notices are for what happens now.
 fn notice(
-    shows: Shows,
-    telling: Telling,
+    shows: EditorCapabilities,
+    telling: UpdateDelivery,
     severity: NoticeSeverity,
     title: String,
     about: Option<String>,
 ) -> Vec<SessionUpdate> {
-    let wanted = shows.notices && telling == Telling::Live;
+    let wanted = shows.notices && telling == UpdateDelivery::Live;
     let notice = Notice::new(severity, title).description(about);
     wanted.then_some(SessionUpdate::Notice(notice)).into_iter().collect()
 }
 
-fn change(told: &Announcement) -> String {
+fn change(told: &ApiEvent) -> String {
     let (before, after) = (number(told, "originalTokens"), number(told, "compressedTokens"));
     format!("{} → {} tokens", short(before), short(after))
 }
 
-fn number(told: &Announcement, key: &str) -> u64 {
+fn number(told: &ApiEvent, key: &str) -> u64 {
     told.payload.get(key).and_then(Value::as_u64).unwrap_or_default()
 }

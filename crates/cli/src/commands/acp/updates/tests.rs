@@ -1,16 +1,16 @@
 use super::*;
 use std::path::Path;
 
-fn updates(shows: Shows) -> Updates {
-    Updates::new(Path::new("/work").to_owned(), shows)
+fn updates(shows: EditorCapabilities) -> EditorUpdateTranslator {
+    EditorUpdateTranslator::new(Path::new("/work").to_owned(), shows)
 }
 
-fn told(name: &'static str, payload: Value) -> Announcement {
-    Announcement::passing(name, &"s".into(), payload)
+fn told(name: &'static str, payload: Value) -> ApiEvent {
+    ApiEvent::passing(name, &"s".into(), payload)
 }
 
-fn take(updates: &mut Updates, name: &'static str, payload: Value) -> Vec<Value> {
-    let made = updates.take(&told(name, payload), &Beside::default());
+fn take(updates: &mut EditorUpdateTranslator, name: &'static str, payload: Value) -> Vec<Value> {
+    let made = updates.take(&told(name, payload), &UpdateDetails::default());
     made.into_iter().map(|update| serde_json::to_value(update).unwrap()).collect()
 }
 
@@ -33,7 +33,7 @@ fn texts(updates: &[Value]) -> Vec<String> {
 
 #[test]
 fn what_was_streamed_is_not_sent_again() {
-    let mut live = updates(Shows::default());
+    let mut live = updates(EditorCapabilities::default());
     assert_eq!(texts(&take(&mut live, "llm:chunk", chunk("Häl", 0))), ["agent_message_chunk Häl"]);
     // What streams twice after an attempt that failed.
     assert_eq!(texts(&take(&mut live, "llm:chunk", chunk("Hälf", 0))), ["agent_message_chunk f"]);
@@ -45,7 +45,7 @@ fn what_was_streamed_is_not_sent_again() {
 
 #[test]
 fn after_a_gap_the_whole_message_tells_the_rest_in_order() {
-    let mut live = updates(Shows::default());
+    let mut live = updates(EditorCapabilities::default());
     take(&mut live, "llm:chunk", chunk("one ", 0));
     assert_eq!(take(&mut live, "llm:chunk", chunk("three", 8)), Vec::<Value>::new(), "`two ` is missing");
     let rest = take(&mut live, "message:added", answer("one two three"));
@@ -54,7 +54,7 @@ fn after_a_gap_the_whole_message_tells_the_rest_in_order() {
 
 #[test]
 fn a_paused_answer_goes_on_as_one_message() {
-    let mut live = updates(Shows::default());
+    let mut live = updates(EditorCapabilities::default());
     take(&mut live, "llm:chunk", chunk("first ", 0));
     let mut piece = answer("first ");
     (piece["paused"], piece["parts"][0]["text"]) = (true.into(), "".into());
@@ -71,9 +71,9 @@ fn a_paused_answer_goes_on_as_one_message() {
 #[test]
 fn a_history_is_told_with_what_its_user_typed_and_nothing_else() {
     let typed = |source: &str| json!({ "messageId": "u-1", "role": "user", "source": source, "parts": [{ "type": "text", "text": "hi" }] });
-    let mut again = updates(Shows::default());
+    let mut again = updates(EditorCapabilities::default());
     assert_eq!(take(&mut again, "message:added", typed("typed")), Vec::<Value>::new(), "the editor shows it");
-    again.telling = Telling::Again;
+    again.telling = UpdateDelivery::Again;
     assert_eq!(texts(&take(&mut again, "message:added", typed("typed"))), ["user_message_chunk hi"]);
     assert_eq!(take(&mut again, "message:added", typed("note")), Vec::<Value>::new());
     let whole = take(&mut again, "message:added", answer("there"));
@@ -84,7 +84,7 @@ fn a_history_is_told_with_what_its_user_typed_and_nothing_else() {
 
 #[test]
 fn a_call_is_announced_runs_prints_and_ends() {
-    let mut live = updates(Shows::default());
+    let mut live = updates(EditorCapabilities::default());
     let call = json!({ "callId": "c1", "toolName": "bash", "args": { "command": "ls" }, "argsText": r#"{"command":"ls"}"# });
     let made = take(&mut live, "llm:tool-call", call);
     assert_eq!(made[0]["sessionUpdate"], "tool_call");
@@ -107,10 +107,10 @@ fn a_call_is_announced_runs_prints_and_ends() {
 
 #[test]
 fn the_meter_carries_the_cost_where_it_is_known() {
-    let mut live = updates(Shows::default());
+    let mut live = updates(EditorCapabilities::default());
     let meter = told("context:usage", json!({ "total": 5, "window": 10 }));
-    let of = |live: &mut Updates, cost| {
-        let made = live.take(&meter, &Beside { cost, ..Beside::default() });
+    let of = |live: &mut EditorUpdateTranslator, cost| {
+        let made = live.take(&meter, &UpdateDetails { cost, ..UpdateDetails::default() });
         serde_json::to_value(&made[0]).unwrap()
     };
     let plain = json!({ "sessionUpdate": "usage_update", "used": 5, "size": 10 });
@@ -124,24 +124,24 @@ fn compressed() -> Value {
 
 #[test]
 fn a_compaction_is_shown_as_far_as_the_editor_can() {
-    let mut plain = updates(Shows::default());
+    let mut plain = updates(EditorCapabilities::default());
     assert_eq!(take(&mut plain, "context:compacting", json!({})), Vec::<Value>::new());
     let shown = texts(&take(&mut plain, "context:compressed", compressed()));
     assert_eq!(shown, ["agent_thought_chunk Context compressed: 12.3K → 4K tokens. over the trigger\n"]);
 
-    let mut notices = updates(Shows { notices: true, compactions: false });
+    let mut notices = updates(EditorCapabilities { notices: true, compactions: false });
     let shown = take(&mut notices, "context:compressed", compressed());
     assert_eq!((&shown[0]["sessionUpdate"], &shown[0]["severity"]), (&json!("notice"), &json!("info")));
-    notices.telling = Telling::Again;
+    notices.telling = UpdateDelivery::Again;
     assert_eq!(take(&mut notices, "context:compressed", compressed()), Vec::<Value>::new(), "not history");
 
-    let mut rows = updates(Shows { notices: true, compactions: true });
+    let mut rows = updates(EditorCapabilities { notices: true, compactions: true });
     let begun = take(&mut rows, "context:compacting", json!({}));
     assert_eq!(
         (&begun[0]["sessionUpdate"], &begun[0]["status"]),
         (&json!("compaction_update"), &json!("in_progress"))
     );
-    let beside = Beside { summary: Some("[SUMMARY] …".into()), ..Beside::default() };
+    let beside = UpdateDetails { summary: Some("[SUMMARY] …".into()), ..UpdateDetails::default() };
     let made = rows.take(&told("context:compressed", compressed()), &beside);
     let made = serde_json::to_value(&made[0]).unwrap();
     assert_eq!((&made["compactionId"], &made["status"]), (&begun[0]["compactionId"], &json!("completed")));
@@ -150,7 +150,7 @@ fn a_compaction_is_shown_as_far_as_the_editor_can() {
 
 #[test]
 fn a_compaction_that_is_not_made_does_not_stay_open() {
-    let mut rows = updates(Shows { notices: false, compactions: true });
+    let mut rows = updates(EditorCapabilities { notices: false, compactions: true });
     let begun = take(&mut rows, "context:compacting", json!({}));
     let failed = take(&mut rows, "context:compact-failed", json!({ "reason": "it was empty" }));
     assert_eq!((&failed[0]["status"], &failed[0]["error"]), (&json!("failed"), &json!("it was empty")));

@@ -186,14 +186,14 @@ const MOST_WORDS: usize = 6;
 const MOST_CHARS: usize = 48;
 
 /// A text taken apart.
-pub(super) struct Outline {
+pub(super) struct HeadingOutline {
     /// How many of the requested headings it has, or others of their meaning.
     pub(super) headings: usize,
     /// What it says below and beside its headings.
     pub(super) body: String,
 }
 
-impl Outline {
+impl HeadingOutline {
     pub(super) fn of(text: &str) -> Self {
         let mut outline = Self { headings: 0, body: String::new() };
         for line in text.lines().flat_map(segments) {
@@ -265,7 +265,7 @@ fn is_requested(title: &str) -> bool {
     let title = title.to_lowercase();
     let bare = without_accents(&title);
     let is_word = |word: &&str| {
-        let unspaced = word.chars().any(crate::survival::facts::is_unspaced);
+        let unspaced = word.chars().any(crate::retention_report::facts::is_unspaced);
         let begins = |text: &str, word: &str| {
             text.split(|char: char| !char.is_alphanumeric()).any(|own| own.starts_with(word))
         };

@@ -52,7 +52,7 @@ const DENIALS: &[&[&str]] = &[
 ];
 
 /// What a text does, sentence by sentence.
-pub(super) struct Mood {
+pub(super) struct SentenceMoodCounts {
     sentences: usize,
     questions: usize,
     denials: usize,
@@ -65,7 +65,7 @@ pub(super) struct Mood {
 /// A text of more characters that only begins or ends in another mood says something of its own.
 const LONG_CHARS: usize = 600;
 
-impl Mood {
+impl SentenceMoodCounts {
     pub(super) fn of(text: &str) -> Self {
         let sentences = sentences(text);
         let denies: Vec<bool> = sentences.iter().map(|sentence| denies(sentence)).collect();

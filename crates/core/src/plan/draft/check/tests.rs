@@ -46,7 +46,7 @@ fn order() -> &'static str {
 
 fn check(answer: &str, material: &str) -> Result<String, SummaryDefect> {
     let replaced =
-        ReplacedText { material, earlier: "", order: order(), limit_tokens: 400, wants_headings: true };
+        SummaryCheckInput { material, earlier: "", order: order(), limit_tokens: 400, wants_headings: true };
     check_summary(answer, &replaced, &words)
 }
 
@@ -253,8 +253,13 @@ fn chats_without_names_have_refusals_too() {
 fn what_an_earlier_summary_names_is_carried_on() {
     let coding = coding();
     let earlier = "Goal: ship RELEASE-77\nFiles: deploy/plan.toml, deploy/hosts.toml\nErrors: exit code 127 in ci/run.sh";
-    let replaced =
-        ReplacedText { material: &coding, earlier, order: order(), limit_tokens: 400, wants_headings: true };
+    let replaced = SummaryCheckInput {
+        material: &coding,
+        earlier,
+        order: order(),
+        limit_tokens: 400,
+        wants_headings: true,
+    };
     let new = "Goal: repair the login SHOP-4711\nFiles: src/auth/login.rs";
     assert_eq!(check_summary(new, &replaced, &words), Err(SummaryDefect::EarlierDropped));
     let merged = format!("{new}, then deploy/plan.toml");

@@ -1,24 +1,24 @@
 use serde_json::json;
 
 use super::*;
-use crate::Ability;
+use crate::FeatureSupport;
 use crate::openai_chat::discover::root;
 
 fn known(window: u64) -> Limits {
     Limits::of_window(Some(window), LimitSource::Server)
 }
 
-fn seen(family: &'static Family, limits: Limits) -> Option<Seen> {
-    Some(Seen { family: Some(family), limits })
+fn seen(family: &'static ServerFamily, limits: Limits) -> Option<ServerFacts> {
+    Some(ServerFacts { family: Some(family), limits })
 }
 
 #[test]
 fn llama_cpp_says_the_window_of_a_slot() {
     let page = json!({"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2, "modalities": {"vision": false}, "chat_template_caps": {"supports_tools": true}});
-    let limits = Limits { tools: Ability::Yes, images: Ability::No, ..known(4096) };
-    assert_eq!(props(&page), seen(&Family::LLAMA_CPP, limits));
+    let limits = Limits { tools: FeatureSupport::Yes, images: FeatureSupport::No, ..known(4096) };
+    assert_eq!(props(&page), seen(&ServerFamily::LLAMA_CPP, limits));
     let list = json!({"data": [{"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}}]});
-    assert_eq!(models(&list, "m"), seen(&Family::LLAMA_CPP, known(4096)));
+    assert_eq!(models(&list, "m"), seen(&ServerFamily::LLAMA_CPP, known(4096)));
 }
 
 #[test]
@@ -27,8 +27,8 @@ fn lm_studio_says_what_is_loaded() {
         {"id": "other", "state": "not-loaded", "max_context_length": 32768},
         {"id": "m", "type": "vlm", "state": "loaded", "max_context_length": 131072, "loaded_context_length": 8192, "capabilities": ["tool_use"]},
     ]});
-    let both = |window| Limits { tools: Ability::Yes, images: Ability::Yes, ..known(window) };
-    assert_eq!(lm_studio_v0(&v0, "m"), seen(&Family::LM_STUDIO, both(8192)));
+    let both = |window| Limits { tools: FeatureSupport::Yes, images: FeatureSupport::Yes, ..known(window) };
+    assert_eq!(lm_studio_v0(&v0, "m"), seen(&ServerFamily::LM_STUDIO, both(8192)));
     assert_eq!(
         lm_studio_v0(&v0, "other").unwrap().limits.window,
         None,
@@ -41,28 +41,32 @@ fn lm_studio_says_what_is_loaded() {
             {"id": "m", "config": {"context_length": 8192}}, {"id": "m:2", "config": {"context_length": 2048}}],
          "max_context_length": 131072, "capabilities": {"vision": true, "trained_for_tool_use": true}},
     ]});
-    assert_eq!(lm_studio_v1(&v1, "m"), seen(&Family::LM_STUDIO, both(8192)));
-    assert_eq!(lm_studio_v1(&v1, "m:2"), seen(&Family::LM_STUDIO, both(2048)));
-    assert_eq!(lm_studio_v1(&v1, "other"), seen(&Family::LM_STUDIO, Limits::default()));
+    assert_eq!(lm_studio_v1(&v1, "m"), seen(&ServerFamily::LM_STUDIO, both(8192)));
+    assert_eq!(lm_studio_v1(&v1, "m:2"), seen(&ServerFamily::LM_STUDIO, both(2048)));
+    assert_eq!(lm_studio_v1(&v1, "other"), seen(&ServerFamily::LM_STUDIO, Limits::default()));
 }
 
 #[test]
 fn ollama_says_what_is_loaded() {
     let page = json!({"models": [{"name": "m:latest", "model": "m:latest", "context_length": 4096}]});
-    assert_eq!(ollama_loaded(&page, "m"), seen(&Family::OLLAMA, known(4096)));
-    assert_eq!(ollama_loaded(&json!({"models": []}), "m"), seen(&Family::OLLAMA, Limits::default()));
+    assert_eq!(ollama_loaded(&page, "m"), seen(&ServerFamily::OLLAMA, known(4096)));
+    assert_eq!(ollama_loaded(&json!({"models": []}), "m"), seen(&ServerFamily::OLLAMA, Limits::default()));
 }
 
 #[test]
 fn lists_of_models_say_it_each_under_its_own_name() {
     let vllm = json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 16384}]});
-    assert_eq!(models(&vllm, "m"), seen(&Family::VLLM, known(16384)));
+    assert_eq!(models(&vllm, "m"), seen(&ServerFamily::VLLM, known(16384)));
     let router = json!({"data": [{"id": "x"}, {"id": "m", "context_length": 200000, "top_provider": {"max_completion_tokens": 64000},
         "architecture": {"input_modalities": ["text", "image"]}, "supported_parameters": ["temperature"]}]});
-    let limits =
-        Limits { max_output: Some(64000), tools: Ability::No, images: Ability::Yes, ..known(200_000) };
-    assert_eq!(models(&router, "m"), Some(Seen { family: None, limits }));
-    assert_eq!(models(&json!({"data": [{"id": "a"}, {"id": "b"}]}), "m"), Some(Seen::default()));
+    let limits = Limits {
+        max_output: Some(64000),
+        tools: FeatureSupport::No,
+        images: FeatureSupport::Yes,
+        ..known(200_000)
+    };
+    assert_eq!(models(&router, "m"), Some(ServerFacts { family: None, limits }));
+    assert_eq!(models(&json!({"data": [{"id": "a"}, {"id": "b"}]}), "m"), Some(ServerFacts::default()));
 }
 
 #[test]

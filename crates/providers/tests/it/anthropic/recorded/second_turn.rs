@@ -62,13 +62,13 @@ fn bare(block: &Value) -> Value {
 }
 
 /// A second turn after that answer, through the whole encoding of a request.
-fn second_turn(answer: &Answer) -> String {
+fn second_turn(answer: &ModelAnswer) -> String {
     let mut messages = vec![user("hi"), written(answer.parts.clone())];
     let ids: Vec<String> = calls(answer).map(|call| call.call_id.to_string()).collect();
     messages.extend(ids.iter().map(|id| result(id, ToolStatus::Completed, vec![Part::text("done")])));
     messages.push(user("go on"));
-    let provider = Anthropic::new(Config::new("http://localhost/v1", "m")).unwrap();
-    let body = provider.render(&Request { messages, ..Request::default() }).unwrap();
+    let provider = AnthropicProvider::new(AnthropicConfig::new("http://localhost/v1", "m")).unwrap();
+    let body = provider.render(&ModelRequest { messages, ..ModelRequest::default() }).unwrap();
     String::from_utf8(body.to_vec()).unwrap()
 }
 

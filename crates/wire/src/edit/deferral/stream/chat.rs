@@ -3,19 +3,19 @@
 use longhaul_core::deferral::CALL;
 use serde_json::{Map, Value, json};
 
-use super::Passed;
+use super::UnwrappedEvent;
 use crate::edit::deferral::ToolDeferral;
 
 /// The stream's calls.
 #[derive(Default)]
-pub(super) struct ChatCalls {
-    calls: Vec<ChatCall>,
+pub(super) struct ChatHeldCalls {
+    calls: Vec<ChatHeldCall>,
     newest_id: String,
     /// What every chunk of the stream has, for one of our own.
     shell: Map<String, Value>,
 }
 
-struct ChatCall {
+struct ChatHeldCall {
     /// The server's number of it.
     index: u64,
     name: String,
@@ -28,19 +28,19 @@ struct ChatCall {
     held: Vec<Value>,
 }
 
-impl ChatCalls {
-    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> Passed {
+impl ChatHeldCalls {
+    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> UnwrappedEvent {
         let had_held = self.has_held();
         if !had_held && !data.contains("\"tool_calls\"") {
-            return Passed::AsItIs;
+            return UnwrappedEvent::AsItIs;
         }
         if data.trim() == "[DONE]" {
             return self.before_done(deferral, data);
         }
-        let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return Passed::AsItIs };
+        let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return UnwrappedEvent::AsItIs };
         self.keep_shell(&chunk);
         let mut shown = Vec::new();
-        let Some(choice) = first_choice(&mut chunk) else { return Passed::AsItIs };
+        let Some(choice) = first_choice(&mut chunk) else { return UnwrappedEvent::AsItIs };
         let is_end = choice.get("finish_reason").is_some_and(Value::is_string);
         let delta = choice.entry("delta").or_insert_with(|| json!({}));
         let pieces = delta.get_mut("tool_calls").and_then(Value::as_array_mut).map(std::mem::take);
@@ -51,27 +51,31 @@ impl ChatCalls {
             self.release(deferral, &mut shown);
         }
         if !had_held && !self.has_held() && !shown.iter().any(|piece| piece["is_ours"] == true) {
-            return Passed::AsItIs;
+            return UnwrappedEvent::AsItIs;
         }
         shown.iter_mut().filter_map(Value::as_object_mut).for_each(|piece| _ = piece.remove("is_ours"));
-        let Some(delta) = delta.as_object_mut() else { return Passed::AsItIs };
+        let Some(delta) = delta.as_object_mut() else { return UnwrappedEvent::AsItIs };
         match shown.is_empty() {
             true => _ = delta.remove("tool_calls"),
             false => _ = delta.insert("tool_calls".to_owned(), shown.into()),
         }
         let says_nothing = delta.values().all(Value::is_null) && !is_end;
         let has_usage = chunk.get("usage").is_some_and(|usage| !usage.is_null());
-        Passed::Replaced(if says_nothing && !has_usage { Vec::new() } else { vec![Value::Object(chunk)] })
+        UnwrappedEvent::Replaced(if says_nothing && !has_usage {
+            Vec::new()
+        } else {
+            vec![Value::Object(chunk)]
+        })
     }
 
     /// A stream that gives no reason for its end.
-    fn before_done(&mut self, deferral: &ToolDeferral, done: &str) -> Passed {
+    fn before_done(&mut self, deferral: &ToolDeferral, done: &str) -> UnwrappedEvent {
         let mut shown = Vec::new();
         self.release(deferral, &mut shown);
         shown.iter_mut().filter_map(Value::as_object_mut).for_each(|piece| _ = piece.remove("is_ours"));
         let mut chunk = self.shell.clone();
         chunk.insert("choices".to_owned(), json!([{ "index": 0, "delta": { "tool_calls": shown } }]));
-        Passed::Replaced(vec![Value::Object(chunk), done.trim().into()])
+        UnwrappedEvent::Replaced(vec![Value::Object(chunk), done.trim().into()])
     }
 
     fn has_held(&self) -> bool {
@@ -104,7 +108,7 @@ impl ChatCalls {
             None => {
                 // The one before is complete.
                 self.release(deferral, shown);
-                self.calls.push(ChatCall::new(index));
+                self.calls.push(ChatHeldCall::new(index));
                 self.calls.len() - 1
             }
         };
@@ -123,7 +127,7 @@ impl ChatCalls {
     }
 }
 
-impl ChatCall {
+impl ChatHeldCall {
     fn new(index: u64) -> Self {
         Self {
             index,

@@ -5,55 +5,55 @@ use std::collections::BTreeMap;
 use longhaul_core::deferral::CALL;
 use serde_json::{Value, json};
 
-use super::Passed;
+use super::UnwrappedEvent;
 use crate::edit::deferral::ToolDeferral;
 
 /// Calls of `tool_call` whose end has not come, by the number of their block.
 #[derive(Default)]
-pub(super) struct MessagesCalls(BTreeMap<u64, HeldBlock>);
+pub(super) struct MessagesHeldCalls(BTreeMap<u64, MessagesHeldBlock>);
 
-struct HeldBlock {
+struct MessagesHeldBlock {
     start: Value,
     arguments: String,
 }
 
-impl MessagesCalls {
-    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> Passed {
+impl MessagesHeldCalls {
+    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> UnwrappedEvent {
         if self.0.is_empty() && !data.contains(CALL) {
-            return Passed::AsItIs;
+            return UnwrappedEvent::AsItIs;
         }
-        let Ok(event) = serde_json::from_str::<Value>(data) else { return Passed::AsItIs };
+        let Ok(event) = serde_json::from_str::<Value>(data) else { return UnwrappedEvent::AsItIs };
         let index = event["index"].as_u64();
         match (event["type"].as_str(), index) {
             (Some("content_block_start"), Some(index)) => {
                 let block = &event["content_block"];
                 if block["type"] != "tool_use" || block["name"] != CALL {
-                    return Passed::AsItIs;
+                    return UnwrappedEvent::AsItIs;
                 }
                 // Some servers give all arguments at once.
                 let given = block["input"].as_object().filter(|input| !input.is_empty());
                 let arguments =
                     given.map(|input| Value::Object(input.clone()).to_string()).unwrap_or_default();
-                self.0.insert(index, HeldBlock { start: event, arguments });
-                Passed::Replaced(Vec::new())
+                self.0.insert(index, MessagesHeldBlock { start: event, arguments });
+                UnwrappedEvent::Replaced(Vec::new())
             }
             (Some("content_block_delta"), Some(index)) => match self.0.get_mut(&index) {
                 Some(held) => {
                     held.arguments.push_str(event["delta"]["partial_json"].as_str().unwrap_or_default());
-                    Passed::Replaced(Vec::new())
+                    UnwrappedEvent::Replaced(Vec::new())
                 }
-                None => Passed::AsItIs,
+                None => UnwrappedEvent::AsItIs,
             },
             (Some("content_block_stop"), Some(index)) => match self.0.remove(&index) {
-                Some(held) => Passed::Replaced(held.events(deferral, index, event).into()),
-                None => Passed::AsItIs,
+                Some(held) => UnwrappedEvent::Replaced(held.events(deferral, index, event).into()),
+                None => UnwrappedEvent::AsItIs,
             },
-            _ => Passed::AsItIs,
+            _ => UnwrappedEvent::AsItIs,
         }
     }
 }
 
-impl HeldBlock {
+impl MessagesHeldBlock {
     fn events(self, deferral: &ToolDeferral, index: u64, stop: Value) -> [Value; 3] {
         let Self { mut start, mut arguments } = self;
         if let Ok(made) = deferral.resolve(&arguments) {

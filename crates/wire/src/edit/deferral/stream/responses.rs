@@ -5,60 +5,60 @@ use std::collections::BTreeMap;
 use longhaul_core::deferral::CALL;
 use serde_json::Value;
 
-use super::Passed;
+use super::UnwrappedEvent;
 use crate::edit::deferral::ToolDeferral;
 use crate::edit::deferral::answer::{responses_call, unwrapped};
 
 /// Calls of `tool_call` whose end has not come, by the number of their item; llama.cpp gives items no numbers.
 #[derive(Default)]
-pub(super) struct ResponsesCalls(BTreeMap<Option<u64>, HeldItem>);
+pub(super) struct ResponsesHeldCalls(BTreeMap<Option<u64>, ResponsesHeldItem>);
 
 #[derive(Default)]
-struct HeldItem {
+struct ResponsesHeldItem {
     added: Value,
     deltas: Vec<Value>,
     done: Option<Value>,
 }
 
-impl ResponsesCalls {
-    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> Passed {
+impl ResponsesHeldCalls {
+    pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> UnwrappedEvent {
         if self.0.is_empty() && !data.contains(CALL) {
-            return Passed::AsItIs;
+            return UnwrappedEvent::AsItIs;
         }
-        let Ok(mut event) = serde_json::from_str::<Value>(data) else { return Passed::AsItIs };
+        let Ok(mut event) = serde_json::from_str::<Value>(data) else { return UnwrappedEvent::AsItIs };
         let kind = event["type"].as_str().unwrap_or_default().to_owned();
         let index = event["output_index"].as_u64();
         let is_call = event["item"]["type"] == "function_call" && event["item"]["name"] == CALL;
         match kind.as_str() {
             "response.output_item.added" if is_call => {
-                self.0.insert(index, HeldItem { added: event, ..HeldItem::default() });
-                Passed::Replaced(Vec::new())
+                self.0.insert(index, ResponsesHeldItem { added: event, ..ResponsesHeldItem::default() });
+                UnwrappedEvent::Replaced(Vec::new())
             }
             "response.function_call_arguments.delta" | "response.function_call_arguments.done" => {
-                let Some(held) = self.0.get_mut(&index) else { return Passed::AsItIs };
+                let Some(held) = self.0.get_mut(&index) else { return UnwrappedEvent::AsItIs };
                 match kind.ends_with(".done") {
                     true => held.done = Some(event),
                     false => held.deltas.push(event),
                 }
-                Passed::Replaced(Vec::new())
+                UnwrappedEvent::Replaced(Vec::new())
             }
             "response.output_item.done" if is_call => {
                 if let Some(item) = called(deferral, &event["item"]) {
                     event["item"] = item;
                 }
                 let held = self.0.remove(&index).map(|held| held.events(&event["item"]));
-                Passed::Replaced(held.into_iter().flatten().chain([event]).collect())
+                UnwrappedEvent::Replaced(held.into_iter().flatten().chain([event]).collect())
             }
             _ if event["response"]["output"].is_array() => {
                 match unwrapped(deferral, &event["response"].to_string()) {
                     Some(response) => {
                         event["response"] = serde_json::from_str(&response).unwrap_or_default();
-                        Passed::Replaced(vec![event])
+                        UnwrappedEvent::Replaced(vec![event])
                     }
-                    None => Passed::AsItIs,
+                    None => UnwrappedEvent::AsItIs,
                 }
             }
-            _ => Passed::AsItIs,
+            _ => UnwrappedEvent::AsItIs,
         }
     }
 }
@@ -67,7 +67,7 @@ fn called(deferral: &ToolDeferral, item: &Value) -> Option<Value> {
     serde_json::from_str(&responses_call(deferral, &item.to_string())?).ok()
 }
 
-impl HeldItem {
+impl ResponsesHeldItem {
     /// The events before the one that ends the item.
     fn events(self, item: &Value) -> Vec<Value> {
         let Self { mut added, deltas, done } = self;

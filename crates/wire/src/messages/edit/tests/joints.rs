@@ -154,7 +154,7 @@ impl Client {
 
 /// Joins the streams of an upstream that is left after so many pieces of text each.
 fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) {
-    let mut joint = Messages.stream_merger();
+    let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
     let mut restarts = 0;
     let mut said = String::new();
@@ -200,8 +200,8 @@ proptest! {
         if restarts > 0 {
             prop_assert_eq!(client.usage["input_tokens"].as_u64(), Some(100 + restarts));
         }
-        let collected = Messages.collect(&cut_up(&out)).unwrap();
-        let collected = Messages.answer(&collected).unwrap();
+        let collected = MessagesCodec.collect(&cut_up(&out)).unwrap();
+        let collected = MessagesCodec.answer(&collected).unwrap();
         prop_assert_eq!(&collected.text, &text);
         prop_assert_eq!(collected.calls.len(), usize::from(calls));
         prop_assert_eq!(collected.finish, seen.finish);
@@ -236,7 +236,7 @@ fn an_answer_that_is_given_up_ends_at_its_limit() {
         calls: false,
         repeats: false,
     };
-    let mut joint = Messages.stream_merger();
+    let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
     let (events, before) = upstream.stream(0, "");
     events[..before + 2].iter().for_each(|event| joint.pass(event, &mut out));
@@ -246,9 +246,9 @@ fn an_answer_that_is_given_up_ends_at_its_limit() {
     let client = Client::read(&out);
     assert_eq!((client.text.as_str(), client.reason.as_str()), ("Hello ", "max_tokens"));
     assert_eq!(client.usage["output_tokens"], 5);
-    assert_eq!(joint.seen().finish, Some(Finish::Length));
+    assert_eq!(joint.seen().finish, Some(ModelStopReason::Length));
     let mut nothing = Vec::new();
-    Messages.stream_merger().end(0, &mut nothing);
+    MessagesCodec.stream_merger().end(0, &mut nothing);
     assert!(nothing.is_empty());
 }
 
@@ -262,7 +262,7 @@ fn an_upstream_that_ended_early_is_continued_in_the_same_block() {
         repeats: false,
     };
     let short = Upstream { text: "Hello ".to_owned(), ..upstream };
-    let mut joint = Messages.stream_merger();
+    let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
     short.stream(0, "").0.iter().for_each(|event| joint.pass(event, &mut out));
     joint.go_on("Hello ");
@@ -282,7 +282,7 @@ fn a_model_that_thinks_again_opens_a_block() {
         calls: false,
         repeats: false,
     };
-    let mut joint = Messages.stream_merger();
+    let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
     let (events, before) = upstream.stream(0, "");
     events[..before + 2].iter().for_each(|event| joint.pass(event, &mut out));

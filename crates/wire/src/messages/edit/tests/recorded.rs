@@ -38,12 +38,12 @@ fn recorded_requests_are_read_and_rendered() {
         for body in bodies(content).iter().filter(|body| body.contains("\"messages\":")) {
             let envelope = envelope(body);
             let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-            let pieces = Messages.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
+            let pieces = MessagesCodec.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             assert_eq!(pieces.len(), items.len());
-            Messages.fixed(&envelope).unwrap();
+            MessagesCodec.fixed(&envelope).unwrap();
             let keep =
                 RequestEdit { steps: Some(vec![RenderOp::Keep(0..items.len())]), ..RequestEdit::default() };
-            assert_eq!(Messages.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
+            assert_eq!(MessagesCodec.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
             seen += 1;
         }
     }
@@ -70,11 +70,11 @@ fn recorded_streams_pass_untouched_and_are_read() {
     let streams = streams(&files);
     assert!(streams.len() >= 2);
     for (file, events) in streams {
-        let mut watcher = Messages.stream_parser();
+        let mut watcher = MessagesCodec.stream_parser();
         events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
         let seen = watcher.seen();
         assert!(seen.over && seen.id.is_some() && seen.finish.is_some() && seen.usage.is_some(), "{file}");
-        let whole = Messages.answer(&Messages.collect(&events).unwrap()).unwrap();
+        let whole = MessagesCodec.answer(&MessagesCodec.collect(&events).unwrap()).unwrap();
         assert_eq!((&whole.text, whole.finish, &whole.id), (&seen.text, seen.finish, &seen.id), "{file}");
         let usage = |seen: &PartialResponse| {
             seen.usage.clone().map(|usage| (usage.input_tokens, usage.output_tokens))
@@ -85,7 +85,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
         };
         assert_eq!(calls(&whole), calls(seen), "{file}");
         if !file.contains("spliced") {
-            let mut joint = Messages.stream_merger();
+            let mut joint = MessagesCodec.stream_merger();
             let mut out = Vec::new();
             events.iter().for_each(|raw| joint.pass(raw, &mut out));
             joint.end(0, &mut out);
@@ -103,12 +103,12 @@ fn a_second_start_voids_the_first() {
     let Some(files) = files("a_second_start_voids_the_first") else { return };
     let streams = streams(&files);
     let (_, events) = streams.iter().find(|(file, _)| file.contains("spliced-message-start")).unwrap();
-    let mut watcher = Messages.stream_parser();
+    let mut watcher = MessagesCodec.stream_parser();
     events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
     assert_eq!(watcher.seen().id.as_deref(), Some("msg_second"));
     assert_eq!(watcher.seen().calls.len(), 1);
     assert_eq!(watcher.seen().inside, StreamPosition::Call);
-    assert_eq!(watcher.seen().finish, Some(Finish::ToolCalls));
+    assert_eq!(watcher.seen().finish, Some(ModelStopReason::ToolCalls));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn recorded_answers_are_read() {
     let mut seen = 0;
     for (file, content) in &files {
         for body in bodies(content).iter().filter(|body| body.contains("\"stop_reason\":")) {
-            let Some(answer) = Messages.answer(body.as_bytes()) else { continue };
+            let Some(answer) = MessagesCodec.answer(body.as_bytes()) else { continue };
             assert!(answer.finish.is_some() && answer.usage.is_some(), "{file}");
             seen += 1;
         }

@@ -56,8 +56,9 @@ fn without_marks(text: &str) -> String {
 }
 
 /// The bytes up to the end of the messages.
-fn beginning(messages: &[Message], cache: Cache) -> String {
-    let request = Request { system: "s".into(), tools: vec![tool("read")], ..request(messages.to_vec()) };
+fn beginning(messages: &[Message], cache: PromptCacheTtl) -> String {
+    let request =
+        ModelRequest { system: "s".into(), tools: vec![tool("read")], ..request(messages.to_vec()) };
     let mut config = config();
     config.cache = cache;
     let text = without_marks(&text_of(&request, &config));
@@ -70,10 +71,10 @@ proptest! {
     #[test]
     fn a_longer_conversation_begins_with_the_same_bytes_but_for_the_marks(steps in prop::collection::vec(step(), 1..8)) {
         let (messages, ends) = conversation(steps);
-        let whole = beginning(&messages, Cache::FiveMinutes);
-        prop_assert_eq!(&whole, &beginning(&messages, Cache::Off));
+        let whole = beginning(&messages, PromptCacheTtl::FiveMinutes);
+        prop_assert_eq!(&whole, &beginning(&messages, PromptCacheTtl::Off));
         for end in ends {
-            let shorter = beginning(&messages[..end], Cache::FiveMinutes);
+            let shorter = beginning(&messages[..end], PromptCacheTtl::FiveMinutes);
             prop_assert!(whole.starts_with(&shorter), "{shorter}\n{whole}");
         }
     }
@@ -81,7 +82,7 @@ proptest! {
     #[test]
     fn every_request_is_valid_in_the_eyes_of_the_api(steps in prop::collection::vec(step(), 1..8)) {
         let (messages, _) = conversation(steps);
-        let request = Request { tools: vec![tool("read")], ..request(messages) };
+        let request = ModelRequest { tools: vec![tool("read")], ..request(messages) };
         let body = body(&request, &config());
         let mut open: Vec<String> = Vec::new();
         for (at, turn) in body["messages"].as_array().unwrap().iter().enumerate() {

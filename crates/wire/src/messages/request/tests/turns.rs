@@ -186,8 +186,8 @@ fn reasoning_goes_to_the_model_that_wrote_it_and_to_no_other() {
         let redacted = r#"{"type":"redacted_thinking","data":"ZGF0YQ=="}"#;
         vec![
             thinking("Hm"),
-            Part::Reasoning(Reasoning { text: String::new(), native: Some(RawJson(redacted.into())) }),
-            Part::Reasoning(Reasoning { text: "cut off".into(), native: None }),
+            Part::Reasoning(ReasoningPart { text: String::new(), native: Some(RawJson(redacted.into())) }),
+            Part::Reasoning(ReasoningPart { text: "cut off".into(), native: None }),
             Part::text("so"),
         ]
     };

@@ -84,7 +84,7 @@ fn is_delta(event: &[u8]) -> bool {
 
 /// Joins the streams of an upstream that is left after so many pieces of text each.
 fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) {
-    let mut joint = Responses.stream_merger();
+    let mut joint = ResponsesCodec.stream_merger();
     let (mut out, mut restarts, mut said) = (Vec::new(), 0, String::new());
     for cut in cuts.iter().map(Some).chain([None]) {
         let events = upstream.stream(restarts, &said);
@@ -174,10 +174,10 @@ proptest! {
         prop_assert_eq!(response["output"].as_array().unwrap().len(), 1 + usize::from(calls) + usize::from(thinks));
         prop_assert_eq!(response["usage"]["output_tokens"].as_u64(), Some(10 + 7 * restarts));
         prop_assert_eq!(response["usage"]["input_tokens"].as_u64(), Some(100 + restarts));
-        let whole = Responses.answer(&Responses.collect(&cut_up(&out)).unwrap()).unwrap();
+        let whole = ResponsesCodec.answer(&ResponsesCodec.collect(&cut_up(&out)).unwrap()).unwrap();
         prop_assert_eq!(&whole.text, &text);
         prop_assert_eq!(whole.finish, seen.finish);
-        prop_assert_eq!(seen.finish, Some(if calls { Finish::ToolCalls } else { Finish::Stop }));
+        prop_assert_eq!(seen.finish, Some(if calls { ModelStopReason::ToolCalls } else { ModelStopReason::Stop }));
         if restarts == 0 {
             prop_assert_eq!(out, upstream.stream(0, "").concat());
         }
@@ -194,7 +194,7 @@ fn cut_up(stream: &[u8]) -> Vec<Bytes> {
 fn an_answer_that_is_given_up_ends_at_its_limit() {
     let upstream =
         Upstream { text: "Hello world".to_owned(), size: 3, calls: true, thinks: true, repeats: false };
-    let mut joint = Responses.stream_merger();
+    let mut joint = ResponsesCodec.stream_merger();
     let mut out = Vec::new();
     let events = upstream.stream(0, "");
     let cut = events.iter().position(|event| is_delta(event)).unwrap() + 2;
@@ -206,13 +206,13 @@ fn an_answer_that_is_given_up_ends_at_its_limit() {
     assert_eq!((text.as_str(), response["status"].as_str()), ("Hello ", Some("incomplete")));
     assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens");
     assert_eq!(response["output"][1]["content"][0]["text"], "Hello ");
-    assert_eq!(joint.seen().finish, Some(Finish::Length));
+    assert_eq!(joint.seen().finish, Some(ModelStopReason::Length));
 }
 
 #[test]
 fn an_upstream_that_ended_early_is_continued_in_the_same_item() {
     let short = Upstream { text: "Hello ".to_owned(), size: 3, calls: false, thinks: false, repeats: false };
-    let mut joint = Responses.stream_merger();
+    let mut joint = ResponsesCodec.stream_merger();
     let mut out = Vec::new();
     short.stream(0, "").iter().for_each(|event| joint.pass(event, &mut out));
     joint.go_on("Hello ");
@@ -227,7 +227,7 @@ fn an_upstream_that_ended_early_is_continued_in_the_same_item() {
 fn a_model_that_thinks_again_opens_an_item() {
     let upstream =
         Upstream { text: "Hello world".to_owned(), size: 3, calls: false, thinks: true, repeats: false };
-    let mut joint = Responses.stream_merger();
+    let mut joint = ResponsesCodec.stream_merger();
     let mut out = Vec::new();
     let events = upstream.stream(0, "");
     let cut = events.iter().position(|event| is_delta(event)).unwrap() + 2;
@@ -238,7 +238,7 @@ fn a_model_that_thinks_again_opens_an_item() {
     let mut end = Vec::new();
     joint.end(3, &mut end);
     assert_eq!(joint.seen().text, "Hello world");
-    let kinds: Vec<Value> = serde_json::from_slice::<Value>(&Responses.collect(&cut_up(&end)).unwrap())
+    let kinds: Vec<Value> = serde_json::from_slice::<Value>(&ResponsesCodec.collect(&cut_up(&end)).unwrap())
         .unwrap()["output"]
         .as_array()
         .unwrap()

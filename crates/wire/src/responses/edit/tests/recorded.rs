@@ -43,13 +43,13 @@ fn recorded_requests_are_read_and_rendered() {
         for body in
             bodies(content).iter().filter(|body| body.contains("\"input\":") && body.contains("\"model\":"))
         {
-            let Ok(envelope) = Responses.read(Bytes::copy_from_slice(body.as_bytes())) else { continue };
+            let Ok(envelope) = ResponsesCodec.read(Bytes::copy_from_slice(body.as_bytes())) else { continue };
             let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-            Responses.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
-            Responses.fixed(&envelope).unwrap_or_else(|bad| panic!("{file}: {bad}"));
+            ResponsesCodec.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
+            ResponsesCodec.fixed(&envelope).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             let keep =
                 RequestEdit { steps: Some(vec![RenderOp::Keep(0..items.len())]), ..RequestEdit::default() };
-            assert_eq!(Responses.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
+            assert_eq!(ResponsesCodec.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
             seen += 1;
         }
     }
@@ -73,18 +73,18 @@ fn recorded_streams_pass_untouched_and_are_read() {
             println!("skipped: {file}: not every line of it is whole");
             continue;
         };
-        let mut watcher = Responses.stream_parser();
+        let mut watcher = ResponsesCodec.stream_parser();
         events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
         let seen = watcher.seen();
         assert!(seen.over && seen.id.is_some() && seen.finish.is_some() && seen.usage.is_some(), "{file}");
-        let whole = Responses.answer(&Responses.collect(&events).unwrap()).unwrap();
+        let whole = ResponsesCodec.answer(&ResponsesCodec.collect(&events).unwrap()).unwrap();
         assert_eq!((whole.finish, &whole.id), (seen.finish, &seen.id), "{file}");
         // In this recording most deltas of a text were left out.
         if !file.ends_with("openai-phase.1.chunks.txt") {
             assert_eq!(whole.text, seen.text, "{file}");
         }
         assert_eq!((&whole.calls, &whole.usage), (&seen.calls, &seen.usage), "{file}");
-        let mut joint = Responses.stream_merger();
+        let mut joint = ResponsesCodec.stream_merger();
         let mut out = Vec::new();
         events.iter().for_each(|raw| joint.pass(raw, &mut out));
         joint.end(0, &mut out);

@@ -1,0 +1,221 @@
+//! One session as an editor has it open: prompts, one turn after the other or into the one that runs, and their cancel.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{ContentBlock, SessionInfoUpdate, SessionUpdate, StopReason};
+use longhaul::session::{RunOutcome, Session, SessionError};
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::sessions::title_of;
+
+use super::follower::{Connection, SessionFollower, cost};
+use super::prompt::{PromptPart, given, stored};
+use super::slash::{EditorCommand, offered};
+use super::stop::{failed, invalid, reason, refused, remark};
+use super::updates::{EditorCapabilities, remark as said, usage_of};
+use super::workspace_runtimes::WorkspaceRuntime;
+
+/// An open session.
+pub(super) struct EditorSession {
+    pub(super) session: Session,
+    pub(super) room: Arc<WorkspaceRuntime>,
+    /// Whoever has it tells the editor what happens.
+    follower: Mutex<SessionFollower>,
+    is_titled: AtomicBool,
+    /// The prompts that are not answered.
+    tickets: Lock<Vec<CancellationToken>>,
+    /// Cancels that are under way: what comes after them waits for them.
+    cancels: watch::Sender<usize>,
+    /// Held while a prompt is handed over: what a cancel behind it still has to cancel is not the next one's.
+    handing: tokio::sync::Mutex<()>,
+}
+
+/// A prompt that has come. It is made while messages are read in their order, so that a cancel behind it finds it.
+pub(super) struct PromptCancelHandle(CancellationToken);
+
+impl EditorSession {
+    pub(super) fn new(
+        session: Session,
+        room: Arc<WorkspaceRuntime>,
+        is_titled: bool,
+        shows: EditorCapabilities,
+    ) -> Self {
+        let root = room.runtime.agent().workspace.root().to_owned();
+        let follower = Mutex::new(SessionFollower::new(&session, &room, root, shows));
+        let (tickets, cancels) = (Lock::default(), watch::Sender::new(0));
+        Self {
+            session,
+            room,
+            follower,
+            is_titled: AtomicBool::new(is_titled),
+            tickets,
+            cancels,
+            handing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Tells the whole conversation so far.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn tell_again(&self, to: &Connection) -> Result<(), Error> {
+        self.follower.lock().await.tell_again(to).await
+    }
+
+    /// What an editor wants to know of a session that it has just opened.
+    pub(super) async fn greet(&self, to: &Connection) {
+        let follower = self.follower.lock().await;
+        follower.send(to, offered());
+        if self.is_titled.load(Ordering::Relaxed) {
+            self.tell_meter(&follower, to).await;
+        }
+    }
+
+    async fn tell_meter(&self, follower: &SessionFollower, to: &Connection) {
+        if let Ok(report) = self.session.context().await {
+            follower.send(to, usage_of(report.total, report.window, cost(&self.session).await));
+        }
+    }
+
+    /// A prompt has come.
+    pub(super) fn ticket(&self) -> PromptCancelHandle {
+        let token = CancellationToken::new();
+        let mut tickets = self.tickets();
+        tickets.retain(|ticket| !ticket.is_cancelled());
+        tickets.push(token.clone());
+        PromptCancelHandle(token)
+    }
+
+    /// Cancels every prompt that has come; answers when nothing goes on any more. A prompt that comes later waits for
+    /// that.
+    pub(super) fn cancel(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        self.tickets().drain(..).for_each(|ticket| ticket.cancel());
+        self.cancels.send_modify(|under_way| *under_way += 1);
+        let talk = Arc::clone(self);
+        async move {
+            if let Err(error) = talk.session.cancel(true).await {
+                tracing::debug!(%error, "nothing to cancel");
+            }
+            talk.cancels.send_modify(|under_way| *under_way -= 1);
+        }
+    }
+
+    /// One turn: from a prompt to the answer, and why it ended.
+    ///
+    /// # Errors
+    /// What was wrong with the prompt, or with the run.
+    pub(super) async fn prompt(
+        &self,
+        to: &Connection,
+        blocks: Vec<ContentBlock>,
+        ticket: &PromptCancelHandle,
+    ) -> Result<StopReason, Error> {
+        let done = self.turn(to, blocks, ticket).await;
+        self.tickets().retain(|other| !other.is_cancelled());
+        // Whatever a cancel broke: it was cancelled.
+        if ticket.0.is_cancelled() { Ok(StopReason::Cancelled) } else { done }
+    }
+
+    async fn turn(
+        &self,
+        to: &Connection,
+        blocks: Vec<ContentBlock>,
+        ticket: &PromptCancelHandle,
+    ) -> Result<StopReason, Error> {
+        let given = given(blocks, &self.room.folder).map_err(invalid)?;
+        // The sender is here: it does not end.
+        let _ = self.cancels.subscribe().wait_for(|under_way| *under_way == 0).await;
+        if ticket.0.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
+        if let Some(slash) = EditorCommand::of(&given) {
+            return self.perform(to, slash).await;
+        }
+        let title = title(&given);
+        let parts =
+            stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
+        if !self.is_titled.swap(true, Ordering::Relaxed) {
+            self.entitle(to, title).await;
+        }
+        let handing = self.handing.lock().await;
+        if ticket.0.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
+        match self.session.adopt_model().await {
+            Ok(_) | Err(SessionError::Busy) => {}
+            Err(error) => return Err(self.refused(&error)),
+        }
+        match self.session.send(parts).await {
+            Ok(_) => {}
+            Err(error @ SessionError::Refused(_)) => {
+                let follower = self.follower.lock().await;
+                follower.send(to, said(&follower.remark_id(), &error.to_string()));
+                return Ok(StopReason::Refusal);
+            }
+            Err(error) => return Err(self.refused(&error)),
+        }
+        if ticket.0.is_cancelled() {
+            // The cancel may have been done before there was anything to cancel.
+            let _ = self.session.cancel(true).await;
+        }
+        drop(handing);
+        self.settle(to).await
+    }
+
+    async fn settle(&self, to: &Connection) -> Result<StopReason, Error> {
+        let mut follower = self.follower.lock().await;
+        let settled: RunOutcome =
+            follower.follow(to, self.session.settled()).await.map_err(|error| self.refused(&error))?;
+        if let Some(text) = remark(&settled) {
+            follower.send(to, said(&follower.remark_id(), text));
+        }
+        reason(&settled)
+    }
+
+    async fn perform(&self, to: &Connection, slash: EditorCommand) -> Result<StopReason, Error> {
+        let model = self.room.runtime.agent().provider.origin().model;
+        let mut follower = self.follower.lock().await;
+        let done =
+            Box::pin(follower.follow(to, slash.perform(&self.room.runtime, &self.session, &model))).await;
+        let text = done.unwrap_or_else(|failure| format!("Not done: {}", failure.message()));
+        follower.send(to, said(&follower.remark_id(), &text));
+        self.tell_meter(&follower, to).await;
+        Ok(StopReason::EndTurn)
+    }
+
+    /// A title is a convenience: a session that is busy goes without.
+    async fn entitle(&self, to: &Connection, title: String) {
+        if title.is_empty() || self.session.rename(title.clone()).await.is_err() {
+            return;
+        }
+        let update = SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(title));
+        self.follower.lock().await.send(to, update);
+    }
+
+    /// Returns whether nothing was said in it.
+    pub(super) async fn is_empty(&self) -> bool {
+        let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
+        is_empty && self.session.queue().await.is_ok_and(|waiting| waiting.is_empty())
+    }
+
+    fn refused(&self, error: &SessionError) -> Error {
+        refused(self.session.id().as_str(), error)
+    }
+
+    /// No panic happens while the lock is held.
+    fn tickets(&self) -> MutexGuard<'_, Vec<CancellationToken>> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first words said.
+fn title(given: &[PromptPart]) -> String {
+    let text = given.iter().find_map(|given| match given {
+        PromptPart::Text(text) => Some(title_of(text)),
+        PromptPart::Media { .. } => None,
+    });
+    text.unwrap_or_default()
+}

@@ -1,0 +1,427 @@
+//! `longhaul migrate`, `backup` and `restore`: all sessions carried from one place to another, each one read again there
+//! and compared.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul_core::ids::SessionId;
+use longhaul_core::queue::QueuedMessage;
+use longhaul_store::transfer::{InboxEntryCopy, InboxEntryState, carry_copy};
+use longhaul_store::{
+    BlobError, BlobStore, SessionCopy, SessionTransfer, SharedNodes, SharedStore, StoreError, decode_queued,
+    flush_folder,
+};
+use longhaul_store_sqlite::SqliteStore;
+
+use crate::agent_file;
+use crate::args::{BackupArgs, MigrateArgs, RestoreArgs};
+use crate::data::{self, shared::SharedStoreConfig};
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, DONE, Outcome};
+use crate::term::human::count;
+use crate::term::out;
+
+/// Says in a folder that a backup was begun there.
+const BEGUN: &str = "backup-begun";
+
+/// Says that it is complete.
+const COMPLETE: &str = "backup-complete";
+
+/// A place with sessions.
+struct TransferEndpoint {
+    /// As it is called.
+    name: String,
+    sessions: Arc<dyn SessionTransfer>,
+    store: SharedStore,
+    blobs: BlobStore,
+    nodes: Option<SharedNodes>,
+}
+
+impl TransferEndpoint {
+    /// A place of its kind where nothing is yet, as one is told of it.
+    fn empty(&self) -> &'static str {
+        match self.nodes {
+            Some(_) => "an empty database or schema",
+            None => "an empty folder (--data-dir DIR)",
+        }
+    }
+}
+
+impl SessionTransferState {
+    fn of(copy: SessionCopy) -> Self {
+        let last_seq = copy.events.len() as u64;
+        let waiting =
+            copy.inbox.into_iter().filter(|entry| entry.state == InboxEntryState::Waiting).collect();
+        Self { last_seq, waiting }
+    }
+
+    fn is(&self, last_seq: u64, queue: &[QueuedMessage]) -> bool {
+        let same = |(then, now): (&InboxEntryCopy, &QueuedMessage)| {
+            then.id == now.id
+                && decode_queued(&then.body)
+                    .is_ok_and(|(parts, metadata)| parts == now.parts && metadata == now.metadata)
+        };
+        self.last_seq == last_seq
+            && self.waiting.len() == queue.len()
+            && self.waiting.iter().zip(queue).all(same)
+    }
+}
+
+/// What may be done at a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EndpointAccess {
+    Read,
+    Write,
+}
+
+/// What was carried.
+#[derive(Default)]
+struct TransferReport {
+    from: String,
+    to: String,
+    /// How far each session had come.
+    reached: BTreeMap<SessionId, SessionTransferState>,
+    sessions: u64,
+    known: u64,
+    events: u64,
+    blobs: u64,
+}
+
+/// How far a session has come.
+struct SessionTransferState {
+    last_seq: u64,
+    /// What waits, and is in no log yet.
+    waiting: Vec<InboxEntryCopy>,
+}
+
+/// From the data folder into a database, or back.
+pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcome {
+    let (from, to) = match (&args.from, &args.to) {
+        (None, Some(to)) => (None, Some(to.as_str())),
+        (Some(from), None) => (Some(from.as_str()), None),
+        _ => {
+            return Err(CommandError::usage(
+                "name one database: --to URL carries the data folder there, --from URL back",
+            ));
+        }
+    };
+    let folder = place.shown(&place.data_dir);
+    if to.is_some() && !SqliteStore::is_at(&place.data_dir) {
+        return Err(CommandError::usage(format!(
+            "there is no database in {folder}: name the data folder with --data-dir"
+        )));
+    }
+    if to.is_some() && SqliteStore::is_in_use(&place.data_dir) {
+        return Err(CommandError::new(format!(
+            "the data folder {folder} is in use: end that longhaul first, so that nothing is said there that would stay behind"
+        )));
+    }
+    if args.from.is_some() {
+        check_folder(args.blobs.as_deref())?;
+    }
+    // For itself, until all is there: nobody says anything meanwhile that would stay behind.
+    let from = depot(place, from, args.blobs.as_deref(), EndpointAccess::Write).await?;
+    let carried = migrated(&from, place, to, args.blobs.as_deref()).await;
+    // Whatever became of it: a node that does not leave counts for as long as its lease.
+    from.store.close().await;
+    tell(&carried?)
+}
+
+async fn migrated(
+    from: &TransferEndpoint,
+    place: &CliEnvironment,
+    to: Option<&str>,
+    blobs: Option<&str>,
+) -> Outcome<TransferReport> {
+    if others(from).await? {
+        return Err(CommandError::new(
+            "nodes still serve that database: end them first, so that nothing is left behind (one that was killed counts for 10 s)",
+        ));
+    }
+    let to = depot(place, to, blobs, EndpointAccess::Write).await?;
+    let carried = carried_whole(from, &to).await;
+    to.store.close().await;
+    carried
+}
+
+/// Carries everything, if the source was at rest to the end.
+async fn carried_whole(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcome<TransferReport> {
+    let carried = carry_all(from, to, TransferConflictPolicy::Kept).await?;
+    if others(from).await? || went_on(from, &carried).await? {
+        return Err(CommandError::new(format!(
+            "something was said in {} meanwhile, and is not in {}: end what serves it there, and migrate again into {}",
+            from.name,
+            to.name,
+            to.empty()
+        )));
+    }
+    Ok(carried)
+}
+
+/// Into a folder of its own. One that was interrupted is begun again there.
+pub(crate) async fn backup(args: BackupArgs, place: &CliEnvironment) -> Outcome {
+    let has_files = std::fs::read_dir(&args.folder).is_ok_and(|mut entries| entries.next().is_some());
+    if args.folder.join(COMPLETE).exists() || (has_files && !args.folder.join(BEGUN).exists()) {
+        return Err(CommandError::usage(format!("{} is not empty", args.folder.display())));
+    }
+    if args.db.is_some() {
+        check_folder(args.blobs.as_deref())?;
+    }
+    let from = depot(place, args.db.as_deref(), args.blobs.as_deref(), EndpointAccess::Read).await?;
+    let carried = saved(&from, place, &args.folder).await;
+    from.store.close().await;
+    let carried = carried?;
+    // Only now it is a backup.
+    std::fs::rename(args.folder.join(BEGUN), args.folder.join(COMPLETE))?;
+    flush_folder(&args.folder)?;
+    tell(&carried)
+}
+
+async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> Outcome<TransferReport> {
+    data::make_private(into)?;
+    std::fs::write(into.join(BEGUN), "")?;
+    let to = folder(place, into, EndpointAccess::Write).await?;
+    let carried = carry_all(from, &to, TransferConflictPolicy::Renewed).await;
+    to.store.close().await;
+    carried
+}
+
+/// From a folder that `backup` made, to where no other sessions are.
+pub(crate) async fn restore(args: RestoreArgs, place: &CliEnvironment) -> Outcome {
+    let name = args.folder.display();
+    if args.folder.join(BEGUN).exists() {
+        return Err(CommandError::usage(format!(
+            "the backup in {name} was interrupted: `backup` it again, or take another one"
+        )));
+    }
+    if !args.folder.join(COMPLETE).exists() {
+        return Err(CommandError::usage(format!("{name} holds no backup")));
+    }
+    let from = folder(place, &args.folder, EndpointAccess::Read).await?;
+    let carried = restored(&from, place, &args).await;
+    from.store.close().await;
+    tell(&carried?)
+}
+
+async fn restored(
+    from: &TransferEndpoint,
+    place: &CliEnvironment,
+    args: &RestoreArgs,
+) -> Outcome<TransferReport> {
+    let to = depot(place, args.db.as_deref(), args.blobs.as_deref(), EndpointAccess::Write).await?;
+    let carried = match has_others(from, &to).await {
+        Ok(false) => carry_all(from, &to, TransferConflictPolicy::Kept).await,
+        Ok(true) => Err(CommandError::new(format!(
+            "there are other sessions in {} already: restore into an empty place, for example with --data-dir DIR",
+            to.name
+        ))),
+        Err(error) => Err(error),
+    };
+    to.store.close().await;
+    carried
+}
+
+/// Returns whether there are sessions that the backup does not have. Those of a try that was interrupted may be
+/// there.
+async fn has_others(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcome<bool> {
+    let ours = from.sessions.created().await?;
+    Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
+}
+
+/// Returns whether the folder is there from which blobs are to be read, if it is one.
+fn check_folder(blobs: Option<&str>) -> Outcome<()> {
+    match blobs.map(|named| named.strip_prefix("file://").unwrap_or(named)) {
+        Some(folder) if !folder.contains("://") && !Path::new(folder).is_dir() => {
+            Err(CommandError::usage(format!("--blobs {folder}: there is no such folder")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The database, or without one the data folder.
+async fn depot(
+    place: &CliEnvironment,
+    db: Option<&str>,
+    blobs: Option<&str>,
+    used: EndpointAccess,
+) -> Outcome<TransferEndpoint> {
+    let Some(db) = db else { return folder(place, &place.data_dir, used).await };
+    let max_bytes = agent_file::load(place)?.config.blobs.max_bytes;
+    let shared = SharedStoreConfig {
+        db: db.to_owned(),
+        address: None,
+        token_digest: None,
+        blobs: blobs.map(str::to_owned),
+    };
+    let (data, sessions) = data::shared::open_whole(place, &shared, max_bytes).await?;
+    // A password may stand in front of the `@`.
+    let name = db.rsplit_once('@').map_or("the database", |(_, behind)| behind).to_owned();
+    Ok(TransferEndpoint { name, sessions, store: data.store, blobs: data.blobs, nodes: data.nodes })
+}
+
+async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> Outcome<TransferEndpoint> {
+    let max_bytes = agent_file::load(place)?.config.blobs.max_bytes;
+    let store = match used {
+        EndpointAccess::Read => SqliteStore::open_to_read(folder).await?,
+        EndpointAccess::Write => {
+            data::make_private(folder)?;
+            SqliteStore::open(folder).await?
+        }
+    };
+    let store = Arc::new(store);
+    let below = folder.join("blobs");
+    let blobs = match used == EndpointAccess::Write || below.is_dir() {
+        true => BlobStore::local(&below, max_bytes)?,
+        false => BlobStore::in_memory(max_bytes),
+    };
+    let name = place.shown(folder);
+    Ok(TransferEndpoint { name, sessions: Arc::clone(&store) as _, store, blobs, nodes: None })
+}
+
+/// Returns whether other processes have the database open.
+async fn others(depot: &TransferEndpoint) -> Outcome<bool> {
+    match &depot.nodes {
+        Some(nodes) => Ok(nodes.nodes().await?.len() > 1),
+        None => Ok(false),
+    }
+}
+
+fn tell(carried: &TransferReport) -> Outcome {
+    let TransferReport { sessions, known, events, blobs, from, to, .. } = carried;
+    let known = match known {
+        0 => String::new(),
+        1 => "; 1 was there already, and is the same".to_owned(),
+        known => format!("; {known} were there already, and are the same"),
+    };
+    out::line(&format!(
+        "{} with {} and {} from {from} to {to}, each read again there and compared{known}",
+        count(*sessions, "session"),
+        count(*events, "event"),
+        count(*blobs, "blob"),
+    ))?;
+    Ok(DONE)
+}
+
+/// What becomes of a session that is there already and is another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TransferConflictPolicy {
+    /// It stays, and that is an error.
+    Kept,
+    /// It gives way: the place is this backup's own.
+    Renewed,
+}
+
+async fn carry_all(
+    from: &TransferEndpoint,
+    to: &TransferEndpoint,
+    known: TransferConflictPolicy,
+) -> Outcome<TransferReport> {
+    let mut carried =
+        TransferReport { from: from.name.clone(), to: to.name.clone(), ..TransferReport::default() };
+    for id in from.sessions.created().await? {
+        let copy = match from.sessions.export(&id).await {
+            Ok(copy) => copy,
+            // Deleted since.
+            Err(StoreError::NotFound(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        carry_one(from, to, &copy, known, &mut carried).await?;
+        carried.reached.insert(id, SessionTransferState::of(copy));
+    }
+    to.sessions.import_memo(&from.sessions.export_memo().await?).await?;
+    Ok(carried)
+}
+
+/// Blobs before the log that names them.
+async fn carry_one(
+    from: &TransferEndpoint,
+    to: &TransferEndpoint,
+    copy: &SessionCopy,
+    known: TransferConflictPolicy,
+    carried: &mut TransferReport,
+) -> Outcome<()> {
+    for (blob, _) in &copy.blobs {
+        let content = from.blobs.get(blob).await.map_err(|error| unread(from, &copy.id, error))?;
+        to.blobs.put(content).await?;
+    }
+    let mut done = carry_copy(copy, &*to.sessions).await;
+    if let Err(StoreError::Conflict(_)) = done {
+        let there = to.sessions.export(&copy.id).await?;
+        if copy.says_the_same(&there) {
+            carried.known += 1;
+            return Ok(());
+        }
+        if known == TransferConflictPolicy::Kept {
+            return Err(another(from, to, copy, &there));
+        }
+        to.store.delete(&copy.id).await?;
+        done = carry_copy(copy, &*to.sessions).await;
+    }
+    done?;
+    carried.sessions += 1;
+    carried.events += copy.events.len() as u64;
+    carried.blobs += copy.blobs.len() as u64;
+    Ok(())
+}
+
+/// That content cannot be read, and where a database's may be.
+fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandError {
+    match (error, &from.nodes) {
+        (BlobError::NotFound(hash), Some(_)) => CommandError::usage(format!(
+            "an image or a long output of session {id} is not where it was looked for ({hash}): name with --blobs the \
+             folder or bucket that the nodes of {} have, as `serve` has it",
+            from.name
+        )),
+        (BlobError::NotFound(hash), None) => CommandError::new(format!(
+            "an image or a long output of session {id} is missing in {} ({hash}). What was carried before it stays, and \
+             is not all",
+            from.name
+        )),
+        (error, _) => error.into(),
+    }
+}
+
+/// That a session of the same name is there already, what became of the two, and what can be done.
+fn another(
+    from: &TransferEndpoint,
+    to: &TransferEndpoint,
+    copy: &SessionCopy,
+    there: &SessionCopy,
+) -> CommandError {
+    let (old, new, id) = (&there.events, &copy.events, &copy.id);
+    let became = match (new.starts_with(old), old.starts_with(new)) {
+        (true, true) => "they differ in what waits or was asked".to_owned(),
+        (true, false) => format!("it went on in {} since it was carried", from.name),
+        (false, true) => format!("it went on in {} since it was carried", to.name),
+        (false, false) => "each went on by itself".to_owned(),
+    };
+    let delete = match &to.nodes {
+        Some(_) => format!("DELETE /api/sessions/{id} at a node"),
+        None => format!("longhaul sessions delete {id}"),
+    };
+    CommandError::new(format!(
+        "session {id} is in {} already, and is another one there: {} there, {} in {}; {became}. Nothing of it was \
+         changed. Carry into {}, or delete it there first if nobody needs it ({delete})",
+        to.name,
+        count(old.len() as u64, "event"),
+        count(new.len() as u64, "event"),
+        from.name,
+        to.empty(),
+    ))
+}
+
+/// Returns whether something was said at the source while it was carried: then that stayed behind.
+async fn went_on(from: &TransferEndpoint, carried: &TransferReport) -> Outcome<bool> {
+    let now = from.sessions.created().await?;
+    if now.len() != carried.reached.len() {
+        return Ok(true);
+    }
+    for id in now {
+        let (last_seq, queue) = (from.store.session(&id).await?.last_seq, from.store.queue(&id).await?);
+        if !carried.reached.get(&id).is_some_and(|reached| reached.is(last_seq, &queue)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,176 @@
+//! Where the command was called: the only reader of the environment, the home folder and the current folder.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+use crate::args::GlobalArgs;
+use crate::failure::{CommandError, Outcome};
+
+/// The agent file's name.
+pub(crate) const AGENT_FILE: &str = "longhaul.yml";
+
+/// Everything the surroundings decide.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CliEnvironment {
+    /// The folder the agent works in.
+    pub(crate) workspace: PathBuf,
+    /// Where sessions are kept.
+    pub(crate) data_dir: PathBuf,
+    /// The same as named on the command line.
+    pub(crate) named_data_dir: Option<PathBuf>,
+    /// The folder the agent works in as named on the command line.
+    pub(crate) named_workspace: Option<PathBuf>,
+    /// The agent file as named on the command line.
+    pub(crate) named_config: Option<PathBuf>,
+    /// The person's own configuration folder.
+    pub(crate) config_dir: Option<PathBuf>,
+    /// Where an agent file is looked for otherwise, in this order.
+    pub(crate) usual_configs: Vec<PathBuf>,
+    /// The person's home folder.
+    pub(crate) home: Option<PathBuf>,
+    /// Where scratch folders are made.
+    pub(crate) scratch: PathBuf,
+    /// The environment, as it was at the start.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The command that was called, where another one of it could be called beside it; else empty.
+    pub(crate) command_name: &'static str,
+    /// What the command line says over the agent file.
+    pub(crate) overrides: CommandLineOverrides,
+    /// What is at the other end.
+    pub(crate) terminal: StandardStreams,
+}
+
+/// What the command line says over the agent file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CommandLineOverrides {
+    /// Who serves the model.
+    pub(crate) provider: Option<String>,
+    /// The model.
+    pub(crate) model: Option<String>,
+    /// Where it is.
+    pub(crate) base_url: Option<String>,
+}
+
+/// What is at the other end of the three standard streams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StandardStreams {
+    /// A person types.
+    pub(crate) input: bool,
+    /// A person reads standard output.
+    pub(crate) output: bool,
+    /// A person reads standard error.
+    pub(crate) messages: bool,
+    /// Whether colours are welcome, where a person reads.
+    pub(crate) colour: bool,
+    /// Whether the cursor can be moved.
+    pub(crate) cursor: bool,
+}
+
+impl CliEnvironment {
+    /// Looks around.
+    ///
+    /// # Errors
+    /// Usage, if a folder named on the command line does not exist or no home folder is found.
+    pub(crate) fn look_around(globals: &GlobalArgs) -> Outcome<Self> {
+        let here = env::current_dir()
+            .map_err(|error| CommandError::usage(format!("the current folder cannot be used: {error}")))?;
+        let workspace = globals.workspace.as_ref().map_or_else(|| here.clone(), |folder| here.join(folder));
+        if !workspace.is_dir() {
+            return Err(CommandError::usage(format!(
+                "--workspace {}: there is no such folder",
+                workspace.display()
+            )));
+        }
+        let base = etcetera::choose_base_strategy().ok();
+        let config_dir = base.as_ref().map(|base| base.config_dir().join("longhaul"));
+        let usual = config_dir.as_ref().map(|folder| folder.join(AGENT_FILE));
+        Ok(Self {
+            workspace,
+            data_dir: data_dir(globals, &here, base.as_ref())?,
+            named_data_dir: globals.data_dir.as_ref().map(|folder| here.join(folder)),
+            named_workspace: globals.workspace.as_ref().map(|folder| here.join(folder)),
+            named_config: globals.config.as_ref().map(|file| here.join(file)),
+            config_dir,
+            usual_configs: [Some(here.join(AGENT_FILE)), usual].into_iter().flatten().collect(),
+            home: base.map(|base| base.home_dir().to_owned()),
+            scratch: env::temp_dir(),
+            environment: env::vars_os().collect(),
+            command_name: "",
+            overrides: CommandLineOverrides {
+                provider: globals.provider.clone(),
+                model: globals.model.clone(),
+                base_url: globals.base_url.clone(),
+            },
+            terminal: StandardStreams::look(),
+        })
+    }
+
+    /// A variable of the environment, if it is set, not empty and text.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.environment.iter().find(|(key, _)| key == OsStr::new(name));
+        found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The person's own agent file, whether it is there or not.
+    pub(crate) fn own_config(&self) -> Option<PathBuf> {
+        self.config_dir.as_ref().map(|folder| folder.join(AGENT_FILE))
+    }
+
+    /// Returns whether a file lies outside the person's own configuration: it may be somebody else's.
+    pub(crate) fn is_here(&self, file: &Path) -> bool {
+        self.config_dir.as_deref().is_none_or(|own| !file.starts_with(own))
+    }
+
+    /// A path for people: `~` for the home folder.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        let home = self.home.as_deref().filter(|home| home.parent().is_some());
+        match home.and_then(|home| path.strip_prefix(home).ok()) {
+            Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+            Some(rest) => format!("~/{}", rest.display()),
+            None => path.display().to_string(),
+        }
+    }
+}
+
+fn data_dir(globals: &GlobalArgs, here: &Path, base: Option<&impl BaseStrategy>) -> Outcome<PathBuf> {
+    match (&globals.data_dir, base) {
+        (Some(folder), _) => Ok(here.join(folder)),
+        (None, Some(base)) => Ok(base.data_dir().join("longhaul")),
+        (None, None) => Err(CommandError::usage(
+            "no home folder was found to keep sessions in; name one with --data-dir DIR",
+        )),
+    }
+}
+
+impl StandardStreams {
+    fn look() -> Self {
+        let cursor = env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
+        let unwelcome = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            input: std::io::stdin().is_terminal(),
+            output: std::io::stdout().is_terminal(),
+            messages: std::io::stderr().is_terminal(),
+            colour: cursor && !unwelcome,
+            cursor,
+        }
+    }
+
+    /// Returns whether a person can be asked and can type while the agent works.
+    pub(crate) fn is_interactive(self) -> bool {
+        self.input && self.output && self.cursor
+    }
+
+    /// Returns whether standard output may be coloured.
+    pub(crate) fn colour_output(self) -> bool {
+        self.output && self.colour
+    }
+
+    /// Returns whether standard error may be coloured.
+    pub(crate) fn colour_messages(self) -> bool {
+        self.messages && self.colour
+    }
+}

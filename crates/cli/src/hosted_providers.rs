@@ -1,0 +1,205 @@
+//! Providers whose key is in the environment: used where nobody said where the model is and no server of this machine
+//! answers.
+//!
+//! Whoever set the key for something else pays for what is chosen here: neither the largest model nor the smallest.
+
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
+
+use longhaul::config::{AgentConfig, ModelConfig, ProviderKind};
+use longhaul_providers::connect::Kind;
+use longhaul_wire::catalog;
+
+use crate::agent_file::ResolvedConfig;
+use crate::environment::CliEnvironment;
+use crate::model_discovery::{self, ServerProbeResult};
+use crate::model_facts::dollars;
+use crate::term::text::visible;
+
+/// What a million tokens of output cost of a model in the middle of its maker's list, in US dollars. In the catalogue
+/// of November 2026 the large ones of Anthropic, OpenAI and Google are above it, the small ones below.
+const MIDDLE: RangeInclusive<f64> = 3.0..=15.0;
+
+/// The model that a key of the environment opens: the one that was named, else the first of [`known`] that its
+/// provider lists. `None` if no key is set that would open one.
+pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option<ModelConfig> {
+    let (kind, variable) = find(place, named)?;
+    let mut model = ModelConfig {
+        provider: ProviderKind::from_name(kind.as_str())?,
+        base_url: kind.base_url().to_owned(),
+        api_key_env: Some(variable.to_owned()),
+        ..AgentConfig::default().model
+    };
+    model.name = match named {
+        Some(name) => name.to_owned(),
+        None => {
+            let listed = match model_discovery::ask(place, &model).await {
+                ServerProbeResult::Models(listed) => chosen(kind, &listed),
+                // Whoever calls it hears why.
+                ServerProbeResult::Other(_) | ServerProbeResult::Silent | ServerProbeResult::Unasked => None,
+            };
+            listed.or_else(|| known(kind).first().map(|name| (*name).to_owned()))?
+        }
+    };
+    Some(model)
+}
+
+/// What was chosen because of a key, in words; `None` if somebody said where the model is, or a server of this machine
+/// answers.
+pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
+    let model = &completed.config.model;
+    let is_found = !completed.names_a_server && model.provider.kind().is_some_and(Kind::is_hosted);
+    let variable = model.api_key_env.as_deref().filter(|_| is_found)?;
+    Some(format!("{} at {} ({variable} is set)", visible(&model.name), visible(&model.base_url)))
+}
+
+/// What the model that was chosen costs by its maker's list, and how another is named.
+pub(crate) fn terms(completed: &ResolvedConfig) -> String {
+    let model = &completed.config.model;
+    let rates = catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));
+    let price = rates.map_or("its price is not known".to_owned(), |rates| {
+        let (input, output) = (dollars(rates.input), dollars(rates.output));
+        format!("${input} in, ${output} out per million tokens by list")
+    });
+    format!("{price}; --model NAME names another")
+}
+
+/// Says so in the log: nobody named it, and it costs money.
+pub(crate) fn tell(completed: &ResolvedConfig) {
+    if let Some(said) = said(completed) {
+        tracing::warn!("nobody named a model; used is {said}, {}", terms(completed));
+    }
+}
+
+/// A provider whose key is set, that of the model's maker if its maker is known; and the variable that holds the key.
+fn find(place: &CliEnvironment, model: Option<&str>) -> Option<(Kind, &'static str)> {
+    let maker = model.and_then(catalog::find).map(catalog::CatalogModel::maker);
+    let hosted = Kind::ALL.into_iter().filter(|kind| kind.is_hosted());
+    let mut able = hosted.filter(|kind| maker.is_none_or(|its| its == self::maker(*kind)));
+    able.find_map(|kind| {
+        let mut variables = kind.key_variables(kind.base_url()).iter();
+        variables.find(|name| place.variable(name).is_some()).map(|name| (kind, *name))
+    })
+}
+
+/// Who makes a provider's models, as the catalogue calls it.
+fn maker(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Gemini => "google",
+        kind => kind.as_str(),
+    }
+}
+
+/// The models of a provider in the catalogue that take tools: those in the middle of its prices first, then the cheaper
+/// ones, then the others; of each the newest first.
+fn known(kind: Kind) -> Vec<&'static str> {
+    let its = |model: &&catalog::CatalogModel| {
+        let takes_tools = model.limits(kind.base_url()).tools.may();
+        model.maker() == maker(kind) && !model.is_open() && takes_tools
+    };
+    let mut known: Vec<&catalog::CatalogModel> = catalog::models().iter().filter(its).collect();
+    known.sort_by_key(|model| (tier(model, kind.base_url()), Reverse(version(model.name()))));
+    known.into_iter().map(catalog::CatalogModel::name).collect()
+}
+
+/// 0 for a model in the middle of the prices, 1 for a cheaper one, 2 for a dearer one or one without a price.
+fn tier(model: &catalog::CatalogModel, base_url: &str) -> u8 {
+    match model.prices(base_url).map(|prices| prices.at(0).output) {
+        Some(output) if MIDDLE.contains(&output) => 0,
+        Some(output) if output < *MIDDLE.start() => 1,
+        _ => 2,
+    }
+}
+
+/// The numbers in a model's name up to its date: `[5, 5]` of `claude-sonnet-5-5`. A later generation has larger ones.
+fn version(name: &str) -> Vec<u32> {
+    let numbers = name.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    // Dates have more digits: 2024, 0613, 20250929.
+    numbers.take_while(|digits| digits.len() < 3).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// The first of [`known`] that is listed, as it is listed there.
+fn chosen(kind: Kind, listed: &[String]) -> Option<String> {
+    let is = |name: &str, known: &str| catalog::find(name).is_some_and(|model| model.name() == known);
+    known(kind).into_iter().find_map(|known| {
+        let exact = listed.iter().find(|name| *name == known);
+        exact.or_else(|| listed.iter().find(|name| is(name, known))).cloned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(keys: &[&str]) -> CliEnvironment {
+        let environment = keys.iter().map(|name| ((*name).into(), "secret".into())).collect();
+        CliEnvironment { environment, ..CliEnvironment::default() }
+    }
+
+    #[test]
+    fn the_first_key_that_is_set_opens_unless_the_model_has_another_maker() {
+        let both = with(&["GOOGLE_API_KEY", "ANTHROPIC_API_KEY"]);
+        assert_eq!(find(&both, None), Some((Kind::Anthropic, "ANTHROPIC_API_KEY")));
+        assert_eq!(find(&both, Some("gemini-2.5-pro")), Some((Kind::Gemini, "GOOGLE_API_KEY")));
+        assert_eq!(find(&both, Some("gpt-4o")), None, "that key is missing");
+        assert_eq!(find(&both, Some("qwen3-8b")), None, "nobody of these serves it");
+        assert_eq!(find(&both, Some("not-yet-known")), Some((Kind::Anthropic, "ANTHROPIC_API_KEY")));
+        assert_eq!(find(&with(&["KEY", "AWS_SECRET"]), None), None);
+    }
+
+    #[test]
+    fn neither_the_dearest_nor_the_smallest_is_chosen_but_the_newest_between() {
+        let all: Vec<String> = catalog::models().iter().map(|model| model.name().to_owned()).collect();
+        for kind in [Kind::Anthropic, Kind::OpenAi, Kind::Gemini] {
+            let name = chosen(kind, &all).unwrap();
+            assert_eq!(known(kind).first(), Some(&name.as_str()), "with the list and without");
+            let prices =
+                |name: &str| catalog::prices(name, kind.base_url()).map(|prices| prices.at(0).output);
+            let own = prices(&name).unwrap();
+            let its = || known(kind).into_iter().filter_map(|other| Some((other, prices(other)?)));
+            assert!(MIDDLE.contains(&own), "{name}: {own}");
+            assert!(
+                its().any(|(_, other)| other > own) && its().any(|(_, other)| other < own),
+                "{name}: {own}"
+            );
+            let newer =
+                its().find(|(other, price)| MIDDLE.contains(price) && version(other) > version(&name));
+            assert_eq!(newer, None, "{name}");
+        }
+        let anthropic = chosen(Kind::Anthropic, &all).unwrap();
+        assert!(anthropic.contains("sonnet"), "{anthropic}");
+    }
+
+    #[test]
+    fn only_what_is_listed_is_chosen_and_as_it_is_listed() {
+        let listed = ["whisper-1", "gpt-4o-mini", "gpt-4o-2024-08-06", "text-embedding-3"].map(str::to_owned);
+        assert_eq!(chosen(Kind::OpenAi, &listed).as_deref(), Some("gpt-4o-2024-08-06"));
+        assert_eq!(chosen(Kind::Anthropic, &listed), None);
+        // Where there is nothing in the middle, a cheaper one comes before a dearer one.
+        let listed = ["gpt-4", "gpt-5.5-pro", "gpt-5-nano", "gpt-4o-mini"].map(str::to_owned);
+        assert_eq!(chosen(Kind::OpenAi, &listed).as_deref(), Some("gpt-5-nano"));
+        assert_eq!(version("claude-sonnet-4-5-20250929"), [4, 5]);
+        assert_eq!(version("gpt-4-0613"), [4]);
+        assert!(version("gpt-6.1-sol") > version("gpt-6-sol"));
+    }
+
+    #[test]
+    fn what_it_costs_is_said() {
+        let model = |name: &str| ModelConfig {
+            provider: ProviderKind::Anthropic,
+            name: name.to_owned(),
+            base_url: Kind::Anthropic.base_url().to_owned(),
+            ..AgentConfig::default().model
+        };
+        let loaded = |name| ResolvedConfig {
+            config: AgentConfig { model: model(name), ..AgentConfig::default() },
+            file: None,
+            names_a_server: false,
+            names_a_model: false,
+            held: Vec::new(),
+        };
+        let told = terms(&loaded("claude-sonnet-4-5"));
+        assert_eq!(told, "$3 in, $15 out per million tokens by list; --model NAME names another");
+        assert!(terms(&loaded("not-yet-known")).starts_with("its price is not known; "));
+    }
+}

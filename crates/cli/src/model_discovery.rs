@@ -1,0 +1,176 @@
+//! Model servers on this machine: which answer, and which one is used when nobody named one.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use longhaul::config::{ModelConfig, ProviderKind};
+use longhaul_providers::connect::Kind;
+use reqwest::Client;
+use serde_json::Value;
+
+use crate::agent_file::ResolvedConfig;
+use crate::environment::{AGENT_FILE, CliEnvironment};
+use crate::failure::{CommandError, Outcome};
+use crate::term::out;
+use crate::term::text::visible;
+use crate::term::wrap::wrapped;
+use crate::{assemble, hosted_providers, trust};
+
+/// How long a server of this machine may take to say that it is there.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long a server that was named may take to list its models.
+const NAMED_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The usual ports, and whose they are.
+pub(crate) const USUAL: [(u16, &str); 4] =
+    [(1234, "LM Studio"), (8080, "llama.cpp"), (11434, "Ollama"), (8000, "vLLM")];
+
+/// A server that answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LocalModelServer {
+    /// Whose port it is.
+    pub(crate) usual_owner: &'static str,
+    /// Where its API begins.
+    pub(crate) base_url: String,
+    /// Its models, as it lists them.
+    pub(crate) models: Vec<String>,
+}
+
+/// Asks the usual ports, all at once.
+pub(crate) async fn probe() -> Vec<LocalModelServer> {
+    let asked = USUAL.map(|(port, usual_owner)| async move {
+        let base_url = format!("http://localhost:{port}/v1");
+        let models = models(&base_url).await?;
+        Some(LocalModelServer { usual_owner, base_url, models })
+    });
+    futures_util::future::join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Returns whether what answers at an address of this machine is a server of ours: it shows its page to everybody.
+pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
+    let shown = async {
+        let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
+        client.get(format!("http://{address}/")).send().await?.text().await
+    };
+    shown.await.is_ok_and(|page| page.contains("<title>Longhaul</title>"))
+}
+
+/// The models of a server of this machine; `None` if it does not answer as one.
+async fn models(base_url: &str) -> Option<Vec<String>> {
+    let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
+    let response = client.get(Kind::OpenAiCompatible.list_of_models(base_url)).send().await.ok()?;
+    listed(&response.error_for_status().ok()?.json().await.ok()?)
+}
+
+/// The names in a list of models; Gemini's has its own shape.
+fn listed(answer: &Value) -> Option<Vec<String>> {
+    let (models, name) = match answer.get("data") {
+        Some(models) => (models, "id"),
+        None => (answer.get("models")?, "name"),
+    };
+    let names = models.as_array()?.iter().filter_map(|model| model[name].as_str());
+    Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
+}
+
+/// What a server that was named says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerProbeResult {
+    /// Its models.
+    Models(Vec<String>),
+    /// Something else than a list of models: the HTTP status.
+    Other(u16),
+    /// Nothing.
+    Silent,
+    /// It is its provider's own, and was not asked: the key is missing.
+    Unasked,
+}
+
+/// Asks the server of a configuration for its models, as whom its key makes us.
+pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerProbeResult {
+    if assemble::check_key(place, model).is_err() {
+        return ServerProbeResult::Unasked;
+    }
+    let client = Client::builder().timeout(NAMED_PATIENCE);
+    let client = if trust::is_local(&model.base_url) { client.no_proxy() } else { client };
+    let Ok(client) = client.build() else { return ServerProbeResult::Silent };
+    let Some(kind) = model.provider.kind() else { return ServerProbeResult::Silent };
+    let mut request = client.get(kind.list_of_models(&model.base_url));
+    for (name, value) in &model.headers {
+        request = request.header(name, value);
+    }
+    if let Some(key) = assemble::key_variable(place, model).and_then(|name| place.variable(name)) {
+        for (name, value) in kind.key_headers(key) {
+            request = request.header(name, value);
+        }
+    }
+    let Ok(response) = request.send().await else { return ServerProbeResult::Silent };
+    let status = response.status();
+    let models = response.json().await.ok().as_ref().and_then(listed).filter(|_| status.is_success());
+    models.map_or(ServerProbeResult::Other(status.as_u16()), ServerProbeResult::Models)
+}
+
+/// Completes a configuration that names no server or no model by what is there.
+///
+/// # Errors
+/// Usage, if nothing is named and nothing answers.
+pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig) -> Outcome<ResolvedConfig> {
+    if loaded.config.model.provider == ProviderKind::Scripted {
+        return Ok(loaded);
+    }
+    if !loaded.names_a_server {
+        find(place, &mut loaded).await?;
+    } else if !loaded.names_a_model {
+        let model = &loaded.config.model;
+        if model.provider.kind().is_some_and(Kind::is_hosted) {
+            let provider = model.provider.as_str();
+            return Err(CommandError::usage(format!("--provider {provider} needs a model: --model NAME")));
+        }
+        let ServerProbeResult::Models(listed) = ask(place, model).await else { return Ok(loaded) };
+        if let Some(first) = listed.into_iter().next() {
+            loaded.config.model.name = first;
+        }
+    }
+    Ok(loaded)
+}
+
+/// Takes what is there where nobody said where the model is: a server of this machine, else a provider whose key is set.
+async fn find(place: &CliEnvironment, loaded: &mut ResolvedConfig) -> Outcome<()> {
+    let model = &mut loaded.config.model;
+    let Some(backend) = probe().await.into_iter().find(|backend| !backend.models.is_empty()) else {
+        let named = loaded.names_a_model.then(|| model.name.clone());
+        *model = hosted_providers::model(place, named.as_deref())
+            .await
+            .ok_or_else(|| nothing_found(place, named.as_deref()))?;
+        return Ok(());
+    };
+    model.base_url = backend.base_url;
+    if !loaded.names_a_model {
+        model.name = backend.models.into_iter().next().unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn nothing_found(place: &CliEnvironment, model: Option<&str>) -> CommandError {
+    let files: Vec<String> = place.usual_configs.iter().map(|path| place.shown(path)).collect();
+    let ports: Vec<String> = USUAL.iter().map(|(port, owner)| format!("{port} ({owner})")).collect();
+    let asked = format!("localhost on ports {}", ports.join(", "));
+    let keys: Vec<&str> = Kind::all_key_variables().collect();
+    let of = model.map(|name| format!(" for {}", visible(name))).unwrap_or_default();
+    let keys = format!("none{of} in {}", keys.join(", "));
+    let set = |text: &str| wrapped(text, 15, 15, out::width());
+    CommandError::usage(format!(
+        "there is no model to talk to yet\n\
+         \n  looked for   {}\n  asked        {}\n  keys         {}\n\
+         \n  a local server      start it, then run this again\
+         \n  any other server    longhaul --base-url URL --model NAME …, or a {AGENT_FILE}:\
+         \n                        model:\
+         \n                          base_url: https://api.openai.com/v1\
+         \n                          name: NAME\
+         \n                          api_key_env: OPENAI_API_KEY\
+         \n  no model at all     longhaul demo",
+        set(&files.join(", ")),
+        set(&asked),
+        set(&keys),
+    ))
+}

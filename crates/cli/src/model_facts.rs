@@ -1,0 +1,199 @@
+//! What is known of one model, and who says each of it: the user, the server, an overflow error, the catalogue, in
+//! this order.
+
+use longhaul::calibration::CalibrationStore;
+use longhaul::config::AgentConfig;
+use longhaul_core::message::ModelOrigin;
+use longhaul_providers::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ReasoningScope, catalogued};
+use longhaul_wire::catalog::{self, CatalogModel, ListPrices};
+
+use crate::assemble::{self, counting};
+use crate::environment::CliEnvironment;
+use crate::failure::Outcome;
+
+/// One model's facts, in layers.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelFacts {
+    /// Its name, as its server calls it.
+    pub(crate) name: String,
+    declared: DeclaredLimits,
+    said: Limits,
+    /// The window that an overflow error named earlier, in tokens.
+    learned: Option<u64>,
+    known: Limits,
+    declared_prices: Option<ListPrices>,
+    known_prices: Option<ListPrices>,
+    /// Its entry in the catalogue.
+    pub(crate) entry: Option<&'static CatalogModel>,
+}
+
+/// A value, and who says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SourcedValue<T> {
+    pub(crate) value: T,
+    pub(crate) source: LimitSource,
+}
+
+impl ModelFacts {
+    /// Of the model that a configuration names; asks its server.
+    ///
+    /// # Errors
+    /// Usage, for a server that cannot be used.
+    pub(crate) async fn ask(place: &CliEnvironment, config: &AgentConfig) -> Outcome<(ModelOrigin, Self)> {
+        let (origin, said) = assemble::said(place, &config.model).await?;
+        let learned = counting::calibrations(place, &config.model.base_url);
+        let unasked = Self::unasked(config, &learned, &origin);
+        let facts = Self { declared: assemble::declared(config), said, ..unasked };
+        Ok((origin, facts))
+    }
+
+    /// Of another model of its server, without asking; with what was learned of it.
+    pub(crate) fn unasked(config: &AgentConfig, learned: &CalibrationStore, origin: &ModelOrigin) -> Self {
+        let base_url = &config.model.base_url;
+        Self {
+            name: origin.model.clone(),
+            declared: assemble::listed(config, &origin.model),
+            said: Limits::default(),
+            learned: learned.window(origin),
+            known: catalogued::limits(origin, base_url),
+            declared_prices: assemble::rates(config, &origin.model).map(ListPrices::flat),
+            known_prices: catalog::prices(&origin.model, base_url),
+            entry: catalog::find(&origin.model),
+        }
+    }
+
+    /// The context window in tokens. Where neither the user nor the server says it, what was learned and what the
+    /// catalogue says both bound it, as in the planner.
+    pub(crate) fn window(&self) -> Option<SourcedValue<u64>> {
+        let said = self.of(self.declared.window, |limits| limits.window);
+        let Some(learned) = self.learned else { return said };
+        match said {
+            Some(SourcedValue { source: LimitSource::Declared | LimitSource::Server, .. }) => said,
+            Some(SourcedValue { value, .. }) if value <= learned => said,
+            _ => Some(SourcedValue { value: learned, source: LimitSource::Learned }),
+        }
+    }
+
+    /// The longest answer in tokens.
+    pub(crate) fn max_output(&self) -> Option<SourcedValue<u64>> {
+        self.of(self.declared.max_output, |limits| limits.max_output)
+    }
+
+    /// What it takes and does, by name; those of which nobody says anything are left out.
+    pub(crate) fn abilities(&self) -> Vec<(&'static str, SourcedValue<bool>)> {
+        let Self { declared, .. } = self;
+        let all = [
+            ("tools", self.of(declared.tools, |limits| can(limits.tools))),
+            ("images", self.of(declared.images, |limits| can(limits.images))),
+            ("files", self.of(declared.files, |limits| can(limits.files))),
+            ("prefill", self.of(declared.prefill, |limits| can(limits.prefill))),
+        ];
+        all.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+    }
+
+    /// How much of its own reasoning it is shown again.
+    pub(crate) fn reasoning(&self) -> Option<SourcedValue<ReasoningScope>> {
+        self.of(self.declared.reasoning, |limits| limits.reasoning)
+    }
+
+    /// What its calls cost.
+    pub(crate) fn prices(&self) -> Option<SourcedValue<ListPrices>> {
+        let declared =
+            self.declared_prices.map(|value| SourcedValue { value, source: LimitSource::Declared });
+        declared.or(self.known_prices.map(|value| SourcedValue { value, source: LimitSource::Catalogue }))
+    }
+
+    fn of<T>(&self, declared: Option<T>, read: impl Fn(&Limits) -> Option<T>) -> Option<SourcedValue<T>> {
+        let fact = |value: Option<T>, source| value.map(|value| SourcedValue { value, source });
+        fact(declared, LimitSource::Declared)
+            .or_else(|| fact(read(&self.said), LimitSource::Server))
+            .or_else(|| fact(read(&self.known), LimitSource::Catalogue))
+    }
+}
+
+/// As the configuration writes it.
+pub(crate) fn retention(kept: ReasoningScope) -> &'static str {
+    match kept {
+        ReasoningScope::Never => "never",
+        ReasoningScope::Turn => "turn",
+        ReasoningScope::Always => "always",
+    }
+}
+
+fn can(ability: FeatureSupport) -> Option<bool> {
+    match ability {
+        FeatureSupport::Yes => Some(true),
+        FeatureSupport::No => Some(false),
+        FeatureSupport::Unknown => None,
+    }
+}
+
+/// `2.5`, `0.075`, `15`: as many digits as the price has.
+pub(crate) fn dollars(price: f64) -> String {
+    let text = format!("{price:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(text: &str, model: &str, said: Limits) -> ModelFacts {
+        let config = AgentConfig::parse(text, "f").unwrap();
+        let origin = ModelOrigin { provider: "p".into(), api: "openai-chat".into(), model: model.into() };
+        ModelFacts { said, ..ModelFacts::unasked(&config, &CalibrationStore::in_memory(), &origin) }
+    }
+
+    #[test]
+    fn the_user_comes_first_then_the_server_then_the_catalogue() {
+        let text = "model: { name: m, base_url: 'https://api.z.ai/api/paas/v4' }\n\
+                    models: { glm-4.6: { maxOutput: 500, prices: { input: 1, output: 2 }, media: [images] } }";
+        let said =
+            Limits { tools: FeatureSupport::No, ..Limits::of_window(Some(9_000), LimitSource::Server) };
+        let facts = facts(text, "glm-4.6", said);
+        assert_eq!(facts.window(), Some(SourcedValue { value: 9_000, source: LimitSource::Server }));
+        assert_eq!(facts.max_output(), Some(SourcedValue { value: 500, source: LimitSource::Declared }));
+        assert_eq!(facts.reasoning().map(|fact| fact.source), Some(LimitSource::Catalogue));
+        let abilities = facts.abilities();
+        assert_eq!(abilities[0], ("tools", SourcedValue { value: false, source: LimitSource::Server }));
+        assert_eq!(abilities[1], ("images", SourcedValue { value: true, source: LimitSource::Declared }));
+        assert_eq!(abilities[2], ("files", SourcedValue { value: false, source: LimitSource::Declared }));
+        assert_eq!(
+            facts.prices().map(|fact| (fact.value.at(0).output, fact.source)),
+            Some((2.0, LimitSource::Declared))
+        );
+    }
+
+    #[test]
+    fn a_window_that_was_learned_stands_where_neither_the_user_nor_the_server_says_one() {
+        let window = |text: &str, model: &str, said: Limits, learned: u64| {
+            let facts = ModelFacts { learned: Some(learned), ..facts(text, model, said) };
+            facts.window().map(|fact| (fact.value, fact.source))
+        };
+        let text = "model: { name: m, base_url: 'https://api.openai.com/v1' }";
+        let learned = |tokens| Some((tokens, LimitSource::Learned));
+        assert_eq!(window(text, "my-own", Limits::default(), 8_192), learned(8_192));
+        assert_eq!(window(text, "gpt-4o", Limits::default(), 8_192), learned(8_192));
+        let larger = window(text, "gpt-4o", Limits::default(), 900_000);
+        assert_eq!(larger, Some((128_000, LimitSource::Catalogue)), "the smaller one bounds it");
+        let said = Limits::of_window(Some(9_000), LimitSource::Server);
+        assert_eq!(window(text, "my-own", said, 8_192), Some((9_000, LimitSource::Server)));
+        let declared = "models: { my-own: { window: 7000 } }";
+        assert_eq!(
+            window(declared, "my-own", Limits::default(), 8_192),
+            Some((7_000, LimitSource::Declared))
+        );
+    }
+
+    #[test]
+    fn nobody_knows_a_model_of_ones_own() {
+        let facts = facts("model: { name: m }", "my-own", Limits::default());
+        assert_eq!((facts.window(), facts.max_output(), facts.prices()), (None, None, None));
+        assert!(facts.abilities().is_empty() && facts.entry.is_none());
+    }
+
+    #[test]
+    fn prices_have_the_digits_that_they_need() {
+        assert_eq!([2.5, 0.0375, 15.0, 0.0].map(dollars), ["2.5", "0.0375", "15", "0"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Where the server of a data folder answers: written down by it, for whoever starts a second program there.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use longhaul_store_sqlite::SqliteStore;
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
+
+/// The file's name in the data folder.
+const FILE: &str = "serving.json";
+
+/// A server that has a data folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServerRecord {
+    /// Its process.
+    process: i32,
+    /// Where its page is.
+    pub(crate) page: String,
+    /// The file with the token that other clients bring.
+    pub(crate) token_file: PathBuf,
+    /// Whether it ends: it takes nothing new, and what runs may finish.
+    #[serde(default)]
+    pub(crate) is_ending: bool,
+}
+
+impl ServerRecord {
+    /// This process.
+    pub(crate) fn here(page: String, token_file: PathBuf) -> Self {
+        Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file, is_ending: false }
+    }
+
+    /// The server that has a folder now, if one does. What one that was killed has left is not believed.
+    pub(crate) fn find(folder: &Path) -> Option<Self> {
+        let found = read(&folder.join(FILE)).filter(|_| SqliteStore::is_in_use(folder))?;
+        let process = Pid::from_raw(found.process)?;
+        test_kill_process(process).is_ok().then_some(found)
+    }
+
+    /// Writes it down, until the answer is dropped.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn tell(self, folder: &Path) -> io::Result<ServerRecordGuard> {
+        let path = folder.join(FILE);
+        fs::write(&path, serde_json::to_vec(&self)?)?;
+        Ok(ServerRecordGuard { path, serving: self })
+    }
+}
+
+fn read(path: &Path) -> Option<ServerRecord> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// What was written down of a server, as long as it serves.
+pub(crate) struct ServerRecordGuard {
+    path: PathBuf,
+    serving: ServerRecord,
+}
+
+impl ServerRecordGuard {
+    /// Writes down that it ends.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn ends(&mut self) -> io::Result<()> {
+        self.serving.is_ending = true;
+        fs::write(&self.path, serde_json::to_vec(&self.serving)?)
+    }
+}
+
+impl Drop for ServerRecordGuard {
+    fn drop(&mut self) {
+        // The next one may have come already.
+        if read(&self.path).as_ref() == Some(&self.serving) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_is_found_while_it_has_the_folder_and_no_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = ServerRecord::here("http://127.0.0.1:4400".to_owned(), folder.path().join("token"));
+        let mut told = here.clone().tell(folder.path()).unwrap();
+        assert_eq!(ServerRecord::find(folder.path()), None, "nobody has the folder");
+        let _store = SqliteStore::open(folder.path()).await.unwrap();
+        assert_eq!(ServerRecord::find(folder.path()), Some(here.clone()));
+        told.ends().unwrap();
+        assert!(ServerRecord::find(folder.path()).is_some_and(|found| found.is_ending));
+        // Left by one that was killed: this process has ended.
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let killed = ServerRecord { process: i32::try_from(gone.id()).unwrap(), ..here };
+        let left = killed.tell(folder.path()).unwrap();
+        assert_eq!(ServerRecord::find(folder.path()), None);
+        drop(told);
+        assert!(folder.path().join(FILE).exists(), "what another has written stays");
+        drop(left);
+        assert!(!folder.path().join(FILE).exists());
+    }
+}

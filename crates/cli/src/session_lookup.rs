@@ -1,0 +1,99 @@
+//! Which session somebody means: `last`, an id, or as much of its start as makes it unique.
+
+use longhaul_store::{SessionRecord, SharedStore};
+
+use crate::environment::CliEnvironment;
+use crate::failure::{CommandError, Outcome};
+
+/// More sessions than anybody has.
+pub(crate) const ALL: usize = 1_000_000;
+
+/// The least of an id that is shown.
+const SHORTEST: usize = 8;
+
+/// Finds a session.
+///
+/// # Errors
+/// None, or several, are meant.
+pub(crate) async fn session(
+    place: &CliEnvironment,
+    store: &SharedStore,
+    meant: &str,
+) -> Outcome<SessionRecord> {
+    let records = store.sessions(ALL).await?;
+    choose(place, records, meant)
+}
+
+fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> Outcome<SessionRecord> {
+    if records.is_empty() {
+        let chat = place.talking("chat");
+        return Err(CommandError::new(format!("there is no session yet; begin one with `{chat}`")));
+    }
+    let is_meant = |record: &SessionRecord| meant == "last" || record.id.as_str().starts_with(meant);
+    let mut found = records.into_iter().filter(is_meant);
+    let first = found.next().filter(|_| !meant.is_empty());
+    let Some(first) = first else {
+        return Err(CommandError::new(format!(
+            "no session begins with `{meant}`; `{}` shows them",
+            place.command("sessions list")
+        )));
+    };
+    let others = if meant == "last" || first.id.as_str() == meant { 0 } else { found.count() };
+    match others {
+        0 => Ok(first),
+        others => Err(CommandError::new(format!(
+            "{} sessions begin with `{meant}`; give more of the id",
+            others + 1
+        ))),
+    }
+}
+
+/// How much of the ids must be shown to tell them apart.
+pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
+    let mut ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+    ids.sort_unstable();
+    let common = ids.windows(2).map(|pair| {
+        let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(left, right)| left == right);
+        same.count() + 1
+    });
+    common.max().unwrap_or(SHORTEST).max(SHORTEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CliEnvironment, choose, shown_length};
+    use longhaul_store::SessionRecord;
+
+    fn record(id: &str) -> SessionRecord {
+        SessionRecord {
+            id: id.into(),
+            title: None,
+            created_at: 0,
+            updated_at: 0,
+            last_seq: 1,
+            queued: 0,
+            running: false,
+            parked: false,
+        }
+    }
+
+    #[test]
+    fn a_start_that_is_unique_is_enough() {
+        let all = || vec![record("0199aa-1"), record("0199ab-2"), record("0199ab-23")];
+        let id = |meant| {
+            choose(&CliEnvironment::default(), all(), meant).map(|found| found.id.as_str().to_owned())
+        };
+        assert_eq!(id("last").unwrap(), "0199aa-1", "the first is the newest");
+        assert_eq!(id("0199aa").unwrap(), "0199aa-1");
+        assert_eq!(id("0199ab-2").unwrap(), "0199ab-2", "a whole id is never ambiguous");
+        assert!(id("0199ab").unwrap_err().message().starts_with("2 sessions"));
+        assert!(id("x").unwrap_err().message().contains("no session"));
+        assert!(id("").is_err());
+    }
+
+    #[test]
+    fn ids_are_shown_as_far_as_they_differ() {
+        assert_eq!(shown_length(&[record("0199aabbcc")]), 8);
+        assert_eq!(shown_length(&[record("0199aabbcc1"), record("0199aabbcc2")]), 11);
+    }
+}

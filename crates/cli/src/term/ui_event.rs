@@ -1,0 +1,409 @@
+//! What is worth showing, from either side: announcements while it happens, stored events afterwards.
+
+use longhaul::api_events::ApiEvent;
+use longhaul::clock::now_ms;
+use longhaul_core::event::{EditKind, EditReason, Event, EventBody, PartialAnswerReason, ViewEdit};
+use longhaul_core::ids::Seq;
+use longhaul_core::message::{Message, Part, ToolResult};
+use longhaul_core::plan::LONG_MESSAGE;
+use longhaul_core::truncate::shown_content;
+use serde_json::Value;
+
+use crate::removed_messages::RemovedMessages;
+
+use super::human::short;
+
+/// Something worth showing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum UiEvent {
+    /// A message was accepted and waits or enters.
+    Queued { position: u64 },
+    /// Queued messages enter the conversation; the message itself follows.
+    Dequeued { count: u64 },
+    /// A message of a person, or of the runtime in a person's place.
+    User { text: String },
+    /// The runtime told the model something.
+    Note { text: String },
+    /// A run began.
+    RunStarted,
+    /// More of the answer.
+    Text(String),
+    /// More of the reasoning.
+    Reasoning,
+    /// More of a tool call's arguments.
+    ToolInput { tool: String },
+    /// The beginning of an answer is stored; it goes on.
+    Piece { text: String },
+    /// An answer, or the end of one, is stored.
+    Answer { text: String, cut: bool },
+    /// The model asks for a tool.
+    Call(ToolCallInfo),
+    /// A tool begins.
+    Started { id: String },
+    /// A tool ended.
+    Ended(ToolResultInfo),
+    /// A person is asked.
+    Asked { approval_id: String, call: ToolCallInfo },
+    /// The question is answered.
+    Decided { approval_id: String },
+    /// A summary is being written, or an extract made in its place.
+    Compacting { is_extract: bool },
+    /// Messages became a summary or a note.
+    Compacted(ViewEditInfo),
+    /// Tool results became placeholders.
+    Cleared(ViewEditInfo),
+    /// No summary came of a compaction.
+    CompactionFailed { reason: String },
+    /// The model's server refuses a part of the conversation, which is left out from here on.
+    Omitted { id: String, reason: String },
+    /// A compaction, a prune or an omission was undone.
+    Restored { id: String },
+    /// The call will be repeated.
+    Retrying { message: String, attempt: u64, after_ms: u64 },
+    /// The session talks to another model.
+    Switched { model: String },
+    /// The meter has moved.
+    Usage,
+    /// A run ended.
+    RunEnded(RunEndInfo),
+    /// The session needs a person.
+    Parked { reason: String },
+    /// The session is lost to this process.
+    Broken { message: String },
+}
+
+/// A tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToolCallInfo {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+}
+
+/// A finished tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToolResultInfo {
+    pub(crate) id: String,
+    /// `completed`, `error`, `cancelled` or `interrupted`.
+    pub(crate) status: String,
+    pub(crate) text: String,
+    pub(crate) media: usize,
+    /// Characters left out and characters in all, if it was too long.
+    pub(crate) truncated: Option<(u64, u64)>,
+}
+
+/// Whether an edit of the view can be undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum UndoOption {
+    /// Nobody has looked: nothing is offered.
+    #[default]
+    Unknown,
+    /// Yes, and it is the newest: it need not be named.
+    Newest,
+    /// Yes, by its name.
+    Named,
+    /// Only after another.
+    After(String),
+    /// No, and why.
+    Refused(&'static str),
+}
+
+/// A shorter view.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ViewEditInfo {
+    pub(crate) id: String,
+    /// Which strategy did it: not always the configured one.
+    pub(crate) strategy: String,
+    /// Messages and what stood for earlier ones, or tool results.
+    pub(crate) gone: RemovedMessages,
+    pub(crate) before_tokens: u64,
+    pub(crate) after_tokens: u64,
+    /// Whether extracts stand where a model would have written.
+    pub(crate) is_extract: bool,
+    /// Whether the newest message is shown by its beginning and its end.
+    pub(crate) is_message_cut: bool,
+    pub(crate) undo: UndoOption,
+    /// The choice, in words.
+    pub(crate) why: String,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunEndInfo {
+    /// `stop`, `cancelled`, `error` …
+    pub(crate) end: String,
+    pub(crate) steps: u64,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// Code and message.
+    pub(crate) error: Option<(String, String)>,
+}
+
+impl UiEvent {
+    /// The edit that it tells of, if it tells of one.
+    pub(crate) fn edit(&mut self) -> Option<&mut ViewEditInfo> {
+        match self {
+            Self::Compacted(shrunk) | Self::Cleared(shrunk) => Some(shrunk),
+            _ => None,
+        }
+    }
+}
+
+/// What an announcement tells.
+pub(crate) fn of_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
+    let text = |key: &str| announcement.text(key).to_owned();
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let happening = match announcement.name {
+        "message:queued" => UiEvent::Queued { position: number("position") },
+        "message:dequeued" => UiEvent::Dequeued { count: number("count") },
+        "message:added" => added(announcement)?,
+        "run:started" => UiEvent::RunStarted,
+        "llm:chunk" => match announcement.text("chunkType") {
+            "reasoning" => UiEvent::Reasoning,
+            _ => UiEvent::Text(text("content")),
+        },
+        "llm:tool-input" => UiEvent::ToolInput { tool: text("toolName") },
+        "llm:tool-call" => UiEvent::Call(call(announcement)),
+        "tool:started" => UiEvent::Started { id: text("callId") },
+        "llm:tool-result" => UiEvent::Ended(ended(announcement)),
+        "tool:approval-request" => {
+            UiEvent::Asked { approval_id: text("approvalId"), call: call(announcement) }
+        }
+        "tool:approval-response" => UiEvent::Decided { approval_id: text("approvalId") },
+        "context:compacting" => UiEvent::Compacting { is_extract: false },
+        "context:compressed" => UiEvent::Compacted(compacted(announcement)),
+        "context:pruned" => UiEvent::Cleared(shrunk(announcement, number("prunedCount"))),
+        "context:compact-failed" => UiEvent::CompactionFailed { reason: text("reason") },
+        "context:omitted" => UiEvent::Omitted { id: text("compactionId"), reason: text("reason") },
+        "context:restored" => UiEvent::Restored { id: text("compactionId") },
+        "context:usage" => UiEvent::Usage,
+        "llm:switched" => {
+            let config = announcement.payload.get("newConfig").unwrap_or(&Value::Null);
+            UiEvent::Switched { model: config["model"].as_str().unwrap_or_default().to_owned() }
+        }
+        "llm:error" => error(announcement)?,
+        "run:waiting" => waiting(announcement),
+        "run:complete" => UiEvent::RunEnded(run_ended(announcement)),
+        "session:parked" => UiEvent::Parked { reason: text("reason") },
+        _ => return None,
+    };
+    Some(happening)
+}
+
+fn added(announcement: &ApiEvent) -> Option<UiEvent> {
+    let parts = announcement.payload.get("parts").cloned().unwrap_or_default();
+    let parts: Vec<Part> = serde_json::from_value(parts).unwrap_or_default();
+    match announcement.text("role") {
+        "user" => Some(UiEvent::User { text: readable(&parts) }),
+        "assistant" if announcement.payload.contains_key("paused") => {
+            Some(UiEvent::Piece { text: spoken(&parts) })
+        }
+        "assistant" => Some(UiEvent::Answer { text: spoken(&parts), cut: false }),
+        _ => None,
+    }
+}
+
+fn call(announcement: &ApiEvent) -> ToolCallInfo {
+    ToolCallInfo {
+        id: announcement.text("callId").to_owned(),
+        tool: announcement.text("toolName").to_owned(),
+        arguments: announcement.text("argsText").to_owned(),
+    }
+}
+
+fn ended(announcement: &ApiEvent) -> ToolResultInfo {
+    let content = announcement.payload.get("sanitized").cloned().unwrap_or_default();
+    let content: Vec<Part> = serde_json::from_value(content).unwrap_or_default();
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64);
+    ToolResultInfo {
+        id: announcement.text("callId").to_owned(),
+        status: announcement.text("status").to_owned(),
+        text: spoken(&content),
+        media: media(&content),
+        truncated: number("omittedChars").zip(number("totalChars")),
+    }
+}
+
+fn compacted(announcement: &ApiEvent) -> ViewEditInfo {
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let gone = (number("originalMessages") + 1).saturating_sub(number("compressedMessages").max(1));
+    shrunk(announcement, gone)
+}
+
+/// The choice in words, without how many messages it takes at its beginning: who tells of an edit counts them.
+pub(crate) fn reason(why: &str) -> &str {
+    let parts = why.split_once(" left out, ").or_else(|| why.split_once(" replaced by "));
+    let Some((first, rest)) = parts else { return why };
+    let is_count = first.starts_with(|c: char| c.is_ascii_digit())
+        && (first.ends_with(" messages") || first.ends_with(" message"));
+    if is_count { rest } else { why }
+}
+
+/// What made an edit necessary, and the choice.
+pub(crate) fn why(edit: &ViewEdit) -> String {
+    let cause = match edit.reason {
+        EditReason::TokenLimit => format!("the trigger was reached, {} tokens", short(edit.trigger_tokens)),
+        EditReason::OverflowError => "the server said that the request was too long".to_owned(),
+        EditReason::ModelSwitch => "the new model has a smaller window".to_owned(),
+        EditReason::Requested => "it was asked for".to_owned(),
+    };
+    match reason(&edit.why) {
+        "" => cause,
+        choice => format!("{cause}; {choice}"),
+    }
+}
+
+/// An edit says so in its reason only: whose summary it is, no field of it tells.
+fn is_extract(why: &str) -> bool {
+    why.contains("extract without a model") || why.contains("extracts without a model")
+}
+
+fn shrunk(announcement: &ApiEvent, count: u64) -> ViewEditInfo {
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    ViewEditInfo {
+        id: announcement.text("compactionId").to_owned(),
+        strategy: announcement.text("strategy").to_owned(),
+        gone: RemovedMessages::some(count),
+        before_tokens: number("originalTokens"),
+        after_tokens: number("compressedTokens"),
+        is_extract: is_extract(announcement.text("costNote")),
+        is_message_cut: announcement.text("costNote").starts_with(LONG_MESSAGE),
+        undo: UndoOption::Unknown,
+        why: reason(announcement.text("costNote")).to_owned(),
+    }
+}
+
+/// A failed step is told by the end of its run; here only what goes on, and what ends everything.
+fn error(announcement: &ApiEvent) -> Option<UiEvent> {
+    let message = announcement.text("error").to_owned();
+    (announcement.seq.is_none() && announcement.text("code") == "storage")
+        .then_some(UiEvent::Broken { message })
+}
+
+/// The wait before the next attempt of a model call.
+fn waiting(announcement: &ApiEvent) -> UiEvent {
+    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let error = announcement.payload.get("lastError").unwrap_or(&Value::Null);
+    UiEvent::Retrying {
+        message: error["message"].as_str().unwrap_or_default().to_owned(),
+        attempt: number("attempt"),
+        after_ms: number("nextAttemptAt").saturating_sub(now_ms()),
+    }
+}
+
+fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
+    let usage = announcement.payload.get("usage").unwrap_or(&Value::Null);
+    let error = announcement.payload.get("error").map(|error| {
+        let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
+        (text("code"), text("message"))
+    });
+    RunEndInfo {
+        end: announcement.text("finishReason").to_owned(),
+        steps: announcement.payload.get("steps").and_then(Value::as_u64).unwrap_or(0),
+        input_tokens: usage["inputTokens"].as_u64().unwrap_or(0),
+        output_tokens: usage["outputTokens"].as_u64().unwrap_or(0),
+        error,
+    }
+}
+
+/// What a stored event tells.
+pub(crate) fn of_event(event: &Event) -> Vec<UiEvent> {
+    match &event.body {
+        EventBody::MessagesTaken { message, .. } => {
+            vec![UiEvent::Dequeued { count: 1 }, UiEvent::User { text: readable(&message.parts) }]
+        }
+        EventBody::NoteAdded { message, .. } => {
+            vec![UiEvent::Note { text: readable(&message.parts) }]
+        }
+        EventBody::AssistantAdded { message, cut, .. } => answered(message, *cut),
+        EventBody::ToolStarted { call_id } => vec![UiEvent::Started { id: call_id.to_string() }],
+        EventBody::ToolFinished { result } => vec![UiEvent::Ended(finished(event.seq, result))],
+        EventBody::ViewEdited(edit) => vec![edited(edit)],
+        EventBody::ViewRestored { edit_id } => vec![UiEvent::Restored { id: edit_id.to_string() }],
+        EventBody::PartsOmitted { edit_id, reason, .. } => {
+            vec![UiEvent::Omitted { id: edit_id.to_string(), reason: reason.clone() }]
+        }
+        EventBody::CompactionFailed { reason, .. } => {
+            vec![UiEvent::CompactionFailed { reason: reason.clone() }]
+        }
+        EventBody::ModelSwitched { to, .. } => vec![UiEvent::Switched { model: to.model.clone() }],
+        EventBody::RunFinished { reason, error, .. } => {
+            let end = serde_json::to_value(reason).unwrap_or_default();
+            let error = error.as_ref().map(|error| (error.code.to_string(), error.message.clone()));
+            let end = end.as_str().unwrap_or_default().to_owned();
+            vec![UiEvent::RunEnded(RunEndInfo { end, error, ..RunEndInfo::default() })]
+        }
+        EventBody::Parked { reason } => vec![UiEvent::Parked { reason: reason.clone() }],
+        _ => Vec::new(),
+    }
+}
+
+fn answered(message: &Message, cut: Option<PartialAnswerReason>) -> Vec<UiEvent> {
+    let text = spoken(&message.parts);
+    let answer = match cut {
+        Some(PartialAnswerReason::Paused) => UiEvent::Piece { text },
+        cut => UiEvent::Answer { text, cut: cut.is_some() },
+    };
+    let calls = message.tool_calls().map(|call| {
+        UiEvent::Call(ToolCallInfo {
+            id: call.call_id.to_string(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+        })
+    });
+    [answer].into_iter().chain(calls).collect()
+}
+
+fn finished(seq: Seq, result: &ToolResult) -> ToolResultInfo {
+    let status = serde_json::to_value(result.status).unwrap_or_default();
+    ToolResultInfo {
+        id: result.call_id.to_string(),
+        status: status.as_str().unwrap_or_default().to_owned(),
+        text: spoken(&shown_content(result, seq)),
+        media: media(&result.content),
+        truncated: result.truncated.as_ref().map(|it| (it.omitted_chars, it.total_chars)),
+    }
+}
+
+fn edited(edit: &ViewEdit) -> UiEvent {
+    let gone = match edit.kind {
+        EditKind::Prune => RemovedMessages::some(edit.ops.len() as u64),
+        EditKind::Compaction => RemovedMessages::of_edit(edit),
+    };
+    let shrunk = ViewEditInfo {
+        id: edit.id.to_string(),
+        strategy: edit.strategy.clone(),
+        gone,
+        before_tokens: edit.original_tokens,
+        after_tokens: edit.compressed_tokens,
+        is_extract: is_extract(&edit.why),
+        is_message_cut: edit.why.starts_with(LONG_MESSAGE),
+        undo: UndoOption::Unknown,
+        why: why(edit),
+    };
+    match edit.kind {
+        EditKind::Prune => UiEvent::Cleared(shrunk),
+        EditKind::Compaction => UiEvent::Compacted(shrunk),
+    }
+}
+
+/// All text of a message's parts.
+fn spoken(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect()
+}
+
+/// The same, with media named where they stand.
+pub(crate) fn readable(parts: &[Part]) -> String {
+    let pieces = parts.iter().map(|part| match part {
+        Part::Text(text) => text.text.clone(),
+        Part::Image(media) | Part::File(media) => {
+            format!("[{}]", media.name.as_deref().unwrap_or(&media.media_type))
+        }
+        _ => String::new(),
+    });
+    pieces.collect()
+}
+
+fn media(parts: &[Part]) -> usize {
+    parts.iter().filter(|part| matches!(part, Part::Image(_) | Part::File(_))).count()
+}

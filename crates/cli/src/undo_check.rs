@@ -1,0 +1,100 @@
+//! Whether an edit of the view could be undone now: a notice offers no undo that would be refused.
+
+use std::collections::BTreeMap;
+
+use longhaul::compaction;
+use longhaul::session::{Session, SessionError};
+use longhaul_core::budget::Budget;
+use longhaul_core::event::{EditKind, Event, EventBody, StepStart};
+use longhaul_core::history::{History, UndoError, ViewEditState};
+use longhaul_core::ids::EditId;
+use longhaul_core::meter;
+use longhaul_core::plan::SummaryWriterModel;
+use longhaul_core::run::Run;
+
+use crate::removed_messages::{self, RemovedMessages};
+use crate::term::ui_event::{UiEvent, UndoOption};
+
+/// For every edit of a session, by its name.
+pub(crate) type Offers = BTreeMap<String, UndoOption>;
+
+/// Completes the notice of an edit that was just made: which strategy acted, what went, and whether it can be undone; of
+/// one that is being made, whether a model writes it.
+pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
+    if let UiEvent::Compacting { is_extract } = happening {
+        let is_nobody = |run: &Run| run.settings().policy.writer == SummaryWriterModel::Nobody;
+        *is_extract = session.look(is_nobody).await.unwrap_or(false);
+    }
+    let Some(shrunk) = happening.edit() else { return };
+    let id = shrunk.id.clone();
+    let look = move |run: &Run| {
+        let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == id)?;
+        let gone = (state.edit.kind == EditKind::Compaction).then(|| {
+            RemovedMessages::by(
+                &state.edit.ops,
+                &removed_messages::before(run.history(), Some(&state.edit)),
+                run.history(),
+            )
+        });
+        Some((state.edit.strategy.clone(), gone, of(run.history(), state, || fits(run, state))))
+    };
+    // A session that has ended offers nothing.
+    if let Ok(Some((strategy, gone, undo))) = session.look(look).await {
+        (shrunk.strategy, shrunk.gone, shrunk.undo) = (strategy, gone.unwrap_or(shrunk.gone), undo);
+    }
+}
+
+/// Of a session as it is now.
+pub(crate) fn of_run(run: &Run) -> Offers {
+    let history = run.history();
+    let named = |state: &ViewEditState| (name(state), of(history, state, || fits(run, state)));
+    history.edits().iter().map(named).collect()
+}
+
+/// Of a log. The room is that of its newest call; without one nobody knows it, and it is no obstacle.
+pub(crate) fn of_log(events: &[Event]) -> Offers {
+    let Ok(history) = History::fold(events) else { return Offers::default() };
+    let started = |event: &Event| match &event.body {
+        EventBody::StepStarted(start) => Some(StepStart::clone(start)),
+        _ => None,
+    };
+    let newest = events.iter().rev().find_map(started);
+    let room =
+        newest.and_then(|step| Some((step.fixed_tokens, Budget::new(step.window_tokens?, None).usable)));
+    let fits = |state: &ViewEditState| {
+        let Some((fixed_tokens, usable)) = room else { return true };
+        let without = history.with(EventBody::ViewRestored { edit_id: state.edit.id.clone() });
+        meter::read(&without, fixed_tokens).bound() <= usable
+    };
+    history.edits().iter().map(|state| (name(state), of(&history, state, || fits(state)))).collect()
+}
+
+fn name(state: &ViewEditState) -> String {
+    state.edit.id.as_str().to_owned()
+}
+
+fn fits(run: &Run, state: &ViewEditState) -> bool {
+    !matches!(compaction::check_undo(run, &state.edit.id), Err(SessionError::DoesNotFit { .. }))
+}
+
+fn of(history: &History, state: &ViewEditState, fits: impl FnOnce() -> bool) -> UndoOption {
+    let newest = history.edits().iter().rev().find(|state| state.active);
+    match history.check_undo(&state.edit.id) {
+        Err(UndoError::NotFound(_)) => UndoOption::Refused("undone since"),
+        Err(UndoError::BuiltOn { by, .. }) => UndoOption::After(last(history, by).as_str().to_owned()),
+        Ok(_) if !fits() => UndoOption::Refused("no room to undo"),
+        Ok(_) if newest.is_some_and(|newest| newest.edit.id == state.edit.id) => UndoOption::Newest,
+        Ok(_) => UndoOption::Named,
+    }
+}
+
+/// The edit that was built on all others of a chain.
+pub(crate) fn last(history: &History, edit: EditId) -> EditId {
+    match history.check_undo(&edit) {
+        Err(UndoError::BuiltOn { by, .. }) => last(history, by),
+        _ => edit,
+    }
+}
+
+#[cfg(test)]
+mod tests;

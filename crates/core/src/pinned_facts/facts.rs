@@ -1,0 +1,191 @@
+//! Lines of tool output that state one fact: a decision, a constraint, a value, a ticket.
+//!
+//! Such a line differs from those around it. It has an id, a value or a word that binds, it reads as prose or as a
+//! setting, and no other line of the same output has its shape. At most [`MAX_FACTS_PER_RESULT`] lines of one result
+//! are taken, the clearest first.
+
+use super::kept::BoundedFactMap;
+use super::{line, names, values};
+use crate::retention_report::facts::{DECISION_WORDS, binds, has_any};
+
+/// The most facts kept.
+const MAX_FACTS: usize = 512;
+
+/// The most lines taken from one result.
+const MAX_FACTS_PER_RESULT: usize = 2;
+
+/// The most of one result that is searched, in bytes.
+const MAX_READ_BYTES: usize = 256 << 10;
+
+/// Longer lines state more than one fact. In bytes.
+const MAX_LINE_BYTES: usize = 400;
+
+/// Lines with a lower score are not taken.
+const LEAST_SCORE: u32 = 4;
+
+/// Facts are cut after so many characters when they are shown.
+const MAX_SHOWN_CHARS: usize = 240;
+
+/// Facts that tools have put out, the newest last.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ToolFacts(BoundedFactMap<Option<String>>);
+
+impl Default for ToolFacts {
+    fn default() -> Self {
+        Self(BoundedFactMap::new(MAX_FACTS))
+    }
+}
+
+impl ToolFacts {
+    /// Takes the clearest facts of a result that was read from `source`.
+    pub(super) fn read(&mut self, source: Option<&str>, text: &str) {
+        let text = line::head(text, MAX_READ_BYTES);
+        let shapes: Vec<u64> = text.lines().map(shape).collect();
+        let mut sorted = shapes.clone();
+        sorted.sort_unstable();
+        let is_single = |shape: u64| {
+            let first = sorted.partition_point(|other| *other < shape);
+            sorted.get(first + 1) != Some(&shape)
+        };
+        let mut found: Vec<(u32, usize, &str)> = Vec::new();
+        for (at, (line, shape)) in text.lines().zip(shapes).enumerate() {
+            if line.len() > MAX_LINE_BYTES || !is_single(shape) {
+                continue;
+            }
+            let score = fact_score(line);
+            if score >= LEAST_SCORE {
+                found.push((score, at, line));
+            }
+        }
+        found.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(&right.1)));
+        found.truncate(MAX_FACTS_PER_RESULT);
+        found.sort_by_key(|(_, at, _)| *at);
+        for (_, _, line) in found {
+            self.0.put(line.trim(), source.map(str::to_owned));
+        }
+    }
+
+    /// Returns the facts as items of a list, the newest first.
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = String> {
+        self.0.iter().rev().map(|(fact, source)| {
+            let quoted = line::quoted(fact, MAX_SHOWN_CHARS);
+            source.as_ref().map_or(quoted.clone(), |source| format!("{}: {quoted}", line::name(source, 200)))
+        })
+    }
+
+    /// Returns how many facts went because there were too many.
+    pub(super) fn evicted(&self) -> u64 {
+        self.0.evicted()
+    }
+}
+
+/// How clearly a line states one fact.
+fn fact_score(line: &str) -> u32 {
+    let has_digit = line.bytes().any(|byte| byte.is_ascii_digit());
+    let has_capitals = line.as_bytes().windows(3).any(|three| three.iter().all(u8::is_ascii_uppercase));
+    let prose = prose_words(line);
+    if !has_digit && !has_capitals && prose < 4 {
+        return 0;
+    }
+    let mut score = 0;
+    if has_digit && names::words(line).any(|word| names::is_name(word.trim_end_matches(['.', ',', ';']))) {
+        score += 2;
+    }
+    if has_digit && values::states_value(line) {
+        score += 2;
+    }
+    if prose >= 3 {
+        score += 2;
+    }
+    if prose >= 3 && (binds(line) || has_any(line, DECISION_WORDS)) {
+        score += 2;
+    }
+    if has_label(line) {
+        score += 2;
+    }
+    score
+}
+
+/// The longest run of words of letters only.
+fn prose_words(line: &str) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for word in line.split_whitespace() {
+        let word = word.trim_matches([',', '.', ';', ':', '(', ')', '"', '\'', '#', '*', '/']);
+        let is_word =
+            !word.is_empty() && word.chars().all(|char| char.is_alphabetic() || char == '-' || char == '\'');
+        run = if is_word { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// `NOTE: …`, `# DECISION: …`.
+fn has_label(line: &str) -> bool {
+    let text = line.trim_start_matches(|char: char| !char.is_alphabetic());
+    text.split_once(':').is_some_and(|(label, rest)| {
+        (3..=40).contains(&label.len())
+            && !rest.trim().is_empty()
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b" _-".contains(&byte))
+    })
+}
+
+/// Names the form of a line: equal for lines that differ in their words and numbers only.
+fn shape(line: &str) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut last = 0_u8;
+    for byte in line.bytes() {
+        let class = match byte {
+            b'0'..=b'9' => b'0',
+            b'a'..=b'z' | 0x80.. => b'a',
+            b'A'..=b'Z' => b'a',
+            b' ' | b'\t' => b' ',
+            other => other,
+        };
+        if class != last || !(class == b'0' || class == b'a' || class == b' ') {
+            hash = (hash ^ u64::from(class)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        last = class;
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(text: &str) -> Vec<String> {
+        let mut facts = ToolFacts::default();
+        facts.read(Some("docs/a.md"), text);
+        facts.newest_first().collect()
+    }
+
+    #[test]
+    fn a_line_that_states_a_fact_is_found_among_others() {
+        let filler: String =
+            (0..80).map(|at| format!("    let value_{at} = compute(input, {at});\n")).collect();
+        for fact in [
+            "The rollback of the importer is tracked in OPS-4471.",
+            "DECISION: retries stay at 7 for the billing queue",
+            "# Never restart node 7 before the nightly export is done",
+            "error code E4417 means that the lease has expired",
+        ] {
+            let found = facts(&format!("{filler}{fact}\n{filler}"));
+            assert_eq!(found, [format!("docs/a.md: `{fact}`")]);
+        }
+    }
+
+    #[test]
+    fn rows_of_one_shape_are_no_facts() {
+        let rows: String =
+            (0..40).map(|at| format!("the order number OPS-{at}441 was shipped today\n")).collect();
+        assert_eq!(facts(&rows), [""; 0]);
+    }
+
+    #[test]
+    fn code_and_prose_without_a_fact_are_passed_over() {
+        let text = "fn main() {\n    let x = 1;\n}\nThis paragraph explains the idea of the module.\nuse std::fmt;\n";
+        assert_eq!(facts(text), [""; 0]);
+    }
+}

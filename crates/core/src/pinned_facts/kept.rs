@@ -1,0 +1,74 @@
+//! The newest of a class, by key: what bounds the ledger's memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::text_table::TextTable;
+
+/// Facts by key in the order in which they were last put; of more than `most`, the oldest go.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BoundedFactMap<V> {
+    most: usize,
+    next: u64,
+    facts: TextTable<Arc<str>, (u64, V)>,
+    order: BTreeMap<u64, Arc<str>>,
+    evicted: u64,
+}
+
+impl<V> BoundedFactMap<V> {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, next: 0, facts: TextTable::default(), order: BTreeMap::new(), evicted: 0 }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&V> {
+        self.facts.get(key).map(|(_, fact)| fact)
+    }
+
+    /// The fact, to be changed where it stands.
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut V> {
+        self.facts.get_mut(key).map(|(_, fact)| fact)
+    }
+
+    /// The fact becomes the newest.
+    pub(super) fn put(&mut self, key: &str, fact: V) {
+        self.take(key);
+        let key: Arc<str> = key.into();
+        self.order.insert(self.next, key.clone());
+        self.facts.insert(key, (self.next, fact));
+        self.next += 1;
+        if self.facts.len() > self.most {
+            self.evicted += 1;
+            if let Some((_, oldest)) = self.order.pop_first() {
+                self.facts.remove(&oldest);
+            }
+        }
+    }
+
+    /// Removes a fact that holds no longer.
+    pub(super) fn take(&mut self, key: &str) -> Option<V> {
+        let (at, fact) = self.facts.remove(key)?;
+        self.order.remove(&at);
+        Some(fact)
+    }
+
+    /// Removes all that hold no longer.
+    pub(super) fn retain(&mut self, holds: impl Fn(&str, &V) -> bool) {
+        self.facts.retain(|key, (_, fact)| holds(key, fact));
+        let facts = &self.facts;
+        self.order.retain(|_, key| facts.contains_key(key));
+    }
+
+    /// Oldest first.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &V)> {
+        self.order.values().filter_map(|key| self.get(key).map(|fact| (&**key, fact)))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
+    /// How many went because there were too many.
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+}

@@ -1,0 +1,274 @@
+//! Identifiers that will be needed again: ids, hashes, addresses, versions, branches, copied letter for letter.
+//!
+//! A name is kept when a call used it after a result had shown it, or when it stands in more than one message and
+//! somebody but a tool has said it. What only tools say (a listing read twice) is not.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::kept::BoundedFactMap;
+use super::{line, shell, tools};
+use crate::ids::Seq;
+
+/// The most names kept, and the most that wait for being seen again.
+const MOST: usize = 256;
+const MOST_WAITING: usize = 4_096;
+
+/// Longer words are no names. In bytes.
+const MOST_NAME_BYTES: usize = 120;
+const MOST_ADDRESS_BYTES: usize = 300;
+
+/// Longer arguments are content, which repeats what was read. In bytes.
+const MOST_ARGUMENT_BYTES: usize = 300;
+
+/// The most of one text that is searched, in bytes.
+const MOST_READ_BYTES: usize = 32 << 10;
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NameSource {
+    /// A person or the model.
+    Speaker,
+    Tool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct NameSighting {
+    at: Seq,
+    spoken: bool,
+    shown: bool,
+    label: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct TrackedName {
+    label: Option<Arc<str>>,
+    used: bool,
+}
+
+/// The names seen so far.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NameTracker {
+    kept: BoundedFactMap<TrackedName>,
+    waiting: BoundedFactMap<NameSighting>,
+}
+
+impl Default for NameTracker {
+    fn default() -> Self {
+        Self { kept: BoundedFactMap::new(MOST), waiting: BoundedFactMap::new(MOST_WAITING) }
+    }
+}
+
+impl NameTracker {
+    pub(super) fn read_text(&mut self, at: Seq, voice: NameSource, text: &str) {
+        for name in names(line::head(text, MOST_READ_BYTES)) {
+            self.see(at, voice, name, None, false);
+        }
+    }
+
+    /// Arguments are what was needed: the tool's name for a value says what it is.
+    pub(super) fn read_arguments(&mut self, at: Seq, tool: &str, arguments: &Map<String, Value>) {
+        if let Some(command) = tools::command_line(tool, arguments) {
+            if let Some(branch) = branch(&command) {
+                self.keep(&branch, Some("branch".into()), true);
+            }
+            let command = line::head(&command, 2_000);
+            names(command).for_each(|name| self.see(at, NameSource::Speaker, name, None, true));
+            return;
+        }
+        for (key, value) in arguments {
+            self.read_value(at, key, value, 0);
+        }
+    }
+
+    fn read_value(&mut self, at: Seq, key: &str, value: &Value, depth: u32) {
+        match value {
+            Value::String(text) if text.len() <= MOST_ARGUMENT_BYTES => self.read_argument(at, key, text),
+            Value::Number(number) if is_id_key(key) => self.read_argument(at, key, &number.to_string()),
+            Value::Array(items) if depth < 4 => {
+                items.iter().take(64).for_each(|item| self.read_value(at, key, item, depth + 1));
+            }
+            Value::Object(fields) if depth < 4 => {
+                fields.iter().take(64).for_each(|(key, item)| self.read_value(at, key, item, depth + 1));
+            }
+            _ => {}
+        }
+    }
+
+    fn read_argument(&mut self, at: Seq, key: &str, text: &str) {
+        let is_one = text.len() <= MOST_NAME_BYTES && !text.is_empty() && !text.contains(char::is_whitespace);
+        if is_one && (is_id_key(key) && !text.contains('/') || is_name(text)) {
+            self.see(at, NameSource::Speaker, text, Some(key), true);
+        } else {
+            names(text).for_each(|name| self.see(at, NameSource::Speaker, name, None, true));
+        }
+    }
+
+    fn see(&mut self, at: Seq, voice: NameSource, name: &str, label: Option<&str>, used: bool) {
+        if let Some(known) = self.kept.get_mut(name) {
+            known.used |= used;
+            known.label = known.label.take().or_else(|| label.map(Into::into));
+            return;
+        }
+        let spoken = voice == NameSource::Speaker;
+        let Some(before) = self.waiting.get_mut(name) else {
+            let sighting = NameSighting { at, spoken, shown: !spoken, label: label.map(Into::into) };
+            self.waiting.put(name, sighting);
+            return;
+        };
+        before.label = before.label.take().or_else(|| label.map(Into::into));
+        let again = before.at != at && (spoken || before.spoken);
+        let was_used = used && before.shown;
+        (before.spoken, before.shown) = (before.spoken || spoken, before.shown || !spoken);
+        if again || was_used {
+            let label = self.waiting.take(name).and_then(|sighting| sighting.label);
+            self.keep(name, label, used);
+        }
+    }
+
+    fn keep(&mut self, name: &str, label: Option<Arc<str>>, used: bool) {
+        let used = used || self.kept.get(name).is_some_and(|known| known.used);
+        self.kept.put(name, TrackedName { label, used });
+    }
+
+    /// Those that calls used first, the newest of them first.
+    pub(super) fn kept(&self) -> impl Iterator<Item = String> {
+        let of = |used: bool| self.kept.iter().rev().filter(move |(_, name)| name.used == used);
+        of(true).chain(of(false)).map(|(name, fact)| {
+            let name = line::name(name, MOST_ADDRESS_BYTES);
+            match &fact.label {
+                Some(label) => format!("{name} ({})", line::name(label, 40)),
+                None => name,
+            }
+        })
+    }
+
+    /// How many went because there were too many.
+    pub(super) fn evicted(&self) -> u64 {
+        self.kept.evicted()
+    }
+}
+
+/// The words of a text that name something.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    words(text).filter_map(|word| {
+        if word.len() < 4 && !word.starts_with('#') {
+            return None;
+        }
+        let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+        let is_address = word.as_bytes().contains(&b':') && word.contains("://");
+        if !has_digit && !is_address {
+            return None;
+        }
+        let word = word.trim_end_matches(['.', ':', '!', '?', '-', '=', '…']);
+        let word = if word.contains("://") { word } else { word.rsplit(['=', ':']).next().unwrap_or(word) };
+        is_name(word).then_some(word)
+    })
+}
+
+/// What stands between blanks, brackets, quotes and the like.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let start = rest.bytes().position(|byte| !is_between(byte))?;
+        rest = &rest[start..];
+        let end = rest.bytes().position(is_between).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        Some(word)
+    })
+}
+
+const BETWEEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let marks = b"\"'`<>()[]{},;|\\*";
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    let mut blank = 0;
+    while blank <= b' ' as usize {
+        table[blank] = true;
+        blank += 1;
+    }
+    table
+};
+
+fn is_between(byte: u8) -> bool {
+    BETWEEN[usize::from(byte)]
+}
+
+fn is_id_key(key: &str) -> bool {
+    let key = tools::plain(key);
+    [
+        "id", "ids", "number", "code", "branch", "sha", "commit", "ref", "email", "url", "key", "token",
+        "version",
+    ]
+    .iter()
+    .any(|end| key.ends_with(end))
+        && !matches!(key.as_str(), "linenumber" | "width" | "grid" | "postcode" | "zipcode" | "keycode")
+}
+
+/// Returns whether a word names one thing: an address, a hash, an id with its digits, an issue, a version, a date.
+pub(super) fn is_name(word: &str) -> bool {
+    if word.starts_with("https://") || word.starts_with("http://") {
+        return (12..=MOST_ADDRESS_BYTES).contains(&word.len());
+    }
+    let bytes = word.as_bytes();
+    let body = word.strip_prefix('#').unwrap_or(word);
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.@".contains(byte);
+    if bytes.len() > MOST_NAME_BYTES || body.is_empty() || !body.as_bytes().iter().all(plain) {
+        return false;
+    }
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let uppers = bytes.iter().filter(|byte| byte.is_ascii_uppercase()).count();
+    let lowers = bytes.iter().filter(|byte| byte.is_ascii_lowercase()).count();
+    let marked = bytes.iter().any(|byte| b"_-@".contains(byte));
+    if digits == 0 || !bytes.last().is_some_and(u8::is_ascii_alphanumeric) {
+        return false;
+    }
+    if body.len() < word.len() {
+        return uppers + lowers == 0 || digits >= 3;
+    }
+    if uppers + lowers == 0 {
+        let is_date = digits == 8 && word.split('-').map(str::len).eq([4, 2, 2]);
+        return is_date || (digits >= 6 && digits == bytes.len()) || is_version(word);
+    }
+    if is_version(word.strip_prefix('v').unwrap_or(word)) {
+        return true;
+    }
+    if word.contains('.') {
+        return word.contains('@');
+    }
+    let is_hash = bytes.len() >= 7 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    let is_code = uppers >= 2 && lowers == 0 && bytes.len() >= 4;
+    is_hash || is_code || digits >= 4 || (digits >= 3 && marked)
+}
+
+/// `1.2.3`, `1.2.3-rc1`.
+fn is_version(word: &str) -> bool {
+    let core = word.split(['-', '+']).next().unwrap_or(word);
+    let is_number =
+        |part: &str| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    core.split('.').count() == 3 && core.split('.').all(is_number)
+}
+
+/// The branch that a command line goes to or makes.
+fn branch(command: &str) -> Option<String> {
+    let commands = shell::commands(command);
+    commands.iter().rev().find_map(|command| {
+        let Some(("git", arguments)) = command.program() else { return None };
+        let mut words = arguments.iter();
+        let sub = words.next()?.text.as_str();
+        let mut options = words.clone().take_while(|word| word.text.starts_with('-'));
+        let makes = options.any(|word| matches!(word.text.as_str(), "-b" | "-B" | "-c" | "-C"));
+        if !(sub == "checkout" && makes || sub == "switch") {
+            return None;
+        }
+        let name = words.find(|word| !word.text.starts_with('-'))?;
+        let fits = name.literal && (1..=MOST_NAME_BYTES).contains(&name.text.len());
+        fits.then(|| name.text.clone())
+    })
+}

@@ -1,0 +1,309 @@
+//! How calls ended: the commands with their exit codes, and the errors that nothing has resolved yet.
+
+use serde_json::{Map, Value};
+
+use super::kept::BoundedFactMap;
+use super::{files, line, shell, tools};
+use crate::message::{Part, ToolResult, ToolStatus};
+use crate::retention_report::facts::ERROR_WORDS;
+
+/// The most commands and the most errors kept.
+const MOST_COMMANDS: usize = 256;
+const MOST_ERRORS: usize = 128;
+
+/// Commands and error lines are cut after so many characters.
+const MOST_COMMAND_CHARS: usize = 200;
+const MOST_ERROR_CHARS: usize = 300;
+
+/// The most lines of one error.
+const MOST_ERROR_LINES: usize = 3;
+
+/// The most of a result that is searched for error lines, in bytes: half at its start, half at its end.
+const MOST_READ_BYTES: usize = 64 << 10;
+
+/// Where a result names its exit code: within so many bytes of its start and its end.
+const CODE_BYTES: usize = 160;
+
+/// Longer names of calls are hashed. In bytes.
+const MOST_KEY_BYTES: usize = 400;
+
+/// A call, as far as its outcome is told by it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TrackedCall {
+    /// Equal for calls of which a later success resolves an earlier error.
+    key: String,
+    /// The command, or the tool and what it works on.
+    title: String,
+    is_command: bool,
+    /// Whether it only looks around: its success is no news.
+    looks: bool,
+    /// Whether its exit code is not that of the work: it goes through a pipe, or on after a failure.
+    masked: bool,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallExitStatus {
+    Succeeded,
+    Exited(i64),
+    Failed,
+    Cancelled,
+    Interrupted,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct CommandRecord {
+    title: String,
+    ending: CallExitStatus,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct CallErrorRecord {
+    title: String,
+    lines: Vec<String>,
+}
+
+/// Commands and errors.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OutcomeTracker {
+    commands: BoundedFactMap<CommandRecord>,
+    errors: BoundedFactMap<CallErrorRecord>,
+    resolved: u64,
+}
+
+impl Default for OutcomeTracker {
+    fn default() -> Self {
+        Self {
+            commands: BoundedFactMap::new(MOST_COMMANDS),
+            errors: BoundedFactMap::new(MOST_ERRORS),
+            resolved: 0,
+        }
+    }
+}
+
+impl TrackedCall {
+    pub(super) fn new(tool: &str, arguments: &Map<String, Value>, raw: &str) -> Self {
+        if let Some(command) = tools::command_line(tool, arguments) {
+            return Self {
+                key: short_key(&["$ ", &without_shortening(&command)].concat()),
+                looks: only_looks(&command),
+                masked: command.contains(['|', ';']),
+                title: line::quoted(&command, MOST_COMMAND_CHARS),
+                is_command: true,
+            };
+        }
+        let tool = line::flat(tool, 64);
+        let (key, title) = match files::named(arguments) {
+            Some(path) => (format!("{tool} {path}"), format!("{tool} {}", line::name(path, 300))),
+            None if arguments.is_empty() => (tool.clone(), line::name(&tool, 64)),
+            None => (format!("{tool} {raw}"), format!("{tool} {}", line::quoted(raw, MOST_COMMAND_CHARS))),
+        };
+        Self { key: short_key(&key), title, is_command: false, looks: false, masked: false }
+    }
+}
+
+impl OutcomeTracker {
+    /// Takes note of an outcome; says whether the call took effect, as far as is known.
+    pub(super) fn read(&mut self, asked: &TrackedCall, result: &ToolResult) -> bool {
+        let ending = ending(asked, result);
+        if asked.is_command && !asked.looks {
+            self.commands.put(&asked.key, CommandRecord { title: asked.title.clone(), ending });
+        }
+        match ending {
+            CallExitStatus::Succeeded | CallExitStatus::Exited(0) => {
+                let has_failed = self.errors.get(&asked.key).is_some();
+                if has_failed && (!asked.masked || error_lines(result).is_empty()) {
+                    self.errors.take(&asked.key);
+                    self.resolved += 1;
+                }
+                true
+            }
+            CallExitStatus::Cancelled => false,
+            CallExitStatus::Interrupted => true,
+            CallExitStatus::Failed | CallExitStatus::Exited(_) => {
+                let lines = told_lines(result);
+                self.errors.put(&asked.key, CallErrorRecord { title: asked.title.clone(), lines });
+                // A command line that fails may have done half of its work.
+                asked.is_command
+            }
+        }
+    }
+
+    /// Newest first: the command, and how it ended.
+    pub(super) fn commands(&self) -> impl Iterator<Item = String> {
+        self.commands.iter().rev().map(|(_, command)| {
+            let ending = match command.ending {
+                CallExitStatus::Succeeded => "succeeded".to_owned(),
+                CallExitStatus::Exited(code) => format!("exit code {code}"),
+                CallExitStatus::Failed => "failed".to_owned(),
+                CallExitStatus::Cancelled => "cancelled".to_owned(),
+                CallExitStatus::Interrupted => "interrupted, effect unknown".to_owned(),
+            };
+            format!("{}: {ending}", command.title)
+        })
+    }
+
+    /// Newest first: the call, and what it said.
+    pub(super) fn errors(&self) -> impl Iterator<Item = String> {
+        self.errors.iter().rev().map(|(_, failure)| match failure.lines.is_empty() {
+            true => format!("{}: failed without a word", failure.title),
+            false => format!("{}: {}", failure.title, failure.lines.join(" / ")),
+        })
+    }
+
+    /// How many errors were followed by a success of the same call.
+    pub(super) fn resolved(&self) -> u64 {
+        self.resolved
+    }
+
+    /// How many commands and errors went because there were too many.
+    pub(super) fn evicted(&self) -> (u64, u64) {
+        (self.commands.evicted(), self.errors.evicted())
+    }
+}
+
+fn short_key(key: &str) -> String {
+    if key.len() <= MOST_KEY_BYTES {
+        key.to_owned()
+    } else {
+        blake3::hash(key.as_bytes()).to_hex().to_string()
+    }
+}
+
+/// The command without what only shortens its output: the same command, as far as its outcome goes.
+fn without_shortening(command: &str) -> String {
+    let mut command = command.trim();
+    while let Some((before, last)) = command.rsplit_once('|') {
+        let mut words = last.split_whitespace();
+        let shortens = matches!(words.next(), Some("tail" | "head" | "cat"));
+        if !shortens
+            || !words.all(|word| word.starts_with('-') || word.bytes().all(|byte| byte.is_ascii_digit()))
+        {
+            break;
+        }
+        command = before.trim_end_matches('|').trim_end();
+    }
+    command.strip_suffix("2>&1").unwrap_or(command).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Programs that change nothing and whose output is long gone when the ledger is read.
+const LOOKING: &[&str] = &[
+    "[", "awk", "basename", "bat", "cat", "cd", "cut", "diff", "dirname", "du", "echo", "egrep", "fd",
+    "file", "find", "grep", "head", "jq", "less", "ls", "mkdir", "nl", "printf", "pwd", "rg", "sleep",
+    "sort", "stat", "tail", "tr", "tree", "true", "type", "uniq", "wc", "which", "xargs",
+];
+const GIT_LOOKING: &[&str] = &["blame", "diff", "grep", "log", "ls-files", "rev-parse", "show", "status"];
+
+fn only_looks(line: &str) -> bool {
+    let commands = shell::commands(line);
+    commands.iter().all(|command| {
+        let writes = command.writes.iter().any(|write| !write.file.text.starts_with("/dev/"));
+        let has = |options: &[&str]| {
+            command.words.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)))
+        };
+        let Some((program, arguments)) = command.program() else { return !writes };
+        let looks = match program {
+            "git" => arguments.first().is_some_and(|sub| GIT_LOOKING.contains(&sub.text.as_str())),
+            "sed" => !has(&["-i", "--in-place"]),
+            "find" => !has(&["-delete", "-exec"]),
+            "xargs" => arguments.iter().any(|word| LOOKING.contains(&word.text.as_str())),
+            _ => LOOKING.contains(&program),
+        };
+        looks && !writes
+    })
+}
+
+/// By its status; by the exit code it names, if it is a command; or because it begins by saying that it is an error.
+fn ending(asked: &TrackedCall, result: &ToolResult) -> CallExitStatus {
+    let code = asked.is_command.then(|| exit_code(result)).flatten();
+    match (result.status, code) {
+        (ToolStatus::Cancelled, _) => CallExitStatus::Cancelled,
+        (ToolStatus::Interrupted, _) => CallExitStatus::Interrupted,
+        (ToolStatus::Completed, Some(0)) => CallExitStatus::Exited(0),
+        // Who looks and finds nothing has not failed.
+        (_, Some(1)) if asked.looks => CallExitStatus::Exited(0),
+        (_, Some(code)) if code != 0 => CallExitStatus::Exited(code),
+        (ToolStatus::Error, _) => CallExitStatus::Failed,
+        (ToolStatus::Completed, _) if !asked.is_command && begins_with_error(result) => {
+            CallExitStatus::Failed
+        }
+        (ToolStatus::Completed, _) => CallExitStatus::Succeeded,
+    }
+}
+
+fn begins_with_error(result: &ToolResult) -> bool {
+    let first = texts(result).next().map(|text| line::head(text.trim_start(), 16).to_ascii_lowercase());
+    let rest = first.as_deref().and_then(|text| text.strip_prefix("error").map(str::to_owned));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ', '\n']))
+}
+
+fn texts(result: &ToolResult) -> impl DoubleEndedIterator<Item = &str> {
+    result.content.iter().filter_map(Part::as_text)
+}
+
+/// The exit code that a shell's result names at its end or at its start.
+fn exit_code(result: &ToolResult) -> Option<i64> {
+    let last = texts(result).next_back().map(|text| line::tail(text.trim_end(), CODE_BYTES));
+    let first = texts(result).next().map(|text| line::head(text, CODE_BYTES));
+    last.and_then(code_in).or_else(|| first.and_then(code_in))
+}
+
+fn code_in(text: &str) -> Option<i64> {
+    const MARKS: &[&str] =
+        &["exit code", "exit_code", "exitcode", "exited with code", "exit status", "returncode"];
+    let lower = text.to_ascii_lowercase();
+    let after = MARKS.iter().filter_map(|mark| lower.rfind(mark).map(|at| at + mark.len())).max()?;
+    let rest = lower.get(after..)?.trim_start_matches([' ', ':', '=', '"', '\'', '>', '`', '(']);
+    let end = rest.find(|char: char| !char.is_ascii_digit() && char != '-').unwrap_or(rest.len());
+    rest.get(..end)?.parse().ok()
+}
+
+/// The lines that say what is wrong, the first few of them.
+fn error_lines(result: &ToolResult) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for text in texts(result).flat_map(ends) {
+        for line in text.lines().filter(|line| tells_error(line)) {
+            let line = line::quoted(&line::without_colours(line), MOST_ERROR_CHARS);
+            if found.len() == MOST_ERROR_LINES {
+                return found;
+            }
+            if !found.contains(&line) {
+                found.push(line);
+            }
+        }
+    }
+    found
+}
+
+/// A count of no errors is none.
+fn tells_error(line: &str) -> bool {
+    let lower = line::head(line, 2_000).to_ascii_lowercase();
+    let says = |word: &&str| lower.contains(*word);
+    ERROR_WORDS.iter().any(says)
+        && !["0 failed", "0 errors", "no errors", "exited with code"].iter().any(says)
+}
+
+/// What a failed result tells: its error lines, or else its first line.
+fn told_lines(result: &ToolResult) -> Vec<String> {
+    let lines = error_lines(result);
+    if !lines.is_empty() {
+        return lines;
+    }
+    let is_word = |line: &&str| line.chars().any(char::is_alphanumeric) && code_in(line).is_none();
+    // A script's own echo (`> name`) says nothing of what went wrong.
+    let first = texts(result)
+        .flat_map(|text| line::head(text, MOST_READ_BYTES).lines())
+        .find(|line| is_word(line) && !line.starts_with("> "));
+    first.map(|line| line::quoted(&line::without_colours(line), MOST_ERROR_CHARS)).into_iter().collect()
+}
+
+/// Start and end of a text, or all of it.
+fn ends(text: &str) -> impl Iterator<Item = &str> {
+    let half = MOST_READ_BYTES / 2;
+    let (first, last) = if text.len() <= MOST_READ_BYTES {
+        (text, "")
+    } else {
+        (line::head(text, half), line::tail(text, half))
+    };
+    [first, last].into_iter()
+}

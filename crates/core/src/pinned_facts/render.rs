@@ -1,0 +1,250 @@
+//! The ledger as text: sections in order of what must not be lost, cut to a number of tokens.
+
+use super::{FileAction, PinnedFacts, line};
+use crate::estimate::MessageTokenCounter;
+
+/// How many sections come before everything else: open todos, files changed, files read.
+const FIRST: usize = 3;
+
+/// Items are cut after so many characters; files never.
+const MOST_CHARS: usize = 400;
+
+/// The lines of one class.
+#[derive(Debug)]
+pub(super) struct FactSection {
+    title: String,
+    items: Vec<String>,
+    /// How many more there were than were kept.
+    evicted: u64,
+    /// Which end stays when there is too little room.
+    stays: SectionEnd,
+    /// What is left out can be had by recall.
+    has_recall: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SectionEnd {
+    First,
+    Last,
+}
+
+/// A section with the tokens of its lines.
+struct MeasuredSection<'a> {
+    section: &'a FactSection,
+    title: u64,
+    items: Vec<u64>,
+    /// The line that counts what is left out.
+    more: u64,
+}
+
+/// All sections that have something, the most important first. The first [`FIRST`] are always there.
+pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
+    let (commands, errors) = ledger.outcomes.evicted();
+    let of = |read: bool| ledger.files().filter(move |(_, verb)| (*verb == FileAction::Read) == read);
+    let changed = of(false).map(|(path, verb)| format!("{} ({})", line::name(path, 1_000), verb.as_str()));
+    let read = of(true).map(|(path, _)| line::name(path, 1_000));
+    let todos = ledger.todos.open().map(|(text, begun)| {
+        let text = line::said(text, MOST_CHARS);
+        if begun { format!("{text} (begun)") } else { text }
+    });
+    let todos_title = match ledger.todos.finished() {
+        0 => "Open todos".to_owned(),
+        finished => format!("Open todos ({finished} finished)"),
+    };
+    let errors_title = match ledger.outcomes.resolved() {
+        0 => "Errors, newest first".to_owned(),
+        resolved => format!("Errors, newest first ({resolved} resolved since)"),
+    };
+    let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
+    let mut sections = vec![
+        said(&todos_title, todos.collect(), ledger.todos.evicted(), SectionEnd::First),
+        said("Files changed, newest last", changed.collect(), 0, SectionEnd::Last),
+        said("Files read, newest last", read.collect(), ledger.files.evicted(), SectionEnd::Last),
+        said(
+            "Facts in tool output, newest first",
+            ledger.facts.newest_first().collect(),
+            ledger.facts.evicted(),
+            SectionEnd::First,
+        ),
+        said(&errors_title, ledger.outcomes.errors().collect(), errors, SectionEnd::First),
+        said("Commands, newest first", ledger.outcomes.commands().collect(), commands, SectionEnd::First),
+        said("Identifiers", ledger.names.kept().collect(), ledger.names.evicted(), SectionEnd::First),
+        said(
+            "Values, the latest of each",
+            ledger.values.latest().collect(),
+            ledger.values.evicted(),
+            SectionEnd::First,
+        ),
+        said("Tools called", tool_counts(ledger), 0, SectionEnd::First),
+    ];
+    let rest = sections.split_off(FIRST);
+    sections.extend(rest.into_iter().filter(|section| !section.items.is_empty()));
+    sections.iter_mut().for_each(|section| section.has_recall = !ledger.without_recall);
+    sections
+}
+
+fn section(title: &str, items: Vec<String>, evicted: u64, stays: SectionEnd) -> FactSection {
+    FactSection {
+        title: format!("{title}:\n"),
+        items: items.iter().map(|item| format!("- {item}\n")).collect(),
+        evicted,
+        stays,
+        has_recall: true,
+    }
+}
+
+fn tool_counts(ledger: &PinnedFacts) -> Vec<String> {
+    let counts = ledger.tools.iter().map(|(tool, count)| match count {
+        1 => format!("{} once", line::name(tool, 64)),
+        _ => format!("{} {count} times", line::name(tool, 64)),
+    });
+    let counts: Vec<String> = counts.collect();
+    if counts.is_empty() { counts } else { vec![counts.join(", ")] }
+}
+
+/// As much as fits. What comes first is whole if it fits whole, whatever that leaves for the rest.
+pub(super) fn fit(sections: &[FactSection], limit_tokens: u64, counter: &MessageTokenCounter) -> String {
+    let measured: Vec<MeasuredSection<'_>> =
+        sections.iter().map(|section| MeasuredSection::new(section, counter)).collect();
+    let (first, rest) = measured.split_at(FIRST.min(measured.len()));
+    let whole = fill(first, u64::MAX);
+    let used = counter.text(&whole);
+    if used <= limit_tokens {
+        return within(&whole, rest, limit_tokens, limit_tokens - used, counter);
+    }
+    within("", &measured, limit_tokens, limit_tokens, counter)
+}
+
+/// The sections that come before everything else.
+pub(super) fn first(sections: &[FactSection]) -> &[FactSection] {
+    &sections[..FIRST.min(sections.len())]
+}
+
+/// How the line of names begins.
+const NAMES: &str = "Names in use: ";
+
+/// A ledger's text with those names in at most `room` tokens that it does not have yet.
+pub(super) fn with_names(text: String, names: Vec<&str>, room: u64, counter: &MessageTokenCounter) -> String {
+    let known = |name: &&str| !text.contains(name);
+    let mut line = String::from(NAMES);
+    let mut used = counter.text(NAMES) + 2;
+    for name in names.into_iter().filter(known) {
+        let name = super::line::name(name, 100);
+        let cost = counter.text(&name) + 1;
+        if used + cost > room {
+            break;
+        }
+        used += cost;
+        line.push_str(&name);
+        line.push(' ');
+    }
+    if line.len() == NAMES.len() { text } else { format!("{text}{}\n", line.trim_end()) }
+}
+
+/// A text does not have exactly the tokens of its lines together: room is taken away until it fits.
+fn within(
+    start: &str,
+    sections: &[MeasuredSection<'_>],
+    limit: u64,
+    mut room: u64,
+    counter: &MessageTokenCounter,
+) -> String {
+    loop {
+        let text = [start, &fill(sections, room)].concat();
+        let over = counter.text(&text).saturating_sub(limit);
+        if over == 0 {
+            return text;
+        }
+        if room == 0 {
+            return start.to_owned();
+        }
+        room = room.saturating_sub(over.max(room / 32));
+    }
+}
+
+fn fill(sections: &[MeasuredSection<'_>], mut room: u64) -> String {
+    let mut taken = vec![(String::new(), 0); sections.len()];
+    let mut later: u64 = sections.iter().map(MeasuredSection::least).sum();
+    for (at, section) in sections.iter().enumerate() {
+        later -= section.least();
+        let least = section.least().min(room);
+        let share = room.saturating_sub(later);
+        taken[at] = section.take(share.max(least));
+        room = room.saturating_sub(taken[at].1);
+    }
+    // What the later ones left is for those whose share was too small.
+    for at in 0..sections.len() {
+        let used = taken[at].1;
+        if used < sections[at].all() {
+            taken[at] = sections[at].take(used + room);
+            room -= taken[at].1 - used;
+        }
+    }
+    taken.into_iter().map(|(text, _)| text).collect()
+}
+
+impl<'a> MeasuredSection<'a> {
+    fn new(section: &'a FactSection, counter: &MessageTokenCounter) -> Self {
+        Self {
+            section,
+            title: counter.text(&section.title),
+            items: section.items.iter().map(|item| counter.text(item)).collect(),
+            more: counter.text(&section.more(section.items.len() as u64 + section.evicted)),
+        }
+    }
+
+    /// Tokens of the section when it only says how much there is.
+    fn least(&self) -> u64 {
+        if self.section.items.is_empty() { 0 } else { self.title + self.more }
+    }
+
+    /// Tokens of the section when it says everything.
+    fn all(&self) -> u64 {
+        self.title + self.items.iter().sum::<u64>()
+    }
+
+    /// The section in at most `room` tokens, and what it has of them.
+    fn take(&self, room: u64) -> (String, u64) {
+        let (items, evicted) = (&self.section.items, self.section.evicted);
+        let all = self.all();
+        if items.is_empty() {
+            return (String::new(), 0);
+        }
+        if all <= room && evicted == 0 {
+            return ([self.section.title.as_str(), &items.concat()].concat(), all);
+        }
+        let mut used = self.least();
+        if used > room {
+            return (String::new(), 0);
+        }
+        let mut fits = |cost: u64| {
+            let fits = used + cost <= room;
+            used += if fits { cost } else { 0 };
+            fits
+        };
+        let count = items.len();
+        let taken: Vec<usize> = match self.section.stays {
+            SectionEnd::First => (0..count).take_while(|at| fits(self.items[*at])).collect(),
+            SectionEnd::Last => {
+                let mut taken: Vec<usize> = (0..count).rev().take_while(|at| fits(self.items[*at])).collect();
+                taken.reverse();
+                taken
+            }
+        };
+        let more = self.section.more((count - taken.len()) as u64 + evicted);
+        let items: String = taken.into_iter().map(|at| items[at].as_str()).collect();
+        let text = match self.section.stays {
+            SectionEnd::First => [items, more].concat(),
+            SectionEnd::Last => [more, items].concat(),
+        };
+        ([self.section.title.as_str(), &text].concat(), used)
+    }
+}
+
+impl FactSection {
+    /// The line that counts what is left out.
+    fn more(&self, count: u64) -> String {
+        let how = if self.has_recall { ", by recall" } else { "" };
+        format!("- … and {count} more{how}\n")
+    }
+}

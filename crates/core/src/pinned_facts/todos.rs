@@ -1,0 +1,195 @@
+//! What is still to be done: lists that the model keeps by a tool, and checkboxes that it or a person wrote.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::kept::BoundedFactMap;
+use super::tools;
+use crate::retention_report::facts::single_spaced;
+
+/// The most todos kept, finished ones included.
+const MOST: usize = 512;
+
+/// A longer todo is cut. In bytes.
+const MOST_BYTES: usize = 1_000;
+
+const LIST_KEYS: &[&str] = &["todo", "task", "plan", "checklist", "items"];
+const TEXT_KEYS: &[&str] = &["content", "text", "title", "task", "step", "subject", "description", "name"];
+
+/// How far a todo is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TodoState {
+    Open,
+    /// Work on it has begun.
+    Begun,
+    /// Done, or given up.
+    Finished,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct TodoItem {
+    text: String,
+    state: TodoState,
+    /// The tool's own name of it.
+    id: Option<String>,
+    /// Whether it is from a list that a tool keeps.
+    listed: bool,
+}
+
+/// The todos, in the order in which they came up.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TodoTracker {
+    kept: BoundedFactMap<TodoItem>,
+    finished: u64,
+}
+
+/// What a call says about the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TodoListUpdate {
+    todos: Vec<TodoItem>,
+    /// Whether it tells only what changes.
+    merges: bool,
+}
+
+impl Default for TodoTracker {
+    fn default() -> Self {
+        Self { kept: BoundedFactMap::new(MOST), finished: 0 }
+    }
+}
+
+impl TodoTracker {
+    /// Those to be done: the text, and whether it was begun.
+    pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
+        let open = self.kept.iter().filter(|(_, todo)| todo.state != TodoState::Finished);
+        open.map(|(_, todo)| (todo.text.as_str(), todo.state == TodoState::Begun))
+    }
+
+    /// How many were finished.
+    pub(super) fn finished(&self) -> u64 {
+        self.finished
+    }
+
+    /// How many went because there were too many.
+    pub(super) fn evicted(&self) -> u64 {
+        self.kept.evicted()
+    }
+
+    /// A tool's list takes the place of its list before, unless it tells only what changes.
+    pub(super) fn apply(&mut self, call: TodoListUpdate) {
+        if !call.merges {
+            let keys: BTreeSet<String> = call.todos.iter().map(|todo| key(&todo.text)).collect();
+            self.kept.retain(|key, todo| !todo.listed || keys.contains(key));
+        }
+        for todo in call.todos {
+            let same = todo.id.as_ref().filter(|_| call.merges).and_then(|id| self.by_id(id));
+            if let Some(before) = same.filter(|before| todo.text.is_empty() || *before != key(&todo.text)) {
+                let text = self.kept.take(&before).map(|before| before.text).unwrap_or_default();
+                self.set(TodoItem { text: if todo.text.is_empty() { text } else { todo.text }, ..todo });
+            } else if !todo.text.is_empty() {
+                self.set(todo);
+            }
+        }
+    }
+
+    fn by_id(&self, id: &str) -> Option<String> {
+        let same = self.kept.iter().find(|(_, todo)| todo.id.as_deref() == Some(id));
+        same.map(|(key, _)| key.to_owned())
+    }
+
+    fn set(&mut self, todo: TodoItem) {
+        let key = key(&todo.text);
+        let before = self.kept.get(&key).map(|before| before.state);
+        match (before == Some(TodoState::Finished), todo.state == TodoState::Finished) {
+            (false, true) => self.finished += 1,
+            (true, false) => self.finished = self.finished.saturating_sub(1),
+            _ => {}
+        }
+        match self.kept.get_mut(&key) {
+            Some(known) => *known = todo,
+            None => self.kept.put(&key, todo),
+        }
+    }
+
+    /// The checkboxes of what was said; those in a block of code are examples.
+    pub(super) fn read_checkboxes(&mut self, text: &str) {
+        let mut in_code = false;
+        for line in text.lines().map(str::trim_start) {
+            if line.starts_with("```") || line.starts_with("~~~") {
+                in_code = !in_code;
+            }
+            if let Some((state, text)) = checkbox(line).filter(|_| !in_code) {
+                let listed = self.kept.get(&key(text)).is_some_and(|known| known.listed);
+                self.set(TodoItem { text: cut(text), state, id: None, listed });
+            }
+        }
+    }
+}
+
+/// `- [ ] text`, `* [x] text`, `1. [ ] text`.
+fn checkbox(line: &str) -> Option<(TodoState, &str)> {
+    let mark = line.find('[')?;
+    let (bullet, rest) = line.split_at_checked(mark)?;
+    let bullet = bullet.strip_suffix(' ')?;
+    let is_bullet = matches!(bullet, "-" | "*" | "+")
+        || bullet
+            .strip_suffix(['.', ')'])
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    let (state, text) =
+        [("[ ] ", TodoState::Open), ("[x] ", TodoState::Finished), ("[X] ", TodoState::Finished)]
+            .iter()
+            .find_map(|(box_, state)| rest.strip_prefix(box_).map(|text| (*state, text.trim())))?;
+    (is_bullet && !text.is_empty()).then_some((state, text))
+}
+
+/// The list in a call's arguments, if the call is about one: every item says what it is about and how far it is.
+pub(super) fn list(tool: &str, arguments: &Map<String, Value>) -> Option<TodoListUpdate> {
+    let is_list = |name: &str| {
+        let name = tools::plain(name);
+        LIST_KEYS.iter().any(|key| name.contains(key))
+    };
+    let lists = arguments.iter().filter(|(key, _)| is_list(key) || is_list(tool));
+    let todos = lists
+        .filter_map(|(_, value)| value.as_array())
+        .find_map(|items| items.iter().take(MOST).map(todo).collect::<Option<Vec<TodoItem>>>())?;
+    let merges = arguments.get("merge").and_then(Value::as_bool).unwrap_or(false);
+    Some(TodoListUpdate { todos, merges })
+}
+
+fn todo(item: &Value) -> Option<TodoItem> {
+    let item = item.as_object()?;
+    let text = TEXT_KEYS.iter().find_map(|key| item.get(*key)?.as_str());
+    let id = item.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned));
+    if text.is_none() && id.is_none() {
+        return None;
+    }
+    let state = match item.get("status").or_else(|| item.get("state")) {
+        Some(status) => state(status.as_str()?)?,
+        None => match ["done", "completed"].iter().find_map(|key| item.get(*key)?.as_bool())? {
+            true => TodoState::Finished,
+            false => TodoState::Open,
+        },
+    };
+    Some(TodoItem { text: cut(text.unwrap_or_default()), state, id, listed: true })
+}
+
+fn state(status: &str) -> Option<TodoState> {
+    match tools::plain(status).as_str() {
+        "pending" | "todo" | "open" | "notstarted" | "blocked" | "new" => Some(TodoState::Open),
+        "inprogress" | "doing" | "active" | "started" => Some(TodoState::Begun),
+        "completed" | "complete" | "done" | "finished" | "cancelled" | "canceled" | "skipped" | "deleted" => {
+            Some(TodoState::Finished)
+        }
+        _ => None,
+    }
+}
+
+fn cut(text: &str) -> String {
+    super::line::head(&single_spaced(text), MOST_BYTES).to_owned()
+}
+
+/// Equal for the same words, however they are set.
+fn key(text: &str) -> String {
+    let words = single_spaced(text).to_lowercase();
+    words.chars().filter(|char| !"*`_".contains(*char)).collect::<String>().trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,160 @@
+//! Settings that were said as `key=value` or `key: value`: the latest value is the one that holds.
+//!
+//! People and the model bring keys up; a tool's output can only bring a known key up to date, and never one whose
+//! value a person gave.
+
+use super::kept::BoundedFactMap;
+use super::line;
+use crate::ids::Seq;
+
+/// The most values kept.
+const MOST: usize = 256;
+
+const MOST_KEY_BYTES: usize = 48;
+const MOST_VALUE_BYTES: usize = 96;
+
+/// The most of one text that is searched, in bytes.
+const MOST_READ_BYTES: usize = 32 << 10;
+
+/// Whose word it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueSource {
+    Typed,
+    Model,
+    Tool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct TrackedSetting {
+    key: String,
+    typed: Option<String>,
+    /// What the model or a tool has said since.
+    later: Option<String>,
+    /// The message that brought it up.
+    first: Seq,
+    /// Whether a later one came back to it: what the model says once is no setting.
+    again: bool,
+}
+
+/// The settings, in the order of their newest values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SettingTracker(BoundedFactMap<TrackedSetting>);
+
+impl Default for SettingTracker {
+    fn default() -> Self {
+        Self(BoundedFactMap::new(MOST))
+    }
+}
+
+impl SettingTracker {
+    pub(super) fn read(&mut self, at: Seq, source: ValueSource, text: &str) {
+        if source == ValueSource::Tool && self.0.is_empty() {
+            return;
+        }
+        let mut in_code = false;
+        for line in line::head(text, MOST_READ_BYTES).lines() {
+            if line.trim_start().starts_with("```") {
+                in_code = !in_code;
+            }
+            if source != ValueSource::Tool
+                && !in_code
+                && let Some((key, value)) = colon(line)
+            {
+                self.set(at, source, key, value);
+            }
+            if line.contains('=') && !(in_code && source == ValueSource::Model) {
+                equals(line).for_each(|(key, value)| self.set(at, source, key, value));
+            }
+        }
+    }
+
+    fn set(&mut self, at: Seq, source: ValueSource, key: &str, value: &str) {
+        let name = key.trim_start_matches('-').to_lowercase();
+        let known = self.0.get(&name);
+        let is_typed = known.is_some_and(|known| known.typed.is_some());
+        if source == ValueSource::Tool && (known.is_none() || is_typed) {
+            return;
+        }
+        let (first, again) =
+            known.map_or((at, false), |known| (known.first, known.again || known.first != at));
+        let holds = known.and_then(|known| known.later.as_deref().or(known.typed.as_deref()));
+        if holds == Some(value) && source != ValueSource::Typed {
+            if let Some(known) = self.0.get_mut(&name) {
+                known.again = again;
+            }
+            return;
+        }
+        let before = known.and_then(|known| known.typed.clone());
+        let value = value.to_owned();
+        let (typed, later) = match source {
+            ValueSource::Typed => (Some(value), None),
+            ValueSource::Model | ValueSource::Tool if before.as_ref() == Some(&value) => (before, None),
+            ValueSource::Model | ValueSource::Tool => (before, Some(value)),
+        };
+        let key = key.trim_start_matches('-').to_owned();
+        self.0.put(&name, TrackedSetting { key, typed, later, first, again });
+    }
+
+    /// Newest first.
+    pub(super) fn latest(&self) -> impl Iterator<Item = String> {
+        let shown = self.0.iter().rev().filter(|(_, setting)| setting.again || setting.typed.is_some());
+        shown.map(|(_, setting)| {
+            let key = line::flat(&setting.key, MOST_KEY_BYTES);
+            let quoted = |value: &str| line::quoted(value, MOST_VALUE_BYTES);
+            match (&setting.typed, &setting.later) {
+                (Some(typed), Some(later)) => {
+                    format!("{key} = {} (the user said {})", quoted(later), quoted(typed))
+                }
+                (Some(typed), None) => format!("{key} = {} (the user's)", quoted(typed)),
+                (None, later) => format!("{key} = {}", quoted(later.as_deref().unwrap_or_default())),
+            }
+        })
+    }
+
+    /// How many went because there were too many.
+    pub(super) fn evicted(&self) -> u64 {
+        self.0.evicted()
+    }
+}
+
+/// Returns whether a line is one setting: `key: value` or `key = value`.
+pub(super) fn states_value(line: &str) -> bool {
+    colon(line).is_some() || (line.contains('=') && equals(line).next().is_some())
+}
+
+/// `key=12`, `--key=12` and the like, whose value has a digit or is a switch.
+fn equals(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    super::names::words(line).filter_map(|word| {
+        let (key, value) = word.split_once('=')?;
+        let value = value.trim_end_matches(['.', ':', '!', '?']);
+        let is_switch = matches!(value, "true" | "false" | "on" | "off" | "yes" | "no");
+        let is_value = value.bytes().any(|byte| byte.is_ascii_digit()) || is_switch;
+        (is_key(key) && is_value && is_plain(value) && value.len() <= MOST_VALUE_BYTES)
+            .then_some((key, value))
+    })
+}
+
+fn is_plain(value: &str) -> bool {
+    value.chars().all(|char| char.is_alphanumeric() || " ._-+:%/$€#@".contains(char))
+}
+
+fn is_key(key: &str) -> bool {
+    let first = key.trim_start_matches('-').bytes().next();
+    (2..=MOST_KEY_BYTES).contains(&key.len())
+        && first.is_some_and(|byte| byte.is_ascii_alphabetic())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// A line that is `key: value`, the key of at most three words, the value with a digit.
+fn colon(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim().trim_start_matches(['-', '*', ' ']);
+    let (key, value) = line.split_once(": ")?;
+    let (key, value) = (key.trim_matches('*'), value.trim().trim_matches(['*', '`']).trim_end_matches('.'));
+    let is_name = |char: char| char.is_alphanumeric() || " _-./".contains(char);
+    let fits = (2..=MOST_KEY_BYTES).contains(&key.len()) && (1..=MOST_VALUE_BYTES).contains(&value.len());
+    let is_short = key.split(' ').count() <= 3 && value.split(' ').count() <= 4;
+    let starts = key.starts_with(char::is_alphabetic);
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    (fits && is_short && starts && has_digit && is_plain(value) && key.chars().all(is_name))
+        .then_some((key, value))
+}

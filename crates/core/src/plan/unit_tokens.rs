@@ -1,0 +1,163 @@
+//! Sums over the view: what the request would have without some units, and with some results as placeholders.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use super::{PlanContext, draft, facts};
+use crate::estimate::TokensByScript;
+use crate::history::{History, ResultPlaceholder, ViewItem, ViewItemKind, cleared_groups_beside};
+use crate::ids::Seq;
+use crate::message::Part;
+use crate::meter::{self, MeterReading};
+
+/// Tokens of a part of the view: what the anchor's call has counted, and what came after.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UnitTokens {
+    kept: TokensByScript,
+    pub(super) new: TokensByScript,
+}
+
+impl UnitTokens {
+    pub(super) fn of(items: &[ViewItem], anchored: Seq) -> Self {
+        let mut sum = Self::default();
+        for item in items {
+            *sum.of_age(item, anchored) += item.groups;
+        }
+        sum
+    }
+
+    fn of_age(&mut self, item: &ViewItem, anchored: Seq) -> &mut TokensByScript {
+        if item.since <= anchored { &mut self.kept } else { &mut self.new }
+    }
+
+    pub(super) fn add(&mut self, more: &Self) {
+        self.kept += more.kept;
+        self.new += more.new;
+    }
+
+    fn without(&self, less: &Self) -> Self {
+        Self { kept: self.kept.without(&less.kept), new: self.new.without(&less.new) }
+    }
+
+    /// A placeholder becomes the result again.
+    pub(super) fn restore(&mut self, item: &ViewItem, placeholder: &TokensByScript, anchored: Seq) {
+        self.new = self.new.without(placeholder);
+        *self.of_age(item, anchored) += item.groups;
+    }
+
+    /// A result among it becomes a placeholder.
+    pub(super) fn clear(&mut self, item: &ViewItem, placeholder: &TokensByScript, anchored: Seq) {
+        let there = self.of_age(item, anchored);
+        *there = there.without(&item.groups);
+        self.new += *placeholder;
+    }
+}
+
+/// What a note in the place of older messages may have, in tokens.
+const NOTE_TOKENS: u64 = 64;
+
+/// Returns the bound of the least request that a plan can come to, in tokens: system prompt and tools, the newest typed
+/// message, the newest step as far as it is, and a note in the place of everything else.
+pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
+    let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
+    let view = history.view();
+    let step = view.iter().rposition(|item| item.kind == ViewItemKind::Assistant).unwrap_or(view.len());
+    let typed = history.newest_typed().filter(|at| *at < step);
+    let mut least = UnitTokens::of(&view[step..], anchored);
+    if let Some(at) = typed {
+        least.add(&UnitTokens::of(&view[at..=at], anchored));
+    }
+    least.new += TokensByScript::of(NOTE_TOKENS);
+    meter::of_parts(history, fixed_tokens, &least.kept, &least.new).bound()
+}
+
+/// Computes the placeholder of a result, with the lines that stay.
+fn cleared_form(history: &History, item: &ViewItem) -> ResultPlaceholder {
+    let results = item.message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    let texts: Vec<&str> = results.flat_map(|result| &result.content).filter_map(Part::as_text).collect();
+    let text = match texts.as_slice() {
+        [text] => Cow::Borrowed(*text),
+        texts => Cow::Owned(texts.join("\n")),
+    };
+    let excerpt = facts::outstanding_lines(&text, item.tokens, history.counter().text_counter());
+    let groups = match excerpt.is_empty() {
+        true => item.placeholder,
+        false => cleared_groups_beside(item.range.from, &excerpt, history.counter(), history.has_recall()),
+    };
+    ResultPlaceholder { excerpt, groups }
+}
+
+impl PlanContext<'_> {
+    /// The meter as it would read with some units shown, and of these the `marked` results (ascending) as placeholders.
+    pub(super) fn reading(
+        &self,
+        shown: impl Fn(usize) -> bool,
+        marked: &[usize],
+        added: TokensByScript,
+    ) -> MeterReading {
+        let mut sum = self.sum_of(shown, marked);
+        sum.new += added;
+        self.meter_of(&sum)
+    }
+
+    pub(super) fn sum_of(&self, shown: impl Fn(usize) -> bool, marked: &[usize]) -> UnitTokens {
+        let mut sum = UnitTokens::default();
+        for (unit, share) in self.shares.iter().enumerate() {
+            if shown(unit) {
+                sum.add(share);
+            }
+        }
+        let mut unit = 0;
+        for at in marked {
+            while self.units[unit].items.end <= *at {
+                unit += 1;
+            }
+            if shown(unit) {
+                sum.clear(&self.history.view()[*at], &self.placeholder_groups(*at), self.anchored);
+            }
+        }
+        sum
+    }
+
+    /// Tokens of the placeholder for the result at `at` in the view, with the lines of it that stay.
+    pub(super) fn placeholder_groups(&self, at: usize) -> TokensByScript {
+        self.cleared_form(at).groups
+    }
+
+    /// Returns the placeholder of the result at `at` in the view, with the lines that stay.
+    pub(super) fn cleared_form(&self, at: usize) -> &ResultPlaceholder {
+        static NOTHING: LazyLock<ResultPlaceholder> = LazyLock::new(ResultPlaceholder::default);
+        let item = &self.history.view()[at];
+        match &item.cleared_form {
+            // The plan will be dropped: what it weighs need not be right.
+            Some(form) if self.history.stop_flag().is_raised() => form.known().map_or(&NOTHING, |form| form),
+            Some(form) => form.get(|| Box::new(cleared_form(self.history, item))),
+            // Only results are cleared.
+            None => &NOTHING,
+        }
+    }
+
+    pub(super) fn meter_of(&self, shown: &UnitTokens) -> MeterReading {
+        meter::of_parts(self.history, self.fixed_tokens, &shown.kept, &shown.new)
+    }
+
+    /// The smallest run of units from `head` on without which the request, with a note, stays below `target` tokens.
+    /// What always stays does not go with them.
+    pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
+        let goes = |at: usize| at >= head && !self.stays(at);
+        let mut left = UnitTokens { new: TokensByScript::of(draft::HEADER_TOKENS), ..UnitTokens::default() };
+        self.shares.iter().for_each(|share| left.add(share));
+        let lefts = (head..self.units.len()).map(|at| {
+            if goes(at) {
+                left = left.without(&self.shares[at]);
+            }
+            left
+        });
+        let lefts: Vec<UnitTokens> = lefts.collect();
+        let end = head + 1 + lefts.partition_point(|left| self.meter_of(left).bound() >= target);
+        (end <= self.units.len()).then(|| (0..self.units.len()).map(|at| at < end && goes(at)).collect())
+    }
+}

@@ -1,0 +1,507 @@
+//! What counts as a fact, class by class.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::message::{Message, Part, Role};
+use crate::plan::MARK;
+use crate::text_table::TextSet;
+
+mod binding;
+mod code;
+
+pub(crate) use binding::binds;
+pub(crate) use code::{CodeFenceLines as CodeLines, is_unspaced};
+
+/// Facts longer than this are compared by their start. In bytes.
+const MAX_FACT_BYTES: usize = 400;
+
+/// What makes a sentence of the model a decision.
+pub(crate) const DECISION_WORDS: &[&str] = &[
+    "decided",
+    "decision",
+    "decide",
+    "chose",
+    "chosen",
+    "choose",
+    "going with",
+    "go with",
+    "settled on",
+    "agreed",
+    "i'll use",
+    "i will use",
+    "we will use",
+    "we'll use",
+    "instead of",
+    "rather than",
+];
+
+/// What makes a line of a tool's output an error line.
+pub(crate) const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
+
+/// The first two letters of [`ERROR_WORDS`].
+const ERROR_STARTS: &[[u8; 2]] = &[*b"er", *b"pa", *b"ex", *b"tr", *b"fa"];
+
+const EXTENSIONS: &[&str] = &[
+    "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs",
+    "py", "rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+];
+
+const UNITS: &[&str] = &[
+    "%", "b", "bytes", "days", "fps", "gb", "gib", "h", "hours", "hz", "kb", "khz", "kib", "lines", "mb",
+    "mhz", "mib", "min", "minutes", "ms", "ns", "px", "s", "sec", "seconds", "tb", "tib", "times", "tokens",
+    "us", "x",
+];
+
+/// No unit is longer.
+const MAX_UNIT_BYTES: usize = 7;
+
+pub(crate) type Classes = BTreeMap<&'static str, TextSet>;
+
+/// The facts found so far.
+#[derive(Default)]
+pub(crate) struct ClassifiedFacts {
+    /// Classes whose facts are sentences or lines: single-spaced, without the marks before the first word.
+    pub(crate) sentences: Classes,
+    /// Classes whose facts are words.
+    pub(crate) words: Classes,
+}
+
+impl ClassifiedFacts {
+    pub(crate) fn read(&mut self, message: &Message) {
+        for part in &message.parts {
+            self.read_part(message.role, part);
+        }
+        let words = &mut self.words;
+        for_each_text(message, &mut |text| add_words(words, text));
+    }
+
+    /// Reads only the facts that are sentences or lines.
+    pub(crate) fn read_sentences(&mut self, message: &Message) {
+        for part in &message.parts {
+            self.read_part(message.role, part);
+        }
+    }
+
+    /// Adds a sentence or line that was found before.
+    pub(crate) fn add_found(&mut self, class: &'static str, sentence: &str) {
+        add_text(&mut self.sentences, class, sentence);
+    }
+
+    fn read_part(&mut self, role: Role, part: &Part) {
+        match part {
+            Part::Text(text) => self.read_text(role, &text.text),
+            Part::ToolResult(result) => {
+                result.content.iter().for_each(|part| self.read_part(Role::Tool, part));
+            }
+            Part::ToolCall(_) | Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
+        }
+    }
+
+    fn read_text(&mut self, role: Role, text: &str) {
+        match role {
+            // A summary speaks in the user's place but was not typed by one; an imported one has no count.
+            Role::User if is_summary(text) || text.starts_with(&[MARK, "\n"].concat()) => {}
+            Role::User => {
+                rules(text).0.iter().for_each(|(_, rule)| self.add_sentence("userConstraints", rule));
+            }
+            Role::Assistant => self.add_decisions(text),
+            Role::Tool => self.add_error_lines(text),
+        }
+    }
+
+    fn add_decisions(&mut self, text: &str) {
+        for sentence in sentences(text).filter(|sentence| has_any(sentence, DECISION_WORDS)) {
+            self.add_sentence("decisions", sentence);
+        }
+    }
+
+    fn add_error_lines(&mut self, text: &str) {
+        for line in text.lines() {
+            if is_error_line(line) {
+                self.add_sentence("errorLines", line);
+            }
+        }
+    }
+
+    /// A sentence of less than two words says nothing that could be found again.
+    fn add_sentence(&mut self, class: &'static str, sentence: &str) {
+        let text = single_spaced(sentence.trim_start_matches(|char: char| !char.is_alphanumeric()));
+        let end = text.floor_char_boundary(MAX_FACT_BYTES);
+        let text = text.get(..end).unwrap_or_default();
+        if says_something(text) {
+            add_text(&mut self.sentences, class, text);
+        }
+    }
+}
+
+/// Calls `read` with every text of a message that can hold words of interest: what was said, what tools answered, and
+/// the strings inside the arguments of calls, without JSON's escapes.
+fn for_each_text(message: &Message, read: &mut impl FnMut(&str)) {
+    message.parts.iter().for_each(|part| for_each_part_text(part, read));
+}
+
+fn for_each_part_text(part: &Part, read: &mut impl FnMut(&str)) {
+    match part {
+        Part::Text(text) => read(&text.text),
+        Part::ToolCall(call) => match serde_json::from_str(&call.arguments) {
+            Ok(value) => for_each_string(&value, read),
+            Err(_) => read(&call.arguments),
+        },
+        Part::ToolResult(result) => result.content.iter().for_each(|part| for_each_part_text(part, read)),
+        Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
+    }
+}
+
+fn for_each_string(value: &serde_json::Value, read: &mut impl FnMut(&str)) {
+    match value {
+        serde_json::Value::String(text) => read(text),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| for_each_string(item, read)),
+        serde_json::Value::Object(fields) => fields.values().for_each(|item| for_each_string(item, read)),
+        _ => {}
+    }
+}
+
+/// Calls `take` with every path and identifier in a message, as often as it occurs.
+pub(crate) fn for_each_name(message: &Message, mut take: impl FnMut(&str)) {
+    for_each_text(message, &mut |text| {
+        for_each_word(text, |class, word| {
+            if class != NUMBERS {
+                take(word);
+            }
+        });
+    });
+}
+
+/// Returns whether a text begins the way our own summaries do.
+pub(crate) fn is_summary(text: &str) -> bool {
+    let count = text.trim_start().strip_prefix(MARK).and_then(|rest| rest.strip_prefix(" of "));
+    count.is_some_and(|count| count.starts_with(|char: char| char.is_ascii_digit()))
+}
+
+/// The sentences of a person that set a rule, each with the number of sentences before it, and how many sentences there
+/// are. Code that was pasted sets none.
+pub(crate) fn rules(text: &str) -> (Vec<(usize, &str)>, usize) {
+    let lines = code::CodeFenceLines::of(text);
+    let (mut found, mut count) = (Vec::new(), 0);
+    for (at, line) in lines.iter() {
+        for sentence in sentences_of_line(line).into_iter().filter(|sentence| !sentence.trim().is_empty()) {
+            if binding::binds(sentence) && !lines.is_code(at) {
+                found.push((count, sentence));
+            }
+            count += 1;
+        }
+    }
+    (found, count)
+}
+
+/// Returns whether a text has more than one word. Scripts without blanks have them in one run.
+pub(crate) fn says_something(text: &str) -> bool {
+    word_pairs(text).next().is_some() || text.chars().filter(|char| code::is_unspaced(*char)).nth(3).is_some()
+}
+
+/// Pieces that end with a full stop, a question mark, an exclamation mark (not included) or a line.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(sentences_of_line)
+}
+
+fn sentences_of_line(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for (at, end) in line.match_indices(['.', '!', '?', '。', '！', '？']) {
+        let (before, after) = (&line[start..at], &line[at + end.len()..]);
+        let is_end = match end {
+            "." => after.starts_with(' ') && !is_abbreviation(before, after),
+            "!" | "?" => after.starts_with(' '),
+            _ => true,
+        };
+        if is_end {
+            found.push(before);
+            start = at + end.len();
+        }
+    }
+    found.push(line[start..].trim_end().trim_end_matches(['.', '!', '?']));
+    found
+}
+
+/// Words whose full stop ends no sentence.
+const ABBREVIATIONS: &[&str] = &[
+    "approx", "bspw", "bzw", "ca", "cf", "dr", "ej", "esp", "evtl", "ex", "ggf", "incl", "inkl", "mr", "mrs",
+    "ms", "nr", "resp", "usw", "vgl", "viz", "vs", "напр", "т.е", "т.д",
+];
+
+/// Returns whether the full stop between `before` and `after` belongs to the word before it: `e.g. this`, `z. B.
+/// das`, `v. 2`.
+pub(crate) fn is_abbreviation(before: &str, after: &str) -> bool {
+    let word = before.rsplit([' ', '(', '"', '“', '„']).next().unwrap_or_default();
+    let next = after.trim_start().chars().next();
+    let goes_on = next.is_some_and(|char| char.is_lowercase());
+    let is_number = next.is_some_and(|char| char.is_ascii_digit());
+    let small = word.to_lowercase();
+    let is_letter = word.chars().count() == 1 && word.chars().all(char::is_alphabetic);
+    let is_letters = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
+    match small.as_str() {
+        "i" => false,
+        "etc" => goes_on,
+        "no" | "v" | "ver" | "version" | "p" => is_number || (small == "p" && goes_on),
+        _ if is_number && word.ends_with(|char: char| char.is_ascii_digit()) && before.trim() != word => true,
+        _ => {
+            is_letter && (goes_on || word.chars().all(char::is_lowercase) || ends_abbreviated(before, word))
+                || is_letters && word.chars().all(|char| !char.is_ascii_digit())
+                || ABBREVIATIONS.contains(&small.as_str())
+        }
+    }
+}
+
+/// Returns whether the word before the last letter was abbreviated too: `z. B.`.
+fn ends_abbreviated(before: &str, letter: &str) -> bool {
+    let rest = before.strip_suffix(letter).unwrap_or_default().trim_end();
+    let mut chars = rest.chars().rev();
+    chars.next() == Some('.')
+        && chars.next().is_some_and(char::is_alphabetic)
+        && !chars.next().is_some_and(char::is_alphanumeric)
+}
+
+/// Returns whether one of `marks` stands in the sentence as words of its own.
+pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
+    let padded = plain_words(sentence);
+    // A mark can only begin where a word does: a search for each mark through the whole sentence is several times slower.
+    let mut words =
+        padded.bytes().enumerate().filter(|(_, byte)| *byte == b' ').map(|(at, _)| &padded[at + 1..]);
+    words.any(|rest| {
+        marks.iter().any(|mark| rest.strip_prefix(mark).is_some_and(|after| after.starts_with(' ')))
+    })
+}
+
+/// The words of a sentence in lower case (of ASCII), one blank before, between and after them.
+fn plain_words(sentence: &str) -> String {
+    let mut padded = String::with_capacity(sentence.len() + 2);
+    padded.push(' ');
+    let mut push = |char: char| {
+        if char != ' ' || !padded.ends_with(' ') {
+            padded.push(char);
+        }
+    };
+    for char in sentence.chars() {
+        push(match char {
+            '’' => '\'',
+            '\'' => char,
+            _ if char.is_alphanumeric() => char.to_ascii_lowercase(),
+            _ => ' ',
+        });
+    }
+    push(' ');
+    padded
+}
+
+/// The text with each run of blanks as one space, none at its ends.
+pub(crate) fn single_spaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// Each word with the next one, and where it begins.
+pub(super) fn word_pairs(text: &str) -> impl Iterator<Item = (usize, (&str, &str))> {
+    words(text).zip(words(text).skip(1)).map(|((start, first), (_, second))| (start, (first, second)))
+}
+
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let between = |char: char| !char.is_alphanumeric();
+    let pieces = text.split_inclusive(between).scan(0, |end, piece| {
+        *end += piece.len();
+        Some((*end - piece.len(), piece))
+    });
+    pieces
+        .map(move |(start, piece)| (start, piece.trim_end_matches(between)))
+        .filter(|(_, word)| !word.is_empty())
+}
+
+/// The facts of all word classes together.
+pub(crate) fn all_words(text: &str) -> BTreeSet<String> {
+    let mut classes = Classes::new();
+    add_words(&mut classes, text);
+    classes.into_values().flatten().map(String::from).collect()
+}
+
+/// The class of numbers with their units.
+const NUMBERS: &str = "numbers";
+
+fn add_words(classes: &mut Classes, text: &str) {
+    for_each_word(text, |class, fact| {
+        let end = fact.floor_char_boundary(MAX_FACT_BYTES);
+        let fact = fact.get(..end).unwrap_or_default();
+        add_text(classes, class, fact);
+    });
+}
+
+fn add_text(classes: &mut Classes, class: &'static str, text: &str) {
+    let known = classes.entry(class).or_default();
+    if !known.contains(text) {
+        known.insert(text.into());
+    }
+}
+
+/// Calls `take` with the class of every word that is a fact, and the word.
+fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
+    let mut number_before: Option<&str> = None;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (raw, looks) = next_word(rest);
+        // Most words are plain: no closer look at them can find anything.
+        if looks.may_be_fact() || number_before.is_some() {
+            let word = raw.trim_end_matches(['.', ':', '-', '+']);
+            if let Some((class, fact)) = classify(word, looks, number_before) {
+                take(class, &fact);
+            }
+        }
+        number_before = (looks.begins_with_digit && is_number(raw)).then_some(raw);
+        rest = rest.get(raw.len()..).unwrap_or_default();
+        let between = rest.chars().next().map_or(0, char::len_utf8);
+        rest = rest.get(between..).unwrap_or_default();
+    }
+}
+
+/// Features of a word, collected while its end is searched for.
+#[derive(Clone, Copy, Default)]
+struct WordFeatures {
+    begins_with_digit: bool,
+    has_digit: bool,
+    /// A slash or a full stop, without which no word is a path.
+    has_path_mark: bool,
+    /// An underscore or a colon.
+    has_name_mark: bool,
+    /// A capital right after a small letter.
+    is_camel_case: bool,
+}
+
+impl WordFeatures {
+    fn may_be_fact(self) -> bool {
+        self.has_digit || self.has_path_mark || self.has_name_mark || self.is_camel_case
+    }
+}
+
+/// The text up to the first character that is no part of a word.
+fn next_word(text: &str) -> (&str, WordFeatures) {
+    let bytes = text.as_bytes();
+    let mut looks = WordFeatures {
+        begins_with_digit: bytes.first().is_some_and(u8::is_ascii_digit),
+        ..WordFeatures::default()
+    };
+    let (mut at, mut before) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'a'..=b'z' => {}
+            b'A'..=b'Z' => looks.is_camel_case |= u8::is_ascii_lowercase(&before),
+            b'0'..=b'9' => looks.has_digit = true,
+            b'.' | b'/' => looks.has_path_mark = true,
+            b'_' | b':' => looks.has_name_mark = true,
+            b'-' | b'~' | b'%' | b'@' | b'+' => {}
+            0x80.. => {
+                let Some(char) = text.get(at..).and_then(|rest| rest.chars().next()) else { break };
+                if !char.is_alphanumeric() {
+                    break;
+                }
+                at += char.len_utf8() - 1;
+            }
+            _ => break,
+        }
+        before = byte;
+        at += 1;
+    }
+    (text.get(..at).unwrap_or_default(), looks)
+}
+
+fn classify<'a>(
+    word: &'a str,
+    looks: WordFeatures,
+    number_before: Option<&str>,
+) -> Option<(&'static str, Cow<'a, str>)> {
+    if let Some(number) = number_before.filter(|_| is_unit(word)) {
+        return Some((NUMBERS, Cow::Owned([number, word].concat())));
+    }
+    if looks.begins_with_digit {
+        let digits = word.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(word.len());
+        let (number, unit) = word.split_at(digits);
+        if is_number(number) && is_unit(unit) {
+            return Some((NUMBERS, Cow::Borrowed(word)));
+        }
+    }
+    if looks.has_path_mark {
+        let path = without_position(word);
+        if is_path(path) {
+            return Some(("paths", Cow::Borrowed(path)));
+        }
+    }
+    let may_be_identifier = looks.is_camel_case || looks.has_name_mark || looks.has_digit;
+    (may_be_identifier && is_identifier(word)).then_some(("identifiers", Cow::Borrowed(word)))
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// Returns whether a line says that something went wrong.
+pub fn is_error_line(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let begins = |at: usize, word: &str| {
+        bytes.get(at..at + word.len()).is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    // A look at two letters spares most comparisons: this is asked of every line of every output.
+    bytes.windows(2).enumerate().any(|(at, pair)| {
+        let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
+        ERROR_STARTS.contains(&pair) && ERROR_WORDS.iter().any(|word| begins(at, word))
+    })
+}
+
+/// Returns whether a word is a unit of measure: `ms`, `%`, `KiB`.
+pub fn is_unit(word: &str) -> bool {
+    word.len() <= MAX_UNIT_BYTES && UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
+}
+
+/// A path without the line and column that compilers put after it.
+pub fn without_position(word: &str) -> &str {
+    match word.split_once(':') {
+        Some((path, rest)) if rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') => path,
+        _ => word,
+    }
+}
+
+/// Returns whether a word is a path or an address. Slashes alone make none: `and/or`, `1/2`.
+pub fn is_path(word: &str) -> bool {
+    let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
+    let extension =
+        name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
+    let known = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
+    let rooted = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root));
+    let deep = folder.contains('/') || (!folder.is_empty() && extension.is_some());
+    let has_letters = word.bytes().filter(u8::is_ascii_alphabetic).count() > 1;
+    has_letters && (known || rooted || (deep && !folder.is_empty()))
+}
+
+/// Returns whether a word is a name that a program gave: `camelCase`, `snake_case`, `a::path`, a hexadecimal id.
+pub fn is_identifier(word: &str) -> bool {
+    if word.len() < 4 {
+        return false;
+    }
+    let bytes = word.as_bytes();
+    let pair = |test: fn(&u8, &u8) -> bool| bytes.iter().zip(bytes.iter().skip(1)).any(|(a, b)| test(a, b));
+    let camel = pair(|a, b| a.is_ascii_lowercase() && b.is_ascii_uppercase());
+    let snake = pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
+    camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)
+}
+
+fn is_hex_id(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let hex = word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    hex && digits > 0 && word.bytes().any(|byte| byte.is_ascii_alphabetic()) && word.len() >= 7
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Which lines of what was typed are pasted from a program.
+
+/// How many lines before a line, and how many after it, decide where its own words do not.
+const NEIGHBOURS: usize = 2;
+
+/// Names of fences that hold what people wrote.
+const PROSE_FENCES: &[&str] = &["", "text", "txt", "plain", "md", "markdown"];
+
+const KEYWORDS: &[&str] = &[
+    "assert",
+    "async",
+    "await",
+    "class",
+    "const",
+    "def",
+    "elif",
+    "else",
+    "enum",
+    "export",
+    "extern",
+    "final",
+    "fn",
+    "for",
+    "func",
+    "function",
+    "if",
+    "impl",
+    "import",
+    "int",
+    "let",
+    "package",
+    "private",
+    "protected",
+    "pub",
+    "public",
+    "raise",
+    "return",
+    "static",
+    "struct",
+    "switch",
+    "throw",
+    "typedef",
+    "var",
+    "void",
+    "while",
+    "yield",
+];
+
+/// What people begin a rule with and no program a line.
+const OPENERS: &[&str] =
+    &["never", "always", "avoid", "don't", "don’t", "dont", "no", "please", "nie", "niemals"];
+
+/// The lines of a text, and which of them stand in a fence that holds code.
+pub(crate) struct CodeFenceLines<'a> {
+    lines: Vec<&'a str>,
+    fenced: Vec<bool>,
+}
+
+impl<'a> CodeFenceLines<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        let lines: Vec<&str> = text.lines().collect();
+        let mut fenced = vec![false; lines.len()];
+        let mut open: Option<(usize, &str)> = None;
+        for (at, line) in lines.iter().enumerate() {
+            let Some(tag) = fence(line) else { continue };
+            match open.take() {
+                None => open = Some((at, tag)),
+                Some((from, tag)) => {
+                    let inside = &lines[from + 1..at];
+                    let is_code = !PROSE_FENCES.contains(&tag) || inside.iter().any(|line| is_program(line));
+                    fenced[from..=at].fill(is_code);
+                }
+            }
+        }
+        Self { lines, fenced }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
+        self.lines.iter().copied().enumerate()
+    }
+
+    /// Returns whether the line is code: by its fence, by itself, or by the lines around it if it might be either.
+    pub(crate) fn is_code(&self, at: usize) -> bool {
+        self.fenced[at] || {
+            let line = self.lines[at];
+            is_program(line) || (signs(line) > 0 && self.stands_in_code(at))
+        }
+    }
+
+    fn stands_in_code(&self, at: usize) -> bool {
+        let said = |at: &usize| !self.lines[*at].trim().is_empty();
+        let before = (0..at).rev().filter(said).take(NEIGHBOURS);
+        let after = (at + 1..self.lines.len()).filter(said).take(NEIGHBOURS);
+        let around: Vec<bool> = before.chain(after).map(|at| is_program(self.lines[at])).collect();
+        around.iter().filter(|is_code| **is_code).count() * 2 > around.len()
+    }
+}
+
+/// What a fence says it holds, if the line opens or closes one.
+fn fence(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let tag = line.strip_prefix("```").or_else(|| line.strip_prefix("~~~"))?;
+    Some(tag.trim_start_matches(['`', '~']).split_whitespace().next().unwrap_or_default())
+}
+
+/// Returns whether a line is code whatever stands around it. Signs of code count for little in a sentence of some
+/// words.
+fn is_program(line: &str) -> bool {
+    let (signs, prose) = (signs(line), longest_prose(line));
+    is_comment(line) || (signs > 0 && prose < 2) || (signs > 2 && prose < 3)
+}
+
+fn is_comment(line: &str) -> bool {
+    let text = without_place(line);
+    ["//", "/*", "*/", "<!--", "#!", "#include"].iter().any(|mark| text.starts_with(mark))
+}
+
+/// How many signs of a program a line has.
+fn signs(line: &str) -> usize {
+    let text = without_place(line);
+    let is_numbered = text.len() < without_bullet(line).len();
+    let ends = text.ends_with(['{', '}', ';']);
+    let first = text.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
+    let is_statement = KEYWORDS.contains(&first) && text.ends_with(['{', ';', ':', ')', ',']);
+    let is_field = text.starts_with(['"', '\'']) && (text.contains("\":") || text.contains("':"));
+    let is_tag = text.starts_with('<') && text.ends_with('>');
+    let operators = ["==", "!=", "->", "=>", "::", "&&", "||", "</", "/>", "+="];
+    let has_operator = operators.iter().any(|operator| text.contains(operator));
+    let all = [
+        is_numbered,
+        ends,
+        is_statement,
+        is_field,
+        is_tag,
+        has_operator,
+        has_call(text),
+        is_assignment(text),
+    ];
+    all.into_iter().filter(|sign| *sign).count()
+}
+
+fn has_call(text: &str) -> bool {
+    let is_name = |char: char| char.is_alphanumeric() || char == '_';
+    text.match_indices('(').any(|(at, _)| text[..at].ends_with(is_name))
+}
+
+fn is_assignment(text: &str) -> bool {
+    let place = [" = ", " := ", " += ", " -= "].iter().filter_map(|sign| text.find(sign)).min();
+    place.is_some_and(|at| longest_prose(&text[..at]) < 3)
+}
+
+/// The most words in a row that are plain words of a language, as people write them. Names and numbers neither count nor
+/// end a row; what is quoted ends it.
+fn longest_prose(line: &str) -> usize {
+    let text = without_place(line);
+    let (mut longest, mut row) = (0, 0);
+    for (at, word) in without_literals(text).split_whitespace().enumerate() {
+        let bare = word.trim_matches(|char: char| ",.;:!?()\"'*".contains(char));
+        let is_plain = bare.chars().any(char::is_alphabetic)
+            && bare.chars().all(|char| char.is_alphabetic() || "-'’".contains(char));
+        let is_name = bare.chars().all(|char| char.is_alphanumeric() || "_-./:@#%+~".contains(char));
+        row = match () {
+            () if at == 0 && KEYWORDS.contains(&bare) => 0,
+            () if at == 0 && OPENERS.contains(&bare.to_lowercase().as_str()) => 2,
+            // A script without blanks has a sentence in one word.
+            () if bare.chars().any(is_unspaced) => row + 3,
+            () if is_plain => row + 1,
+            () if is_name && !bare.is_empty() && !word.contains('(') => row,
+            () => 0,
+        };
+        longest = longest.max(row);
+    }
+    longest
+}
+
+pub(crate) fn is_unspaced(char: char) -> bool {
+    matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
+}
+
+/// The line without the mark of its place in a list.
+fn without_bullet(line: &str) -> &str {
+    line.trim().trim_start_matches(['-', '*', '+', '>', '•', ' '])
+}
+
+/// The line without the mark and the number of its place in a file.
+fn without_place(line: &str) -> &str {
+    let text = without_bullet(line);
+    let after = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    let rest = after.strip_prefix([':', '|', '\t', '→']).filter(|_| after.len() < text.len());
+    rest.map_or(text, str::trim)
+}
+
+/// The text with a mark in the place of what stands in quotation marks, unless the text begins with it.
+fn without_literals(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = None;
+    while let Some(quote) = rest.chars().next() {
+        let opens = matches!(quote, '"' | '\'' | '`') && !before.is_none_or(char::is_alphanumeric);
+        let inside = &rest[quote.len_utf8()..];
+        match inside.find(quote).filter(|_| opens) {
+            Some(end) => {
+                plain.push_str(" § ");
+                rest = &inside[end + quote.len_utf8()..];
+            }
+            None => {
+                plain.push(quote);
+                rest = inside;
+            }
+        }
+        before = Some(quote);
+    }
+    plain
+}

@@ -1,0 +1,86 @@
+//! Errors of upstreams that are no answers of an API: what is behind the address may be something else.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_providers::connect::Kind;
+use serde_json::Value;
+
+use super::send::kind_of;
+use super::{Exchange, UpstreamDisposition};
+use crate::upstream::{UpstreamServer, UpstreamTarget};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
+
+/// Characters of what was answered that are repeated.
+const MOST_SAID_CHARS: usize = 200;
+
+impl Exchange {
+    /// A path that is not there with what may be the reason, and pages for people as errors of the dialect.
+    pub(super) fn readable(
+        &self,
+        target: &Arc<UpstreamTarget>,
+        opened: Result<UpstreamDisposition, GatewayError>,
+    ) -> Result<UpstreamDisposition, GatewayError> {
+        match opened {
+            Ok(UpstreamDisposition::Whole(status, headers, bytes)) if !status.is_success() => {
+                let said = String::from_utf8_lossy(&bytes);
+                let name = &target.server.upstream.name;
+                let quote: String = said.trim().chars().take(MOST_SAID_CHARS).collect();
+                let hint = hint(&target.server, &said).filter(|_| status == StatusCode::NOT_FOUND);
+                Ok(if let Some(hint) = hint {
+                    let message = format!("the upstream `{name}` has no such path ({quote}). {hint}");
+                    self.error_of(status, headers, &GatewayError::new(GatewayErrorKind::NoSuchPath, message))
+                } else if is_error(&bytes) {
+                    UpstreamDisposition::Whole(status, headers, bytes)
+                } else {
+                    let kind = match kind_of(status, &said) {
+                        GatewayErrorKind::NotFound => GatewayErrorKind::NoSuchPath,
+                        kind => kind,
+                    };
+                    let message = format!("the upstream `{name}` answered with status {status}: {quote}");
+                    self.error_of(
+                        status,
+                        headers,
+                        &GatewayError { status, ..GatewayError::new(kind, message) },
+                    )
+                })
+            }
+            Err(mut fault) if fault.status == StatusCode::NOT_FOUND => {
+                let name = &target.server.upstream.name;
+                if let Some(hint) = hint(&target.server, &fault.message.replace(name, "")) {
+                    fault.message = format!("{}. {hint}", fault.message);
+                }
+                Err(fault)
+            }
+            other => other,
+        }
+    }
+
+    fn error_of(
+        &self,
+        status: StatusCode,
+        mut headers: HeaderMap,
+        fault: &GatewayError,
+    ) -> UpstreamDisposition {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        UpstreamDisposition::Whole(status, headers, self.wire.error(fault))
+    }
+}
+
+/// Returns whether a client can read it: a proxy between here and the upstream answers with a page for people.
+fn is_error(bytes: &Bytes) -> bool {
+    matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_)))
+}
+
+/// A server that says which model it lacks is where it should be.
+fn hint(server: &UpstreamServer, said: &str) -> Option<String> {
+    if server.upstream.kind == Kind::Ollama {
+        return None;
+    }
+    let base_url = &server.upstream.endpoint.base_url;
+    let url = reqwest::Url::parse(base_url).ok().filter(|url| url.path().trim_matches('/').is_empty())?;
+    let names_model = said.to_lowercase().contains("model");
+    let place = format!("{}/v1", url.origin().ascii_serialization());
+    (!names_model).then(|| format!("Its base URL has no path: did you mean {place} ?"))
+}

@@ -1,0 +1,223 @@
+//! Needed-later recall: of what the recorded agent really used, how much it would have had at that moment.
+//!
+//! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments that an
+//! earlier message holds. Under a policy it is in view, or among the top results of a recall, or lost. A recall's query
+//! is made only of what the agent had then: see `look_up`.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use longhaul_core::recall::{SHOWN_WEIGHT, SearchIndex, SearchLimits, search};
+
+use crate::policy::ViewSegment;
+use crate::recording::SessionRecording;
+
+mod items;
+mod query;
+
+pub use items::{VerbatimItem, items};
+use query::ViewBeforeAnswer;
+
+/// What a call of the recall tool costs the model to write, in tokens.
+pub const RECALL_OUTPUT_TOKENS: u64 = 60;
+
+/// Results of one recall.
+pub const RECALL_HITS: usize = 5;
+
+/// Words of one query at most.
+pub const QUERY_WORDS: usize = 12;
+
+/// What was used later in one recording, and where it stands. The same for all policies.
+#[derive(Debug)]
+pub(crate) struct NeedIndex {
+    /// All messages, to be searched.
+    index: SearchIndex,
+    /// For each entry what it needs of earlier ones; empty for all but answers.
+    needs: Vec<Vec<NeededItem>>,
+    /// What is needed by any answer: the entries that hold it, oldest first.
+    holders: Vec<Vec<usize>>,
+    /// Entries by the name of their text, the first of equals.
+    by_id: HashMap<u64, usize>,
+    /// For each entry the first with the same text.
+    first: Vec<usize>,
+}
+
+/// Something that an answer uses and earlier messages hold.
+#[derive(Clone, Debug)]
+pub(crate) struct NeededItem {
+    pub(crate) text: Arc<str>,
+    /// Which of the study's lists of holders is its own, and how many of them are earlier.
+    holders: (usize, usize),
+}
+
+/// How the needs of one answer fare.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerNeedResult {
+    pub(crate) in_view: u64,
+    pub(crate) recalled: u64,
+    pub(crate) lost: u64,
+    /// What the recall returned, if there was one.
+    pub(crate) recall: Option<String>,
+}
+
+impl NeedIndex {
+    pub(crate) fn of(recording: &SessionRecording) -> Self {
+        let mut study = Self {
+            index: SearchIndex::default(),
+            needs: Vec::new(),
+            holders: Vec::new(),
+            by_id: HashMap::new(),
+            first: Vec::new(),
+        };
+        let mut places = WordIndex::default();
+        let answers: BTreeSet<usize> = recording.answers().collect();
+        for (at, entry) in recording.entries.iter().enumerate() {
+            let needs = if answers.contains(&at) { items(&entry.text) } else { BTreeSet::new() };
+            let needs = needs.into_iter().filter_map(|item| {
+                let holders = places.holders(&item, recording, at);
+                (holders.1 > 0).then(|| NeededItem { text: item.text.into(), holders })
+            });
+            study.needs.push(needs.collect());
+            places.read(at, &entry.text);
+            study.index.add(&entry.text);
+            study.first.push(*study.by_id.entry(recording.id(at)).or_insert(at));
+        }
+        study.holders = places.found;
+        study
+    }
+
+    /// The entry whose text has that name.
+    pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The first entry with the same text.
+    fn first_of(&self, at: usize) -> usize {
+        self.first[at]
+    }
+
+    /// Earlier entries that hold what is needed, oldest first.
+    fn holders(&self, need: &NeededItem) -> &[usize] {
+        let (list, earlier) = need.holders;
+        &self.holders[list][..earlier]
+    }
+
+    /// What the answer `at` needs.
+    pub(crate) fn needs(&self, at: usize) -> &[NeededItem] {
+        &self.needs[at]
+    }
+}
+
+/// Which entries hold which runs of letters and digits: where an item can be at all.
+#[derive(Default)]
+struct WordIndex {
+    entries: HashMap<Box<str>, Vec<usize>>,
+    /// Which list of `found` an item has, and up to which entry it was looked for.
+    known: HashMap<String, (usize, usize)>,
+    found: Vec<Vec<usize>>,
+}
+
+impl WordIndex {
+    fn read(&mut self, at: usize, text: &str) {
+        let runs: HashSet<&str> = runs(text).collect();
+        for run in runs {
+            match self.entries.get_mut(run) {
+                Some(entries) => entries.push(at),
+                None => _ = self.entries.insert(run.into(), vec![at]),
+            }
+        }
+    }
+
+    /// The list of the entries that hold an item, and how many of it are there so far.
+    fn holders(
+        &mut self,
+        item: &VerbatimItem,
+        recording: &SessionRecording,
+        before: usize,
+    ) -> (usize, usize) {
+        let next = self.found.len();
+        let (list, upto) = self.known.entry(item.text.clone()).or_insert((next, 0));
+        if *list == next {
+            self.found.push(Vec::new());
+        }
+        let found = &mut self.found[*list];
+        let rarest = runs(&item.text)
+            .map(|run| self.entries.get(run))
+            .min_by_key(|entries| entries.map_or(0, Vec::len));
+        let candidates = rarest.flatten().map_or(&[][..], Vec::as_slice);
+        let new = &candidates[candidates.partition_point(|at| *at < *upto)..];
+        let is_held =
+            |at: &&usize| recording.entries[**at].tokens > 0 && item.is_in(&recording.entries[**at].text);
+        found.extend(new.iter().filter(is_held));
+        *upto = before;
+        (*list, found.len())
+    }
+}
+
+fn runs(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| !char.is_alphanumeric()).filter(|run| !run.is_empty())
+}
+
+/// Looks for what the answer `next` needs: in view; else, if the agent can recall, by one recall that all missing items
+/// share. Found is what the returned passages hold; they are as long as the room of `room_tokens` allows.
+///
+/// The query has the words of this answer that stand in view, the rarest in the recording so far first. An answer without
+/// such words asks with the rarest words of what a person typed last.
+pub(crate) fn look_up(
+    recording: &SessionRecording,
+    next: usize,
+    view: &[ViewSegment],
+    can_recall: bool,
+    room_tokens: u64,
+) -> AnswerNeedResult {
+    let study = recording.study();
+    let needs = study.needs(next);
+    if needs.is_empty() {
+        return AnswerNeedResult::default();
+    }
+    let shown = ViewBeforeAnswer::new(recording, next, view);
+    let mut missing: Vec<&NeededItem> = needs.iter().filter(|need| !shown.holds_need(need)).collect();
+    let mut found =
+        AnswerNeedResult { in_view: (needs.len() - missing.len()) as u64, ..AnswerNeedResult::default() };
+    let query = (can_recall && !missing.is_empty())
+        .then(|| shown.words_of_answer().or_else(|| shown.words_of_task()));
+    if let Some(query) = query.flatten() {
+        let returned = recall(recording, next, &shown, &query, room_tokens);
+        let before = missing.len();
+        missing.retain(|need| !items::is_in(&need.text, &returned));
+        found.recalled = (before - missing.len()) as u64;
+        found.recall = Some(returned);
+    }
+    found.lost = missing.len() as u64;
+    found
+}
+
+/// What the tool answers; messages that are in view as they were weigh less, as the tool has it.
+fn recall(
+    recording: &SessionRecording,
+    next: usize,
+    shown: &ViewBeforeAnswer<'_>,
+    query: &str,
+    room_tokens: u64,
+) -> String {
+    let weight = |at: usize| match recording.entries[at].tokens {
+        0 => 0.0,
+        _ if shown.shows(at) => SHOWN_WEIGHT,
+        _ => 1.0,
+    };
+    let text = |at: usize| &*recording.entries[at].text;
+    let hits = search(
+        &recording.study().index,
+        query,
+        next,
+        SearchLimits::in_room(RECALL_HITS, room_tokens),
+        weight,
+        text,
+    );
+    let mut answer = String::new();
+    for hit in hits {
+        answer.push_str(&format!("<lh:{}>\n{}\n\n", recording.entries[hit.at].seq, hit.snippet));
+    }
+    answer.truncate(answer.trim_end().len());
+    answer
+}

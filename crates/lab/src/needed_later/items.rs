@@ -1,0 +1,138 @@
+//! What an agent uses by its exact letters.
+
+use std::collections::BTreeSet;
+
+use longhaul_core::retention_report::facts::{
+    is_error_line, is_identifier, is_path, is_unit, without_position,
+};
+
+/// Longer items are compared by their start. In bytes.
+const LONGEST: usize = 200;
+
+/// A path, an identifier, a number or an error line, letter for letter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VerbatimItem {
+    /// Its letters.
+    pub text: String,
+    /// What it is: `paths`, `identifiers`, `numbers`, `errorLines`.
+    pub class: &'static str,
+}
+
+impl VerbatimItem {
+    /// Returns whether a text holds it, not merely as a part of something longer.
+    pub fn is_in(&self, text: &str) -> bool {
+        is_in(&self.text, text)
+    }
+}
+
+/// The items of an answer: of its text and its calls' arguments. Each once.
+pub fn items(text: &str) -> BTreeSet<VerbatimItem> {
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        read_error_lines(line, &mut found);
+        read_words(line, &mut found);
+    }
+    found
+}
+
+/// A line that says what went wrong, or the part of it that is quoted.
+fn read_error_lines(line: &str, found: &mut BTreeSet<VerbatimItem>) {
+    if !is_error_line(line) {
+        return;
+    }
+    for piece in line.split('`').chain([line]) {
+        let piece = piece.trim().trim_end_matches(['.', ',', ':', ';']);
+        let says_something = piece.split_whitespace().nth(2).is_some();
+        if says_something && is_error_line(piece) {
+            found.insert(VerbatimItem { text: start(piece), class: "errorLines" });
+        }
+    }
+}
+
+fn read_words(line: &str, found: &mut BTreeSet<VerbatimItem>) {
+    let is_part = |char: char| char.is_alphanumeric() || "_-./~:%@+#$".contains(char);
+    let mut number_before = None;
+    for raw in line.split(|char: char| !is_part(char)) {
+        let word = raw.trim_start_matches(['.', ':', '-', '+', '#', '$']).trim_start_matches("//");
+        let word = if raw.starts_with("./") || raw.starts_with("../") { raw } else { word };
+        let word = word.trim_end_matches(['.', ':', '-', '+', '/', '#', '$']);
+        if let Some(number) = number_before.filter(|_| is_unit(raw)) {
+            let text = [number, " ", raw].concat();
+            // Only as it stands on the line: what was split may have stood further apart.
+            if line.contains(&text) {
+                found.insert(VerbatimItem { text, class: "numbers" });
+            }
+        }
+        if let Some(class) = class_of(word) {
+            let text = if class == "paths" { without_position(word) } else { word };
+            found.insert(VerbatimItem { text: start(text), class });
+        }
+        number_before = is_plain_number(word).then_some(word);
+    }
+}
+
+fn start(text: &str) -> String {
+    text.get(..text.floor_char_boundary(LONGEST)).unwrap_or_default().to_owned()
+}
+
+fn class_of(word: &str) -> Option<&'static str> {
+    if is_number(word) {
+        return Some("numbers");
+    }
+    if is_path(without_position(word)) {
+        return Some("paths");
+    }
+    (is_identifier(word) || is_code(word) || is_version(word)).then_some("identifiers")
+}
+
+fn is_plain_number(word: &str) -> bool {
+    word.starts_with(|char: char| char.is_ascii_digit())
+        && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// At least three digits, or a unit: smaller numbers are everywhere. Dates and times too.
+fn is_number(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let end = word.find(|char: char| !char.is_ascii_digit() && !".:-/".contains(char)).unwrap_or(word.len());
+    let (number, unit) = word.split_at(end);
+    let starts = number.starts_with(|char: char| char.is_ascii_digit());
+    starts && if unit.is_empty() { digits >= 3 && !is_version(word) } else { is_unit(unit) }
+}
+
+/// Letters and digits together, like a booking code or an order's number: `ZFA04Y`, `HAT170`, `ERR-4412`.
+fn is_code(word: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| word.bytes().any(|byte| test(&byte));
+    let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-#@.".contains(&byte));
+    word.len() >= 5 && plain && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+}
+
+/// `1.2.3`, `v0.11.0-rc.1`.
+fn is_version(word: &str) -> bool {
+    let numbers = word.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
+    let mut parts = numbers.split('.');
+    parts.clone().count() >= 3
+        && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Returns whether `text` holds `item`, not merely as a part of a longer word or number.
+pub(super) fn is_in(item: &str, text: &str) -> bool {
+    text.match_indices(item).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let mut after = text[at + item.len()..].chars();
+        is_apart(item.chars().next(), before) && {
+            let next = after.next();
+            is_apart(item.chars().next_back(), next) && !goes_on(item, next, after.next())
+        }
+    })
+}
+
+fn is_apart(edge: Option<char>, beside: Option<char>) -> bool {
+    let is_word = |char: char| char.is_alphanumeric() || char == '_';
+    !(edge.is_some_and(is_word) && beside.is_some_and(is_word))
+}
+
+/// `100` is not in `100.5`.
+fn goes_on(item: &str, next: Option<char>, then: Option<char>) -> bool {
+    let is_digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
+    is_digit(item.chars().next_back()) && next == Some('.') && is_digit(then)
+}

@@ -1,0 +1,96 @@
+//! What the agent had before it answered, and the queries that can be made of it.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashSet};
+
+use longhaul_core::history::LogEntryKind;
+
+use super::{NeedIndex, NeededItem, QUERY_WORDS, items};
+use crate::policy::ViewSegment;
+use crate::recording::SessionRecording;
+
+/// The view before the answer `next`.
+pub(super) struct ViewBeforeAnswer<'a> {
+    recording: &'a SessionRecording,
+    study: &'a NeedIndex,
+    next: usize,
+    /// Of entries with the same text only the first says whether they are shown.
+    shown: Vec<bool>,
+    /// What is shown and is no message as it was: summaries, notes, what is left of a message.
+    others: Vec<&'a str>,
+    /// Their words.
+    other_words: OnceCell<HashSet<String>>,
+}
+
+impl<'a> ViewBeforeAnswer<'a> {
+    pub(super) fn new(recording: &'a SessionRecording, next: usize, view: &'a [ViewSegment]) -> Self {
+        let study = recording.study();
+        let (mut shown, mut others) = (vec![false; next], Vec::new());
+        for segment in view {
+            match study.entry_of(segment.id).filter(|at| *at < next) {
+                Some(at) => shown[at] = true,
+                None => others.push(&*segment.text),
+            }
+        }
+        let fixed = std::iter::once(&*recording.fixed_text);
+        Self {
+            recording,
+            study,
+            next,
+            shown,
+            others: others.into_iter().chain(fixed).collect(),
+            other_words: OnceCell::new(),
+        }
+    }
+
+    /// Returns whether an entry is shown as it was.
+    pub(super) fn shows(&self, entry: usize) -> bool {
+        self.shown.get(self.study.first_of(entry)) == Some(&true)
+    }
+
+    pub(super) fn holds_need(&self, need: &NeededItem) -> bool {
+        self.study.holders(need).iter().rev().any(|at| self.shows(*at))
+            || self.others.iter().any(|text| items::is_in(&need.text, text))
+    }
+
+    /// Returns whether a word, written small, stands in view as a word of its own.
+    fn holds_word(&self, word: &str) -> bool {
+        let mut entries = self.study.index.texts_with(word, self.next).rev();
+        entries.any(|at| self.shows(at)) || self.other_words().contains(word)
+    }
+
+    fn other_words(&self) -> &HashSet<String> {
+        self.other_words.get_or_init(|| self.others.iter().flat_map(|text| words(text)).collect())
+    }
+
+    /// The words of the answer that are in view, the rarest first.
+    pub(super) fn words_of_answer(&self) -> Option<String> {
+        let answer = words(&self.recording.entries[self.next].text).collect();
+        self.rarest(answer)
+    }
+
+    /// The rarest words of what a person typed last.
+    pub(super) fn words_of_task(&self) -> Option<String> {
+        let entries = &self.recording.entries[..self.next];
+        let typed = entries.iter().rposition(|entry| entry.kind == LogEntryKind::Typed);
+        let typed = typed.filter(|at| self.shows(*at))?;
+        self.rarest(words(&entries[typed].text).collect())
+    }
+
+    fn rarest(&self, words: BTreeSet<String>) -> Option<String> {
+        let known = words.into_iter().map(|word| (self.study.index.holders(&word, self.next), word));
+        let mut known: Vec<(usize, String)> = known.filter(|(_, word)| self.holds_word(word)).collect();
+        known.sort();
+        known.truncate(QUERY_WORDS);
+        let words: Vec<String> = known.into_iter().map(|(_, word)| word).collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// Words as the search has them, written small.
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
+    text.split(move |char: char| !is_word(char))
+        .map(|word| word.trim_matches(['.', '-']).to_lowercase())
+        .filter(|word| word.chars().nth(1).is_some())
+}

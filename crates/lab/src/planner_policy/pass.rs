@@ -1,0 +1,385 @@
+//! What a run does about its window around a step: the only place here that knows how plans are asked for and carried
+//! out. It goes the way of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::event::{EditKind, EventBody, ViewEdit, ViewOperation};
+use longhaul_core::history::{LogEntryKind, ViewItem, ViewItemKind};
+use longhaul_core::ids::{EditId, Millis};
+use longhaul_core::message::{Message, ModelAnswer, ModelStopReason, Part, Role};
+use longhaul_core::meter;
+use longhaul_core::plan::{self, Plan, PlanTrigger, SummaryDraft, SummaryForm, SummaryRequest};
+use longhaul_core::strategy;
+
+use super::PolicyLog;
+use crate::policy::{PolicyEdit, PolicyInput, SideCall};
+use crate::price::PriceTable;
+use crate::recording::{RecordedMessage, text_of};
+use crate::replay::ReplayOptions;
+use crate::score::{ScriptedSummariser, SummaryTask};
+use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
+
+/// How often one step is planned for at most: as in a run, again only if the first plan was of no use.
+const MOST_PLANS: usize = 3;
+
+/// What a pass did.
+#[derive(Default)]
+pub(crate) struct WindowPassResult {
+    pub(crate) side_calls: Vec<SideCall>,
+    pub(crate) edit: Option<PolicyEdit>,
+}
+
+/// An edit of the view as it was committed, with what the summariser answered for it.
+pub(crate) struct CommittedEdit {
+    pub(crate) edit: ViewEdit,
+    pub(crate) answers: Vec<String>,
+}
+
+impl CommittedEdit {
+    /// Returns whether messages were replaced, not only tool results cleared.
+    pub(crate) fn is_compaction(&self) -> bool {
+        self.edit.kind == EditKind::Compaction
+    }
+
+    /// Returns the text that the edit shows in place of what it replaced.
+    pub(crate) fn shown_text(&self) -> String {
+        let texts = self.edit.ops.iter().filter_map(|op| match op {
+            ViewOperation::Replace { parts, .. } => {
+                Some(parts.iter().filter_map(Part::as_text).collect::<String>())
+            }
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The answers of a summariser to all requests of a draft.
+struct SummaryAnswers {
+    calls: Vec<SideCall>,
+    texts: Vec<String>,
+    /// Whether every request was answered with something that the draft takes.
+    is_complete: bool,
+}
+
+/// A summary that is written while work goes on.
+pub(crate) struct PendingSummaryDraft {
+    draft: Box<SummaryDraft>,
+    /// When it is done, if times are known; else it is done by the step after the next.
+    ready_at: Option<Millis>,
+    ready_step: u64,
+    /// Whether it will never be done.
+    void: bool,
+    /// The edit whose extract stands in its place until it is done.
+    stand_in: Option<EditId>,
+}
+
+impl PendingSummaryDraft {
+    fn is_ready(&self, log: &PolicyLog) -> bool {
+        !self.void && self.ready_at.map_or(log.steps >= self.ready_step, |at| log.at >= at)
+    }
+
+    /// Returns whether it can still be committed to that view.
+    fn is_about(&self, view: &[ViewItem]) -> bool {
+        match &self.stand_in {
+            Some(edit) => !self.void && self.draft.is_stood_in_by(edit, view),
+            None => self.draft.is_about(view),
+        }
+    }
+}
+
+/// The strategy of that name, everything else as it is by default.
+pub(crate) fn usual_policy(strategy: &str) -> Option<plan::CompactionPolicy> {
+    strategy::by_name(strategy).map(plan::CompactionPolicy::new)
+}
+
+/// Prices as the planner has them.
+pub(crate) fn known(prices: &PriceTable) -> plan::TokenPrices {
+    plan::TokenPrices {
+        input: prices.input,
+        cache_read: prices.cache_read,
+        cache_write: prices.cache_write,
+        output: prices.output,
+        cache_life_ms: prices.cache_life_ms,
+    }
+}
+
+/// Plans as a run does before a step, and carries it out.
+pub(crate) fn before_step(
+    log: &mut PolicyLog,
+    policy: &plan::CompactionPolicy,
+    now: &PolicyInput,
+) -> WindowPassResult {
+    plan_and_edit(log, policy, now, &PlanTrigger::Routine)
+}
+
+/// Compacts the view as a user's request does.
+pub(crate) fn compact_on_request(
+    log: &mut PolicyLog,
+    policy: &plan::CompactionPolicy,
+    now: &PolicyInput,
+) -> WindowPassResult {
+    plan_and_edit(log, policy, now, &PlanTrigger::Requested { instructions: None })
+}
+
+fn plan_and_edit(
+    log: &mut PolicyLog,
+    policy: &plan::CompactionPolicy,
+    now: &PolicyInput,
+    occasion: &PlanTrigger,
+) -> WindowPassResult {
+    let is_routine = *occasion == PlanTrigger::Routine;
+    let fixed = log.fixed_tokens;
+    let mut passed = WindowPassResult::default();
+    if let Some(edit) = swapped(log, policy, now) {
+        commit(log, edit, &mut passed);
+        return passed;
+    }
+    for _ in 0..MOST_PLANS {
+        let bound = meter::read(&log.history, fixed).bound();
+        let ahead = log.ahead.as_ref().filter(|ahead| is_routine && ahead.stand_in.is_none());
+        let ready = ahead.filter(|ahead| ahead.is_ready(log)).map(|ahead| &*ahead.draft);
+        let on_its_way = ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
+        let unwritten = ahead.filter(|_| on_its_way).map(|ahead| ahead.draft.unwritten());
+        let coming = ready.or(unwritten.as_ref());
+        let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, occasion, coming);
+        let edit = match planned {
+            Plan::Fits | Plan::DoesNotFit(_) => break,
+            _ if on_its_way && bound <= now.budget.usable => break,
+            Plan::Edit(edit) => Some(*edit),
+            // A user who asks for a compaction waits for its summary.
+            Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
+                summarised(log, policy, draft, now, &mut passed)
+            }
+            Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
+        };
+        match edit {
+            Some(edit) => {
+                commit(log, edit, &mut passed);
+                break;
+            }
+            // The next plan does without.
+            None => give_up(log, policy),
+        }
+    }
+    passed
+}
+
+fn give_up(log: &mut PolicyLog, policy: &plan::CompactionPolicy) {
+    log.add(EventBody::CompactionFailed {
+        strategy: policy.strategy.name().to_owned(),
+        code: ErrorCode::ThirdParty,
+        reason: "no summary fits".to_owned(),
+        usage: None,
+    });
+}
+
+fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
+    passed.edit = Some(PolicyEdit {
+        compaction: edit.kind == EditKind::Compaction,
+        before_tokens: edit.original_tokens,
+        after_tokens: edit.compressed_tokens,
+        why: edit.why.clone(),
+    });
+    // An extract stands in for a summary that is on its way.
+    let id = edit.id.clone();
+    let coming = log.ahead.take().filter(|ahead| {
+        !ahead.void && ahead.stand_in.is_none() && !ahead.is_ready(log) && ahead.draft.became(&edit)
+    });
+    log.ahead = coming.map(|ahead| PendingSummaryDraft { stand_in: Some(id), ..ahead });
+    let answers = match edit.kind {
+        EditKind::Compaction => std::mem::take(&mut log.answers),
+        _ => Vec::new(),
+    };
+    log.edits.push(CommittedEdit { edit: edit.clone(), answers });
+    log.add(EventBody::ViewEdited(Box::new(edit)));
+}
+
+/// The edit that puts a summary in the place of its extract, once it is done.
+fn swapped(log: &PolicyLog, policy: &plan::CompactionPolicy, now: &PolicyInput) -> Option<ViewEdit> {
+    let ahead = log.ahead.as_ref().filter(|ahead| ahead.is_ready(log))?;
+    let stand_in = ahead.stand_in.as_ref()?;
+    plan::swap(&log.history, log.fixed_tokens, &now.budget, policy, &ahead.draft, stand_in)
+}
+
+/// Begins a summary ahead, when a model has answered and the view is near the line.
+pub(crate) fn look_ahead(
+    log: &mut PolicyLog,
+    policy: &plan::CompactionPolicy,
+    now: &PolicyInput,
+) -> Vec<SideCall> {
+    let view = log.history.view();
+    log.ahead = log.ahead.take().filter(|ahead| ahead.is_about(view));
+    if log.ahead.is_some() {
+        return Vec::new();
+    }
+    let Some(mut draft) = plan::ahead(&log.history, log.fixed_tokens, &now.budget, policy) else {
+        return Vec::new();
+    };
+    // The newest step has no results yet: the request ends before it.
+    let open = !log.history.open_calls().is_empty();
+    let newest = view.iter().rposition(|item| item.message.role == Role::Assistant);
+    let end = newest.filter(|_| open).unwrap_or(view.len());
+    let SummaryAnswers { calls, texts, is_complete } =
+        answer_requests(log, &mut draft, &log.history.view()[..end], now, false);
+    log.answers.extend(texts);
+    let model = ReplayOptions::default();
+    let ms: f64 = calls.iter().map(|call| model.call_ms(call.fresh_tokens, call.output_tokens)).sum();
+    log.ahead = Some(PendingSummaryDraft {
+        draft,
+        ready_at: (log.at > 0).then(|| log.at + ms as Millis),
+        ready_step: log.steps + 2,
+        void: !is_complete,
+        stand_in: None,
+    });
+    calls
+}
+
+/// The draft with the summary that stands in for a model's, or without a model's, or nothing.
+fn summarised(
+    log: &mut PolicyLog,
+    policy: &plan::CompactionPolicy,
+    mut draft: Box<SummaryDraft>,
+    now: &PolicyInput,
+    passed: &mut WindowPassResult,
+) -> Option<ViewEdit> {
+    let SummaryAnswers { calls, texts, is_complete } =
+        answer_requests(log, &mut draft, log.history.view(), now, true);
+    log.answers.extend(texts);
+    passed.side_calls.extend(calls);
+    let edit = draft.finish(&log.history).ok().filter(|_| is_complete);
+    let edit = edit.filter(|edit| policy.strategy.validate(&log.history, edit).is_ok());
+    edit.or_else(|| draft.finish_extractive(&log.history).ok())
+}
+
+/// Answers the draft's requests until it has none.
+fn answer_requests(
+    log: &PolicyLog,
+    draft: &mut SummaryDraft,
+    view: &[ViewItem],
+    now: &PolicyInput,
+    waits: bool,
+) -> SummaryAnswers {
+    let counter = log.history.counter();
+    let (mut calls, mut texts, mut so_far) = (Vec::new(), Vec::new(), None);
+    while let Some(request) = draft.request(view, &now.budget) {
+        let text = match pruned_conversation(&request) {
+            conversation if log.summariser != ScriptedSummariser::StandIn => {
+                let material = material(log, draft, &request, so_far.as_deref());
+                log.summariser.answer(&SummaryTask {
+                    material: &material,
+                    order: request.messages.last().map(Message::text).unwrap_or_default(),
+                    limit_tokens: request.max_output_tokens,
+                    is_pruning: conversation.is_some(),
+                    counter,
+                })
+            }
+            Some(conversation) => pruned_text(log, &conversation, request.max_output_tokens),
+            None => summary_text(log, draft, &request, so_far.as_deref()),
+        };
+        let input: u64 = request.messages.iter().map(|message| counter.message(message)).sum();
+        let call = match request.form {
+            // With the live system prompt and tools: all of the last request is in the cache.
+            SummaryForm::Riding => {
+                let input = input + log.fixed_tokens + counter.framing().reply;
+                let cached = now.last_input.min(input);
+                SideCall { cached_tokens: cached, fresh_tokens: input - cached, ..SideCall::default() }
+            }
+            SummaryForm::Flattened => SideCall { fresh_tokens: input, ..SideCall::default() },
+        };
+        calls.push(SideCall { output_tokens: counter.text(&text), waits, ..call });
+        let parts = vec![Part::text(text.as_str())];
+        let answer = ModelAnswer { parts, finish: ModelStopReason::Stop, usage: None, envelope: None };
+        texts.push(text.clone());
+        if draft.take(answer).is_err() {
+            return SummaryAnswers { calls, texts, is_complete: false };
+        }
+        so_far = Some(text);
+    }
+    SummaryAnswers { calls, texts, is_complete: draft.is_written() }
+}
+
+/// The stand-in's summary of what the model would have been shown of what goes.
+fn summary_text(
+    log: &PolicyLog,
+    draft: &SummaryDraft,
+    request: &SummaryRequest,
+    so_far: Option<&str>,
+) -> String {
+    let counter = log.history.counter();
+    let material = material(log, draft, request, so_far);
+    let covered = material.iter().map(|entry| entry.tokens).sum();
+    let texts: Vec<&RecordedMessage> = material.iter().collect();
+    stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
+}
+
+/// The messages that a summary is about and that its writer is shown: for a request of its own those whose text it has,
+/// and the summary of what came before if it has that.
+fn material(
+    log: &PolicyLog,
+    draft: &SummaryDraft,
+    request: &SummaryRequest,
+    so_far: Option<&str>,
+) -> Vec<RecordedMessage> {
+    let (counter, handles) = (log.history.counter(), draft.what_goes().1);
+    let shown: String = request.messages.iter().map(Message::text).collect();
+    let is_asked = |item: &&ViewItem| match request.form {
+        SummaryForm::Riding => true,
+        SummaryForm::Flattened => shown.contains(start_of(&item.message)),
+    };
+    let goes = |item: &&ViewItem| handles.iter().any(|handle| handle.0.overlaps(&item.range));
+    let gone = log.history.view().iter().filter(goes).filter(is_asked).map(|item| recorded(item, log));
+    let so_far =
+        so_far.filter(|text| shown.contains(text)).map(|text| recorded_summary(text, Role::User, counter));
+    so_far.into_iter().chain(gone).collect()
+}
+
+/// The messages that a pruning agent is asked about, if this request is for one.
+fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
+    let text = request.messages.last()?.text();
+    let start = text.find("{\"conversation\":")?;
+    let asked: serde_json::Value = serde_json::from_str(&text[start..]).ok()?;
+    asked.get("conversation")?.as_array().cloned()
+}
+
+/// An honest pruning agent: what people typed stays, the rest is in the stand-in's summary.
+fn pruned_text(log: &PolicyLog, conversation: &[serde_json::Value], limit_tokens: u64) -> String {
+    let (counter, view) = (log.history.counter(), log.history.view());
+    let indices = conversation.iter().filter_map(|message| message["index"].as_u64());
+    let items = indices.filter_map(|index| view.get(index as usize).map(|item| (index, item)));
+    let (typed, rest): (Vec<_>, Vec<_>) = items.partition(|(_, item)| item.kind == ViewItemKind::Typed);
+    let rest: Vec<RecordedMessage> = rest.into_iter().map(|(_, item)| recorded(item, log)).collect();
+    let covered = rest.iter().map(|entry| entry.tokens).sum();
+    let texts: Vec<&RecordedMessage> = rest.iter().collect();
+    let summary = stand_in_summary(&texts, length_tokens(covered, Some(limit_tokens)), counter);
+    let kept: Vec<_> = typed.into_iter().map(|(index, _)| serde_json::json!({ "keep": index })).collect();
+    serde_json::json!({ "prunedConversation": kept, "summary": summary }).to_string()
+}
+
+/// Enough of a message's text to tell whether a transcript has it.
+fn start_of(message: &Message) -> &str {
+    const BYTES: usize = 60;
+    let texts = message.parts.iter().flat_map(|part| match part {
+        Part::ToolResult(result) => result.content.as_slice(),
+        part => std::slice::from_ref(part),
+    });
+    let mut starts = texts.map(|part| match part {
+        Part::Text(said) => said.text.trim(),
+        Part::ToolCall(call) => call.name.as_str(),
+        _ => "",
+    });
+    let start = starts.find(|text| !text.is_empty()).unwrap_or_default();
+    let line = start.lines().next().unwrap_or_default();
+    &line[..line.floor_char_boundary(BYTES)]
+}
+
+fn recorded(item: &ViewItem, log: &PolicyLog) -> RecordedMessage {
+    let text = text_of(&item.message);
+    let kind = match &item.kind {
+        ViewItemKind::Summary(_) => return recorded_summary(&text, Role::User, log.history.counter()),
+        ViewItemKind::Typed => LogEntryKind::Typed,
+        ViewItemKind::Note | ViewItemKind::Removed(_) => LogEntryKind::Note,
+        ViewItemKind::Assistant => LogEntryKind::Assistant(None),
+        ViewItemKind::Result { tool, .. } => LogEntryKind::Result { tool: tool.clone() },
+    };
+    let message = item.message.clone();
+    RecordedMessage { seq: item.range.from, at: None, message, kind, tokens: item.tokens, text: text.into() }
+}

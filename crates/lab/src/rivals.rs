@@ -1,0 +1,188 @@
+//! What other agents and libraries do about a full window, as far as their source says.
+//!
+//! Each model keeps its own view of a recording, counts in its peer's way, acts at its peer's trigger and leaves what its
+//! peer leaves. Constants are applied as the peer's code applies them, also where that makes them useless in a small
+//! window. Common to all of them, because no source decides it:
+//!
+//! - A summary is the stand-in of [`summary`](crate::summary) and costs its own tokens; models use no cheaper model for it.
+//! - A request is refused when system prompt, tools and view have more than the usable room, as the replay counts
+//!   overflows. Peers without a reaction to that go on as if nothing were.
+//! - System prompt and tools of a summary request that are not the live ones are not charged (their sizes are not known);
+//!   the request for the summary itself is, with the tokens that its source has.
+//! - Answers that were lost in a crash are in no view.
+//! - What peers spill into files (opencode, gemini-cli, goose) is gone from the view; that the agent could read the file
+//!   is not modelled.
+
+mod append_only;
+mod cline;
+mod codex;
+mod crush;
+mod gemini;
+mod goose;
+mod langchain;
+mod opencode;
+mod thread;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use longhaul_core::budget::Budget;
+use longhaul_core::history::LogEntryKind;
+use longhaul_core::message::Role;
+
+pub use append_only::AppendOnlyPolicy;
+pub use cline::ClinePolicy;
+pub use codex::CodexPolicy;
+pub use crush::CrushPolicy;
+pub use gemini::GeminiCliPolicy;
+pub use goose::GoosePolicy;
+pub use langchain::{LangChainSummarization, LangChainToolClearing};
+pub use opencode::OpenCodePolicy;
+
+use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
+use crate::recording::{RecordedMessage, SessionRecording};
+use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
+use thread::{RivalView, RivalViewItem};
+
+/// All peers, new for one replay.
+pub fn all() -> Vec<Box<dyn ContextPolicy>> {
+    vec![
+        Box::new(AppendOnlyPolicy::default()),
+        Box::new(OpenCodePolicy::new()),
+        Box::new(OpenCodePolicy::with_pruning()),
+        Box::new(GeminiCliPolicy::new()),
+        Box::new(GeminiCliPolicy::declared()),
+        Box::new(CodexPolicy::default()),
+        Box::new(GoosePolicy::default()),
+        Box::new(LangChainSummarization::default()),
+        Box::new(LangChainToolClearing::default()),
+        Box::new(CrushPolicy::default()),
+        Box::new(ClinePolicy::default()),
+    ]
+}
+
+/// The peer of that name, new for one replay.
+pub fn named(name: &str) -> Option<Box<dyn ContextPolicy>> {
+    all().into_iter().find(|policy| policy.name() == name)
+}
+
+/// One call of [`ContextPolicy::request`]: what there is to decide on.
+#[derive(Clone, Copy)]
+struct RivalContext<'a> {
+    recording: &'a SessionRecording,
+    next: usize,
+    now: &'a PolicyInput,
+}
+
+/// A summary that was asked for: its text as a message, and what it cost.
+struct RivalSummary {
+    recorded: RecordedMessage,
+    call: SideCall,
+}
+
+impl<'a> RivalContext<'a> {
+    fn new(recording: &'a SessionRecording, next: usize, now: &'a PolicyInput) -> Self {
+        Self { recording, next, now }
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.now.budget
+    }
+
+    /// What the provider reported for the last call: its input and its answer.
+    fn reported(&self) -> u64 {
+        self.now.last_input + self.now.last_output
+    }
+
+    /// Tokens of a request with this view.
+    fn total(&self, thread: &RivalView) -> u64 {
+        self.recording.overhead_tokens() + thread.tokens()
+    }
+
+    /// Returns whether a provider would refuse this view.
+    fn is_refused(&self, thread: &RivalView) -> bool {
+        self.total(thread) > self.budget().usable
+    }
+
+    /// Returns whether the newest message was typed by a person: a turn begins.
+    fn turn_begins(&self) -> bool {
+        let newest = self.recording.entries[..self.next].last();
+        newest.is_some_and(|entry| entry.kind == LogEntryKind::Typed)
+    }
+
+    /// Where the user messages begin that nobody has answered yet: the pending prompt.
+    fn prompt_start(&self) -> usize {
+        let entries = &self.recording.entries[..self.next];
+        entries.iter().rposition(|entry| entry.message.role != Role::User).map_or(0, |at| at + 1)
+    }
+
+    /// A summary of `texts`, asked for in a request of its own: nothing of it is cached.
+    fn summarise(
+        &self,
+        texts: &[Cow<'_, RecordedMessage>],
+        request_tokens: u64,
+        limit: Option<u64>,
+    ) -> RivalSummary {
+        let counter = &self.recording.counter;
+        let covered: u64 = texts.iter().map(|text| text.tokens).sum();
+        let texts: Vec<&RecordedMessage> = texts.iter().map(AsRef::as_ref).collect();
+        let text = stand_in_summary(&texts, length_tokens(covered, limit), counter);
+        let call = SideCall {
+            cached_tokens: 0,
+            fresh_tokens: covered + request_tokens,
+            output_tokens: counter.text(&text),
+            waits: true,
+        };
+        RivalSummary { recorded: recorded_summary(&text, Role::User, counter), call }
+    }
+
+    /// What the model of a summary is shown of `items`: cleared results have nothing to say.
+    fn texts(&self, items: &'a [RivalViewItem]) -> Vec<Cow<'a, RecordedMessage>> {
+        items.iter().filter_map(|item| item.recorded(self.recording)).map(Cow::Borrowed).collect()
+    }
+
+    /// The same with every tool result cut to its first `max_chars`.
+    fn cut_texts(
+        &self,
+        items: &'a [RivalViewItem],
+        max_chars: usize,
+        mark: &str,
+    ) -> Vec<Cow<'a, RecordedMessage>> {
+        let cut = |text: Cow<'a, RecordedMessage>| match &text.kind {
+            LogEntryKind::Result { .. } => match text.text.char_indices().nth(max_chars) {
+                Some((end, _)) => {
+                    let kept = format!("{}{mark}", &text.text[..end]);
+                    Cow::Owned(thread::with_result(&text, &kept, &self.recording.counter))
+                }
+                None => text,
+            },
+            _ => text,
+        };
+        self.texts(items).into_iter().map(cut).collect()
+    }
+
+    fn compaction(&self, before_tokens: u64, thread: &RivalView, why: String) -> Option<PolicyEdit> {
+        Some(PolicyEdit { compaction: true, before_tokens, after_tokens: self.total(thread), why })
+    }
+
+    fn clearing(&self, before_tokens: u64, thread: &RivalView, why: String) -> Option<PolicyEdit> {
+        Some(PolicyEdit { compaction: false, before_tokens, after_tokens: self.total(thread), why })
+    }
+}
+
+/// A request as this view makes it.
+fn request(thread: &RivalView, side_calls: Vec<SideCall>, edit: Option<PolicyEdit>) -> PolicyRequest {
+    PolicyRequest { view: thread.view(), side_calls, edit }
+}
+
+/// Characters by four, rounded: the estimate of opencode.
+fn chars_by_four(text: &str) -> u64 {
+    (text.chars().count() as u64 + 2) / 4
+}
+
+/// Lines of [`ContextPolicy::sources`].
+fn lines(sources: &[&str]) -> Vec<String> {
+    sources.iter().map(|line| (*line).to_owned()).collect()
+}

@@ -1,0 +1,28 @@
+//! Nothing is ever removed.
+
+use super::thread::RivalView;
+use super::{RivalContext, lines, request};
+use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest};
+use crate::recording::SessionRecording;
+
+/// An agent without context management: what every other policy is compared with.
+#[derive(Default)]
+pub struct AppendOnlyPolicy {
+    thread: RivalView,
+}
+
+impl ContextPolicy for AppendOnlyPolicy {
+    fn name(&self) -> &'static str {
+        "append-only"
+    }
+
+    fn sources(&self) -> Vec<String> {
+        lines(&["no parameters: the whole conversation is sent every time"])
+    }
+
+    fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
+        let moment = RivalContext::new(recording, next, now);
+        self.thread.take(moment.recording, moment.next, |_| None);
+        request(&self.thread, Vec::new(), None)
+    }
+}

@@ -1,0 +1,138 @@
+//! codex, the local compaction of codex-rs.
+
+use longhaul_core::message::Role;
+
+use super::thread::{RivalView, RivalViewItem, ends};
+use super::{RivalContext, lines, request};
+use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
+use crate::recording::SessionRecording;
+
+/// User messages are kept up to this, the newest first.
+const USER_MESSAGE_TOKENS: u64 = 20_000;
+/// The order for the summary.
+const ORDER_TOKENS: u64 = 90;
+/// A result is cut in its middle to this when it comes in.
+const OUTPUT_CHARS: usize = 10_000;
+/// Introduces the summary, in as many tokens as codex has for it.
+const LEAD: &str = "A model worked on this problem before you and left the summary below of how far it came. \
+    The state of the tools it used is still there for you. Build on what was done and do not do it a second \
+    time; use the summary, written by the other model, to help with your own analysis:";
+
+/// codex: at nine tenths of the window everything but the user's own messages goes into a summary.
+///
+/// In small windows the kept user messages alone can fill the window; then it compacts before every request and still
+/// overflows.
+#[derive(Default)]
+pub struct CodexPolicy {
+    thread: RivalView,
+    /// A refused request sets the meter to full: the next request compacts first.
+    is_full: bool,
+}
+
+impl CodexPolicy {
+    fn limit(moment: &RivalContext<'_>) -> u64 {
+        moment.budget().window * 9 / 10
+    }
+
+    /// The last reported usage and an estimate of what came after the last answer.
+    fn used(&self, moment: &RivalContext<'_>) -> u64 {
+        let new = &self.thread.items[self.thread.after_answer()..];
+        let estimate: u64 = new.iter().map(|item| bytes_by_four(item.text())).sum();
+        if moment.now.last_input == 0 { 0 } else { moment.reported() + estimate }
+    }
+
+    fn compact(&mut self, moment: &RivalContext<'_>) -> Option<(SideCall, PolicyEdit)> {
+        let before = moment.total(&self.thread);
+        let counter = &moment.recording.counter;
+        let fitting = self.fitting(moment.budget().window)?;
+        let texts = moment.texts(fitting);
+        let summary = moment.summarise(&texts, ORDER_TOKENS, None);
+        let mut items = kept_user_messages(&self.thread.items, moment.recording);
+        items.push(RivalViewItem::summary(summary.recorded, Role::User, counter, |text| {
+            format!("{LEAD}\n{text}")
+        }));
+        self.thread.items = items;
+        let why = "the window is nine tenths full".to_owned();
+        Some((summary.call, moment.compaction(before, &self.thread, why)?))
+    }
+
+    /// The newest messages that the request for the summary has room for: when it is refused the oldest go first, calls
+    /// with their results.
+    fn fitting(&self, window: u64) -> Option<&[RivalViewItem]> {
+        let items = &self.thread.items;
+        let mut tokens = self.thread.tokens() + ORDER_TOKENS;
+        let mut start = 0;
+        while tokens > window || items.get(start).is_some_and(|item| item.role == Role::Tool) {
+            tokens -= items.get(start)?.segment.tokens;
+            start += 1;
+        }
+        items.get(start..).filter(|items| !items.is_empty())
+    }
+}
+
+impl ContextPolicy for CodexPolicy {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn sources(&self) -> Vec<String> {
+        lines(&[
+            "trigger = last reported total + bytes / 4 of what came after the last answer ≥ 90 % of the \
+             window, before a turn (the new prompt not counted) and before each further request — openai/codex \
+             codex-rs/protocol/src/openai_models.rs auto_compact_token_limit; codex-rs/core/src/codex.rs and \
+             context_manager/history.rs (versions of 2026)",
+            "kept = user messages up to 20,000 tokens, the newest first, the one over the line cut in its \
+             middle — openai/codex codex-rs/core/src/compact.rs 0100b103 (COMPACT_USER_MESSAGE_MAX_TOKENS, \
+             build_compacted_history)",
+            "summary request = the history and an order of about 90 tokens, without tools: nothing cached, the \
+             agent waits; when it is refused the oldest items go — same file, run_compact_task_inner",
+            "summary limit = none; the stand-in's typical length",
+            "reaction to a refusal = the meter is set to full, the next request compacts first — same file, \
+             set_total_tokens_full",
+            "results cut in the middle to 10,000 characters when they come in — codex-rs/core TruncationPolicy \
+             (10,000 bytes for models it does not know), seen in release 0.169.0",
+        ])
+    }
+
+    fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
+        let moment = RivalContext::new(recording, next, now);
+        let end = if moment.turn_begins() { moment.prompt_start() } else { next };
+        self.thread.take(recording, end, shorten);
+        let acts = self.is_full || self.used(&moment) >= Self::limit(&moment);
+        let compacted = (acts && now.last_input > 0).then(|| self.compact(&moment)).flatten();
+        self.thread.take(recording, next, shorten);
+        self.is_full = moment.is_refused(&self.thread);
+        let (call, edit) = compacted.unzip();
+        request(&self.thread, call.into_iter().collect(), edit)
+    }
+}
+
+fn kept_user_messages(items: &[RivalViewItem], recording: &SessionRecording) -> Vec<RivalViewItem> {
+    let mut room = USER_MESSAGE_TOKENS;
+    let mut kept = Vec::new();
+    for item in items.iter().rev().filter(|item| item.is_user()) {
+        let tokens = bytes_by_four(item.text());
+        if tokens > room {
+            let chars = room as usize * 4;
+            let mark = |omitted: usize| format!("…{} tokens truncated…", omitted.div_ceil(4));
+            let text = ends(item.text(), chars, chars / 2, mark);
+            kept.extend(
+                text.filter(|_| room > 0)
+                    .map(|text| RivalViewItem::note(&text, Role::User, &recording.counter)),
+            );
+            break;
+        }
+        room -= tokens;
+        kept.push(item.clone());
+    }
+    kept.reverse();
+    kept
+}
+
+fn bytes_by_four(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(4)
+}
+
+fn shorten(text: &str) -> Option<String> {
+    ends(text, OUTPUT_CHARS, OUTPUT_CHARS / 2, |omitted| format!("…{omitted} chars truncated…"))
+}

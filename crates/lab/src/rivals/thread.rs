@@ -1,0 +1,238 @@
+//! What a peer keeps of the conversation.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use longhaul_core::estimate::MessageTokenCounter;
+use longhaul_core::history::LogEntryKind;
+use longhaul_core::message::{Message, Part, Role, ToolResult};
+
+use crate::policy::ViewSegment;
+use crate::recording::{RecordedMessage, SessionRecording};
+
+/// The view of a peer, and how far it has read the recording.
+#[derive(Default)]
+pub(super) struct RivalView {
+    pub(super) items: Vec<RivalViewItem>,
+    read: usize,
+}
+
+/// A message of the view.
+#[derive(Clone)]
+pub(super) struct RivalViewItem {
+    pub(super) segment: ViewSegment,
+    pub(super) role: Role,
+    pub(super) origin: RivalItemOrigin,
+}
+
+/// Where a message of the view comes from.
+#[derive(Clone)]
+pub(super) enum RivalItemOrigin {
+    /// The recording, with its index.
+    Entry(usize),
+    /// The recording, shortened when it came in.
+    Shortened(usize, Arc<RecordedMessage>),
+    /// A tool result of the recording whose content was cleared.
+    Cleared(usize),
+    /// A summary.
+    Summary(Arc<RecordedMessage>),
+    /// Something that the peer itself says.
+    Note(Arc<RecordedMessage>),
+}
+
+impl RivalView {
+    /// Takes in the entries up to `next`. `shorten` says what stays of a tool result that is too long.
+    pub(super) fn take(
+        &mut self,
+        recording: &SessionRecording,
+        next: usize,
+        shorten: impl Fn(&str) -> Option<String>,
+    ) {
+        for at in self.read..next {
+            let Some(segment) = recording.segment(at) else { continue };
+            let entry = &recording.entries[at];
+            let is_result = matches!(entry.kind, LogEntryKind::Result { .. });
+            let shorter = if is_result { shorten(&entry.text) } else { None };
+            self.items.push(match shorter {
+                Some(text) => RivalViewItem::shortened(at, with_result(entry, &text, &recording.counter)),
+                None => {
+                    RivalViewItem { segment, role: entry.message.role, origin: RivalItemOrigin::Entry(at) }
+                }
+            });
+        }
+        self.read = self.read.max(next);
+    }
+
+    pub(super) fn tokens(&self) -> u64 {
+        self.items.iter().map(|item| item.segment.tokens).sum()
+    }
+
+    pub(super) fn view(&self) -> Vec<ViewSegment> {
+        self.items.iter().map(|item| item.segment.clone()).collect()
+    }
+
+    /// Puts `new` in the place of a range.
+    pub(super) fn replace(&mut self, range: Range<usize>, new: Vec<RivalViewItem>) {
+        self.items.splice(range, new);
+    }
+
+    /// Where the results begin that came after the newest answer.
+    pub(super) fn after_answer(&self) -> usize {
+        self.items.iter().rposition(|item| item.role == Role::Assistant).map_or(0, |at| at + 1)
+    }
+}
+
+impl RivalViewItem {
+    fn shortened(at: usize, entry: RecordedMessage) -> Self {
+        Self {
+            segment: ViewSegment::new(entry.text.clone(), entry.tokens),
+            role: entry.message.role,
+            origin: RivalItemOrigin::Shortened(at, Arc::new(entry)),
+        }
+    }
+
+    /// A tool result whose content is `placeholder` now.
+    pub(super) fn cleared(&self, recording: &SessionRecording, placeholder: &str) -> Option<Self> {
+        let at = self.entry()?;
+        let entry = with_result(&recording.entries[at], placeholder, &recording.counter);
+        Some(Self { origin: RivalItemOrigin::Cleared(at), ..Self::shortened(at, entry) })
+    }
+
+    /// A tool result of which only `text` is left.
+    pub(super) fn cut(&self, recording: &SessionRecording, text: &str) -> Option<Self> {
+        let at = self.entry()?;
+        Some(Self::shortened(at, with_result(&recording.entries[at], text, &recording.counter)))
+    }
+
+    /// A summary, introduced by the peer's words around it: `frame` makes the whole message of its text.
+    pub(super) fn summary(
+        recorded: RecordedMessage,
+        role: Role,
+        counter: &MessageTokenCounter,
+        frame: impl Fn(&str) -> String,
+    ) -> Self {
+        let message = said(role, &frame(&recorded.text), counter);
+        Self {
+            segment: ViewSegment::new(message.text, message.tokens),
+            role,
+            origin: RivalItemOrigin::Summary(Arc::new(recorded)),
+        }
+    }
+
+    /// Something that the peer itself says.
+    pub(super) fn note(text: &str, role: Role, counter: &MessageTokenCounter) -> Self {
+        let message = said(role, text, counter);
+        Self {
+            segment: ViewSegment::new(message.text.clone(), message.tokens),
+            role,
+            origin: RivalItemOrigin::Note(Arc::new(message)),
+        }
+    }
+
+    /// Its index in the recording, cleared or not.
+    pub(super) fn entry(&self) -> Option<usize> {
+        match self.origin {
+            RivalItemOrigin::Entry(at) | RivalItemOrigin::Shortened(at, _) | RivalItemOrigin::Cleared(at) => {
+                Some(at)
+            }
+            RivalItemOrigin::Summary(_) | RivalItemOrigin::Note(_) => None,
+        }
+    }
+
+    /// What it says; nothing if it was cleared.
+    pub(super) fn recorded<'a>(&'a self, recording: &'a SessionRecording) -> Option<&'a RecordedMessage> {
+        match &self.origin {
+            RivalItemOrigin::Entry(at) => recording.entries.get(*at),
+            RivalItemOrigin::Shortened(_, entry)
+            | RivalItemOrigin::Summary(entry)
+            | RivalItemOrigin::Note(entry) => Some(entry),
+            RivalItemOrigin::Cleared(_) => None,
+        }
+    }
+
+    /// The tool, if it is a result that still has its content.
+    pub(super) fn tool<'a>(&self, recording: &'a SessionRecording) -> Option<&'a str> {
+        match (&self.origin, &recording.entries.get(self.entry()?)?.kind) {
+            (RivalItemOrigin::Cleared(_), _) => None,
+            (_, LogEntryKind::Result { tool }) => Some(tool),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_summary(&self) -> bool {
+        matches!(self.origin, RivalItemOrigin::Summary(_))
+    }
+
+    pub(super) fn is_cleared(&self) -> bool {
+        matches!(self.origin, RivalItemOrigin::Cleared(_))
+    }
+
+    /// A message of a person, or of the peer in a person's place; no summary.
+    pub(super) fn is_user(&self) -> bool {
+        self.role == Role::User && !self.is_summary()
+    }
+
+    /// How many tools it calls.
+    pub(super) fn calls(&self, recording: &SessionRecording) -> usize {
+        self.entry().map_or(0, |at| recording.entries[at].message.tool_calls().count())
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.segment.text
+    }
+
+    pub(super) fn chars(&self) -> u64 {
+        self.segment.text.chars().count() as u64
+    }
+}
+
+/// A recorded tool result with another content.
+pub(super) fn with_result(
+    entry: &RecordedMessage,
+    content: &str,
+    counter: &MessageTokenCounter,
+) -> RecordedMessage {
+    let replaced = |part: &Part| match part {
+        Part::ToolResult(result) => Part::ToolResult(ToolResult {
+            content: vec![Part::text(content)],
+            truncated: None,
+            call_id: result.call_id.clone(),
+            status: result.status,
+        }),
+        other => other.clone(),
+    };
+    let parts = entry.message.parts.iter().map(replaced).collect();
+    let message = Message { parts, ..Message::clone(&entry.message) };
+    let tokens = counter.message(&message);
+    RecordedMessage { message: message.into(), tokens, text: content.into(), ..entry.clone() }
+}
+
+/// Something that was said and not recorded.
+fn said(role: Role, text: &str, counter: &MessageTokenCounter) -> RecordedMessage {
+    let message = Message { id: "said".into(), role, parts: vec![Part::text(text)], origin: None };
+    let tokens = counter.message(&message);
+    RecordedMessage {
+        seq: 0,
+        at: None,
+        message: message.into(),
+        kind: LogEntryKind::Note,
+        tokens,
+        text: text.into(),
+    }
+}
+
+/// What stays of a text of more than `max_chars`: `head_chars` from its start, the rest of the room from its end.
+pub(super) fn ends(
+    text: &str,
+    max_chars: usize,
+    head_chars: usize,
+    mark: impl Fn(usize) -> String,
+) -> Option<String> {
+    let total = text.chars().count();
+    if total <= max_chars {
+        return None;
+    }
+    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let tail_from = total - (max_chars - head_chars);
+    Some(format!("{}{}{}", &text[..at(head_chars)], mark(total - max_chars), &text[at(tail_from)..]))
+}

@@ -1,0 +1,238 @@
+//! What watchers are told: the events of the API, one flat JSON object each.
+//!
+//! Durable announcements have a `seq` and are made from stored events, after the commit; the others (deltas,
+//! progress, notices) pass by.
+
+mod payload;
+
+use std::sync::Arc;
+
+use longhaul_core::event::{EditKind, Event, EventBody, FORMAT};
+use longhaul_core::history::{History, HistoryFoldError, OpenRun};
+use longhaul_core::ids::{ApprovalId, Millis, Seq, SessionId};
+use longhaul_core::retention_report::RetentionReport;
+use longhaul_core::run::{Run, RunEffect, RunLoopInput, RunNotice, RunSettings, ServerWait};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::payload::call_arguments;
+use self::payload::payloads;
+pub use self::payload::{metadata_fields, token_usage};
+use crate::clock::now_ms;
+use crate::compaction::ViewSnapshot;
+
+/// How a parked session goes on, for people.
+pub const GO_ON: &str = "Send a message, or resume: either begins a new run.";
+
+/// One announcement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiEvent {
+    /// Its name, for example `llm:chunk`.
+    pub name: &'static str,
+    /// The session.
+    pub session_id: SessionId,
+    /// Position of the stored event it was made from; `None` if nothing was stored.
+    pub seq: Option<Seq>,
+    /// Which of those that its stored event means, counted from 1; 0 if nothing was stored.
+    pub nth: usize,
+    /// Whether it is the last of them: who has it has them all.
+    pub ends_event: bool,
+    /// The rest.
+    pub payload: Map<String, Value>,
+}
+
+impl ApiEvent {
+    /// An announcement that passes by. A payload that is no object is dropped.
+    pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
+        let payload = object(payload);
+        Self { name, session_id: session_id.clone(), seq: None, nth: 0, ends_event: false, payload }
+    }
+
+    /// The flat JSON form: `{name, sessionId, seq?, …}`.
+    pub fn to_json(&self) -> Value {
+        let mut all = Map::new();
+        all.insert("name".to_owned(), self.name.into());
+        all.insert("sessionId".to_owned(), self.session_id.as_str().into());
+        if let Some(seq) = self.seq {
+            all.insert("seq".to_owned(), seq.into());
+        }
+        all.extend(self.payload.clone());
+        Value::Object(all)
+    }
+
+    /// A text field of the payload, empty if there is none.
+    pub fn text(&self, key: &str) -> &str {
+        self.payload.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+fn object(payload: Value) -> Map<String, Value> {
+    match payload {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+impl Serialize for ApiEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut all = serializer.serialize_map(None)?;
+        all.serialize_entry("name", self.name)?;
+        all.serialize_entry("sessionId", self.session_id.as_str())?;
+        if let Some(seq) = self.seq {
+            all.serialize_entry("seq", &seq)?;
+        }
+        for (key, value) in &self.payload {
+            all.serialize_entry(key, value)?;
+        }
+        all.end()
+    }
+}
+
+/// The name of a question beyond its session.
+pub fn global_approval(session_id: &SessionId, approval_id: &ApprovalId) -> String {
+    format!("{session_id}:{approval_id}")
+}
+
+/// The name of a question within its session, from either of its names.
+pub(crate) fn own_approval(session_id: &SessionId, approval_id: &ApprovalId) -> ApprovalId {
+    let own = approval_id.as_str().strip_prefix(session_id.as_str()).and_then(|rest| rest.strip_prefix(':'));
+    own.map_or_else(|| approval_id.clone(), ApprovalId::from)
+}
+
+/// What is known around a stored event when it is announced.
+pub(crate) struct EventContext<'a> {
+    /// The loop, the event folded in.
+    pub(crate) run: &'a Run,
+    /// The run that was open before the event.
+    pub(crate) open: Option<&'a OpenRun>,
+    /// What an edit of the view left of it.
+    pub(crate) survival: Option<&'a RetentionReport>,
+}
+
+/// Returns whether an event is a compaction, whose announcement reports what is left of the view before.
+pub(crate) fn is_compaction(event: &Event) -> bool {
+    matches!(&event.body, EventBody::ViewEdited(edit) if edit.kind == EditKind::Compaction)
+}
+
+/// The view before an edit.
+pub(crate) struct ViewBeforeEdit(ViewSnapshot);
+
+impl ViewBeforeEdit {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self(ViewSnapshot::of(run.history()))
+    }
+
+    /// What the edit left of it; `None` if a cancel came meanwhile.
+    pub(crate) fn survival(&self, run: &Run) -> Option<RetentionReport> {
+        self.0.survival_in(run.history())
+    }
+}
+
+/// The announcements of a stored event.
+pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &EventContext<'_>) -> Vec<ApiEvent> {
+    let run_id = around.open.map(|run| run.id.as_str().to_owned());
+    let made =
+        payloads(session_id, event, around).into_iter().enumerate().map(|(before, (name, payload))| {
+            let mut payload = object(payload);
+            if let Some(run_id) = &run_id {
+                payload.entry("runId").or_insert_with(|| run_id.as_str().into());
+            }
+            ApiEvent {
+                name,
+                session_id: session_id.clone(),
+                seq: Some(event.seq),
+                nth: before + 1,
+                ends_event: false,
+                payload,
+            }
+        });
+    let mut made: Vec<ApiEvent> = made.collect();
+    if let Some(last) = made.last_mut() {
+        last.ends_event = true;
+    }
+    made
+}
+
+/// The run that an event belongs to: the one that was open before it, or the one that it begins.
+pub(crate) fn run_around(before: Option<OpenRun>, event: &Event, history: &History) -> Option<OpenRun> {
+    match &event.body {
+        EventBody::RunStarted { .. } => before.or_else(|| history.open_run().cloned()),
+        _ => before,
+    }
+}
+
+/// Makes the announcements of a stored log again, exactly as they were made when its events were stored.
+///
+/// The log is given from its first event on, in order; announcements come only of the events that are asked
+/// for. One replay serves one reading of the log.
+#[derive(Debug)]
+pub struct EventReplay {
+    session_id: SessionId,
+    run: Run,
+}
+
+impl EventReplay {
+    /// A replay from the start of a log: `history` is empty.
+    pub(crate) fn new(session_id: SessionId, settings: Arc<RunSettings>, history: History) -> Self {
+        Self { session_id, run: Run::new(settings, history) }
+    }
+
+    /// The position that was given last.
+    pub fn seq(&self) -> Seq {
+        self.run.history().last_seq()
+    }
+
+    /// Takes the next event without making announcements.
+    ///
+    /// # Errors
+    /// [`HistoryFoldError`] if it does not follow; nothing has changed then.
+    pub fn pass(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
+        let last = self.seq();
+        if event.seq != last + 1 {
+            return Err(HistoryFoldError::Gap { last, found: event.seq });
+        }
+        if event.format > FORMAT {
+            return Err(HistoryFoldError::Newer { seq: event.seq, format: event.format });
+        }
+        // A loop at rest folds what it is asked to record, and does nothing else.
+        let effects = self.run.handle(RunLoopInput::Record(Vec::new()));
+        if let Some(RunEffect::Append { id, .. }) = effects.into_iter().next() {
+            self.run.handle(RunLoopInput::Appended { id, events: vec![event.clone()] });
+        }
+        Ok(())
+    }
+
+    /// Takes the next event and makes its announcements.
+    ///
+    /// # Errors
+    /// As [`EventReplay::pass`].
+    pub fn take(&mut self, event: &Event) -> Result<Vec<ApiEvent>, HistoryFoldError> {
+        let open = self.run.history().open_run().cloned();
+        let before = is_compaction(event).then(|| ViewBeforeEdit::of(&self.run));
+        self.pass(event)?;
+        let survival = before.and_then(|before| before.survival(&self.run));
+        let open = run_around(open, event, self.run.history());
+        let around = EventContext { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };
+        Ok(of_event(&self.session_id, event, &around))
+    }
+}
+
+/// A wait for the model's server, as the API tells it.
+pub fn waiting(wait: &ServerWait, next_attempt_at: Millis) -> Value {
+    json!({
+        "reason": wait.reason.as_str(), "attempt": wait.attempt, "nextAttemptAt": next_attempt_at,
+        "lastError": { "code": wait.code, "message": wait.message },
+    })
+}
+
+/// The announcement of a notice.
+pub(crate) fn of_notice(session_id: &SessionId, notice: &RunNotice) -> ApiEvent {
+    let (name, payload) = match notice {
+        RunNotice::Compacting { strategy, reason, trigger_tokens } => (
+            "context:compacting",
+            json!({ "strategy": strategy, "reason": reason, "trigger": trigger_tokens }),
+        ),
+        RunNotice::Waiting(wait) => ("run:waiting", waiting(wait, now_ms().saturating_add(wait.after_ms))),
+    };
+    ApiEvent::passing(name, session_id, payload)
+}

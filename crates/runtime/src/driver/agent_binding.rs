@@ -1,0 +1,112 @@
+//! Who answers in a session: its agent, as the log and the settings have it.
+
+use std::sync::{Arc, PoisonError};
+
+use longhaul_core::event::{EventBody, ModelChoice};
+use longhaul_core::ids::SessionId;
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::RunLoopInput;
+use longhaul_store::StoreError;
+
+use super::{SessionDriver, SharedSessionState};
+use crate::agent::{Agent, SummaryModel};
+use crate::session::{SessionError, SwitchOutcome, folded, whole_log};
+
+/// Who answers in a session.
+#[derive(Clone)]
+pub(crate) struct AgentBinding {
+    pub(crate) agent: Arc<Agent>,
+    /// Why the agent that the session was given is not there: the usual one only looks after it.
+    pub(crate) missing: Option<String>,
+}
+
+impl AgentBinding {
+    /// Tells the operator of an agent that is not there.
+    pub(crate) fn warn(&self, session: &SessionId) {
+        if let Some(why) = &self.missing {
+            tracing::warn!(%session, "{why}: the session can be read, and be given another agent");
+        }
+    }
+
+    /// Returns whether somebody is there who answers.
+    ///
+    /// # Errors
+    /// [`SessionError::Conflict`].
+    pub(crate) fn check(&self) -> Result<(), SessionError> {
+        match &self.missing {
+            Some(why) => {
+                Err(SessionError::Conflict(format!("{why}: give the session another agent or model")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl SharedSessionState {
+    pub(crate) fn seat(&self) -> AgentBinding {
+        self.seat.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl SessionDriver {
+    /// The same agent with other limits or under other settings, or another one.
+    pub(super) fn seat(&mut self, agent: Arc<Agent>) {
+        self.agent = Arc::clone(&agent);
+        self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
+        let settings = Arc::new(self.agent.settings());
+        match &mut self.usual {
+            Some(usual) => *usual = settings,
+            None => self.run.configure(settings),
+        }
+    }
+
+    /// Has the switch stored as soon as no step is going on.
+    pub(super) async fn switch(
+        &mut self,
+        choice: ModelChoice,
+        agent: Arc<Agent>,
+    ) -> Result<SwitchOutcome, StoreError> {
+        let to = agent.provider.origin();
+        let history = self.run.history();
+        let is_there = self.coming.is_empty() && self.shared.seat().missing.is_none();
+        let model = history.model().unwrap_or(&self.run.settings().model.origin);
+        if is_there && *history.choice() == choice && *model == to {
+            return Ok(SwitchOutcome::Already);
+        }
+        self.coming.push_back(agent);
+        let switched = EventBody::ModelSwitched { to, choice: Some(choice) };
+        self.feed(RunLoopInput::RecordSoon(vec![switched])).await?;
+        Ok(if self.coming.is_empty() { SwitchOutcome::Now } else { SwitchOutcome::AtNextStep })
+    }
+
+    /// Other settings: what the model costs stays.
+    pub(super) fn govern(&mut self, policy: CompactionPolicy, summariser: Option<SummaryModel>) {
+        let mut agent = Agent::clone(&self.agent);
+        agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
+        agent.rules.summariser = summariser;
+        self.seat(Arc::new(agent));
+    }
+
+    /// So many switches are stored: who comes with the last of them answers from here on.
+    pub(super) async fn take_seats(&mut self, switches: usize) -> Result<(), StoreError> {
+        let taken = switches.min(self.coming.len());
+        let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
+        let agent = agent.calibrated().with_deferral_decided();
+        self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
+        let (history, is_same) = (agent.new_history(), agent.reads_as(self.run.history()));
+        self.asked_at = None;
+        self.doubted = false;
+        self.doubts = 0;
+        self.counts_are_partial = false;
+        self.seat(agent);
+        if is_same {
+            return Ok(());
+        }
+        let log = whole_log(&self.shared.store, &self.shared.session_id).await?;
+        match folded(&self.shared.session_id, history, log).await {
+            Ok((history, _)) => self.work.extend(self.run.recount(history)),
+            Err(error) => tracing::error!(session = %self.shared.session_id, %error, "not counted anew"),
+        }
+        Ok(())
+    }
+}

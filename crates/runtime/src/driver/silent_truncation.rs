@@ -1,0 +1,138 @@
+//! Answers that came with 200 to another request than the one that was sent: an overflow that looks like success.
+
+use longhaul_core::error::ErrorCode;
+use longhaul_core::message::{ModelAnswer, Part};
+use longhaul_core::plan::Plan;
+use longhaul_core::run::{ModelCallFailure, RunLoopInput};
+use longhaul_wire::overflow::{AnsweredRequestTokens, SuspectedOverflow, suspect};
+
+use serde_json::json;
+
+use super::SessionDriver;
+use crate::api_events::ApiEvent;
+
+/// A limit below this, learned from what a server kept of a request, is more likely a count that leaves something
+/// out. In tokens.
+const LEAST_LIMIT_TOKENS: u64 = 2_000;
+
+/// How often reports may cast doubt on an answer before they are set aside for the session.
+const MAX_DOUBTS: u32 = 2;
+
+impl SessionDriver {
+    /// An answer that rests on a request cut in silence is taken for the overflow that it is, once: if the next one
+    /// is no better, it is this server's reports that cannot be believed, and they are not looked at again.
+    pub(super) fn doubt(&mut self, input: RunLoopInput) -> RunLoopInput {
+        let RunLoopInput::ModelAnswered(answer) = &input else { return input };
+        let is_unreliable = self.counts_are_partial || self.run.history().usage_is_unreliable();
+        if is_unreliable || !self.run.settings().policy.enabled {
+            return input;
+        }
+        let Some(suspicion) = self.suspicion(answer) else {
+            self.doubted = false;
+            return input;
+        };
+        if !self.can_make_room() {
+            self.tell_of(suspicion);
+            return input;
+        }
+        // A server that cuts requests is caught once for each window it has had: then its limit is learned.
+        let is_caught_often = self.doubts >= MAX_DOUBTS;
+        if std::mem::replace(&mut self.doubted, true) || is_caught_often {
+            tracing::warn!("the server's counts leave something out: what they say of cuts is not believed");
+            self.counts_are_partial = true;
+            return input;
+        }
+        self.doubts += 1;
+        tracing::warn!("{}; older messages make room, and it is asked again", in_words(suspicion));
+        let RunLoopInput::ModelAnswered(answer) = input else { return input };
+        RunLoopInput::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
+    }
+
+    /// Nothing can be done about it: people are told, once.
+    fn tell_of(&mut self, suspicion: SuspectedOverflow) {
+        if std::mem::replace(&mut self.told_of_cut, true) {
+            return;
+        }
+        let said = format!(
+            "{}; the answer may rest on a part only. Give the model a larger context at its server, or send less at \
+             once: nothing older is left to make room",
+            in_words(suspicion)
+        );
+        tracing::warn!("{said}");
+        let payload = json!({ "error": said, "code": ErrorCode::ContextOverflow, "recoverable": true });
+        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+    }
+
+    /// Says once that the server's usage reports are set aside.
+    pub(super) fn tell_of_unreliable_usage(&mut self) {
+        if !self.run.history().usage_is_unreliable() || std::mem::replace(&mut self.told_of_usage, true) {
+            return;
+        }
+        let said = "usage: unreliable. The server's usage reports do not follow the requests and are set aside: input is \
+                    estimated from here on, and nothing is left out because of them";
+        tracing::warn!("{said}");
+        let payload = json!({ "error": said, "code": ErrorCode::ThirdParty, "recoverable": true });
+        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+    }
+
+    /// Where nothing can be left out a second call would be the first one again.
+    fn can_make_room(&self) -> bool {
+        matches!(self.run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
+    }
+
+    fn suspicion(&self, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
+        let mut sent = self.sent();
+        // What may be left out takes a walk over the view: only where something is missing.
+        suspect(&sent, answer)?;
+        let parts = self.run.history().breakdown();
+        let of = |kind: &str| parts.get(kind).copied().unwrap_or(0);
+        sent.may_be_left_out = of("reasoning") + of("media");
+        suspect(&sent, answer).filter(|suspicion| {
+            // An answer that only its length ended is whole as far as it goes: the next step makes room.
+            !matches!(suspicion, SuspectedOverflow::WindowFull { .. }) || !says_something(answer)
+        })
+    }
+
+    fn sent(&self) -> AnsweredRequestTokens {
+        let (reading, limits) = (self.run.meter(), &self.agent.limits);
+        let calling = self.run.history().open_run().and_then(|run| run.calling.as_ref());
+        AnsweredRequestTokens {
+            counted_before: reading.reported,
+            estimated: reading.estimated,
+            last_input: self.run.history().anchor().map_or(0, |anchor| anchor.input),
+            has_grown: self.run.history().reports_grow(),
+            may_be_left_out: 0,
+            margin: reading.margin,
+            window: limits.window,
+            source: limits.source,
+            max_output: calling.map(|start| start.max_output_tokens),
+        }
+    }
+}
+
+fn says_something(answer: &ModelAnswer) -> bool {
+    answer.parts.iter().any(|part| match part {
+        Part::Text(text) => !text.text.trim().is_empty(),
+        Part::ToolCall(_) => true,
+        _ => false,
+    })
+}
+
+fn failure(suspicion: SuspectedOverflow, answer: &ModelAnswer) -> ModelCallFailure {
+    let limit = suspicion.overflow().limit_tokens.filter(|limit| *limit >= LEAST_LIMIT_TOKENS);
+    ModelCallFailure {
+        limit_tokens: limit,
+        usage: answer.usage.clone(),
+        ..ModelCallFailure::new(ErrorCode::ContextOverflow, in_words(suspicion), false)
+    }
+}
+
+fn in_words(suspicion: SuspectedOverflow) -> String {
+    match suspicion {
+        SuspectedOverflow::SilentlyTruncated { reported, counted } => {
+            format!("the server read {reported} of about {counted} tokens: it cut the request in silence")
+        }
+        SuspectedOverflow::WindowFull { .. } => "the window was full before there was an answer".to_owned(),
+        SuspectedOverflow::Empty => "no answer came to a request that fills the window".to_owned(),
+    }
+}

@@ -1,0 +1,277 @@
+//! What the watchers of one session are told, in order, and what one who comes late has missed.
+//!
+//! Telling never waits and keeps no list per watcher: what was told lately is kept once, bounded in number and
+//! bytes, and each watcher has its place in it. One that falls behind further loses announcements and is told
+//! so; what is durable it finds in the log ([`Replay`](crate::announce::Replay)). What is written of an
+//! announcement, and the answer in flight as one who comes late is shown it, are shared too ([`SharedEvent`]).
+
+mod recent;
+mod shared_event;
+mod subscription;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longhaul_core::ids::{Seq, SessionId, StepId};
+use longhaul_core::message::{Message, Part};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+pub use self::recent::MissedEvents;
+use self::recent::RecentEvents;
+pub use self::shared_event::SharedEvent;
+pub use self::subscription::{EventReceiver, RecvError, TryRecvError};
+use crate::api_events::ApiEvent;
+
+/// Announcements from one moment on, and what is known of before.
+#[derive(Debug)]
+pub struct EventSubscription {
+    /// Everything announced after that moment.
+    pub announcements: EventReceiver,
+    /// The log up to this position had been announced.
+    pub told: Seq,
+    /// `llm:snapshot`, the answer in flight as far as it had come; `None` if there was none.
+    pub in_flight: Option<Arc<SharedEvent>>,
+}
+
+/// Which of an answer's two voices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChunkKind {
+    Text,
+    Reasoning,
+}
+
+impl ChunkKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Reasoning => "reasoning",
+        }
+    }
+}
+
+/// The way to a session's watchers.
+#[derive(Debug)]
+pub(crate) struct EventBus {
+    session_id: SessionId,
+    state: Mutex<EventBusState>,
+    /// Changes whenever something was told.
+    news: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct EventBusState {
+    recent: RecentEvents,
+    told: Seq,
+    /// The run that goes on: what passes by meanwhile is of it.
+    run_id: Option<Value>,
+    answer: Option<InFlightAnswer>,
+    shown: Option<InFlightSnapshot>,
+    has_ended: bool,
+}
+
+/// The answer in flight as it was shown last. Who comes a little later can go on from it too, and of those who
+/// keep falling behind not each has its own.
+#[derive(Debug)]
+struct InFlightSnapshot {
+    snapshot: Arc<SharedEvent>,
+    /// The newest event.
+    told: Seq,
+    /// The number of the announcement that goes on from it.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct InFlightAnswer {
+    step: StepId,
+    /// The message that it is, or goes on with.
+    message_id: String,
+    spoken: Vec<(ChunkKind, String)>,
+    /// Characters of text, and of reasoning.
+    offset: u64,
+    reasoning_offset: u64,
+}
+
+impl EventBus {
+    /// The feed of a session whose log ends at `told`.
+    pub(crate) fn new(session_id: SessionId, told: Seq) -> Arc<Self> {
+        let recent = RecentEvents::new(told);
+        let state = EventBusState { recent, told, run_id: None, answer: None, shown: None, has_ended: false };
+        Arc::new(Self { session_id, state: Mutex::new(state), news: watch::Sender::new(()) })
+    }
+
+    /// Tells something that passes by.
+    pub(crate) fn tell(&self, announcement: ApiEvent) {
+        if self.is_watched() {
+            self.lock().pass(announcement);
+            self.news.send_replace(());
+        }
+    }
+
+    /// Tells all that a stored event means. `settles`: the answer in flight is stored now, or given up.
+    pub(crate) fn tell_event(&self, seq: Seq, announcements: Vec<ApiEvent>, settles: bool) {
+        {
+            let mut state = self.lock();
+            state.note_run(&announcements);
+            state.recent.add_event(seq, announcements);
+            state.told = seq;
+            if settles {
+                state.answer = None;
+                state.shown = None;
+            }
+        }
+        self.news.send_replace(());
+    }
+
+    /// An answer begins, or begins anew, or goes on with one that was `paused`.
+    pub(crate) fn begin(&self, step: &StepId, paused: Option<&Message>) {
+        let message_id = paused.map_or_else(|| format!("m-{step}"), |paused| paused.id.to_string());
+        let spoken = Vec::new();
+        let mut answer =
+            InFlightAnswer { step: step.clone(), message_id, spoken, offset: 0, reasoning_offset: 0 };
+        for part in paused.iter().flat_map(|paused| &paused.parts) {
+            match part {
+                Part::Text(text) => answer.add(ChunkKind::Text, &text.text),
+                Part::Reasoning(reasoning) => answer.add(ChunkKind::Reasoning, &reasoning.text),
+                _ => 0,
+            };
+        }
+        let mut state = self.lock();
+        state.answer = Some(answer);
+        state.shown = None;
+    }
+
+    /// More of the answer in flight; `is_complete` with nothing more ends it.
+    pub(crate) fn chunk(&self, step: &StepId, voice: ChunkKind, delta: &str, is_complete: bool) {
+        let mut state = self.lock();
+        let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
+        let offset = answer.add(voice, delta);
+        if !self.is_watched() {
+            // Nothing will be there that goes on from it.
+            state.shown = None;
+            return;
+        }
+        let mut payload = json!({
+            "stepId": step, "messageId": answer.message_id,
+            "chunkType": voice.as_str(), "content": delta, "offset": offset,
+        });
+        if is_complete {
+            payload["isComplete"] = true.into();
+        }
+        state.pass(ApiEvent::passing("llm:chunk", &self.session_id, payload));
+        drop(state);
+        self.news.send_replace(());
+    }
+
+    /// Announcements from now on, and what they go on from. `in_use` is held as long as somebody listens.
+    pub(crate) fn attend(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
+        // First: from here on the session is watched, and what passes by is kept.
+        let news = self.news.subscribe();
+        let mut state = self.lock();
+        let told = state.told;
+        state.recent.keep_from(told);
+        let (in_flight, next) = state.show(&self.session_id);
+        drop(state);
+        let announcements = EventReceiver::new(Arc::clone(self), news, next, in_use);
+        EventSubscription { announcements, told, in_flight }
+    }
+
+    /// See [`Session::recent`](crate::session::Session::recent).
+    pub(crate) fn missed(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
+        self.lock().recent.missed(after, until, events)
+    }
+
+    /// Nothing has happened for long: what was told lately is not kept for those who may come back.
+    pub(crate) fn rest(&self) {
+        let mut state = self.lock();
+        let told = state.told;
+        state.recent.forget(told, self.is_watched());
+    }
+
+    /// Nothing will be told any more.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.news.send_replace(());
+    }
+
+    fn is_watched(&self) -> bool {
+        self.news.receiver_count() > 0
+    }
+
+    /// No panic happens while the lock is held: each change leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, EventBusState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventBusState {
+    fn pass(&mut self, mut announcement: ApiEvent) {
+        // Who comes after this is shown the queue as it is then: nothing older may follow.
+        if announcement.name.starts_with("message:") {
+            self.shown = None;
+        } else {
+            self.put_run(&mut announcement);
+        }
+        self.recent.add_passing(self.told, announcement);
+    }
+
+    fn note_run(&mut self, announcements: &[ApiEvent]) {
+        for announcement in announcements {
+            match announcement.name {
+                "run:started" => self.run_id = announcement.payload.get("runId").cloned(),
+                "run:complete" => self.run_id = None,
+                _ => {}
+            }
+        }
+    }
+
+    fn put_run(&self, announcement: &mut ApiEvent) {
+        if let Some(run_id) = &self.run_id {
+            announcement.payload.insert("runId".to_owned(), run_id.clone());
+        }
+    }
+
+    /// The answer in flight and the number of the announcement that goes on from there.
+    fn show(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
+        let told = self.told;
+        let can_go_on = |shown: &&InFlightSnapshot| shown.told == told && self.recent.is_young(shown.next);
+        if let Some(shown) = self.shown.as_ref().filter(can_go_on) {
+            return (Some(Arc::clone(&shown.snapshot)), shown.next);
+        }
+        let next = self.recent.end();
+        let mut snapshot = self.answer.as_ref().and_then(|answer| answer.snapshot(session_id));
+        snapshot.iter_mut().for_each(|snapshot| self.put_run(snapshot));
+        let snapshot = snapshot.map(SharedEvent::new);
+        self.shown = snapshot.clone().map(|snapshot| InFlightSnapshot { snapshot, told, next });
+        (snapshot, next)
+    }
+}
+
+impl InFlightAnswer {
+    /// Adds a piece and answers where it begins, in characters of its voice.
+    fn add(&mut self, voice: ChunkKind, delta: &str) -> u64 {
+        let place = match voice {
+            ChunkKind::Text => &mut self.offset,
+            ChunkKind::Reasoning => &mut self.reasoning_offset,
+        };
+        let begins = *place;
+        *place += delta.chars().count() as u64;
+        match self.spoken.last_mut() {
+            Some((last, text)) if *last == voice => text.push_str(delta),
+            _ if delta.is_empty() => {}
+            _ => self.spoken.push((voice, delta.to_owned())),
+        }
+        begins
+    }
+
+    fn snapshot(&self, session_id: &SessionId) -> Option<ApiEvent> {
+        let parts: Vec<_> =
+            self.spoken.iter().map(|(voice, text)| json!({ "type": voice.as_str(), "text": text })).collect();
+        let payload = json!({
+            "stepId": self.step, "messageId": self.message_id, "parts": parts,
+            "offset": self.offset, "reasoningOffset": self.reasoning_offset,
+        });
+        (!parts.is_empty()).then(|| ApiEvent::passing("llm:snapshot", session_id, payload))
+    }
+}

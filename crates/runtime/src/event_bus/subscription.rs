@@ -1,0 +1,61 @@
+//! One watcher's place among what is told.
+
+use std::sync::Arc;
+
+pub use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::watch;
+
+use super::{EventBus, SharedEvent};
+
+/// What is announced from one moment on, in order. As long as it is there its session stays open.
+#[derive(Debug)]
+pub struct EventReceiver {
+    feed: Arc<EventBus>,
+    news: watch::Receiver<()>,
+    next: u64,
+    _in_use: Arc<()>,
+}
+
+impl EventReceiver {
+    pub(super) fn new(feed: Arc<EventBus>, news: watch::Receiver<()>, next: u64, in_use: Arc<()>) -> Self {
+        Self { feed, news, next, _in_use: in_use }
+    }
+
+    /// The next announcement, waited for. Giving up waiting loses nothing.
+    ///
+    /// # Errors
+    /// [`RecvError::Lagged`] with the number of announcements that were lost, before it goes on behind them;
+    /// [`RecvError::Closed`] when the session has stopped and everything was heard.
+    pub async fn recv(&mut self) -> Result<Arc<SharedEvent>, RecvError> {
+        loop {
+            match self.try_recv() {
+                Ok(announcement) => return Ok(announcement),
+                Err(TryRecvError::Lagged(missed)) => return Err(RecvError::Lagged(missed)),
+                Err(TryRecvError::Closed) => return Err(RecvError::Closed),
+                Err(TryRecvError::Empty) => {}
+            }
+            // The feed, and with it the sender, lives as long as this does.
+            let _ = self.news.changed().await;
+        }
+    }
+
+    /// The next announcement, if it was told already.
+    ///
+    /// # Errors
+    /// As [`EventReceiver::recv`], and [`TryRecvError::Empty`].
+    pub fn try_recv(&mut self) -> Result<Arc<SharedEvent>, TryRecvError> {
+        let state = self.feed.lock();
+        match state.recent.get(self.next) {
+            Ok(Some(announcement)) => {
+                self.next += 1;
+                Ok(announcement)
+            }
+            Ok(None) if state.has_ended => Err(TryRecvError::Closed),
+            Ok(None) => Err(TryRecvError::Empty),
+            Err(missed) => {
+                self.next += missed;
+                Err(TryRecvError::Lagged(missed))
+            }
+        }
+    }
+}

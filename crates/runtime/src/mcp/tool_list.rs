@@ -1,0 +1,266 @@
+//! The tools of one server: the list the model was told of, which stays, and how what the server offers now
+//! differs from it.
+//!
+//! The list stands at the start of every request. Were it to follow the server, a notification could make the
+//! provider read a whole conversation anew and take tools from under a model that is using them.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use longhaul_core::message::RawJson;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::name;
+use super::secrets::McpSecrets;
+
+/// One tool of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct McpToolDefinition {
+    /// Its name, as the model is told it.
+    pub(super) name: String,
+    /// Its name, as the server calls it.
+    pub(super) own_name: String,
+    /// What it does, in the server's words.
+    pub(super) description: String,
+    /// The schema of its arguments, as the server wrote it; `null` if it has none.
+    pub(super) schema: RawJson,
+    /// Whether the server says that it changes nothing.
+    pub(super) read_only: bool,
+}
+
+impl McpToolDefinition {
+    /// The same, with secrets taken out of what the model reads. The schema stays as it is: a change would break it.
+    pub(super) fn without(self, secrets: &McpSecrets) -> Self {
+        Self { description: secrets.hide(self.description), ..self }
+    }
+}
+
+/// One page of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct McpToolPage {
+    pub(super) tools: Vec<McpToolDefinition>,
+    pub(super) next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct McpToolPageJson<'a> {
+    #[serde(borrow, default)]
+    tools: Vec<&'a RawValue>,
+    #[serde(rename = "nextCursor")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct McpToolJson {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    /// Some servers have none for a tool without arguments.
+    input_schema: Option<Box<RawValue>>,
+    annotations: Option<McpToolAnnotations>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct McpToolAnnotations {
+    read_only_hint: Option<bool>,
+}
+
+impl McpToolPage {
+    /// Reads the result of `tools/list`. A tool that cannot be read is passed over and told.
+    ///
+    /// # Errors
+    /// It is no list of tools.
+    pub(super) fn read(server: &str, text: &str) -> serde_json::Result<Self> {
+        let page: McpToolPageJson<'_> = serde_json::from_str(text)?;
+        let tools = page.tools.into_iter().filter_map(|tool| listed(server, tool.get()));
+        Ok(Self { tools: tools.collect(), next: page.next_cursor.filter(|cursor| !cursor.is_empty()) })
+    }
+}
+
+fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
+    let passed_over = |why: &str| {
+        let start: String = text.chars().take(80).collect();
+        tracing::warn!("a tool of the MCP server `{server}` is passed over: {why}: {start}");
+    };
+    let tool: McpToolJson = match serde_json::from_str(text) {
+        Ok(tool) => tool,
+        Err(error) => {
+            passed_over(&error.to_string());
+            return None;
+        }
+    };
+    if tool.name.is_empty() {
+        passed_over("it has no name");
+        return None;
+    }
+    let description =
+        [tool.description, tool.title].into_iter().flatten().find(|text| !text.trim().is_empty());
+    Some(McpToolDefinition {
+        name: name::of_tool(server, &tool.name),
+        description: description.unwrap_or_else(|| format!("{} of {server}", tool.name)),
+        own_name: tool.name,
+        schema: RawJson(
+            tool.input_schema.map_or_else(|| "null".to_owned(), |schema| schema.get().to_owned()),
+        ),
+        read_only: tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or(false),
+    })
+}
+
+/// Orders a list by name, one tool per name: some servers list in another order every time.
+pub(super) fn ordered(mut tools: Vec<McpToolDefinition>) -> Vec<McpToolDefinition> {
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    tools.dedup_by(|one, other| one.name == other.name);
+    tools
+}
+
+/// How the tools of a server differ from those the model was told of. Names as the model knows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolListChange {
+    /// The server.
+    pub server: String,
+    /// Offered now, unknown to the model.
+    pub added: Vec<String>,
+    /// Known to the model, no longer offered.
+    pub removed: Vec<String>,
+    /// With another description or schema than the model was told.
+    pub changed: Vec<String>,
+}
+
+impl ToolListChange {
+    fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+}
+
+impl fmt::Display for ToolListChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the tools of the MCP server `{}` have changed", self.server)?;
+        let parts = [("new", &self.added), ("gone", &self.removed), ("different", &self.changed)];
+        for (index, (what, names)) in parts.iter().filter(|(_, names)| !names.is_empty()).enumerate() {
+            write!(f, "{}{what}: {}", if index == 0 { ": " } else { "; " }, names.join(", "))?;
+        }
+        f.write_str(". The model keeps the old list until the agent is started again")
+    }
+}
+
+/// What has become of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum McpToolStatus {
+    Same,
+    Changed,
+    Gone,
+}
+
+/// The list that stays, and the difference.
+#[derive(Debug)]
+pub(super) struct McpToolList {
+    pub(super) server: String,
+    pub(super) tools: Vec<McpToolDefinition>,
+    change: Mutex<ToolListChange>,
+}
+
+impl McpToolList {
+    pub(super) fn new(server: String, tools: Vec<McpToolDefinition>) -> Self {
+        let change = ToolListChange { server: server.clone(), ..ToolListChange::default() };
+        Self { server, tools: ordered(tools), change: Mutex::new(change) }
+    }
+
+    /// Takes note of what the server offers now, and tells it once.
+    pub(super) fn compare(&self, now: Vec<McpToolDefinition>) {
+        let now = ordered(now);
+        let change = self.difference(&now);
+        let mut known = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == change {
+            return;
+        }
+        match change.is_empty() {
+            false => tracing::warn!("{change}"),
+            true => tracing::info!(server = %self.server, "the tools are those of the start again"),
+        }
+        *known = change;
+    }
+
+    fn difference(&self, now: &[McpToolDefinition]) -> ToolListChange {
+        let find =
+            |list: &[McpToolDefinition], name: &str| list.iter().find(|tool| tool.name == name).cloned();
+        let mut change = ToolListChange { server: self.server.clone(), ..ToolListChange::default() };
+        for tool in &self.tools {
+            match find(now, &tool.name) {
+                None => change.removed.push(tool.name.clone()),
+                Some(other) if other != *tool => change.changed.push(tool.name.clone()),
+                Some(_) => {}
+            }
+        }
+        let new = now.iter().filter(|tool| find(&self.tools, &tool.name).is_none());
+        change.added = new.map(|tool| tool.name.clone()).collect();
+        change
+    }
+
+    /// The difference, if there is one.
+    pub(super) fn change(&self) -> Option<ToolListChange> {
+        let change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        (!change.is_empty()).then(|| change.clone())
+    }
+
+    /// What has become of one of its tools.
+    pub(super) fn fate(&self, name: &str) -> McpToolStatus {
+        let change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |names: &[String]| names.iter().any(|other| other == name);
+        match (is_in(&change.removed), is_in(&change.changed)) {
+            (true, _) => McpToolStatus::Gone,
+            (_, true) => McpToolStatus::Changed,
+            _ => McpToolStatus::Same,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(tools: &str) -> Vec<McpToolDefinition> {
+        McpToolPage::read("s", &format!(r#"{{"tools":[{tools}]}}"#)).unwrap().tools
+    }
+
+    #[test]
+    fn a_page_keeps_the_schemas_bytes() {
+        let schema = r#"{ "type":"object",  "maximum": 1.0e3, "d":"\u00e9\/", "big":12345678901234567890123, "a":1, "a":2 }"#;
+        let text = format!(
+            r#"{{"tools":[{{"name":"a/b","inputSchema":{schema},"annotations":{{"readOnlyHint":true}},"new":1}},{{"name":"x"}},{{"name":"y","inputSchema":3}}],"nextCursor":"c"}}"#
+        );
+        let page = McpToolPage::read("s", &text).unwrap();
+        assert_eq!(page.next.as_deref(), Some("c"));
+        let [tool, without, number] = &page.tools[..] else { panic!("{page:?}") };
+        assert_eq!((without.schema.as_str(), number.schema.as_str()), ("null", "3"));
+        assert_eq!(tool.schema.as_str(), schema);
+        assert!(tool.read_only && tool.name.starts_with("s__a_b_"), "{tool:?}");
+        assert_eq!((tool.own_name.as_str(), tool.description.as_str()), ("a/b", "a/b of s"));
+    }
+
+    #[test]
+    fn the_list_stays_and_the_difference_is_told() {
+        let one = r#"{"name":"one","inputSchema":{}}"#;
+        let two = r#"{"name":"two","inputSchema":{}}"#;
+        let roster = McpToolList::new("s".into(), page(&format!("{two},{one},{one}")));
+        let names: Vec<&str> = roster.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["s__one", "s__two"]);
+        roster.compare(page(&format!("{one},{two}")));
+        assert_eq!(roster.change(), None, "another order is no change");
+        roster.compare(page(r#"{"name":"one","inputSchema":{ }},{"name":"three","inputSchema":{}}"#));
+        let change = roster.change().unwrap();
+        assert_eq!(
+            change.to_string(),
+            "the tools of the MCP server `s` have changed: new: s__three; gone: s__two; different: s__one. \
+             The model keeps the old list until the agent is started again"
+        );
+        assert_eq!(
+            (roster.fate("s__one"), roster.fate("s__two")),
+            (McpToolStatus::Changed, McpToolStatus::Gone)
+        );
+        roster.compare(page(&format!("{one},{two}")));
+        assert_eq!((roster.change(), roster.fate("s__two")), (None, McpToolStatus::Same));
+    }
+}

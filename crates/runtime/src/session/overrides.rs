@@ -1,0 +1,296 @@
+//! What may change while sessions are open: the settings, and which agent and model answers in one of them.
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use longhaul_core::event::{EventBody, ModelChoice};
+use longhaul_core::ids::{Millis, SessionId};
+use longhaul_core::plan::CompactionPolicy;
+use longhaul_core::run::{RunRecovery, RunSettings};
+use serde_json::{Map, Value};
+
+use super::log::newest_choice;
+use super::runtime::{Runtime, RuntimeInner};
+use super::{Session, SessionError};
+use crate::agent::{Agent, SummaryModel};
+use crate::agents::{AgentEntry, AgentRegistry};
+use crate::clock::now_ms;
+use crate::driver::{AgentBinding, SessionCommand};
+use crate::settings::{
+    AgentOverrides, EXTRACT, EffectiveSettings, SAME_AGENT, SAME_MODEL, SettingRefusal, SettingsFile,
+    SettingsOverrides, TriggerChoice,
+};
+
+/// When a switch holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchOutcome {
+    /// From now on.
+    Now,
+    /// When the step that is going on has ended.
+    AtNextStep,
+    /// It was so before.
+    Already,
+}
+
+/// Why settings were not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// One of them is wrong.
+    #[error(transparent)]
+    Refused(#[from] SettingRefusal),
+    /// They cannot be kept.
+    #[error("the settings cannot be kept: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// The settings that hold.
+pub(super) struct RuntimeOverrides {
+    now: RwLock<CurrentOverrides>,
+    file: OnceLock<SettingsFile>,
+    /// Shared while a session is opened or switched, so that none of them misses a change.
+    changing: tokio::sync::RwLock<()>,
+}
+
+#[derive(Clone)]
+struct CurrentOverrides {
+    governed: Arc<AgentOverrides>,
+    /// The usual agent under them.
+    usual: Arc<Agent>,
+    settings: Arc<RunSettings>,
+}
+
+impl CurrentOverrides {
+    fn of(governed: AgentOverrides, agents: &AgentRegistry) -> Self {
+        let usual = Arc::new(governed.agent(Agent::clone(agents.usual())));
+        Self { governed: Arc::new(governed), settings: Arc::new(usual.settings()), usual }
+    }
+}
+
+impl RuntimeOverrides {
+    pub(super) fn of(agents: &AgentRegistry) -> Self {
+        let now = RwLock::new(CurrentOverrides::of(AgentOverrides::default(), agents));
+        Self { now, file: OnceLock::new(), changing: tokio::sync::RwLock::default() }
+    }
+
+    /// Nothing changes as long as this is held.
+    pub(super) async fn hold(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
+        self.changing.read().await
+    }
+
+    /// The usual agent and what its loop decides by.
+    pub(super) fn usual(&self) -> (Arc<Agent>, Arc<RunSettings>) {
+        let now = self.now();
+        (now.usual, now.settings)
+    }
+
+    /// No panic happens while the lock is held.
+    fn now(&self) -> CurrentOverrides {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, now: CurrentOverrides) {
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
+
+impl Runtime {
+    /// The agents that sessions may have, the usual one first.
+    pub fn agents(&self) -> Vec<AgentEntry> {
+        self.house.agents.list()
+    }
+
+    /// The models that a session or a setting may be given, beside the agents.
+    pub async fn models(&self) -> Vec<String> {
+        self.house.agents.models().await.into_iter().collect()
+    }
+
+    /// The models that the usual agent's server has: its own, and those that are listed there now.
+    pub async fn models_of_usual(&self) -> Vec<String> {
+        self.house.agents.models_of_usual().await.into_iter().collect()
+    }
+
+    /// Has the settings of that file hold from here on, and keeps later changes in it. Says what they are. A name in
+    /// them that nobody has any more is left out, and logged.
+    ///
+    /// # Errors
+    /// The file is damaged, or cannot be read: then nothing of it holds.
+    pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
+        let _alone = self.house.steering.changing.write().await;
+        let read = file.read();
+        let _ = self.house.steering.file.set(file);
+        let mut choices = read?;
+        let governed = loop {
+            match AgentOverrides::of(choices.clone(), &self.house.agents).await {
+                Ok(governed) => break governed,
+                Err(refused) => {
+                    tracing::warn!("the settings: {refused}; it is left out");
+                    match refused.field.as_str() {
+                        "pruningAgent" => choices.pruning_agent = None,
+                        _ => choices.summarize_with = None,
+                    }
+                }
+            }
+        };
+        self.govern(governed).await;
+        Ok(choices)
+    }
+
+    /// The settings that hold.
+    pub fn settings(&self) -> EffectiveSettings {
+        let steering = &self.house.steering;
+        steering.now().governed.holding(&self.house.agents.usual().rules, steering.file.get())
+    }
+
+    /// Changes settings: kept first, then told to every open session, whose next decision follows them. `null` gives
+    /// one back to the agent file.
+    ///
+    /// # Errors
+    /// [`SettingsError`]; nothing has changed then.
+    pub async fn change_settings(
+        &self,
+        change: &Map<String, Value>,
+    ) -> Result<EffectiveSettings, SettingsError> {
+        let steering = &self.house.steering;
+        let _alone = steering.changing.write().await;
+        let choices = steering.now().governed.choices.changed(change)?;
+        self.check_names(change).await?;
+        self.check_trigger(&choices)?;
+        let governed = AgentOverrides::of(choices.clone(), &self.house.agents).await?;
+        if let Some(file) = steering.file.get().cloned() {
+            let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
+            kept.map_err(std::io::Error::other)??;
+        }
+        self.govern(governed).await;
+        Ok(self.settings())
+    }
+
+    /// Only what is configured or listed may be named.
+    async fn check_names(&self, change: &Map<String, Value>) -> Result<(), SettingRefusal> {
+        let agents: Vec<&str> = self.house.agents.usable().map(|(name, _)| name).collect();
+        for (field, own) in [("pruningAgent", &[SAME_AGENT][..]), ("summarizeWith", &[SAME_MODEL, EXTRACT])] {
+            let Some(name) = change.get(field).and_then(Value::as_str) else { continue };
+            let is_agent = field == "pruningAgent" && agents.contains(&name);
+            if own.contains(&name) || is_agent || self.house.agents.models().await.contains(name) {
+                continue;
+            }
+            let others =
+                if field == "pruningAgent" { "an agent or a listed model" } else { "a listed model" };
+            let why = format!("is {} or {others}; `{name}` is none", own.join(", "));
+            return Err(SettingRefusal { field: field.to_owned(), why });
+        }
+        Ok(())
+    }
+
+    /// Only one strategy has a planner.
+    fn check_trigger(&self, choices: &SettingsOverrides) -> Result<(), SettingRefusal> {
+        let configured = self.house.agents.usual().rules.policy.strategy.name();
+        let strategy = choices.strategy.as_deref().unwrap_or(configured);
+        if choices.trigger == Some(TriggerChoice::Planner) && strategy != "adaptive" {
+            let why = format!("has type planner only with adaptive, not with {strategy}");
+            return Err(SettingRefusal { field: "trigger".to_owned(), why });
+        }
+        Ok(())
+    }
+
+    /// Says what the settings make of a policy, and of who writes its summaries if not the model that is talked to. It
+    /// follows later changes, and changes nothing once the runtime is gone.
+    pub fn policies(
+        &self,
+    ) -> impl Fn(&CompactionPolicy, Option<&SummaryModel>) -> (CompactionPolicy, Option<SummaryModel>)
+    + Send
+    + Sync
+    + use<> {
+        let house = Arc::downgrade(&self.house);
+        move |plain, summariser| match house.upgrade() {
+            Some(house) => house.steering.now().governed.context(plain, summariser),
+            None => (plain.clone(), summariser.cloned()),
+        }
+    }
+
+    async fn govern(&self, governed: AgentOverrides) {
+        self.house.steering.set(CurrentOverrides::of(governed, &self.house.agents));
+        let governed = self.house.steering.now().governed;
+        for session in self.house.open_sessions() {
+            // One that has stopped meanwhile is opened under the new ones.
+            let Ok(choice) = session.look(|run| run.history().choice().clone()).await else { continue };
+            let agents = &self.house.agents;
+            let plain = agents.named(choice.agent.as_deref()).unwrap_or_else(|_| agents.usual());
+            let (policy, summariser) = governed.policy(&plain.rules);
+            let policy = Box::new(policy);
+            let _ = session.request(|reply| SessionCommand::Govern { policy, summariser, reply }).await;
+        }
+    }
+
+    /// Gives a session another agent or model, at once or when the step that is going on has ended. Its history stays.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if it cannot be used; [`SessionError::Stopped`].
+    pub async fn switch(
+        &self,
+        session: &Session,
+        choice: ModelChoice,
+    ) -> Result<SwitchOutcome, SessionError> {
+        let _settings_stay = self.house.steering.hold().await;
+        let choice = self.house.agents.plainly(choice);
+        let agent = Arc::new(self.house.chosen(&choice).await?);
+        session.request(|reply| SessionCommand::Switch { choice, agent, reply }).await
+    }
+}
+
+impl Runtime {
+    /// Who answers in a session that another process may have.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`].
+    pub(super) async fn seat_in(&self, id: &SessionId) -> Result<AgentBinding, SessionError> {
+        let log = self.log(id).await?;
+        let seat = self.house.seat_of(newest_choice(&log)).await;
+        seat.warn(id);
+        Ok(seat)
+    }
+}
+
+impl RuntimeInner {
+    /// The agent of a choice under the settings that hold.
+    async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
+        Ok(self.steering.now().governed.agent(self.agents.chosen(choice).await?))
+    }
+
+    /// Who answers in a session in which that was chosen last. If its agent is not there the usual one looks after it,
+    /// and answers nothing.
+    pub(super) async fn seat_of(&self, choice: Option<&ModelChoice>) -> AgentBinding {
+        let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
+            return AgentBinding { agent: self.usual_agent(), missing: None };
+        };
+        match self.chosen(choice).await {
+            Ok(agent) => {
+                AgentBinding { agent: Arc::new(agent).calibrated().with_deferral_decided(), missing: None }
+            }
+            Err(error) => {
+                let mut agent = Agent::clone(&self.steering.usual().0);
+                agent.rules.recovery = RunRecovery::Rest;
+                AgentBinding { agent: Arc::new(agent), missing: Some(error.to_string()) }
+            }
+        }
+    }
+
+    /// How the log of a new session with that agent begins.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used.
+    pub(super) fn beginning(
+        &self,
+        title: Option<String>,
+        agent: Option<&str>,
+    ) -> Result<Vec<(Millis, EventBody)>, SessionError> {
+        let now = now_ms();
+        let mut events =
+            vec![(now, EventBody::SessionStarted { title, forked_from: None, imported_from: None })];
+        let to = self.agents.named(agent)?.provider.origin();
+        let choice = self.agents.plainly(ModelChoice { agent: agent.map(str::to_owned), model: None });
+        if choice != ModelChoice::default() {
+            events.push((now, EventBody::ModelSwitched { to, choice: Some(choice) }));
+        }
+        Ok(events)
+    }
+}

@@ -1,0 +1,173 @@
+//! Which addresses a name may lead to, for the servers that we call ourselves: hooks and MCP servers.
+//!
+//! A person names a server; who answers for that name may say any address, a different one each time. Addresses that
+//! mean "this machine's network card" or "whoever runs this machine" (link-local, among them the metadata services of
+//! cloud providers, which hand out keys) are refused at every connection, unless the address itself stands in the
+//! configuration instead of a name: then it was meant.
+
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, ClientBuilder, Url};
+
+/// Metadata services at addresses that are not link-local: Alibaba Cloud, Oracle Cloud, and AWS over IPv6.
+const METADATA: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Why a name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+#[error("the name leads to {0}, an address that only counts where it stands itself in the configuration")]
+struct AddressRefused(IpAddr);
+
+/// A client for one server: names are checked as above, and a proxy from the environment is never meant for the
+/// machine itself.
+pub(crate) fn client(server: &Url) -> ClientBuilder {
+    let builder = Client::builder().dns_resolver(Arc::new(CheckedResolver(SystemResolver)));
+    if is_loopback(server) { builder.no_proxy() } else { builder }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Returns whether a name may lead there.
+fn is_reachable(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let is_near = match address {
+        IpAddr::V4(four) => four.is_link_local() || four.is_broadcast() || four.octets()[0] == 0,
+        IpAddr::V6(six) => {
+            six.is_unicast_link_local() || embedded(six).is_some_and(|four| !is_reachable(four.into()))
+        }
+    };
+    !is_near && !address.is_unspecified() && !address.is_multicast() && !METADATA.contains(&address)
+}
+
+/// The IPv4 address that a translator (NAT64) makes of an IPv6 one.
+fn embedded(six: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = six.segments() else { return None };
+    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+    Some(Ipv4Addr::new(a, b, c, d))
+}
+
+/// The resolver of the system.
+#[derive(Clone, Copy)]
+struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(Box::new(found.collect::<Vec<SocketAddr>>().into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The answers of another resolver without those that are refused.
+struct CheckedResolver<R>(R);
+
+impl<R: Resolve> Resolve for CheckedResolver<R> {
+    fn resolve(&self, name: Name) -> Resolving {
+        let asked = self.0.resolve(name);
+        Box::pin(async move {
+            let (reachable, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
+                asked.await?.partition(|found| is_reachable(found.ip()));
+            match (reachable.is_empty(), refused.first()) {
+                (true, Some(first)) => {
+                    Err(Box::new(AddressRefused(first.ip())) as Box<dyn Error + Send + Sync>)
+                }
+                _ => Ok(Box::new(reachable.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Answers for every name with these.
+    struct Says(Vec<SocketAddr>);
+
+    impl Resolve for Says {
+        fn resolve(&self, _: Name) -> Resolving {
+            let addresses = self.0.clone();
+            Box::pin(async move { Ok(Box::new(addresses.into_iter()) as Addrs) })
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_machines_surroundings_are_refused() {
+        for near in [
+            "169.254.169.254",
+            "169.254.0.1",
+            "100.100.100.200",
+            "192.0.0.192",
+            "0.0.0.0",
+            "0.1.2.3",
+            "255.255.255.255",
+            "224.0.0.1",
+            "::",
+            "fe80::1",
+            "febf::1",
+            "ff02::1",
+            "fd00:ec2::254",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+        ] {
+            assert!(!is_reachable(near.parse().unwrap()), "{near}");
+        }
+        for far in [
+            "127.0.0.1",
+            "::1",
+            "10.0.0.7",
+            "192.168.1.5",
+            "100.64.0.1",
+            "fd12::1",
+            "93.184.216.34",
+            "2606:2800::1",
+            "64:ff9b::5db8:d822",
+        ] {
+            assert!(is_reachable(far.parse().unwrap()), "{far}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_checked_when_it_is_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let here = listener.local_addr().unwrap();
+        let near = SocketAddr::from(([169, 254, 169, 254], 80));
+        let url = format!("http://hooks.example:{}/", here.port());
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 1024]).unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+        });
+        let client = |says: Vec<SocketAddr>| {
+            Client::builder().no_proxy().dns_resolver(Arc::new(CheckedResolver(Says(says)))).build().unwrap()
+        };
+        let refused = client(vec![near]).get(&url).send().await.unwrap_err();
+        assert!(refused.is_connect());
+        let why = format!("{refused:?}");
+        assert!(why.contains("Refused(169.254.169.254)"), "{why}");
+        let answered = client(vec![near, here]).get(&url).send().await.unwrap();
+        assert_eq!(answered.status(), 200, "the other address is taken");
+        server.join().unwrap();
+    }
+
+    #[tokio::test]
+    async fn names_of_this_machine_are_found() {
+        let name = "localhost".parse().unwrap();
+        let found: Vec<SocketAddr> =
+            CheckedResolver(SystemResolver).resolve(name).await.ok().unwrap().collect();
+        assert!(found.iter().any(|found| found.ip().is_loopback()), "{found:?}");
+    }
+}

@@ -1,0 +1,498 @@
+//! Other nodes on the same store: a request for a session that one of them has is sent there, and its answer passed on.
+//!
+//! Whatever a route answers, one thing makes a request somebody else's: that the session is held by another node. So no
+//! route knows of nodes. A node that dies in the middle leaves its sessions to whoever asks next.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use longhaul_core::ids::SessionId;
+use longhaul_store::{BootId, ClusterNode, NodeStatus, SharedNodes, StoreError};
+use uuid::Uuid;
+
+use crate::app::AppState;
+use crate::extract::{self, IdempotencyKey};
+use crate::problem::ApiProblem;
+use crate::routes::{control, gateway, message};
+
+/// Says that a request was sent on by a node, and is not to be sent on again.
+const SENT_ON: HeaderName = HeaderName::from_static("x-longhaul-node");
+/// What a node says there that does not have the session.
+const ANOTHER: &str = "another";
+const MESSAGE: &str = "/api/message";
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// How long a node may take to be reached.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// Between two looks whether the node that was asked still has the session.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Between two looks whether a node that was asked and has not answered can be reached at all.
+const KNOCK: Duration = Duration::from_secs(3);
+
+/// A session moves this often in one request at most.
+const MOVES: usize = 4;
+
+/// Headers that a node sends on.
+const PASSED: [&str; 5] =
+    ["accept", "content-type", "idempotency-key", "last-event-id", "x-longhaul-session"];
+
+/// Goes with an answer: the session is another node's.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteSessionMarker(pub(crate) SessionId);
+
+/// The way to other nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterProxy {
+    client: reqwest::Client,
+    /// Connects anew each time.
+    knocks: reqwest::Client,
+    /// By the nodes' addresses.
+    doors: Arc<Mutex<HashMap<String, NodeReachability>>>,
+}
+
+impl Default for ClusterProxy {
+    fn default() -> Self {
+        let builder = || reqwest::Client::builder().connect_timeout(CONNECT).no_proxy();
+        // The defaults always make a client.
+        Self {
+            client: builder().build().unwrap_or_default(),
+            knocks: builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
+            doors: Arc::default(),
+        }
+    }
+}
+
+/// What became of a request at another node.
+enum ProxyOutcome {
+    Answered(Response),
+    /// The session is no longer there.
+    Moved,
+    /// The node is ending, and does not do it any more.
+    Ending(Response),
+    /// The node lives and has the session, but is not reached from here.
+    Unreached,
+    /// It was reached, and the answer did not come.
+    BrokenOff,
+}
+
+/// Answers here, or by the node that has the session.
+pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let Some(nodes) = app.runtime().nodes().cloned() else { return next.run(request).await };
+    let path = request.uri().path();
+    let may_pass = path.starts_with("/api/") || is_of_agents(request.method(), path);
+    if !may_pass {
+        return next.run(request).await;
+    }
+    if is_sent_on(request.headers()) {
+        return for_another(&app, request, next).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let body = match extract::read(Request::from_parts(parts.clone(), body), &app).await {
+        Ok((_, body)) => body,
+        Err(problem) => return told(&parts, problem),
+    };
+    let mut broken_off = None;
+    for _ in 0..MOVES {
+        let here = Request::from_parts(parts.clone(), Body::from(body.clone()));
+        let answer = next.clone().run(here).await;
+        let Some(RemoteSessionMarker(session)) = answer.extensions().get().cloned() else { return answer };
+        // It may be done there and its answer lost: what comes again must be known.
+        if parts.method == Method::POST && !parts.headers.contains_key(KEY) {
+            let key = HeaderValue::try_from(Uuid::now_v7().to_string());
+            parts.headers.extend(key.ok().map(|key| (KEY, key)));
+        }
+        let owner = match owner(&nodes, &session).await {
+            // It opens nothing any more.
+            None if app.is_draining() => another(&nodes).await,
+            owner => owner,
+        };
+        let Some(owner) = owner else {
+            if answer.status() == StatusCode::CONFLICT {
+                return answer;
+            }
+            tokio::time::sleep(LOOK / 4).await;
+            continue;
+        };
+        match app.peers().send(&app, &nodes, (&session, &owner), (&parts, &body)).await {
+            ProxyOutcome::Answered(response) => return response,
+            ProxyOutcome::Moved => broken_off = None,
+            ProxyOutcome::Ending(response) => {
+                tokio::time::sleep(LOOK / 4).await;
+                if has(&nodes, &session, &owner.boot_id).await {
+                    return response;
+                }
+                broken_off = None;
+            }
+            ProxyOutcome::Unreached => return left(&app, &session, &parts, body).await,
+            ProxyOutcome::BrokenOff => broken_off = Some(session),
+        }
+    }
+    match broken_off {
+        // It has a key: if that node took it after all, it is there once. A cancel may have been done.
+        Some(session) if parts.uri.path() == MESSAGE => left(&app, &session, &parts, body).await,
+        _ if app.is_draining() => told(&parts, StoreError::Closed.into()),
+        _ => told(&parts, unreached()),
+    }
+}
+
+/// Answers another node. One that does not have the session says so, and one that is ending, and that it is not the one
+/// that was asked.
+async fn for_another(app: &AppState, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut answer = next.run(Request::from_parts(parts.clone(), body)).await;
+    if answer.extensions().get::<RemoteSessionMarker>().is_some() {
+        answer.headers_mut().insert(SENT_ON, HeaderValue::from_static(ANOTHER));
+        return answer;
+    }
+    if !app.is_draining() || answer.status() != StatusCode::SERVICE_UNAVAILABLE {
+        return answer;
+    }
+    let mut answer = told(&parts, ApiProblem::ending_there());
+    answer.headers_mut().insert(SENT_ON, HeaderValue::from_static("ending"));
+    answer
+}
+
+/// Returns whether another node sent the request on.
+pub(crate) fn is_sent_on(headers: &HeaderMap) -> bool {
+    headers.contains_key(SENT_ON)
+}
+
+/// Returns whether other makers' clients ask there, perhaps for an agent.
+fn is_of_agents(method: &Method, path: &str) -> bool {
+    *method == Method::POST && path.starts_with(gateway::ROOT)
+}
+
+/// A problem as whoever asks there reads it.
+fn told(parts: &Parts, problem: ApiProblem) -> Response {
+    match parts.uri.path() {
+        path if path.starts_with(gateway::ROOT) => gateway::refused_at(path, &problem),
+        _ => problem.into_response(),
+    }
+}
+
+/// Refuses for the node that has the session, if that is another one which lives.
+///
+/// # Errors
+/// That it is had elsewhere.
+pub(crate) async fn here(app: &AppState, session: &SessionId) -> Result<(), ApiProblem> {
+    let Some(nodes) = app.runtime().nodes() else { return Ok(()) };
+    match owner(nodes, session).await {
+        Some(owner) => Err(StoreError::Elsewhere { session: session.clone(), address: owner.address }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The questions that wait at other nodes, if this request is not one of theirs.
+pub(crate) async fn approvals(app: &AppState, headers: &HeaderMap) -> Vec<serde_json::Value> {
+    if is_sent_on(headers) { Vec::new() } else { told_by_all(app, "/api/approvals", "approvals").await }
+}
+
+/// The sessions in which something goes on at other nodes, and what, in the API's words.
+pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
+    let sessions = told_by_all(app, "/api/sessions", "sessions").await.into_iter();
+    let named = sessions.filter_map(|session| {
+        Some((session["id"].as_str()?.to_owned(), session["status"].as_str()?.to_owned()))
+    });
+    named.collect()
+}
+
+/// What all other nodes have in a list of theirs, as far as they tell it soon.
+async fn told_by_all(app: &AppState, path: &str, list: &str) -> Vec<serde_json::Value> {
+    let Some(nodes) = app.runtime().nodes() else { return Vec::new() };
+    let asked = others(nodes).await.into_iter().map(|node| async move {
+        let url = format!("http://{}{path}", node.address?);
+        let request = app.peers().client.get(url).headers(credentials(app)).timeout(CONNECT);
+        let bytes = request.send().await.ok()?.bytes().await.ok()?;
+        let mut answer: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        answer.get_mut(list)?.as_array_mut().map(std::mem::take)
+    });
+    futures_util::future::join_all(asked).await.into_iter().flatten().flatten().collect()
+}
+
+impl ClusterProxy {
+    async fn send(
+        &self,
+        app: &AppState,
+        nodes: &SharedNodes,
+        (session, owner): (&SessionId, &ClusterNode),
+        (parts, body): (&Parts, &Bytes),
+    ) -> ProxyOutcome {
+        let Some(address) = &owner.address else { return ProxyOutcome::Unreached };
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut headers = credentials(app);
+        for name in PASSED {
+            headers
+                .extend(parts.headers.get(name).map(|value| (HeaderName::from_static(name), value.clone())));
+        }
+        let request = self.client.request(parts.method.clone(), format!("http://{address}{path}"));
+        let answer = request.headers(headers).body(body.clone()).send();
+        let answer = tokio::select! {
+            answer = answer => answer,
+            () = lost(nodes.clone(), session.clone(), owner.boot_id.clone()) => return ProxyOutcome::Moved,
+            () = self.clone().silent(address.clone()) => return ProxyOutcome::Unreached,
+        };
+        match answer {
+            Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED => {
+                tracing::error!(%address, "a node has another token: all must be started with the same --token-file");
+                ProxyOutcome::Unreached
+            }
+            // Started again where one has died a moment ago, or at an address that is not its own.
+            Ok(answer) if answer.headers().get(SENT_ON).is_some_and(|said| said == ANOTHER) => {
+                if !has(nodes, session, &owner.boot_id).await {
+                    return ProxyOutcome::Moved;
+                }
+                tracing::warn!(%session, %address, "who answers there is not the node that has the session: it has died, or told another address (--advertise)");
+                ProxyOutcome::Unreached
+            }
+            Ok(answer) => {
+                let is_ending = answer.headers().contains_key(SENT_ON);
+                let lost = lost(nodes.clone(), session.clone(), owner.boot_id.clone());
+                let silent = self.clone().silent(address.clone());
+                let until = async move {
+                    tokio::select! {
+                        () = lost => {}
+                        () = silent => {}
+                    }
+                };
+                let response = passed_back(answer, parts.uri.path(), until);
+                if is_ending { ProxyOutcome::Ending(response) } else { ProxyOutcome::Answered(response) }
+            }
+            Err(error) if error.is_connect() => ProxyOutcome::Unreached,
+            // It broke off: if the node has died somebody takes the session over.
+            Err(error) => {
+                tracing::warn!(%session, %error, "the node that has the session broke off");
+                tokio::time::sleep(LOOK).await;
+                ProxyOutcome::BrokenOff
+            }
+        }
+    }
+
+    /// Done when the node at `address` is not reached any more: on a connection that is open already nobody says so.
+    async fn silent(self, address: String) {
+        let url = format!("http://{address}/healthz");
+        let begun = Instant::now();
+        loop {
+            tokio::time::sleep(KNOCK).await;
+            // One of all that wait for that node does it.
+            if self.is_due(&address) {
+                let heard = self.knocks.get(&url).timeout(CONNECT).send().await.is_ok();
+                self.note(&address, heard);
+            }
+            if self.is_silent(&address, begun) {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether to knock now. Whoever is told so does it.
+    fn is_due(&self, address: &str) -> bool {
+        let mut doors = self.doors();
+        let now = Instant::now();
+        let door = doors.entry(address.to_owned()).or_default();
+        let is_due = door.knocked.is_none_or(|knocked| now.duration_since(knocked) >= KNOCK / 2);
+        if is_due {
+            door.knocked = Some(now);
+        }
+        is_due
+    }
+
+    fn note(&self, address: &str, heard: bool) {
+        let mut doors = self.doors();
+        let door = doors.entry(address.to_owned()).or_default();
+        door.silences = if heard { 0 } else { door.silences.saturating_add(1) };
+        door.silent = (!heard).then(Instant::now);
+    }
+
+    fn is_silent(&self, address: &str, since: Instant) -> bool {
+        let doors = self.doors();
+        let door = doors.get(address);
+        door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
+    }
+
+    /// No panic happens while the lock is held.
+    fn doors(&self) -> MutexGuard<'_, HashMap<String, NodeReachability>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known of the way to a node.
+#[derive(Debug, Default)]
+struct NodeReachability {
+    knocked: Option<Instant>,
+    /// Knocks without an answer, one after the other, and when the newest of them was given up.
+    silences: u32,
+    silent: Option<Instant>,
+}
+
+/// The answer of another node. It ends when that node no longer has the session: who watches comes again.
+fn passed_back(
+    answer: reqwest::Response,
+    path: &str,
+    until: impl Future<Output = ()> + Send + 'static,
+) -> Response {
+    let status = answer.status();
+    let mut headers = HeaderMap::new();
+    for (name, value) in answer.headers() {
+        let name_text = name.as_str();
+        let is_of_connection = ["connection", "transfer-encoding", "keep-alive"].contains(&name_text);
+        if !is_of_connection && name_text != "set-cookie" && name != SENT_ON {
+            headers.insert(name, value.clone());
+        }
+    }
+    let is_stream =
+        headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let pieces = answer.bytes_stream();
+    let body = match is_stream {
+        true if path.starts_with(gateway::ROOT) => {
+            let relayed = ProxiedEventStream {
+                pieces: Box::pin(pieces),
+                until: Box::pin(until),
+                begun: Vec::new(),
+                broken_off: Some(gateway::event_at(path, &ApiProblem::broke_off())),
+            };
+            Body::from_stream(futures_util::stream::unfold(relayed, async |mut relayed| {
+                let events = relayed.next().await?;
+                Some((Ok::<_, Infallible>(events), relayed))
+            }))
+        }
+        true => Body::from_stream(pieces.take_until(Box::pin(until))),
+        false => Body::from_stream(pieces),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// A stream of another node on its way to a client who knows of no nodes: whole events, and one that says so if it ends
+/// before its own end.
+struct ProxiedEventStream {
+    pieces: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
+    until: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The event that has not come whole.
+    begun: Vec<u8>,
+    /// What to say if it breaks off; nothing once it is over.
+    broken_off: Option<Vec<u8>>,
+}
+
+impl ProxiedEventStream {
+    async fn next(&mut self) -> Option<Bytes> {
+        self.broken_off.as_ref()?;
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = self.pieces.next() => piece,
+                () = &mut self.until => return self.broken_off.take().map(Bytes::from),
+            };
+            match piece {
+                Some(Ok(piece)) => self.begun.extend_from_slice(&piece),
+                Some(Err(_)) => return self.broken_off.take().map(Bytes::from),
+                None => {
+                    self.broken_off = None;
+                    let rest = std::mem::take(&mut self.begun);
+                    return (!rest.is_empty()).then(|| rest.into());
+                }
+            }
+            if let Some(end) = self.begun.windows(2).rposition(|pair| pair == b"\n\n") {
+                return Some(self.begun.drain(..end + 2).collect::<Vec<u8>>().into());
+            }
+        }
+    }
+}
+
+/// What can be done for a session whose node is not reached: a message waits in its queue, a cancel is left for it.
+async fn left(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -> Response {
+    let path = parts.uri.path();
+    let left = match (&parts.method, path.strip_prefix("/api/")) {
+        (&Method::POST, _) if path == MESSAGE => message::leave(app, session, key_of(parts), &body).await,
+        (&Method::POST, Some(rest)) if rest.ends_with("/cancel") => {
+            control::leave(app, session, key_of(parts), &body).await
+        }
+        _ => Err(unreached()),
+    };
+    match left {
+        Ok(answer) => axum::Json(answer).into_response(),
+        Err(problem) => told(parts, problem),
+    }
+}
+
+fn key_of(parts: &Parts) -> IdempotencyKey {
+    IdempotencyKey(parts.headers.get(KEY).and_then(|key| key.to_str().ok()).map(str::to_owned))
+}
+
+/// Done when the session is not that node's any more.
+async fn lost(nodes: SharedNodes, session: SessionId, boot: BootId) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if !has(&nodes, &session, &boot).await {
+            return;
+        }
+    }
+}
+
+/// Returns whether that node has the session still.
+async fn has(nodes: &SharedNodes, session: &SessionId, boot: &BootId) -> bool {
+    match nodes.living_owner(session).await {
+        Ok(owner) => owner.is_some_and(|owner| owner.boot_id == *boot),
+        // A database that is away says nothing about a node.
+        Err(_) => true,
+    }
+}
+
+/// A node that lives beside this one.
+async fn another(nodes: &SharedNodes) -> Option<ClusterNode> {
+    others(nodes).await.pop()
+}
+
+async fn others(nodes: &SharedNodes) -> Vec<ClusterNode> {
+    let own = own(nodes);
+    let mut all = nodes.nodes().await.unwrap_or_default();
+    all.retain(|node| Some(&node.boot_id) != own.as_ref());
+    all
+}
+
+/// The other node that has the session.
+async fn owner(nodes: &SharedNodes, session: &SessionId) -> Option<ClusterNode> {
+    // A node that has lost the database would wait for it.
+    let own = own(nodes)?;
+    let owner = nodes.living_owner(session).await.ok()??;
+    (owner.boot_id != own).then_some(owner)
+}
+
+fn own(nodes: &SharedNodes) -> Option<BootId> {
+    match &*nodes.standing().borrow() {
+        NodeStatus::Joined(boot) => Some(boot.clone()),
+        NodeStatus::Fenced | NodeStatus::Left => None,
+    }
+}
+
+/// What a node shows another one.
+fn credentials(app: &AppState) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    headers.insert(SENT_ON, HeaderValue::from_static("1"));
+    let shown = HeaderValue::try_from(format!("Bearer {}", app.config().token.of_nodes()));
+    headers.extend(shown.ok().map(|mut shown| {
+        shown.set_sensitive(true);
+        (AUTHORIZATION, shown)
+    }));
+    headers
+}
+
+fn unreached() -> ApiProblem {
+    ApiProblem::unreached()
+}

@@ -1,0 +1,46 @@
+//! What the program around the server knows and the library does not.
+
+use std::fmt;
+use std::pin::Pin;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A server of models on this machine that answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Backend)]
+pub struct ModelBackend {
+    /// Whose it probably is, for example `Ollama`.
+    pub name: String,
+    /// Where its API begins.
+    pub base_url: String,
+    /// Its models, as it lists them.
+    pub models: Vec<String>,
+}
+
+/// What comes later.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the program around the server knows.
+pub trait ServerEnvironment: fmt::Debug + Send + Sync {
+    /// The servers of models on this machine that answer now.
+    fn backends(&self) -> Later<'_, Vec<ModelBackend>>;
+
+    /// Returns whether the model is the scripted one of the demo, because no other was found.
+    fn is_demo(&self) -> bool;
+}
+
+/// Nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmptyEnvironment;
+
+impl ServerEnvironment for EmptyEnvironment {
+    fn backends(&self) -> Later<'_, Vec<ModelBackend>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn is_demo(&self) -> bool {
+        false
+    }
+}

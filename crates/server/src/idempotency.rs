@@ -1,0 +1,183 @@
+//! Requests that may be repeated: done once for each key, and answered the same again, also after a restart.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longhaul::clock::now_ms;
+use longhaul::session::Session;
+use longhaul_core::event::Event;
+use longhaul_core::ids::{Seq, SessionId};
+use longhaul_store::{IdempotentRequest, NewIdempotentRequest};
+use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+
+use crate::app::AppState;
+use crate::extract::IdempotencyKey;
+use crate::problem::ApiProblem;
+
+/// Events read from the store at a time.
+const PAGE: usize = 500;
+
+/// Under this a session knows the request that made it. A session's own keys are never empty.
+const MADE: &str = "";
+
+/// The keyed requests that are being done: one at a time for each key.
+#[derive(Debug, Default)]
+pub(crate) struct IdempotencyLocks(Mutex<BTreeMap<(SessionId, String), Turn>>);
+
+/// Held by the request whose turn it is.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+impl IdempotencyLocks {
+    /// Waits until nobody else does a request of that session under that key.
+    pub(crate) async fn turn(&self, session: &SessionId, key: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who does one or waits for it has a share of its lock.
+            all.retain(|_, lock| Arc::strong_count(lock) > 1);
+            Arc::clone(all.entry((session.clone(), key.to_owned())).or_default())
+        };
+        lock.lock_owned().await
+    }
+}
+
+/// Does `work`, or answers what it has answered before under the same key. `what` names the request with all that
+/// it asks for.
+///
+/// If the process ended in the middle of the first attempt nobody knows its answer: `work` is given what the log
+/// says since then, so that it can tell whether it has been done. Otherwise it is given nothing.
+///
+/// # Errors
+/// Those of the work, which are not kept: a request that was refused may come again. `invalid-request` for a key
+/// that was used for something else.
+pub(crate) async fn once<W: Future<Output = Result<Value, ApiProblem>> + Send>(
+    app: &AppState,
+    session: &Session,
+    key: IdempotencyKey,
+    what: String,
+    work: impl FnOnce(Vec<Event>) -> W + Send,
+) -> Result<Value, ApiProblem> {
+    once_in(app, session.id(), key, what, work).await
+}
+
+/// The same in a session that another node may have.
+///
+/// # Errors
+/// As [`once`].
+pub(crate) async fn once_in<W: Future<Output = Result<Value, ApiProblem>> + Send>(
+    app: &AppState,
+    id: &SessionId,
+    key: IdempotencyKey,
+    what: String,
+    work: impl FnOnce(Vec<Event>) -> W + Send,
+) -> Result<Value, ApiProblem> {
+    let Some(key) = key.0 else { return work(Vec::new()).await };
+    let store = app.runtime().store();
+    let _turn = app.requests().turn(id, &key).await;
+    let request = recognised(app, id, &key, &what).await?;
+    if let Some(answer) = request.answer {
+        return serde_json::from_str(&answer).map_err(|_| ApiProblem::internal());
+    }
+    let since = if request.repeated { events(app, id, request.since).await? } else { Vec::new() };
+    let done = work(since).await;
+    store.answer_request(id, &key, done.as_ref().ok().map(Value::to_string)).await?;
+    done
+}
+
+/// Does `work`, which keeps its own record of keys and changes nothing when it comes again. Another request under the
+/// same key is refused.
+///
+/// # Errors
+/// Those of the work, and `invalid-request` for a key that was used for something else. A request that was refused
+/// when it first came may come again, changed.
+pub(crate) async fn same<T>(
+    app: &AppState,
+    session: &SessionId,
+    key: &IdempotencyKey,
+    what: &str,
+    work: impl Future<Output = Result<T, ApiProblem>> + Send,
+) -> Result<T, ApiProblem> {
+    let Some(key) = &key.0 else { return work.await };
+    let _turn = app.requests().turn(session, key).await;
+    let known = recognised(app, session, key, what).await?;
+    let done = work.await;
+    // One that has come before may have been taken then, whatever is said of it now.
+    if done.is_err() && !known.repeated {
+        app.runtime().store().answer_request(session, key, None).await?;
+    }
+    done
+}
+
+/// Has `work` make the session `id`, or open it if it was made before, for a key that belongs to whatever it is made
+/// from.
+///
+/// # Errors
+/// Those of the work, and `invalid-request` for a key that was used for something else.
+pub(crate) async fn made(
+    app: &AppState,
+    id: &SessionId,
+    what: &str,
+    work: impl Future<Output = Result<Session, ApiProblem>> + Send,
+) -> Result<Session, ApiProblem> {
+    let _turn = app.requests().turn(id, MADE).await;
+    let session = work.await?;
+    recognised(app, id, MADE, what).await?;
+    Ok(session)
+}
+
+/// What is known of a request, which is noted.
+async fn recognised(
+    app: &AppState,
+    session: &SessionId,
+    key: &str,
+    what: &str,
+) -> Result<IdempotentRequest, ApiProblem> {
+    let what = fingerprint(what);
+    let request = NewIdempotentRequest { key: key.to_owned(), what: what.clone(), at: now_ms() };
+    let known = app.runtime().store().begin_request(session, request).await?;
+    if known.what == what { Ok(known) } else { Err(ApiProblem::reused_key()) }
+}
+
+/// What is asked for may be long.
+fn fingerprint(what: &str) -> String {
+    blake3::hash(what.as_bytes()).to_hex().to_string()
+}
+
+async fn events(app: &AppState, id: &SessionId, mut after: Seq) -> Result<Vec<Event>, ApiProblem> {
+    let mut events = Vec::new();
+    loop {
+        let page = app.runtime().store().read(id, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(events) };
+        after = last.seq;
+        events.extend(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::HttpServerConfig;
+    use crate::token::AccessToken;
+    use serde_json::json;
+
+    /// The first attempt had its effect, and nobody was told.
+    #[tokio::test]
+    async fn after_a_crash_the_work_is_told_what_the_log_says_since() {
+        let (runtime, _folder) = longhaul::testing::runtime_that_says("Yes.").unwrap();
+        let app = AppState::new(runtime, HttpServerConfig::new(AccessToken::new("a token for a test")));
+        let session = app.runtime().create(None).await.unwrap();
+        let first = NewIdempotentRequest { key: "k".to_owned(), what: fingerprint("rename"), at: 0 };
+        app.runtime().store().begin_request(session.id(), first).await.unwrap();
+        session.rename("Renamed".to_owned()).await.unwrap();
+
+        let key = || IdempotencyKey(Some("k".to_owned()));
+        let count = async |since: Vec<Event>| Ok(json!({ "events": since.len() }));
+        let answer = once(&app, &session, key(), "rename".to_owned(), count).await.unwrap();
+        assert_eq!(answer, json!({ "events": 1 }));
+        session.rename("Once more".to_owned()).await.unwrap();
+        let again = once(&app, &session, key(), "rename".to_owned(), async |_| Err(ApiProblem::internal()));
+        assert_eq!(again.await.unwrap(), answer, "it is kept");
+        let other = once(&app, &session, key(), "delete".to_owned(), count).await;
+        assert_eq!(other.unwrap_err().status().as_u16(), 422);
+    }
+}

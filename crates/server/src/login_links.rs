@@ -1,0 +1,64 @@
+//! Opening links: each key opens the page once, and not for long.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::token::{AccessTokenError, random};
+
+/// How long a key is valid.
+const LIFE: Duration = Duration::from_secs(10 * 60);
+
+/// Keys at once; the oldest goes.
+const MOST: usize = 16;
+
+/// The keys that were made and not used. Only their hashes are kept.
+#[derive(Debug, Default)]
+pub(crate) struct LoginLinks(Mutex<Vec<(blake3::Hash, Instant)>>);
+
+impl LoginLinks {
+    /// A new key.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub(crate) fn make(&self, now: Instant) -> Result<String, AccessTokenError> {
+        let key = random()?;
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|(_, until)| *until > now);
+        if keys.len() == MOST {
+            keys.remove(0);
+        }
+        keys.push((blake3::hash(key.as_bytes()), now + LIFE));
+        Ok(key)
+    }
+
+    /// Uses a key up. Whether it was valid.
+    pub(crate) fn take(&self, key: &str, now: Instant) -> bool {
+        let wanted = blake3::hash(key.as_bytes());
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = keys.iter().position(|(hash, until)| *hash == wanted && *until > now);
+        found.map(|at| keys.remove(at)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_opens_once_and_not_for_long() {
+        let (openings, now) = (LoginLinks::default(), Instant::now());
+        let (first, second) = (openings.make(now).unwrap(), openings.make(now).unwrap());
+        assert!(openings.take(&first, now) && !openings.take(&first, now), "once");
+        assert!(!openings.take(&second, now + LIFE), "too late");
+        assert!(!openings.take("", now) && !openings.take("unknown", now));
+        assert!(openings.take(&second, now + LIFE - Duration::from_secs(1)), "others do not use it up");
+    }
+
+    #[test]
+    fn there_are_never_many_keys() {
+        let (openings, now) = (LoginLinks::default(), Instant::now());
+        let keys: Vec<String> = (0..=MOST).map(|_| openings.make(now).unwrap()).collect();
+        assert!(!openings.take(&keys[0], now), "the oldest went");
+        assert!(keys[1..].iter().all(|key| openings.take(key, now)));
+    }
+}

@@ -1,0 +1,149 @@
+//! Connections on which nobody has shown the token yet: few, and not for long. Whoever can reach the port can make
+//! them, and each takes a descriptor that the server needs for its work.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::process::{Resource, getrlimit};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
+
+/// What the system keeps for a client that does not read, in bytes; Linux takes it twice. By itself it would
+/// be megabytes, all of them written before the client is seen to be stuck.
+const SEND_BUFFER_BYTES: usize = 128 << 10;
+
+/// A listener that takes no more strangers than there are places. Those that come then wait in the system's queue,
+/// where they cost no descriptor, until one has left or was let in.
+pub(crate) struct PreAuthListener {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    patience: Duration,
+}
+
+impl PreAuthListener {
+    /// At most `strangers`, and half of the files that may be open, at once; each for `patience`.
+    pub(crate) fn new(listener: TcpListener, strangers: usize, patience: Duration) -> Self {
+        let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
+        let most = files.map_or(strangers, |files| strangers.min(files / 2));
+        let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { listener, places, patience }
+    }
+}
+
+impl Listener for PreAuthListener {
+    type Io = PreAuthConnection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (PreAuthConnection, SocketAddr) {
+        // It is never closed: there is always a place in the end.
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        // Events are small and are wanted at once.
+        let _ = stream.set_nodelay(true);
+        let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
+        let stay = Box::pin(tokio::time::sleep(self.patience));
+        let pass = PreAuthPermit { place: Arc::new(Mutex::new(place)), address: address.ip() };
+        (PreAuthConnection { stream, pass, stay: Some(stay) }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// Where a connection comes from, and whether it has been let in.
+#[derive(Clone, Debug)]
+pub(crate) struct PreAuthPermit {
+    /// What it takes until then.
+    place: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    address: IpAddr,
+}
+
+impl PreAuthPermit {
+    /// A request on the connection had the token.
+    pub(crate) fn let_in(&self) {
+        drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    pub(crate) fn is_in(&self) -> bool {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl Connected<IncomingStream<'_, PreAuthListener>> for PreAuthPermit {
+    fn connect_info(stream: IncomingStream<'_, PreAuthListener>) -> Self {
+        stream.io().pass.clone()
+    }
+}
+
+/// A connection that breaks if it is not let in in time.
+pub(crate) struct PreAuthConnection {
+    stream: TcpStream,
+    pass: PreAuthPermit,
+    /// `None` once it is in.
+    stay: Option<Pin<Box<Sleep>>>,
+}
+
+impl PreAuthConnection {
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let Some(stay) = &mut self.stay else { return Ok(()) };
+        if self.pass.is_in() {
+            self.stay = None;
+        } else if stay.as_mut().poll(cx).is_ready() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+}
+
+impl AsyncRead for PreAuthConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for PreAuthConnection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,223 @@
+//! One step of an answer as it was told so far: what was said of each voice, which part is open, which calls are
+//! being written.
+
+use serde_json::Value;
+
+use super::{UiStreamEvent, UiTextKind};
+
+/// A step that is open.
+#[derive(Debug)]
+pub(super) struct UiStep {
+    /// What it is told as: the first of the steps that an answer goes on through.
+    name: String,
+    /// The step of the model whose calls come now.
+    id: String,
+    /// The message that it is, or goes on with.
+    pub(super) message: String,
+    /// Characters told of each voice, and those of them that are stored.
+    told: [u64; 2],
+    stored: [u64; 2],
+    open: Option<(UiTextKind, String)>,
+    begun: [usize; 2],
+    newest_text: Option<String>,
+    inputs: Vec<StreamingToolCall>,
+}
+
+/// A call that is being written.
+#[derive(Debug)]
+struct StreamingToolCall {
+    call: String,
+    tool: String,
+    arguments: String,
+}
+
+impl UiStep {
+    pub(super) fn begin(id: &str, message: &str, acts: &mut Vec<UiStreamEvent>) -> Self {
+        acts.push(UiStreamEvent::StepBegins { step: id.to_owned(), again: false });
+        Self {
+            name: id.to_owned(),
+            id: id.to_owned(),
+            message: message.to_owned(),
+            told: [0; 2],
+            stored: [0; 2],
+            open: None,
+            begun: [0; 2],
+            newest_text: None,
+            inputs: Vec::new(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The model's call `id` goes on with the same message.
+    pub(super) fn goes_on_in(&mut self, id: &str) {
+        if self.id != id {
+            id.clone_into(&mut self.id);
+        }
+    }
+
+    pub(super) fn is(&self, id: &str) -> bool {
+        self.id == id
+    }
+
+    /// What a voice says from that character of it on; what was told before is passed over.
+    pub(super) fn say(&mut self, voice: UiTextKind, offset: u64, text: &str, acts: &mut Vec<UiStreamEvent>) {
+        let told = &mut self.told[voice as usize];
+        let passed = usize::try_from(told.saturating_sub(offset)).unwrap_or(usize::MAX);
+        *told = (*told).max(offset + text.chars().count() as u64);
+        let rest: String = text.chars().skip(passed).collect();
+        if rest.is_empty() {
+            return;
+        }
+        let part = self.part(voice, acts);
+        acts.push(UiStreamEvent::Says { voice, part, text: rest });
+    }
+
+    /// The open part of that voice.
+    fn part(&mut self, voice: UiTextKind, acts: &mut Vec<UiStreamEvent>) -> String {
+        if let Some((open, part)) = &self.open
+            && *open == voice
+        {
+            return part.clone();
+        }
+        self.close(acts);
+        self.begun[voice as usize] += 1;
+        let part = match (voice, self.begun[voice as usize]) {
+            (UiTextKind::Text, 1) => self.message.clone(),
+            (UiTextKind::Text, number) => format!("{}.{number}", self.message),
+            (UiTextKind::Reasoning, number) => format!("{}.r{number}", self.message),
+        };
+        if voice == UiTextKind::Text {
+            self.newest_text = Some(part.clone());
+        }
+        acts.push(UiStreamEvent::VoiceBegins { voice, part: part.clone() });
+        self.open = Some((voice, part.clone()));
+        part
+    }
+
+    fn close(&mut self, acts: &mut Vec<UiStreamEvent>) {
+        if let Some((voice, part)) = self.open.take() {
+            acts.push(UiStreamEvent::VoiceEnds { voice, part });
+        }
+    }
+
+    /// The message as far as it has come, told from its beginning.
+    pub(super) fn catch_up(&mut self, parts: &[Value], acts: &mut Vec<UiStreamEvent>) {
+        self.tell([0; 2], parts, acts);
+    }
+
+    fn tell(&mut self, mut at: [u64; 2], parts: &[Value], acts: &mut Vec<UiStreamEvent>) -> [u64; 2] {
+        for part in parts {
+            let Some(voice) = voice(part["type"].as_str()) else { continue };
+            let text = part["text"].as_str().unwrap_or_default();
+            self.say(voice, at[voice as usize], text, acts);
+            at[voice as usize] += text.chars().count() as u64;
+        }
+        at
+    }
+
+    /// The message was stored, or a piece of it that is to go on. Gives the calls in it: our name of each, the
+    /// name it is told under, its tool.
+    pub(super) fn store(
+        &mut self,
+        parts: &[Value],
+        goes_on: bool,
+        acts: &mut Vec<UiStreamEvent>,
+    ) -> Vec<(String, String, String)> {
+        let mut calls = Vec::new();
+        let mut at = self.stored;
+        for part in parts {
+            at = self.tell(at, std::slice::from_ref(part), acts);
+            if part["type"] == "tool-call" {
+                let text = |key: &str| part[key].as_str().unwrap_or_default();
+                let call = self.call(calls.len() as u64);
+                self.ready(&call, text("name"), text("arguments"), acts);
+                calls.push((text("call_id").to_owned(), call, text("name").to_owned()));
+            }
+        }
+        self.stored = at;
+        if !goes_on {
+            self.close(acts);
+            self.drop_inputs(acts);
+        }
+        calls
+    }
+
+    /// The name under which the answer's call is told that has this place in it, from 0. What the provider calls it
+    /// is known too late.
+    fn call(&self, index: u64) -> String {
+        format!("{}.{index}", self.id)
+    }
+
+    /// More of a call's arguments. One whose beginning was not heard is told when it is whole.
+    pub(super) fn write(
+        &mut self,
+        index: u64,
+        tool: Option<&str>,
+        text: &str,
+        acts: &mut Vec<UiStreamEvent>,
+    ) {
+        let call = self.call(index);
+        if !self.inputs.iter().any(|input| input.call == call) {
+            let Some(tool) = tool.filter(|tool| !tool.is_empty()) else { return };
+            self.begin_call(&call, tool, acts);
+        }
+        if let Some(input) = self.inputs.iter_mut().find(|input| input.call == call)
+            && !text.is_empty()
+        {
+            input.arguments.push_str(text);
+            acts.push(UiStreamEvent::CallWrites { call, text: text.to_owned() });
+        }
+    }
+
+    fn begin_call(&mut self, call: &str, tool: &str, acts: &mut Vec<UiStreamEvent>) {
+        self.close(acts);
+        let beside = self.newest_text.clone().unwrap_or_else(|| self.message.clone());
+        acts.push(UiStreamEvent::CallBegins { call: call.to_owned(), tool: tool.to_owned(), beside });
+        self.inputs.push(StreamingToolCall {
+            call: call.to_owned(),
+            tool: tool.to_owned(),
+            arguments: String::new(),
+        });
+    }
+
+    fn ready(&mut self, call: &str, tool: &str, arguments: &str, acts: &mut Vec<UiStreamEvent>) {
+        if !self.inputs.iter().any(|input| input.call == call) {
+            self.begin_call(call, tool, acts);
+        }
+        let at = self.inputs.iter().position(|input| input.call == call);
+        let Some(input) = at.map(|at| self.inputs.remove(at)) else { return };
+        let rest = arguments.strip_prefix(input.arguments.as_str()).filter(|rest| !rest.is_empty());
+        if let Some(rest) = rest {
+            acts.push(UiStreamEvent::CallWrites { call: input.call.clone(), text: rest.to_owned() });
+        }
+        acts.push(UiStreamEvent::CallReady {
+            call: input.call,
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+        });
+    }
+
+    fn drop_inputs(&mut self, acts: &mut Vec<UiStreamEvent>) {
+        for StreamingToolCall { call, tool, arguments } in self.inputs.drain(..) {
+            acts.push(UiStreamEvent::CallDropped { call, tool, arguments });
+        }
+    }
+
+    pub(super) fn end(mut self, acts: &mut Vec<UiStreamEvent>) {
+        self.close(acts);
+        self.drop_inputs(acts);
+        acts.push(UiStreamEvent::StepEnds { step: self.name });
+    }
+}
+
+/// The voice of that name.
+pub(super) fn voice(name: Option<&str>) -> Option<UiTextKind> {
+    match name {
+        Some("text") => Some(UiTextKind::Text),
+        Some("reasoning") => Some(UiTextKind::Reasoning),
+        _ => None,
+    }
+}

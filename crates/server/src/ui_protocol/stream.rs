@@ -1,0 +1,123 @@
+//! An answer on its way to a client.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use longhaul::session::Session;
+use longhaul_core::run::RunStatus;
+use serde_json::Value;
+
+use super::{UiAnswerSubscription, UiProtocol, UiStreamEnd, UiStreamEvent, UiStreamTranslator};
+use crate::app::AppState;
+use crate::sse::{event, held};
+
+/// How long a session may be at rest before a message that waits in it is not taken soon.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// An answer as it comes.
+struct UiAnswerStream {
+    frames: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    session: Session,
+    fold: UiStreamTranslator,
+    opening: Vec<UiStreamEvent>,
+}
+
+/// The acts of an answer, as many at a time as come together.
+pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStreamEvent>> + Send {
+    let UiAnswerSubscription { session, watcher, mut fold } = turn;
+    let opening = fold.open();
+    let telling = UiAnswerStream { frames: Box::pin(watcher.told()), session, fold, opening };
+    futures_util::stream::unfold(telling, async |mut telling| {
+        let acts = telling.next().await?;
+        Some((acts, telling))
+    })
+}
+
+/// The answer in a dialect, with heartbeats. A client that leaves stops nothing.
+pub(crate) fn answer<D: UiProtocol>(
+    app: &AppState,
+    turn: UiAnswerSubscription,
+    mut dialect: D,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + use<D> {
+    let told = acts(turn).filter_map(move |acts| {
+        let mut text = String::new();
+        for act in acts {
+            dialect.write(act, &mut text);
+        }
+        std::future::ready((!text.is_empty()).then(|| Bytes::from(text)))
+    });
+    held(told, app.config().heartbeat)
+}
+
+/// A frame of an event stream.
+pub(crate) fn data(value: &Value, out: &mut String) {
+    out.push_str("data: ");
+    out.push_str(&value.to_string());
+    out.push_str("\n\n");
+}
+
+impl UiAnswerStream {
+    async fn next(&mut self) -> Option<Vec<UiStreamEvent>> {
+        if !self.opening.is_empty() {
+            return Some(std::mem::take(&mut self.opening));
+        }
+        if self.fold.is_over() {
+            return None;
+        }
+        Some(self.hear().await)
+    }
+
+    async fn hear(&mut self) -> Vec<UiStreamEvent> {
+        let frame = match self.fold.awaits().map(str::to_owned) {
+            None => self.frames.next().await,
+            Some(id) => tokio::select! {
+                biased;
+                frame = self.frames.next() => frame,
+                end = left_waiting(&self.session, &id) => return self.fold.break_off(end),
+            },
+        };
+        match frame {
+            Some(frame) => event(&frame).map(|event| self.fold.take(&event)).unwrap_or_default(),
+            None => {
+                let message = "The session or the server has ended; what was said is kept.".to_owned();
+                self.fold.break_off(UiStreamEnd::Failed { code: "interrupted".to_owned(), message })
+            }
+        }
+    }
+}
+
+/// Ends when nothing goes on that would take the message soon.
+async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
+    let mut status = session.status();
+    loop {
+        let now = *status.borrow_and_update();
+        if matches!(now, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingApproval) {
+            match tokio::time::timeout(GRACE, status.changed()).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(_)) => return std::future::pending().await,
+                Err(_) if waits(session, id).await => return not_taken(now),
+                Err(_) => {}
+            }
+        }
+        if status.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+async fn waits(session: &Session, id: &str) -> bool {
+    session.queue().await.unwrap_or_default().iter().any(|entry| entry.id.as_str() == id)
+}
+
+fn not_taken(status: RunStatus) -> UiStreamEnd {
+    if status == RunStatus::WaitingApproval {
+        return UiStreamEnd::Waits {
+            message: "A tool asks first: the message waits until it is answered.".to_owned(),
+        };
+    }
+    let message = "The run was stopped before it came to this message, which waits: go on, or send another.";
+    UiStreamEnd::Failed { code: "interrupted".to_owned(), message: message.to_owned() }
+}
