@@ -1,6 +1,6 @@
 //! The command `longhaul`: the library at a terminal.
 //!
-//! [`place`] alone reads the environment, the home folder and the current folder; [`assemble`] makes an agent
+//! [`environment`] alone reads the environment, the home folder and the current folder; [`assemble`] makes an agent
 //! of what it found; [`commands`] has one module for each command; [`term`] is everything a person sees.
 
 mod agent_file;

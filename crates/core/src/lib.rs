@@ -40,5 +40,5 @@ pub mod truncate;
 pub mod usage;
 
 pub use self::fit::{
-    ContextWindow, FittableContent, FittableMessage, FittedMessages, fit, fit_anthropic, fit_openai, fit_with,
+    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
 };

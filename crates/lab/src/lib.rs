@@ -1,8 +1,8 @@
 //! Replays recorded sessions under context policies and compares what they cost and what they keep.
 //!
-//! A [`Recording`](recording::Recording) is what happened, whatever the agent was shown. A
-//! [`Policy`](policy::Policy) says what it would have been shown before each model call. [`replay`](replay::replay)
-//! makes an [`Outcome`](outcome::Outcome) of both. A replay is not counterfactual: the recorded answers stay what
+//! A [`SessionRecording`](recording::SessionRecording) is what happened, whatever the agent was shown. A
+//! [`ContextPolicy`](policy::ContextPolicy) says what it would have been shown before each model call. [`replay`](replay::replay)
+//! makes a [`ReplayOutcome`](outcome::ReplayOutcome) of both. A replay is not counterfactual: the recorded answers stay what
 //! they were, although an agent that had seen less, or something else, might have done something else.
 
 pub mod needed_later;

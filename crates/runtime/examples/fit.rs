@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use longhaul::core::{ContextWindow, fit};
+use longhaul::core::{Window, fit};
 use longhaul::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         |at: usize| vec![Part::text(format!("Question {at}: {}", "what is the value? ".repeat(100)))];
     let messages: Vec<Message> = (0..100).map(|at| Message::user(format!("m{at}"), question(at))).collect();
 
-    let fitted = fit(&messages, &ContextWindow::tokens(16_000))?;
+    let fitted = fit(&messages, &Window::tokens(16_000))?;
 
     let (sent, gone) = (fitted.messages.len(), fitted.left_out.len());
     println!("{} messages became {sent} of {} tokens; {gone} are left out", messages.len(), fitted.tokens);

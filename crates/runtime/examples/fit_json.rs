@@ -3,7 +3,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use longhaul::core::{ContextWindow, FittableContent, FittableMessage, fit, fit_anthropic, fit_openai};
+use longhaul::core::{FittableContent, FittableMessage, Window, fit, fit_anthropic, fit_openai};
 use longhaul::prelude::*;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ impl FittableMessage for ChatLine {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let window = ContextWindow::tokens(16_000);
+    let window = Window::tokens(16_000);
     let output = "a line of a log that nobody reads again\n".repeat(100);
 
     let mut messages = vec![json!({"role": "system", "content": "Be brief."})];

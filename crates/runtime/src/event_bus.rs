@@ -2,7 +2,7 @@
 //!
 //! Telling never waits and keeps no list per watcher: what was told lately is kept once, bounded in number and
 //! bytes, and each watcher has its place in it. One that falls behind further loses announcements and is told
-//! so; what is durable it finds in the log ([`Replay`](crate::announce::Replay)). What is written of an
+//! so; what is durable it finds in the log ([`EventReplay`](crate::api_events::EventReplay)). What is written of an
 //! announcement, and the answer in flight as one who comes late is shown it, are shared too ([`SharedEvent`]).
 
 mod recent;

@@ -37,7 +37,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Scripted`](providers::scripted::Scripted) is a model that follows a script: for tests, and for the examples below.
+//! [`ScriptedProvider`](providers::scripted::Scripted) is a model that follows a script: for tests, and for the examples below.
 //!
 //! # A tool
 //!
@@ -92,7 +92,7 @@
 //!
 //! # A strategy
 //!
-//! A [`Strategy`](core::strategy::Strategy) chooses which messages make room, and when. The planner keeps tool calls with
+//! A [`CompactionStrategy`](core::strategy::Strategy) chooses which messages make room, and when. The planner keeps tool calls with
 //! their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```
@@ -187,7 +187,7 @@ pub use async_trait::async_trait;
 pub use bytes::Bytes;
 pub use longhaul_core as core;
 pub use longhaul_core::{
-    ContextWindow, FittableContent, FittableMessage, FittedMessages, fit, fit_anthropic, fit_openai, fit_with,
+    FittableContent, FittableMessage, Fitted, Window, fit, fit_anthropic, fit_openai, fit_with,
 };
 pub use longhaul_providers as providers;
 pub use longhaul_store as store;

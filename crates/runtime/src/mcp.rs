@@ -3,7 +3,7 @@
 //!
 //! The protocol is rmcp's work. Ours is what rmcp does not promise: a program runs confined and dies with its
 //! group, schemas, arguments and answers keep their bytes (`wire`), the list of tools that the model is told of
-//! stays as it was at the start whatever the server says later (`roster`), and a server that dies is started
+//! stays as it was at the start whatever the server says later (`tool_list`), and a server that dies is started
 //! again (`server`).
 
 mod http;

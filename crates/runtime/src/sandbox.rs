@@ -6,7 +6,7 @@
 //! (`child`) and ends what it left behind, which it knows by a tag (`process_tag`).
 //!
 //! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode and owner,
-//! which are put back in the protected folders (`seal`), nor its times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
+//! which are put back in the protected folders (`folder_permissions`), nor its times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
 //! ordinary program needs (`calls`), and, where the network is denied, sockets of every kind. Limits of the kernel
 //! bound what a process may use (`limits`). [`Sandbox::report`] says all of it for one machine and policy.
 

@@ -1,15 +1,15 @@
 //! Spans and metrics of runs, in the names of OpenTelemetry's conventions for generative AI.
 //!
-//! What is measured is read off the loop itself: every operation begins with an [`Effect`] and ends with an
-//! [`Input`] or an append, and both pass through one place of the driver. `SessionTrace` watches that place; nothing
+//! What is measured is read off the loop itself: every operation begins with an [`RunEffect`] and ends with an
+//! [`RunLoopInput`] or an append, and both pass through one place of the driver. `SessionTrace` watches that place; nothing
 //! else in the runtime knows of telemetry.
 //!
 //! Spans always go to `tracing` (level INFO, target `longhaul`), where nothing is made of them unless somebody
 //! listens. With the cargo feature `telemetry` they go to OpenTelemetry too, with metrics, and can be sent to a
 //! collector by OTLP. What was said is in neither, unless it is asked for.
 //!
-//! [`Effect`]: longhaul_core::run::Effect
-//! [`Input`]: longhaul_core::run::Input
+//! [`RunEffect`]: longhaul_core::run::Effect
+//! [`RunLoopInput`]: longhaul_core::run::Input
 
 mod call;
 mod content;

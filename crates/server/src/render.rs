@@ -1,7 +1,7 @@
 //! Markdown as markup that is safe to show: what a model writes may have been written by anybody.
 //!
 //! Markup in the text stays text. Links go to the web or to mail and tell nothing of this page. Pictures are never
-//! loaded: a remote one becomes a mark that a person may open. What comes out passes a second wall ([`wall`]) that
+//! loaded: a remote one becomes a mark that a person may open. What comes out passes the [`sanitizer`] that
 //! knows only the elements and attributes made here.
 
 mod code;

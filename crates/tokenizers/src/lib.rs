@@ -5,7 +5,7 @@
 //! all others: one family's tokenizer errs on another's text by as much as an estimate does.
 //!
 //! Text is text here: what looks like a special token is counted as the characters it is written with. What stands
-//! around the text is [`Framing`](longhaul_core::estimate::Framing).
+//! around the text is [`FramingTokens`](longhaul_core::estimate::FramingTokens).
 //!
 //! ```
 //! use longhaul_core::estimate::TextCounter;

@@ -1,7 +1,7 @@
 //! `longhaul acp`: the agent inside an editor that speaks the Agent Client Protocol.
 //!
 //! Standard input and output carry the protocol and nothing else. [`wire`] names its methods, [`editor`] answers
-//! them, [`rooms`] has a runtime for each workspace, [`talk`] one session as the editor sees it, and [`updates`] what
+//! them, [`workspace_runtimes`] has a runtime for each workspace, [`editor_session`] one session as the editor sees it, and [`updates`] what
 //! the editor is told of what happens there.
 
 mod call;

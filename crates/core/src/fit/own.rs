@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CallNames, FittedMessages, MessagePlace};
+use super::{CallNames, Fitted, MessagePlace};
 use crate::history::{History, ViewItem, ViewItemKind};
 use crate::ids::Seq;
 use crate::message::Message;
@@ -95,9 +95,8 @@ pub(super) fn fitted_messages<M: Clone>(
     (whole, history): (&History, &History),
     names: &CallNames,
     format: &MessageFormat<M>,
-) -> FittedMessages<M> {
-    let mut fitted =
-        FittedMessages { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
+) -> Fitted<M> {
+    let mut fitted = Fitted { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
     // A message is compared with how it was shown before, because a history gives some messages ids of its own.
     let before: BTreeMap<Seq, &Message> =
         whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();

@@ -60,7 +60,7 @@ fn calls_and_results(messages: &[Message]) -> (Vec<CallId>, Vec<CallId>) {
 #[test]
 fn messages_that_fit_stay_as_they_are() {
     let messages = conversation(3);
-    let fitted = fit(&messages, &ContextWindow::tokens(32_000)).unwrap();
+    let fitted = fit(&messages, &Window::tokens(32_000)).unwrap();
     assert_eq!(fitted.messages, messages);
     assert!(fitted.left_out.is_empty() && fitted.shortened.is_empty());
     assert!(fitted.tokens > 1_000, "{}", fitted.tokens);
@@ -69,7 +69,7 @@ fn messages_that_fit_stay_as_they_are() {
 #[test]
 fn every_strategy_makes_a_long_conversation_fit() {
     let messages = conversation(60);
-    let window = ContextWindow::tokens(16_000).fixed_tokens(1_000);
+    let window = Window::tokens(16_000).fixed_tokens(1_000);
     let strategies: [Arc<dyn CompactionStrategy>; 4] = [
         Arc::new(AdaptiveStrategy::default()),
         Arc::new(TruncationStrategy::default()),
@@ -102,7 +102,7 @@ fn an_extract_stands_for_what_is_left_out() {
     // More turns than have room without the outputs of their tools.
     let mut messages = conversation(200);
     messages[0] = user(0, "Never touch the file `secrets.env`.");
-    let fitted = fit(&messages, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit(&messages, &Window::tokens(8_000)).unwrap();
     assert!(fitted.left_out.contains(&0));
     let text: String = fitted.messages.iter().map(Message::text).collect();
     assert!(text.contains("Never touch the file `secrets.env`."), "{text:.600}");
@@ -111,7 +111,7 @@ fn an_extract_stands_for_what_is_left_out() {
 
 #[test]
 fn fitted_messages_can_be_fitted_again() {
-    let window = ContextWindow::tokens(8_000);
+    let window = Window::tokens(8_000);
     let mut messages = fit(&conversation(60), &window).unwrap().messages;
     for at in 100..160 {
         messages.push(answer(at, vec![Part::text("It is so. ".repeat(40))]));
@@ -125,7 +125,7 @@ fn fitted_messages_can_be_fitted_again() {
 #[test]
 fn a_result_without_its_call_is_left_out() {
     let messages = [user(0, "Hi"), result("lost", "something"), user(1, "And?")];
-    let fitted = fit(&messages, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit(&messages, &Window::tokens(8_000)).unwrap();
     assert_eq!(fitted.left_out, [1]);
     assert_eq!(fitted.messages, [messages[0].clone(), messages[2].clone()]);
 }
@@ -133,14 +133,14 @@ fn a_result_without_its_call_is_left_out() {
 #[test]
 fn a_newest_message_beyond_the_window_is_shortened() {
     let messages = [user(0, &"A line of a long text.\n".repeat(4_000))];
-    let fitted = fit(&messages, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit(&messages, &Window::tokens(8_000)).unwrap();
     assert_eq!((fitted.left_out.as_slice(), fitted.shortened.as_slice()), (&[][..], &[0][..]));
     assert!(fitted.tokens <= 6_000, "{}", fitted.tokens);
 }
 
 #[test]
 fn what_cannot_fit_is_an_error() {
-    let window = ContextWindow::tokens(8_000).fixed_tokens(7_900);
+    let window = Window::tokens(8_000).fixed_tokens(7_900);
     let misfit = fit(&[user(0, "Hi")], &window).unwrap_err();
     assert_eq!((misfit.fixed_tokens, misfit.window_tokens), (7_900, 8_000));
 }
@@ -148,7 +148,7 @@ fn what_cannot_fit_is_an_error() {
 #[test]
 fn the_counter_of_the_window_counts() {
     let messages = conversation(3);
-    let by = |counter| fit(&messages, &ContextWindow::tokens(32_000).counter(counter)).unwrap().tokens;
+    let by = |counter| fit(&messages, &Window::tokens(32_000).counter(counter)).unwrap().tokens;
     assert_ne!(by(MessageTokenCounter::characters()), by(MessageTokenCounter::default()));
 }
 
@@ -156,7 +156,7 @@ fn the_counter_of_the_window_counts() {
 fn the_newest_results_stay_that_have_room() {
     // 40 results of about 700 tokens: 28,000 tokens, of which the window has 12,000.
     let messages = conversation(40);
-    let fitted = fit(&messages, &ContextWindow::tokens(16_000)).unwrap();
+    let fitted = fit(&messages, &Window::tokens(16_000)).unwrap();
     assert!((9_500..=10_800).contains(&fitted.tokens), "0.9 of 12,000 tokens are used: {}", fitted.tokens);
     let results: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].role == Role::Tool).collect();
     let whole: Vec<usize> = results
@@ -175,7 +175,7 @@ fn calls_may_have_the_same_id_in_each_turn() {
         [user(at, "Read it."), answer(at, vec![call("call_0")]), result("call_0", &output)]
     };
     let messages: Vec<Message> = (0..40).flat_map(turn).chain([user(40, "And now?")]).collect();
-    let fitted = fit(&messages, &ContextWindow::tokens(16_000)).unwrap();
+    let fitted = fit(&messages, &Window::tokens(16_000)).unwrap();
     let (calls, results) = calls_and_results(&fitted.messages);
     assert_eq!(calls, results);
     assert!(calls.len() > 5 && calls.iter().all(|id| id.as_str() == "call_0"), "{calls:?}");

@@ -104,7 +104,7 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTo
     text
 }
 
-/// Lines of earlier extracts; what a model wrote is [carried on](super::earlier) as it is.
+/// Lines of earlier extracts; what a model wrote is [carried on](super::earlier_summary) as it is.
 fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
     let is_extract = |item: &&&ViewItem| {
         matches!(item.kind, ViewItemKind::Summary(_)) && written_in(history, item).is_none()

@@ -1,6 +1,6 @@
 //! A reading job: an agent reads many files in one turn, and each file holds one line that matters.
 //!
-//! Unlike a [recording](crate::recording::Recording), the job is a closed loop around the loop of a session
+//! Unlike a [recording](crate::recording::SessionRecording), the job is a closed loop around the loop of a session
 //! ([`Run`](longhaul_core::run::Run)): what the planner and the truncation at the source do to a result decides
 //! whether the agent has to read again. The files are made by a program; equal seeds give equal files.
 

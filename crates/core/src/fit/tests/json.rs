@@ -68,7 +68,7 @@ fn pairs(messages: &[Value]) -> (Vec<String>, Vec<String>) {
 }
 
 /// Checks what must hold of any messages that were fitted, and returns how many were kept as they were.
-fn check(given: &[Value], fitted: &FittedMessages<Value>, usable_tokens: u64) -> usize {
+fn check(given: &[Value], fitted: &Fitted<Value>, usable_tokens: u64) -> usize {
     assert!(fitted.tokens <= usable_tokens, "{} tokens", fitted.tokens);
     let (calls, results) = pairs(&fitted.messages);
     assert_eq!(calls, results, "every call has its result");
@@ -85,7 +85,7 @@ fn check(given: &[Value], fitted: &FittedMessages<Value>, usable_tokens: u64) ->
 #[test]
 fn openai_messages_that_fit_stay_as_they_are() {
     let given = openai(2);
-    let fitted = fit_openai(&given, &ContextWindow::tokens(32_000)).unwrap();
+    let fitted = fit_openai(&given, &Window::tokens(32_000)).unwrap();
     assert_eq!(fitted.messages, given);
     assert!(fitted.left_out.is_empty() && fitted.shortened.is_empty() && fitted.tokens > 1_000);
 }
@@ -93,7 +93,7 @@ fn openai_messages_that_fit_stay_as_they_are() {
 #[test]
 fn anthropic_messages_that_fit_stay_as_they_are() {
     let given = anthropic(2);
-    let fitted = fit_anthropic(&given, &ContextWindow::tokens(32_000)).unwrap();
+    let fitted = fit_anthropic(&given, &Window::tokens(32_000)).unwrap();
     assert_eq!(fitted.messages, given);
     assert!(fitted.left_out.is_empty() && fitted.shortened.is_empty() && fitted.tokens > 1_000);
 }
@@ -101,7 +101,7 @@ fn anthropic_messages_that_fit_stay_as_they_are() {
 #[test]
 fn a_result_in_the_openai_format_keeps_its_other_fields() {
     let given = openai(30);
-    let fitted = fit_openai(&given, &ContextWindow::tokens(16_000)).unwrap();
+    let fitted = fit_openai(&given, &Window::tokens(16_000)).unwrap();
     assert!(check(&given, &fitted, 12_000) > 40);
     assert_eq!(fitted.messages[0], given[0], "instructions stay");
     let at = fitted.shortened[0];
@@ -114,7 +114,7 @@ fn a_result_in_the_openai_format_keeps_its_other_fields() {
 #[test]
 fn results_of_an_anthropic_message_may_stay_in_part() {
     let given = anthropic(30);
-    let fitted = fit_anthropic(&given, &ContextWindow::tokens(16_000)).unwrap();
+    let fitted = fit_anthropic(&given, &Window::tokens(16_000)).unwrap();
     assert!(check(&given, &fitted, 12_000) > 40);
     let at = fitted.shortened[0];
     let id = &given[at]["content"][1]["tool_use_id"];
@@ -129,12 +129,12 @@ fn results_of_an_anthropic_message_may_stay_in_part() {
 #[test]
 fn an_extract_is_a_message_of_the_user() {
     let given = openai(300);
-    let fitted = fit_openai(&given, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit_openai(&given, &Window::tokens(8_000)).unwrap();
     check(&given, &fitted, 6_000);
     assert_eq!(fitted.messages[0], given[0], "instructions stay first");
     assert_eq!(fitted.messages[1]["role"], "user");
     assert!(fitted.messages[1]["content"].as_str().unwrap().starts_with(MARK), "{}", fitted.messages[1]);
-    let again = fit_openai(&fitted.messages, &ContextWindow::tokens(8_000)).unwrap();
+    let again = fit_openai(&fitted.messages, &Window::tokens(8_000)).unwrap();
     assert_eq!(again.messages, fitted.messages);
 }
 
@@ -142,7 +142,7 @@ fn an_extract_is_a_message_of_the_user() {
 fn instructions_keep_their_place() {
     let mut given = openai(4);
     given.insert(11, json!({"role": "developer", "content": "From now on in French."}));
-    let fitted = fit_openai(&given, &ContextWindow::tokens(6_000)).unwrap();
+    let fitted = fit_openai(&given, &Window::tokens(6_000)).unwrap();
     assert!(!fitted.left_out.contains(&11) && !fitted.shortened.is_empty());
     let at = fitted.messages.iter().position(|sent| sent["role"] == "developer").unwrap();
     assert_eq!(fitted.messages[at + 1], given[12]);
@@ -154,7 +154,7 @@ fn a_long_text_is_shown_beside_its_picture() {
         json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}});
     let long = "A line of a long text.\n".repeat(4_000);
     let given = [json!({"role": "user", "content": [{"type": "text", "text": long}, picture]})];
-    let fitted = fit_openai(&given, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit_openai(&given, &Window::tokens(8_000)).unwrap();
     assert_eq!(fitted.shortened, [0]);
     let content = fitted.messages[0]["content"].as_array().unwrap();
     assert!(content[0]["text"].as_str().unwrap().len() < long.len() / 2);
@@ -170,7 +170,7 @@ fn results_keep_their_order_within_a_message() {
         json!({"role": "assistant", "content": [call("one"), call("two")]}),
         json!({"role": "user", "content": [result("two"), result("one")]}),
     ];
-    let fitted = fit_anthropic(&given, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit_anthropic(&given, &Window::tokens(8_000)).unwrap();
     assert_eq!(fitted.messages, given);
     assert_eq!(fitted.shortened, [0; 0]);
 }
@@ -181,7 +181,7 @@ fn results_without_their_calls_are_left_out() {
     let said = json!({"type": "text", "text": "Hi"});
     let given =
         [json!({"role": "user", "content": [lost]}), json!({"role": "user", "content": [lost, said]})];
-    let fitted = fit_anthropic(&given, &ContextWindow::tokens(8_000)).unwrap();
+    let fitted = fit_anthropic(&given, &Window::tokens(8_000)).unwrap();
     assert_eq!(fitted.messages, [json!({"role": "user", "content": [said]})]);
     assert_eq!((fitted.left_out, fitted.shortened), (vec![0], vec![1]));
 }
@@ -207,7 +207,7 @@ proptest! {
             given.extend((0..calls).map(|n| json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": text(at, words)})));
         }
         given.push(json!({"role": "user", "content": "And now?"}));
-        let fitted = fit_openai(&given, &ContextWindow::tokens(window)).unwrap();
+        let fitted = fit_openai(&given, &Window::tokens(window)).unwrap();
         check(&given, &fitted, window);
     }
 
@@ -225,7 +225,7 @@ proptest! {
             given.push(json!({"role": "user", "content": (0..calls).map(result).collect::<Vec<_>>()}));
         }
         given.push(json!({"role": "user", "content": "And now?"}));
-        let fitted = fit_anthropic(&given, &ContextWindow::tokens(window)).unwrap();
+        let fitted = fit_anthropic(&given, &Window::tokens(window)).unwrap();
         check(&given, &fitted, window);
     }
 }
