@@ -1,4 +1,4 @@
-//! The planner a one function of a list of messages: for programs that keep their conversations themselves.
+//! The planner as one function of a list of messages: for programs that keep their conversations themselves.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use self::filling::Filling;
 pub use self::own::{FittableContent, FittableMessage};
 use self::own::{MessageFormat, fitted_messages};
 
-/// Edit that are tried at most. One is the rule; a second follows where the first is too little.
+/// Edits that are tried at most. One is the rule; a second follows where the first is too little.
 const MAX_EDITS: usize = 8;
 
-/// The room that mesages have to fit, and how they are counted.
+/// The room that messages have to fit, and how they are counted.
 #[derive(Clone, Debug)]
 pub struct Window {
     tokens: u64,
@@ -39,27 +39,27 @@ pub struct Window {
 }
 
 impl Window {
-    /// The context window of a model, in token. A part of it is kept free for the answer: 4,096 tokens, and a quarter of
-    /// mall windows ([`Budget::new`]).
+    /// The context window of a model, in tokens. A part of it is kept free for the answer: 4,096 tokens, and a quarter of
+    /// small windows ([`Budget::new`]).
     pub fn tokens(tokens: u64) -> Self {
         Self { tokens, max_output_tokens: None, fixed_tokens: 0, counter: MessageTokenCounter::default() }
     }
 
-    /// Set the request's own output limit, in tokens.
+    /// Sets the request's own output limit, in tokens.
     #[must_use]
     pub fn max_output_tokens(mut self, tokens: u64) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// Set the tokens that the system prompt and the tools take.
+    /// Sets the tokens that the system prompt and the tools take.
     #[must_use]
     pub fn fixed_tokens(mut self, tokens: u64) -> Self {
         self.fixed_tokens = tokens;
         self
     }
 
-    /// Set the counter for messages, in place of the estimate for unknown models.
+    /// Sets the counter for messages, in place of the estimate for unknown models.
     #[must_use]
     pub fn counter(mut self, counter: MessageTokenCounter) -> Self {
         self.counter = counter;
@@ -67,53 +67,53 @@ impl Window {
     }
 }
 
-/// Mesages that fit a window, in the type in which they were given.
+/// Messages that fit a window, in the type in which they were given.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted<M = Message> {
-    /// The mesages to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
-    /// tool call ha its result.
+    /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
+    /// tool call has its result.
     pub messages: Vec<M>,
-    /// The mesages that are left out, as indices into the list that was given, ascending.
+    /// The messages that are left out, as indices into the list that was given, ascending.
     pub left_out: Vec<usize>,
-    /// The mesages that are shown in part: tool results as placeholders, and a newest message that is longer than the
-    /// window by it beginning and end. Indices as in `left_out`.
+    /// The messages that are shown in part: tool results as placeholders, and a newest message that is longer than the
+    /// window by its beginning and end. Indices as in `left_out`.
     pub shortened: Vec<usize>,
-    /// The etimated tokens of the messages, with the window's fixed tokens.
+    /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,
 }
 
-/// Fit messages into a window. Nothing changes while they fit; otherwise [`AdaptiveStrategy`](crate::strategy::Adaptive) chooses
-/// what goe, down to nine tenths of what the window has beside the answer, and an extract of it (rules, todos, files,
-/// error, names, what the user typed) is made without a model. Old tool results make room first, the oldest first, and
-/// placeholder stand for them. The newest typed message always stays. Equal inputs give equal outputs.
+/// Fits messages into a window. Nothing changes while they fit; otherwise [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses
+/// what goes, down to nine tenths of what the window has beside the answer, and an extract of it (rules, todos, files,
+/// errors, names, what the user typed) is made without a model. Old tool results make room first, the oldest first, and
+/// placeholders stand for them. The newest typed message always stays. Equal inputs give equal outputs.
 ///
-/// A reult without its call is left out, because no provider takes it. The messages of an earlier call can be given
-/// again, with newer one behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests, and
-/// [`FittableMesage`] makes a type of the program's own fit.
+/// A result without its call is left out, because no provider takes it. The messages of an earlier call can be given
+/// again, with newer ones behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests, and
+/// [`FittableMessage`] makes a type of the program's own fit.
 ///
 /// ```
-/// ue longhaul_core::message::{Message, Part};
-/// ue longhaul_core::{Window, fit};
+/// use longhaul_core::message::{Message, Part};
+/// use longhaul_core::{Window, fit};
 ///
-/// let quetion = "What is the capital of France? ".repeat(100);
-/// let mesages: Vec<_> = (0..100).map(|at| Message::user(format!("m{at}"), vec![Part::text(&question)])).collect();
-/// let fitted = fit(&mesages, &Window::tokens(16_000))?;
-/// asert!((6_000..12_000).contains(&fitted.tokens) && !fitted.left_out.is_empty());
-/// asert_eq!(fitted.messages.last(), messages.last());
-/// # Ok::<(), longhaul_core::plan::Mifit>(())
+/// let question = "What is the capital of France? ".repeat(100);
+/// let messages: Vec<_> = (0..100).map(|at| Message::user(format!("m{at}"), vec![Part::text(&question)])).collect();
+/// let fitted = fit(&messages, &Window::tokens(16_000))?;
+/// assert!((6_000..12_000).contains(&fitted.tokens) && !fitted.left_out.is_empty());
+/// assert_eq!(fitted.messages.last(), messages.last());
+/// # Ok::<(), longhaul_core::plan::ContextOverflow>(())
 /// ```
 ///
-/// # Error
-/// [`ContextOverflow`] if the newet typed message does not fit even by its beginning and its end, beside the fixed tokens.
+/// # Errors
+/// [`ContextOverflow`] if the newest typed message does not fit even by its beginning and its end, beside the fixed tokens.
 pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, ContextOverflow> {
     fit_with(messages, window, Arc::new(Filling::default()))
 }
 
-/// [`fit`] by a trategy that chooses what goes. A strategy that asks for a summary gets an extract.
+/// [`fit`] by a strategy that chooses what goes. A strategy that asks for a summary gets an extract.
 ///
-/// # Error
-/// A [`fit`].
+/// # Errors
+/// As [`fit`].
 pub fn fit_with<M: FittableMessage>(
     messages: &[M],
     window: &Window,
@@ -123,60 +123,60 @@ pub fn fit_with<M: FittableMessage>(
     fit_as(messages, window, strategy, &format)
 }
 
-/// [`fit`] for the `mesages` of a request in the format of OpenAI's Chat Completions. Messages that stay keep all their
-/// field. `system` and `developer` messages always stay, and count as fixed tokens.
+/// [`fit`] for the `messages` of a request in the format of OpenAI's Chat Completions. Messages that stay keep all their
+/// fields. `system` and `developer` messages always stay, and count as fixed tokens.
 ///
 /// ```
-/// ue longhaul_core::{Window, fit_openai};
-/// ue serde_json::json;
+/// use longhaul_core::{Window, fit_openai};
+/// use serde_json::json;
 ///
-/// let mut mesages = vec![json!({"role": "system", "content": "Be brief."})];
+/// let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
 /// for at in 0..100 {
-///     mesages.push(json!({"role": "user", "content": format!("Question {at}? {}", "Why? ".repeat(300))}));
-///     mesages.push(json!({"role": "assistant", "content": "Because."}));
+///     messages.push(json!({"role": "user", "content": format!("Question {at}? {}", "Why? ".repeat(300))}));
+///     messages.push(json!({"role": "assistant", "content": "Because."}));
 /// }
-/// mesages.push(json!({"role": "user", "content": "And now?", "name": "ada"}));
-/// let fitted = fit_openai(&mesages, &Window::tokens(16_000))?;
-/// asert_eq!(fitted.messages.first(), messages.first());
-/// asert_eq!(fitted.messages.last(), messages.last());
-/// asert!(!fitted.left_out.is_empty());
-/// # Ok::<(), longhaul_core::plan::Mifit>(())
+/// messages.push(json!({"role": "user", "content": "And now?", "name": "ada"}));
+/// let fitted = fit_openai(&messages, &Window::tokens(16_000))?;
+/// assert_eq!(fitted.messages.first(), messages.first());
+/// assert_eq!(fitted.messages.last(), messages.last());
+/// assert!(!fitted.left_out.is_empty());
+/// # Ok::<(), longhaul_core::plan::ContextOverflow>(())
 /// ```
 ///
-/// # Error
-/// A [`fit`].
+/// # Errors
+/// As [`fit`].
 pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
     let format = MessageFormat { read: openai::read_message, write: openai::write_message };
     fit_as(messages, window, Arc::new(Filling::default()), &format)
 }
 
-/// [`fit`] for the `mesages` of a request in the format of Anthropic's Messages API. Messages that stay keep all their
-/// field. A message of several tool results may stay in part. The request's `system` and `tools` stand beside the
-/// mesages: [`Window::fixed_tokens`] takes their tokens.
+/// [`fit`] for the `messages` of a request in the format of Anthropic's Messages API. Messages that stay keep all their
+/// fields. A message of several tool results may stay in part. The request's `system` and `tools` stand beside the
+/// messages: [`Window::fixed_tokens`] takes their tokens.
 ///
 /// ```
-/// ue longhaul_core::{Window, fit_anthropic};
-/// ue serde_json::json;
+/// use longhaul_core::{Window, fit_anthropic};
+/// use serde_json::json;
 ///
-/// let output = "nothing that matter\n".repeat(500);
-/// let mut mesages = vec![json!({"role": "user", "content": "Read the files."})];
+/// let output = "nothing that matters\n".repeat(500);
+/// let mut messages = vec![json!({"role": "user", "content": "Read the files."})];
 /// for at in 0..20 {
 ///     let id = format!("toolu_{at}");
-///     mesages.push(json!({"role": "assistant", "content": [
-///         {"type": "tool_ue", "id": id, "name": "read", "input": {"path": at}},
+///     messages.push(json!({"role": "assistant", "content": [
+///         {"type": "tool_use", "id": id, "name": "read", "input": {"path": at}},
 ///     ]}));
-///     mesages.push(json!({"role": "user", "content": [
-///         {"type": "tool_reult", "tool_use_id": id, "content": output},
+///     messages.push(json!({"role": "user", "content": [
+///         {"type": "tool_result", "tool_use_id": id, "content": output},
 ///     ]}));
 /// }
-/// let fitted = fit_anthropic(&mesages, &Window::tokens(16_000))?;
-/// asert!(fitted.tokens < 12_000 && !fitted.shortened.is_empty());
-/// asert_eq!(fitted.messages.last(), messages.last());
-/// # Ok::<(), longhaul_core::plan::Mifit>(())
+/// let fitted = fit_anthropic(&messages, &Window::tokens(16_000))?;
+/// assert!(fitted.tokens < 12_000 && !fitted.shortened.is_empty());
+/// assert_eq!(fitted.messages.last(), messages.last());
+/// # Ok::<(), longhaul_core::plan::ContextOverflow>(())
 /// ```
 ///
-/// # Error
-/// A [`fit`].
+/// # Errors
+/// As [`fit`].
 pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value>, ContextOverflow> {
     let format = MessageFormat { read: anthropic::read_message, write: anthropic::write_message };
     fit_as(messages, window, Arc::new(Filling::default()), &format)
@@ -209,15 +209,15 @@ fn fit_as<M: Clone>(
     Ok(Fitted { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
 }
 
-/// Where the hitory has a message that was given.
+/// Where the history has a message that was given.
 enum MessagePlace {
-    /// Nowhere: it i always sent.
+    /// Nowhere: it is always sent.
     Fixed,
-    /// At thee positions; `None` is a result of no call.
+    /// At these positions; `None` is a result of no call.
     Log(Vec<Option<Seq>>),
 }
 
-/// Return the history with the edits after which it fits.
+/// Returns the history with the edits after which it fits.
 fn edited(
     whole: &History,
     fixed_tokens: u64,
@@ -247,7 +247,7 @@ fn edited(
     Ok(history)
 }
 
-/// Return the edit that leaves messages out where an extract would not make the request small enough.
+/// Returns the edit that leaves messages out where an extract would not make the request small enough.
 fn removal(
     history: &History,
     fixed_tokens: u64,
@@ -266,15 +266,15 @@ fn removal(
     }
 }
 
-/// A hitory that is made of messages alone.
+/// A history that is made of messages alone.
 struct MessageOnlyHistory {
     history: History,
     names: CallNames,
 }
 
 impl MessageOnlyHistory {
-    /// `counter` count the messages. There is no tool `recall`: what stands for messages that are left out names no
-    /// handle.
+    /// `counter` counts the messages. There is no tool `recall`: what stands for messages that are left out names no
+    /// handles.
     fn new(counter: MessageTokenCounter) -> Self {
         let history = History::new(counter).without_recall();
         let mut conversation = Self { history, names: CallNames::default() };
@@ -286,7 +286,7 @@ impl MessageOnlyHistory {
         conversation
     }
 
-    /// Add a message and returns its position; `None` for a result of no call.
+    /// Adds a message and returns its position; `None` for a result of no call.
     fn add(&mut self, message: &Message) -> Option<Seq> {
         match message.role {
             Role::User if message.text().starts_with(MARK) => {
@@ -323,7 +323,7 @@ impl MessageOnlyHistory {
         is_open.then(|| self.append(EventBody::ToolFinished { result }))
     }
 
-    /// Append an event. What is made here always follows.
+    /// Appends an event. What is made here always follows.
     fn append(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
         let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });

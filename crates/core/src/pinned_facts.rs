@@ -54,8 +54,8 @@ const MOST_ARGUMENT_BYTES: usize = 1 << 20;
 /// What a part of the log says, class by class.
 ///
 /// ```
-/// use longhaul_core::{estimate::Counter, ledger::Ledger};
-/// assert_eq!(Ledger::default().render(1_000, &Counter::default()), "");
+/// use longhaul_core::{estimate::MessageTokenCounter, pinned_facts::PinnedFacts};
+/// assert_eq!(PinnedFacts::default().render(1_000, &MessageTokenCounter::default()), "");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PinnedFacts {

@@ -36,8 +36,8 @@ impl QueuedMessage {
 /// its bytes and its place.
 ///
 /// ```
-/// use longhaul_core::{message::Part, queue::{Queued, coalesce}};
-/// let message = |id: &str, text: &str| Queued::new(id, 0, vec![Part::text(text)]);
+/// use longhaul_core::{message::Part, queue::{QueuedMessage, coalesce}};
+/// let message = |id: &str, text: &str| QueuedMessage::new(id, 0, vec![Part::text(text)]);
 /// let (parts, meta) = coalesce(&[message("a", "stop"), message("b", "go left")]);
 /// let text: String = parts.iter().filter_map(Part::as_text).collect();
 /// assert_eq!(text, "First: stop\n\nAlso: go left");

@@ -220,11 +220,11 @@ pub fn closely<T: AsRef<str>>(
 /// The best passages among the first `within` texts of an index whose texts are at hand.
 ///
 /// ```
-/// use longhaul_core::recall::{Extent, Index, search};
+/// use longhaul_core::recall::{SearchLimits, SearchIndex, search};
 /// let texts = ["the port is 8080", "nothing here", "a port of call"];
-/// let mut index = Index::default();
+/// let mut index = SearchIndex::default();
 /// texts.iter().for_each(|text| _ = index.add(text));
-/// let hits = search(&index, "which port 8080", texts.len(), Extent::of(2), |_| 1.0, |at| texts[at]);
+/// let hits = search(&index, "which port 8080", texts.len(), SearchLimits::of(2), |_| 1.0, |at| texts[at]);
 /// assert_eq!(hits[0].snippet, "the port is 8080");
 /// ```
 pub fn search<'t>(

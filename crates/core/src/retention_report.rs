@@ -64,7 +64,7 @@ pub enum RecoveryAccess {
 /// ```
 /// use longhaul_core::message::{Message, Part};
 /// let typed = Message::user("m1", vec![Part::text("Never touch src/main.rs.")]);
-/// let report = longhaul_core::survival::survey(&[&typed], "Files: src/main.rs", true);
+/// let report = longhaul_core::retention_report::survey(&[&typed], "Files: src/main.rs", true);
 /// assert_eq!(report.classes["paths"].verbatim, 1);
 /// assert_eq!(report.classes["userConstraints"].recoverable_by_model, 1);
 /// ```

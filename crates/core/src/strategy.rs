@@ -29,23 +29,23 @@ pub use truncation::TruncationStrategy;
 /// keeps calls with their results (units are whole), and builds the edit.
 ///
 /// ```
-/// use longhaul_core::budget::Trigger;
-/// use longhaul_core::plan::Scene;
-/// use longhaul_core::strategy::{Choice, Instead, Protection, Strategy};
+/// use longhaul_core::budget::StrategyTrigger;
+/// use longhaul_core::plan::PlanContext;
+/// use longhaul_core::strategy::{CompactionSelection, UnitReplacement, ProtectionLevel, CompactionStrategy};
 ///
 /// /// Keeps the newest turn, whatever it takes.
 /// struct NewestTurn;
 ///
-/// impl Strategy for NewestTurn {
+/// impl CompactionStrategy for NewestTurn {
 ///     fn name(&self) -> &str {
 ///         "newest-turn"
 ///     }
-///     fn trigger(&self) -> Trigger {
-///         Trigger::Share(0.7)
+///     fn trigger(&self) -> StrategyTrigger {
+///         StrategyTrigger::Share(0.7)
 ///     }
-///     fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+///     fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
 ///         let cut = scene.turn_start(1);
-///         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+///         (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
 ///     }
 /// }
 /// ```

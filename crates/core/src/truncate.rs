@@ -59,11 +59,11 @@ pub struct TruncatedText {
 /// alone.
 ///
 /// ```
-/// use longhaul_core::estimate::Counter;
-/// use longhaul_core::truncate::{Keep, Limit, truncate};
-/// let limit = Limit { max_chars: 400, max_tokens: 10_000 };
-/// assert_eq!(truncate("short", &limit, Keep::Both, Counter::structured()), None);
-/// let cut = truncate(&"one line\n".repeat(100), &limit, Keep::Head, Counter::structured()).unwrap();
+/// use longhaul_core::estimate::MessageTokenCounter;
+/// use longhaul_core::truncate::{TruncationMode, TextLimit, truncate};
+/// let limit = TextLimit { max_chars: 400, max_tokens: 10_000 };
+/// assert_eq!(truncate("short", &limit, TruncationMode::Both, MessageTokenCounter::structured()), None);
+/// let cut = truncate(&"one line\n".repeat(100), &limit, TruncationMode::Head, MessageTokenCounter::structured()).unwrap();
 /// assert!(cut.kept.ends_with("line\n"));
 /// assert_eq!(cut.total_chars, 900);
 /// ```
@@ -164,9 +164,9 @@ fn search_bytes(text: &str) -> usize {
 /// What stands in the place of what is left out.
 ///
 /// ```
-/// use longhaul_core::ids::{Handle, LogRange};
+/// use longhaul_core::ids::{LogHandle, LogRange};
 /// assert_eq!(
-///     longhaul_core::truncate::marker(1_234, 5_678, Handle(LogRange::one(42))),
+///     longhaul_core::truncate::marker(1_234, 5_678, LogHandle(LogRange::one(42))),
 ///     "[Output truncated - exceeded maximum length] 1,234 of 5,678 characters left out; the whole is lh:42",
 /// );
 /// ```

@@ -74,10 +74,10 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ProviderErro
 /// Returns the stream of an answer that is known already, for a provider that does not stream.
 ///
 /// ```
-/// use longhaul_core::message::{Answer, Finish, Part};
+/// use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 /// use longhaul_providers::{ModelEvent, stream_events};
 ///
-/// let answer = Answer { parts: vec![Part::text("Hi")], finish: Finish::Stop, usage: None, envelope: None };
+/// let answer = ModelAnswer { parts: vec![Part::text("Hi")], finish: ModelStopReason::Stop, usage: None, envelope: None };
 /// let stream = stream_events([ModelEvent::Text("Hi".to_owned()), ModelEvent::Finished(answer)]);
 /// ```
 pub fn stream_events<I>(events: I) -> ModelStream

@@ -6,8 +6,8 @@
 //! every way the field has seen, and keeps a [log](ScriptedProvider::log) of what reached it.
 //!
 //! ```
-//! use longhaul_providers::scripted::{Script, Scripted, ScriptedAnswer};
-//! let model = Scripted::new(Script::turns([
+//! use longhaul_providers::scripted::{ModelScript, ScriptedProvider, ScriptedAnswer};
+//! let model = ScriptedProvider::new(ModelScript::turns([
 //!     ScriptedAnswer::text("Let me look.").call("read", r#"{"path":"notes.md"}"#),
 //!     ScriptedAnswer::text("It says hello."),
 //! ]))

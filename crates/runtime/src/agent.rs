@@ -112,7 +112,7 @@ pub struct AgentRules {
     /// How the context is kept in bounds.
     pub policy: CompactionPolicy,
     /// Who writes summaries that do not ride the session's own requests, if not the session's model; the policy's
-    /// [`SummaryWriterModel`](longhaul_core::plan::Writer) says what it takes.
+    /// [`SummaryWriterModel`](longhaul_core::plan::SummaryWriterModel) says what it takes.
     pub summariser: Option<SummaryModel>,
     /// Whether each tool may run, by name; others by `default_approval`.
     pub approvals: BTreeMap<String, ToolApproval>,

@@ -18,7 +18,7 @@ pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 /// A strategy that writes the text which stands in the place of old messages. It may ask a model, a database or a service.
 ///
 /// [`CompactionStrategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
-/// [`UnitReplacement::Summary`](longhaul_core::strategy::Instead::Summary). Then
+/// [`UnitReplacement::Summary`](longhaul_core::strategy::UnitReplacement::Summary). Then
 /// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it as
 /// it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
 ///
@@ -28,16 +28,16 @@ pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 /// /// Keeps the newest two turns, and counts the rest.
 /// struct Counted;
 ///
-/// impl Strategy for Counted {
+/// impl CompactionStrategy for Counted {
 ///     fn name(&self) -> &str {
 ///         "counted"
 ///     }
-///     fn trigger(&self) -> Trigger {
-///         Trigger::Share(0.7)
+///     fn trigger(&self) -> StrategyTrigger {
+///         StrategyTrigger::Share(0.7)
 ///     }
-///     fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+///     fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
 ///         let cut = scene.turn_start(2);
-///         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Summary { tokens: 500 }))
+///         (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 500 }))
 ///     }
 /// }
 ///

@@ -90,9 +90,9 @@ impl AgentConfig {
     /// Reads an agent file. `file` is its name in messages.
     ///
     /// ```
-    /// let config = longhaul::config::Config::parse("run: { maxSteps: 7 }", "longhaul.yml").unwrap();
+    /// let config = longhaul::config::AgentConfig::parse("run: { maxSteps: 7 }", "longhaul.yml").unwrap();
     /// assert_eq!(config.run.max_steps, 7);
-    /// let error = longhaul::config::Config::parse("run: { maxSteeps: 7 }", "longhaul.yml").unwrap_err();
+    /// let error = longhaul::config::AgentConfig::parse("run: { maxSteeps: 7 }", "longhaul.yml").unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
     ///     "longhaul.yml:1:8: unknown key `maxSteeps` in `run`: did you mean `maxSteps`?"

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use longhaul::hooks::{ClosureHook, DEADLINE, HookEvent, Hooks, UserPromptSubmitAsk};
+//! use longhaul::hooks::{ClosureHook, DEADLINE, HookEvent, HookSet, UserPromptSubmitRequest};
 //! use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -15,8 +15,8 @@
 //!     let is_empty = ask["prompt"].as_str().unwrap_or_default().trim().is_empty();
 //!     Ok(json!({ "block": is_empty, "reason": "say something" }))
 //! });
-//! let hooks = Hooks::new().with(HookEvent::UserPromptSubmit, Arc::new(hook), DEADLINE);
-//! let ask = UserPromptSubmitAsk { session_id: "s-1".into(), prompt: " ".to_owned() };
+//! let hooks = HookSet::new().with(HookEvent::UserPromptSubmit, Arc::new(hook), DEADLINE);
+//! let ask = UserPromptSubmitRequest { session_id: "s-1".into(), prompt: " ".to_owned() };
 //! let answer = hooks.user_prompt_submit(ask).await.unwrap();
 //! assert!(answer.block);
 //! # }
@@ -173,9 +173,9 @@ impl HookSet {
     /// `deadline` to decide and must not block. A closure that panics or is late is logged and ignored.
     ///
     /// ```
-    /// use longhaul::hooks::{DEADLINE, HookEvent, Hooks, PreCompactDecision};
+    /// use longhaul::hooks::{DEADLINE, HookEvent, HookSet, PreCompactDecision};
     ///
-    /// let hooks = Hooks::new().with_pre_compact(
+    /// let hooks = HookSet::new().with_pre_compact(
     ///     |request| async move {
     ///         match request.what_goes.messages {
     ///             0..10 => PreCompactDecision::cancel("too little would go"),

@@ -30,14 +30,14 @@
 //! # use longhaul::prelude::*;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let model = Scripted::new(Script::always("Because of Rayleigh scattering."));
+//! let model = ScriptedProvider::new(ModelScript::always("Because of Rayleigh scattering."));
 //! let agent = Agent::builder().provider(model).system("Be brief.").build().await?;
 //! let output = agent.session().await?.turn("Why is the sky blue?").await?.finish().await?;
 //! assert_eq!(output.text, "Because of Rayleigh scattering.");
 //! # Ok(()) }
 //! ```
 //!
-//! [`ScriptedProvider`](providers::scripted::Scripted) is a model that follows a script: for tests, and for the examples below.
+//! [`ScriptedProvider`](providers::scripted::ScriptedProvider) is a model that follows a script: for tests, and for the examples below.
 //!
 //! # A tool
 //!
@@ -55,7 +55,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let model = Scripted::new(Script::turns([
+//! # let model = ScriptedProvider::new(ModelScript::turns([
 //! #     ScriptedAnswer::calling("weather", r#"{"name":"Bern"}"#),
 //! #     ScriptedAnswer::text("It is sunny."),
 //! # ]));
@@ -92,7 +92,7 @@
 //!
 //! # A strategy
 //!
-//! A [`CompactionStrategy`](core::strategy::Strategy) chooses which messages make room, and when. The planner keeps tool calls with
+//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner keeps tool calls with
 //! their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```
@@ -101,16 +101,16 @@
 //! /// Keeps the newest two turns.
 //! struct NewestTurns;
 //!
-//! impl Strategy for NewestTurns {
+//! impl CompactionStrategy for NewestTurns {
 //!     fn name(&self) -> &str {
 //!         "newest-turns"
 //!     }
-//!     fn trigger(&self) -> Trigger {
-//!         Trigger::Share(0.7)
+//!     fn trigger(&self) -> StrategyTrigger {
+//!         StrategyTrigger::Share(0.7)
 //!     }
-//!     fn choose(&self, scene: &Scene<'_>, _: Protection) -> Option<Choice> {
+//!     fn choose(&self, scene: &PlanContext<'_>, _: ProtectionLevel) -> Option<CompactionSelection> {
 //!         let cut = scene.turn_start(2);
-//!         (cut > 0).then(|| Choice::new(scene.before_cut(cut), Instead::Note))
+//!         (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))
 //!     }
 //! }
 //!
@@ -137,7 +137,7 @@
 //! let messages = vec![Message::user("m1", vec![Part::text("Hi")])];
 //! let fitted = fit(&messages, &Window::tokens(16_000))?;
 //! assert_eq!(fitted.messages, messages);
-//! # Ok::<(), longhaul::core::plan::Misfit>(())
+//! # Ok::<(), longhaul::core::plan::ContextOverflow>(())
 //! ```
 //!
 //! # Names

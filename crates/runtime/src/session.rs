@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// Takes up messages that wait since a crash or a cancel, if its agent's rules say that they do not wait for a person
-    /// ([`RunRecovery::Continue`](longhaul_core::run::Recovery)). In a parked session they go on waiting.
+    /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session they go on waiting.
     pub fn take_up(&self) {
         self.command(SessionCommand::TakeUp);
     }

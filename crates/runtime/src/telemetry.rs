@@ -8,8 +8,8 @@
 //! listens. With the cargo feature `telemetry` they go to OpenTelemetry too, with metrics, and can be sent to a
 //! collector by OTLP. What was said is in neither, unless it is asked for.
 //!
-//! [`RunEffect`]: longhaul_core::run::Effect
-//! [`RunLoopInput`]: longhaul_core::run::Input
+//! [`RunEffect`]: longhaul_core::run::RunEffect
+//! [`RunLoopInput`]: longhaul_core::run::RunLoopInput
 
 mod call;
 mod content;
@@ -66,11 +66,11 @@ impl Telemetry {
     /// Spans and metrics also go to these providers.
     ///
     /// ```
-    /// use longhaul::telemetry::{Content, Telemetry};
+    /// use longhaul::telemetry::{ContentCapture, Telemetry};
     /// use opentelemetry_sdk::{metrics::SdkMeterProvider, trace::SdkTracerProvider};
     ///
     /// let (tracers, meters) = (SdkTracerProvider::default(), SdkMeterProvider::default());
-    /// let telemetry = Telemetry::new(&tracers, &meters, Content::LeftOut).named("reviewer");
+    /// let telemetry = Telemetry::new(&tracers, &meters, ContentCapture::LeftOut).named("reviewer");
     /// ```
     pub fn new(
         tracers: &opentelemetry_sdk::trace::SdkTracerProvider,

@@ -62,7 +62,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// Returns whether a call may run where no rule of the agent names the tool. [`ToolApproval::Ask`] means what
-    /// [`AgentRules::default_approval`](crate::agent::Rules::default_approval) says; `None` means the same for a tool that
+    /// [`AgentRules::default_approval`](crate::agent::AgentRules::default_approval) says; `None` means the same for a tool that
     /// changes something, and [`ToolApproval::Allow`] for one that only reads.
     fn approval(&self) -> Option<ToolApproval> {
         None

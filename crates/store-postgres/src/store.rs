@@ -35,7 +35,7 @@ const NEWS_WITHIN: Duration = Duration::from_secs(5);
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), longhaul_store::StoreError> {
-/// use longhaul_store::{Nodes, Store};
+/// use longhaul_store::{ClusterStore, Store};
 /// use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 /// let options = PostgresOptions::at("10.0.0.7:4096");
 /// let store = PostgresStore::open("postgres://longhaul@db.example/longhaul", options).await?;

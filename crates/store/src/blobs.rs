@@ -38,7 +38,7 @@ const LARGE_BYTES: usize = 256 * 1024;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), longhaul_store::BlobError> {
-/// let blobs = longhaul_store::Blobs::in_memory(1024);
+/// let blobs = longhaul_store::BlobStore::in_memory(1024);
 /// let blob = blobs.put("hello").await?;
 /// assert_eq!(blobs.get(&blob).await?, "hello");
 /// # Ok(()) }

@@ -9,10 +9,10 @@
 //!
 //! ```
 //! use longhaul_core::estimate::TextCounter;
-//! use longhaul_tokenizers::{Cached, OpenAi, encoding_of};
+//! use longhaul_tokenizers::{CachedCounter, OpenAiCounter, encoding_of};
 //!
 //! let encoding = encoding_of("gpt-4o-mini").ok_or("not a model of OpenAI's")?;
-//! let counter = Cached::new(OpenAi::named(encoding).ok_or("not built in")?);
+//! let counter = CachedCounter::new(OpenAiCounter::named(encoding).ok_or("not built in")?);
 //! assert_eq!(counter.tokens("The cat sat on the mat."), 7);
 //! # Ok::<(), &str>(())
 //! ```

@@ -40,7 +40,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// As it is named in [`ModelOrigin::api`](longhaul_core::message::Origin::api).
+    /// As it is named in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "openai-chat",

@@ -15,7 +15,7 @@ mod withheld;
 pub use self::encode::encode_parts;
 pub use self::stream::GeminiStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::Origin::api).
+/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "gemini";
 
 /// The base URL of Google's own API.

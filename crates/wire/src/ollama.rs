@@ -7,7 +7,7 @@ mod stream;
 
 pub use self::stream::OllamaStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::Origin::api).
+/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "ollama";
 
 /// The base URL of Ollama with its default settings.

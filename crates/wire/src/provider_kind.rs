@@ -24,7 +24,7 @@ impl ProviderKind {
     pub const ALL: [Self; 5] =
         [Self::OpenAi, Self::OpenAiCompatible, Self::Anthropic, Self::Gemini, Self::Ollama];
 
-    /// Returns its name in a configuration and in [`ModelOrigin::provider`](longhaul_core::message::Origin::provider).
+    /// Returns its name in a configuration and in [`ModelOrigin::provider`](longhaul_core::message::ModelOrigin::provider).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",

@@ -14,7 +14,7 @@ mod stream;
 pub use self::encode::encode_parts;
 pub use self::stream::ResponsesStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::Origin::api).
+/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "openai-responses";
 
 /// The base URL of OpenAI's own API.

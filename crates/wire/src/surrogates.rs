@@ -22,7 +22,7 @@ const MAX_PING_BYTES: usize = 64;
 /// A filter that joins the halves of characters which a server spread over two events. Events are JSON texts.
 ///
 /// ```
-/// let mut joiner = longhaul_wire::surrogates::Joiner::default();
+/// let mut joiner = longhaul_wire::surrogates::SurrogateJoiner::default();
 /// assert!(joiner.take(r#"{"text":"a\ud83d"}"#.to_owned()).is_empty());
 /// let both = joiner.take(r#"{"text":"\ude00b"}"#.to_owned());
 /// assert_eq!(both, [r#"{"text":"a\ud83d\ude00"}"#, r#"{"text":"b"}"#]);

@@ -46,10 +46,10 @@ impl TokenizerFamily {
     /// and calibration has to do the rest.
     ///
     /// ```
-    /// use longhaul_core::estimate::Family;
-    /// assert_eq!(Family::of("qwen3-30b-a3b"), Family::Qwen);
-    /// assert_eq!(Family::of("meta-llama/Llama-3.1-8B-Instruct"), Family::Llama);
-    /// assert_eq!(Family::of("claude-sonnet-4-5"), Family::default());
+    /// use longhaul_core::estimate::TokenizerFamily;
+    /// assert_eq!(TokenizerFamily::of("qwen3-30b-a3b"), TokenizerFamily::Qwen);
+    /// assert_eq!(TokenizerFamily::of("meta-llama/Llama-3.1-8B-Instruct"), TokenizerFamily::Llama);
+    /// assert_eq!(TokenizerFamily::of("claude-sonnet-4-5"), TokenizerFamily::default());
     /// ```
     pub fn of(model: &str) -> Self {
         let model = model.to_ascii_lowercase();

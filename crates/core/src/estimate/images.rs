@@ -85,10 +85,10 @@ impl ImageTokenRule {
     /// known.
     ///
     /// ```
-    /// use longhaul_core::estimate::ImageRule;
-    /// assert_eq!(ImageRule::of("gpt-4o").tokens(Some(1024), Some(1024)), 765);
-    /// assert_eq!(ImageRule::of("claude-sonnet-4-5").tokens(Some(1000), Some(1000)), 1_296);
-    /// assert_eq!(ImageRule::of("gemini-2.5-pro").tokens(Some(300), Some(200)), 258);
+    /// use longhaul_core::estimate::ImageTokenRule;
+    /// assert_eq!(ImageTokenRule::of("gpt-4o").tokens(Some(1024), Some(1024)), 765);
+    /// assert_eq!(ImageTokenRule::of("claude-sonnet-4-5").tokens(Some(1000), Some(1000)), 1_296);
+    /// assert_eq!(ImageTokenRule::of("gemini-2.5-pro").tokens(Some(300), Some(200)), 258);
     /// ```
     pub fn tokens(&self, width: Option<u32>, height: Option<u32>) -> u64 {
         let (Some(width), Some(height)) = (width.map(|side| side.max(1)), height.map(|side| side.max(1)))

@@ -34,7 +34,7 @@ use crate::message::Message;
 /// let fitted = fit(&lines, &Window::tokens(16_000))?;
 /// assert_eq!(fitted.messages[0].author, "system");
 /// assert_eq!(fitted.messages.last().unwrap().text, lines[99].text);
-/// # Ok::<(), longhaul_core::plan::Misfit>(())
+/// # Ok::<(), longhaul_core::plan::ContextOverflow>(())
 /// ```
 pub trait FittableMessage: Clone {
     /// Returns what the planner reads of the message.

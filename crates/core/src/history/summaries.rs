@@ -12,8 +12,8 @@ const SUMMARY_REST: u32 = 7;
 /// How the model that writes summaries has done lately.
 ///
 /// ```
-/// use longhaul_core::history::WriterRecord;
-/// let mut writer = WriterRecord::default();
+/// use longhaul_core::history::SummaryWriterRecord;
+/// let mut writer = SummaryWriterRecord::default();
 /// (0..3).for_each(|_| writer.failed());
 /// assert!(writer.rests());
 /// writer.wrote();

@@ -50,13 +50,13 @@ impl AgentConfig {
     /// say something, the stricter of the two holds. A folder's file that names no server has the user's.
     ///
     /// ```
-    /// use longhaul::config::{Config, UserFile};
-    /// use longhaul::sandbox::Network;
+    /// use longhaul::config::{AgentConfig, UserConfigFile};
+    /// use longhaul::sandbox::NetworkAccess;
     ///
-    /// let user = UserFile::parse("sandbox: { network: deny }", "~/longhaul.yml").unwrap();
-    /// let found = Config::parse("sandbox: { network: allow }", "longhaul.yml").unwrap();
+    /// let user = UserConfigFile::parse("sandbox: { network: deny }", "~/longhaul.yml").unwrap();
+    /// let found = AgentConfig::parse("sandbox: { network: allow }", "longhaul.yml").unwrap();
     /// let narrowed = found.under(&user);
-    /// assert_eq!(narrowed.config.sandbox.network, Network::Denied);
+    /// assert_eq!(narrowed.config.sandbox.network, NetworkAccess::Denied);
     /// assert!(narrowed.held.contains("sandbox.network"));
     /// ```
     #[must_use]

@@ -46,7 +46,7 @@ impl ApprovalDecision {
 #[async_trait]
 pub trait ApprovalHandler: Send + Sync {
     /// Decides about one call. The call is denied if this panics, or takes longer than
-    /// [`AgentRules::approval_timeout`](crate::agent::Rules::approval_timeout).
+    /// [`AgentRules::approval_timeout`](crate::agent::AgentRules::approval_timeout).
     async fn decide(&self, request: ApprovalRequest) -> ApprovalDecision;
 }
 

@@ -72,9 +72,9 @@ pub enum PictureFitError {
 /// Checks a picture, and makes it smaller where a server takes less.
 ///
 /// ```
-/// use longhaul::picture::{PictureLimits, Unfit, fit};
+/// use longhaul::picture::{PictureLimits, PictureFitError, fit};
 /// let limits = PictureLimits::of_wire("openai-chat", 1);
-/// assert_eq!(fit(b"no picture", limits), Err(Unfit::Unknown));
+/// assert_eq!(fit(b"no picture", limits), Err(PictureFitError::Unknown));
 /// ```
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// What a silent stream says.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// A frame. Its id is the [`SsePosition`](super::Position) that who has it is at.
+/// A frame. Its id is the [`SsePosition`](super::SsePosition) that who has it is at.
 pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     let id = announcement.seq.map(|seq| match announcement.ends_event {
         true => seq.to_string(),

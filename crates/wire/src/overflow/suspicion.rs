@@ -101,19 +101,19 @@ impl SuspectedOverflow {
 /// Looks at an answer that came with 200. `None`: nothing speaks against it.
 ///
 /// ```
-/// use longhaul_core::message::{Answer, Finish, Part};
+/// use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 /// use longhaul_core::usage::Usage;
-/// use longhaul_wire::overflow::{Sent, Suspicion, suspect};
+/// use longhaul_wire::overflow::{AnsweredRequestTokens, SuspectedOverflow, suspect};
 ///
 /// let usage = Usage { input_tokens: 2_050, output_tokens: 9, ..Usage::default() };
-/// let answer = Answer {
+/// let answer = ModelAnswer {
 ///     parts: vec![Part::text("Hello!")],
-///     finish: Finish::Stop,
+///     finish: ModelStopReason::Stop,
 ///     usage: Some(usage),
 ///     envelope: None,
 /// };
-/// let sent = Sent { estimated: 9_000, ..Sent::default() };
-/// let expected = Suspicion::SilentlyTruncated { reported: 2_050, counted: 9_000 };
+/// let sent = AnsweredRequestTokens { estimated: 9_000, ..AnsweredRequestTokens::default() };
+/// let expected = SuspectedOverflow::SilentlyTruncated { reported: 2_050, counted: 9_000 };
 /// assert_eq!(suspect(&sent, &answer), Some(expected));
 /// ```
 pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
