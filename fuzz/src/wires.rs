@@ -26,11 +26,11 @@ pub(crate) fn body(data: &[u8]) {
         std::str::from_utf8(bytes.expect("a range lies inside")).expect("a range is whole characters")
     };
     let items: Vec<&str> = envelope.items.iter().map(text).collect();
-    let _ = wire.fixed(&envelope);
+    let _ = wire.fixed_content(&envelope);
     for (index, item) in items.iter().enumerate() {
         let (mut form, mut again) = (Vec::new(), b"x".to_vec());
-        let read = wire.canonical(item, index, &mut form).is_ok();
-        assert_eq!(read, wire.canonical(item, index, &mut again).is_ok());
+        let read = wire.write_canonical_item(item, index, &mut form).is_ok();
+        assert_eq!(read, wire.write_canonical_item(item, index, &mut again).is_ok());
         if read {
             assert_eq!(again.strip_prefix(b"x"), Some(form.as_slice()), "a form is added to what is there");
         }
@@ -72,10 +72,10 @@ pub(crate) fn stream(data: &[u8]) {
     let (mut watcher, mut splice, mut out) = (wire.stream_parser(), wire.stream_merger(), Vec::new());
     for (index, event) in all.iter().enumerate() {
         watcher.read(&SseEvent::parse(event));
-        splice.pass(event, &mut out);
+        splice.pass_event(event, &mut out);
         if index == usize::from(*cut) {
             let said = splice.seen().text.clone();
-            splice.go_on(&said);
+            splice.begin_next_stream(&said);
         }
     }
     splice.end(3, &mut out);

@@ -47,7 +47,7 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     };
     let mut held = Vec::new();
     if let Some(own) = &own {
-        let narrowed = config.under(own);
+        let narrowed = config.restricted_by(own);
         config = narrowed.config;
         held = narrowed.held.into_iter().collect();
         tracing::info!(keys = %held.join(", "), "the user's own agent file holds over the folder's");

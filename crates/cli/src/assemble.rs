@@ -66,7 +66,7 @@ pub(crate) async fn agent(
     missing: McpFailurePolicy,
 ) -> Outcome<Agent> {
     let base = provider(place, &config.model, declared(config))?;
-    let provider = catalogued::completed(base, &config.model.base_url);
+    let provider = catalogued::with_catalog_limits(base, &config.model.base_url);
     let limits = provider.limits().await;
     let counts = counting::counts(place, config, &provider.origin()).await?;
     let protected = protected(place);
@@ -183,11 +183,11 @@ pub(crate) fn declared(config: &AgentConfig) -> DeclaredLimits {
 
 /// What the list of models declares of one.
 pub(crate) fn listed(config: &AgentConfig, model: &str) -> DeclaredLimits {
-    of_limits(&config.models.get(model).copied().unwrap_or_default())
+    declared_from_limits(&config.models.get(model).copied().unwrap_or_default())
 }
 
 /// The same in the words of the providers.
-fn of_limits(listed: &ModelLimits) -> DeclaredLimits {
+fn declared_from_limits(listed: &ModelLimits) -> DeclaredLimits {
     let retention = |kept| match kept {
         ReasoningRetention::Never => ReasoningScope::Never,
         ReasoningRetention::Turn => ReasoningScope::Turn,
@@ -206,7 +206,7 @@ fn of_limits(listed: &ModelLimits) -> DeclaredLimits {
 
 /// The waits of the server at `base_url`.
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
-    let usual = HttpTimeouts::of_server(base_url);
+    let usual = HttpTimeouts::for_server(base_url);
     match first_byte {
         FirstByteTimeout::Auto => usual,
         FirstByteTimeout::Unlimited => HttpTimeouts { first_byte: None, ..usual },
@@ -230,13 +230,14 @@ fn provider(
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = declared;
-    let connected = connect(kind, endpoint).map_err(|error| match meant(&model.base_url, kind) {
-        Some(meant) => CommandError::usage(format!(
-            "`{}` is no address of a server: did you mean {meant} ?",
-            model.base_url
-        )),
-        None => CommandError::usage(error.to_string()),
-    })?;
+    let connected =
+        connect(kind, endpoint).map_err(|error| match suggest_base_url(&model.base_url, kind) {
+            Some(meant) => CommandError::usage(format!(
+                "`{}` is no address of a server: did you mean {meant} ?",
+                model.base_url
+            )),
+            None => CommandError::usage(error.to_string()),
+        })?;
     Ok(match check_key(place, model) {
         Ok(()) => connected,
         Err(why) => Arc::new(keyless::KeylessProvider::new(connected, declared, why.message().to_owned())),
@@ -244,7 +245,7 @@ fn provider(
 }
 
 /// The address that was probably meant by one without `http://`. One that may hold a secret is not repeated.
-fn meant(base_url: &str, kind: Kind) -> Option<String> {
+fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if base_url.contains("://")
         || base_url.contains(['@', '?'])
@@ -290,15 +291,18 @@ pub(crate) fn check_key(place: &CliEnvironment, model: &ModelConfig) -> Outcome<
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, meant};
+    use super::{Kind, suggest_base_url};
 
     #[test]
     fn an_address_without_its_scheme_is_guessed() {
-        let chat = |url| meant(url, Kind::OpenAiCompatible);
+        let chat = |url| suggest_base_url(url, Kind::OpenAiCompatible);
         assert_eq!(chat("localhost:1234").as_deref(), Some("http://localhost:1234/v1"));
         assert_eq!(chat("10.0.0.7:8000/").as_deref(), Some("http://10.0.0.7:8000/v1"));
         assert_eq!(chat("box/openai/v1/").as_deref(), Some("http://box/openai/v1"));
-        assert_eq!(meant("localhost:11434", Kind::Ollama).as_deref(), Some("http://localhost:11434"));
+        assert_eq!(
+            suggest_base_url("localhost:11434", Kind::Ollama).as_deref(),
+            Some("http://localhost:11434")
+        );
         for url in [
             "",
             "http://localhost:1234",

@@ -65,7 +65,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let command = meant(args.command, args.bare)?;
+        let command = resolve_command(args.command, args.bare)?;
         place.command_name = name_of(&command);
         let done = runtime.block_on(Box::pin(dispatch(command, &place)));
         runtime.shutdown_timeout(LEAVE_AFTER);
@@ -78,7 +78,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
 ///
 /// # Errors
 /// Usage: options of the server before a command.
-fn meant(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliCommand> {
+fn resolve_command(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliCommand> {
     match command {
         None => Ok(CliCommand::Serve(ServeArgs { open: true, ..bare })),
         Some(command) if bare == ServeArgs::default() => Ok(command),
@@ -179,7 +179,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
         AgentRequirement::Model(asking) => {
             loaded = model_discovery::complete(place, loaded).await?;
             assemble::check_key(place, &loaded.config.model)?;
-            hosted_providers::tell(&loaded);
+            hosted_providers::log_choice(&loaded);
             (asking, McpFailurePolicy::Refused)
         }
         AgentRequirement::View => (ToolApprovalMode::Nobody, McpFailurePolicy::Told),
@@ -206,7 +206,7 @@ async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<
     }
     let assumed = |run: &Run| run.history().window().is_none() && run.budget().window == ASSUMED_WINDOW;
     let model = text::one_line(&agent.provider.origin().model);
-    Ok(session.look(assumed).await?.then(|| {
+    Ok(session.inspect_run(assumed).await?.then(|| {
         let tokens = grouped(ASSUMED_WINDOW);
         format!("nobody states the window of {model}: {tokens} assumed; declare model.context_window")
     }))

@@ -98,7 +98,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
 /// As [`open`].
 pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     make_private(&place.data_dir)?;
-    once_free(place, async || SqliteStore::hold(&place.data_dir).await).await
+    once_free(place, async || SqliteStore::lock_folder(&place.data_dir).await).await
 }
 
 /// Takes the data folder. A server that is ending is waited for, as long as its runs may take to finish.
@@ -142,7 +142,7 @@ fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
             }
             let other = match place.command_name {
                 "" => "name another folder with --data-dir".to_owned(),
-                _ => format!("give this one a folder of its own: {}", beside(place)),
+                _ => format!("give this one a folder of its own: {}", command_with_own_data_dir(place)),
             };
             CommandError::new(format!(
                 "the data folder {folder} is in use by another longhaul{by}; end that one, or {other}"
@@ -153,7 +153,7 @@ fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
 }
 
 /// This command in a data folder of its own.
-fn beside(place: &CliEnvironment) -> String {
+fn command_with_own_data_dir(place: &CliEnvironment) -> String {
     format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
 }
 
@@ -169,7 +169,7 @@ fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &Ser
             ));
         }
         "serve" => ("a second server", "longhaul --data-dir DIR serve --addr HOST:PORT".to_owned()),
-        _ => ("beside it", beside(place)),
+        _ => ("beside it", command_with_own_data_dir(place)),
     };
     CommandError::new(format!(
         "the data folder {folder} is in use by another longhaul{by}, a server\n\

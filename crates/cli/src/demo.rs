@@ -178,15 +178,15 @@ async fn perform(session: &Session, screen: &mut DemoPrinter) -> Result<DemoOutc
     screen.scene("3", "Undo a compaction");
     undo_and_redo(session, screen).await?;
     screen.scene("4", "Recall what was seen only before the first compaction");
-    let edits = session.look(|run| run.history().edits().len() as u64).await?;
+    let edits = session.inspect_run(|run| run.history().edits().len() as u64).await?;
     let mut outcome = DemoOutcome { edits, ..DemoOutcome::default() };
-    for fact in session.look(facts::choose).await? {
+    for fact in session.inspect_run(facts::choose).await? {
         if outcome.asked == facts::QUESTIONS {
             break;
         }
         // An earlier answer may have brought it back.
         let sought = fact.clone();
-        if session.look(move |run| facts::is_in_view(run, &sought)).await? {
+        if session.inspect_run(move |run| facts::is_in_view(run, &sought)).await? {
             continue;
         }
         outcome.asked += 1;
@@ -199,15 +199,15 @@ async fn perform(session: &Session, screen: &mut DemoPrinter) -> Result<DemoOutc
 async fn undo_and_redo(session: &Session, screen: &mut DemoPrinter) -> Result<(), DemoError> {
     screen.ask(session, THIRD).await?;
     let view = |run: &Run| (run.history().view_hash(), run.meter().total);
-    let (before, tokens) = session.look(view).await?;
+    let (before, tokens) = session.inspect_run(view).await?;
     let outcome = screen.during(session, session.compact(None)).await??;
     let CompactionOutcome::Committed(edit) = outcome else {
         screen.nothing_to_undo();
         return Ok(());
     };
-    let shorter = session.look(view).await?.1;
+    let shorter = session.inspect_run(view).await?.1;
     session.undo(edit.id.clone()).await?;
-    let (after, again) = session.look(view).await?;
+    let (after, again) = session.inspect_run(view).await?;
     screen.undone(tokens, shorter, again, before == after);
     session.release(edit.id).await?;
     screen.during(session, session.compact(None)).await??;

@@ -19,7 +19,7 @@ struct SessionOriginFolder {
 }
 
 /// Notes that a session was begun in this workspace. What cannot be noted costs a warning later and nothing else.
-pub(crate) fn remember(place: &CliEnvironment, session: &SessionId) {
+pub(crate) fn record_origin_folder(place: &CliEnvironment, session: &SessionId) {
     let begun = SessionOriginFolder { session: session.as_str().to_owned(), folder: whole(&place.workspace) };
     let noted = serde_json::to_string(&begun).map_err(std::io::Error::from).and_then(|line| {
         let mut file = OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;

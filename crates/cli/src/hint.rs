@@ -11,7 +11,7 @@ impl CliEnvironment {
     }
 
     /// The same for a command that talks to the model: in the folder, and with the model, that were named.
-    pub(crate) fn talking(&self, words: &str) -> String {
+    pub(crate) fn command_with_model(&self, words: &str) -> String {
         let overrides = &self.overrides;
         let said = |option, value: &Option<String>| value.clone().map(|value| (option, value));
         let mut named = self.kept();
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn what_was_named_is_named_again() {
-        assert_eq!(CliEnvironment::default().talking("chat -c"), "longhaul chat -c");
+        assert_eq!(CliEnvironment::default().command_with_model("chat -c"), "longhaul chat -c");
         let place = CliEnvironment {
             named_config: Some("/tmp/own.yml".into()),
             named_data_dir: Some("/tmp/it's here".into()),
@@ -66,6 +66,9 @@ mod tests {
         };
         let kept = r"longhaul --config /tmp/own.yml --data-dir '/tmp/it'\''s here' ";
         assert_eq!(place.command("undo s1 e1"), format!("{kept}undo s1 e1"));
-        assert_eq!(place.talking("chat"), format!("{kept}--workspace /work --model qwen3:8b chat"));
+        assert_eq!(
+            place.command_with_model("chat"),
+            format!("{kept}--workspace /work --model qwen3:8b chat")
+        );
     }
 }

@@ -34,7 +34,7 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
         Some(name) => name.to_owned(),
         None => {
             let listed = match model_discovery::ask(place, &model).await {
-                ServerProbeResult::Models(listed) => chosen(kind, &listed),
+                ServerProbeResult::Models(listed) => choose_listed_model(kind, &listed),
                 // Whoever calls it hears why.
                 ServerProbeResult::Other(_) | ServerProbeResult::Silent | ServerProbeResult::Unasked => None,
             };
@@ -65,7 +65,7 @@ pub(crate) fn terms(completed: &ResolvedConfig) -> String {
 }
 
 /// Says so in the log: nobody named it, and it costs money.
-pub(crate) fn tell(completed: &ResolvedConfig) {
+pub(crate) fn log_choice(completed: &ResolvedConfig) {
     if let Some(said) = said(completed) {
         tracing::warn!("nobody named a model; used is {said}, {}", terms(completed));
     }
@@ -119,7 +119,7 @@ fn version(name: &str) -> Vec<u32> {
 }
 
 /// The first of [`known`] that is listed, as it is listed there.
-fn chosen(kind: Kind, listed: &[String]) -> Option<String> {
+fn choose_listed_model(kind: Kind, listed: &[String]) -> Option<String> {
     let is = |name: &str, known: &str| catalog::find(name).is_some_and(|model| model.name() == known);
     known(kind).into_iter().find_map(|known| {
         let exact = listed.iter().find(|name| *name == known);
@@ -151,7 +151,7 @@ mod tests {
     fn neither_the_dearest_nor_the_smallest_is_chosen_but_the_newest_between() {
         let all: Vec<String> = catalog::models().iter().map(|model| model.name().to_owned()).collect();
         for kind in [Kind::Anthropic, Kind::OpenAi, Kind::Gemini] {
-            let name = chosen(kind, &all).unwrap();
+            let name = choose_listed_model(kind, &all).unwrap();
             assert_eq!(known(kind).first(), Some(&name.as_str()), "with the list and without");
             let prices =
                 |name: &str| catalog::prices(name, kind.base_url()).map(|prices| prices.at(0).output);
@@ -166,18 +166,18 @@ mod tests {
                 its().find(|(other, price)| MIDDLE.contains(price) && version(other) > version(&name));
             assert_eq!(newer, None, "{name}");
         }
-        let anthropic = chosen(Kind::Anthropic, &all).unwrap();
+        let anthropic = choose_listed_model(Kind::Anthropic, &all).unwrap();
         assert!(anthropic.contains("sonnet"), "{anthropic}");
     }
 
     #[test]
     fn only_what_is_listed_is_chosen_and_as_it_is_listed() {
         let listed = ["whisper-1", "gpt-4o-mini", "gpt-4o-2024-08-06", "text-embedding-3"].map(str::to_owned);
-        assert_eq!(chosen(Kind::OpenAi, &listed).as_deref(), Some("gpt-4o-2024-08-06"));
-        assert_eq!(chosen(Kind::Anthropic, &listed), None);
+        assert_eq!(choose_listed_model(Kind::OpenAi, &listed).as_deref(), Some("gpt-4o-2024-08-06"));
+        assert_eq!(choose_listed_model(Kind::Anthropic, &listed), None);
         // Where there is nothing in the middle, a cheaper one comes before a dearer one.
         let listed = ["gpt-4", "gpt-5.5-pro", "gpt-5-nano", "gpt-4o-mini"].map(str::to_owned);
-        assert_eq!(chosen(Kind::OpenAi, &listed).as_deref(), Some("gpt-5-nano"));
+        assert_eq!(choose_listed_model(Kind::OpenAi, &listed).as_deref(), Some("gpt-5-nano"));
         assert_eq!(version("claude-sonnet-4-5-20250929"), [4, 5]);
         assert_eq!(version("gpt-4-0613"), [4]);
         assert!(version("gpt-6.1-sol") > version("gpt-6-sol"));

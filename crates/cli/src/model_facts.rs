@@ -149,7 +149,7 @@ mod tests {
         let text = "model: { name: m, base_url: 'https://api.z.ai/api/paas/v4' }\n\
                     models: { glm-4.6: { maxOutput: 500, prices: { input: 1, output: 2 }, media: [images] } }";
         let said =
-            Limits { tools: FeatureSupport::No, ..Limits::of_window(Some(9_000), LimitSource::Server) };
+            Limits { tools: FeatureSupport::No, ..Limits::from_window(Some(9_000), LimitSource::Server) };
         let facts = facts(text, "glm-4.6", said);
         assert_eq!(facts.window(), Some(SourcedValue { value: 9_000, source: LimitSource::Server }));
         assert_eq!(facts.max_output(), Some(SourcedValue { value: 500, source: LimitSource::Declared }));
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(window(text, "gpt-4o", Limits::default(), 8_192), learned(8_192));
         let larger = window(text, "gpt-4o", Limits::default(), 900_000);
         assert_eq!(larger, Some((128_000, LimitSource::Catalogue)), "the smaller one bounds it");
-        let said = Limits::of_window(Some(9_000), LimitSource::Server);
+        let said = Limits::from_window(Some(9_000), LimitSource::Server);
         assert_eq!(window(text, "my-own", said, 8_192), Some((9_000, LimitSource::Server)));
         let declared = "models: { my-own: { window: 7000 } }";
         assert_eq!(

@@ -22,7 +22,7 @@ pub(crate) struct RemovedMessages {
 
 impl RemovedMessages {
     /// So many of the view, when nobody knows what they are.
-    pub(crate) fn some(messages: u64) -> Self {
+    pub(crate) fn from_message_count(messages: u64) -> Self {
         Self { messages, ..Self::default() }
     }
 
@@ -30,7 +30,9 @@ impl RemovedMessages {
     pub(crate) fn of_edit(edit: &ViewEdit) -> Self {
         let replaced =
             edit.ops.iter().filter(|op| matches!(op, ViewOperation::Replace { .. })).count() as u64;
-        Self::some((edit.original_messages + replaced.max(1)).saturating_sub(edit.compressed_messages))
+        Self::from_message_count(
+            (edit.original_messages + replaced.max(1)).saturating_sub(edit.compressed_messages),
+        )
     }
 
     /// Of an edit of these operations, made when those of `before` held.
@@ -40,7 +42,7 @@ impl RemovedMessages {
         let is_in = |ranges: &[LogRange], seq| ranges.iter().any(|range| range.contains(seq));
         let is_new = |seq| is_in(&mine, seq) && !is_in(&taken, seq);
         let messages = history.entries().iter().filter(|entry| is_new(entry.seq)).count() as u64;
-        let mut gone = Self::some(messages);
+        let mut gone = Self::from_message_count(messages);
         for (at, edit) in before.iter().enumerate() {
             let later: Vec<LogRange> = before[at + 1..].iter().flat_map(|edit| ranges(&edit.ops)).collect();
             for op in &edit.ops {
@@ -90,7 +92,7 @@ pub(crate) fn before<'a>(history: &'a History, edit: Option<&ViewEdit>) -> Vec<&
 }
 
 /// For every edit of a log, by its name.
-pub(crate) fn of_log(events: &[Event]) -> BTreeMap<String, RemovedMessages> {
+pub(crate) fn removed_by_edit(events: &[Event]) -> BTreeMap<String, RemovedMessages> {
     let Ok(history) = History::fold(events) else { return BTreeMap::new() };
     let (mut hold, mut gone): (Vec<&ViewEdit>, _) = (Vec::new(), BTreeMap::new());
     for event in events {
@@ -136,8 +138,8 @@ mod tests {
         }
         let history = History::fold(&events).unwrap();
         let upto = |to| history.entries().iter().filter(|entry| (2..=to).contains(&entry.seq)).count() as u64;
-        let gone = of_log(&events);
-        assert_eq!(gone["e1"], RemovedMessages::some(upto(20)));
+        let gone = removed_by_edit(&events);
+        assert_eq!(gone["e1"], RemovedMessages::from_message_count(upto(20)));
         assert_eq!(gone["e2"], RemovedMessages { messages: upto(40) - upto(20), summaries: 1, notes: 0 });
         assert_eq!(gone["e3"], RemovedMessages { messages: upto(60) - upto(40), summaries: 0, notes: 1 });
         assert_eq!(gone.values().map(|gone| gone.messages).sum::<u64>(), upto(60));

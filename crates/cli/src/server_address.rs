@@ -43,7 +43,7 @@ impl ServerRecord {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn tell(self, folder: &Path) -> io::Result<ServerRecordGuard> {
+    pub(crate) fn write_record(self, folder: &Path) -> io::Result<ServerRecordGuard> {
         let path = folder.join(FILE);
         fs::write(&path, serde_json::to_vec(&self)?)?;
         Ok(ServerRecordGuard { path, serving: self })
@@ -88,7 +88,7 @@ mod tests {
     async fn a_server_is_found_while_it_has_the_folder_and_no_longer() {
         let folder = tempfile::tempdir().unwrap();
         let here = ServerRecord::here("http://127.0.0.1:4400".to_owned(), folder.path().join("token"));
-        let mut told = here.clone().tell(folder.path()).unwrap();
+        let mut told = here.clone().write_record(folder.path()).unwrap();
         assert_eq!(ServerRecord::find(folder.path()), None, "nobody has the folder");
         let _store = SqliteStore::open(folder.path()).await.unwrap();
         assert_eq!(ServerRecord::find(folder.path()), Some(here.clone()));
@@ -98,7 +98,7 @@ mod tests {
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
         let killed = ServerRecord { process: i32::try_from(gone.id()).unwrap(), ..here };
-        let left = killed.tell(folder.path()).unwrap();
+        let left = killed.write_record(folder.path()).unwrap();
         assert_eq!(ServerRecord::find(folder.path()), None);
         drop(told);
         assert!(folder.path().join(FILE).exists(), "what another has written stays");

@@ -26,7 +26,7 @@ pub(crate) async fn session(
 
 fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> Outcome<SessionRecord> {
     if records.is_empty() {
-        let chat = place.talking("chat");
+        let chat = place.command_with_model("chat");
         return Err(CommandError::new(format!("there is no session yet; begin one with `{chat}`")));
     }
     let is_meant = |record: &SessionRecord| meant == "last" || record.id.as_str().starts_with(meant);

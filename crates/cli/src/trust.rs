@@ -3,7 +3,7 @@
 //! A file that lies in a folder somebody else made could start programs, send the conversation or a key to a
 //! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person
 //! has named it once with `--config`; its content is remembered, so a changed file has to be named again. What the
-//! person's own file closes stays closed in any case ([`AgentConfig::under`]).
+//! person's own file closes stays closed in any case ([`AgentConfig::restricted_by`]).
 
 use std::fs;
 use std::io::Write as _;
@@ -38,7 +38,7 @@ pub(crate) fn remember(
 ) -> Outcome<()> {
     let line = format!("{} {}", hash(text.as_bytes()), hash_of_path(file));
     // With nothing on the command line: the file is named for later, too.
-    if wants(place, config, &CommandLineOverrides::default(), own).is_none()
+    if describe_trust_request(place, config, &CommandLineOverrides::default(), own).is_none()
         || known(place).lines().any(|known| known == line)
     {
         return Ok(());
@@ -64,7 +64,8 @@ pub(crate) fn check(
     config: &AgentConfig,
     own: Option<&UserConfigFile>,
 ) -> Outcome<()> {
-    let wanted = wants(place, config, &place.overrides, own).filter(|_| !is_trusted(place, text));
+    let wanted =
+        describe_trust_request(place, config, &place.overrides, own).filter(|_| !is_trusted(place, text));
     let Some(what) = wanted else { return Ok(()) };
     let why = if was_trusted(place, file) {
         "it has changed since you trusted it. Read it again"
@@ -77,7 +78,7 @@ pub(crate) fn check(
 
 /// What a file asks for that a stranger's file must not have. `own` is the person's own file. Sections are taken apart
 /// by name: a new key does not compile until somebody has decided what a stranger's file may do with it.
-fn wants(
+fn describe_trust_request(
     place: &CliEnvironment,
     config: &AgentConfig,
     overrides: &CommandLineOverrides,
@@ -126,27 +127,27 @@ fn wants(
         });
     }
     if let SystemPrompt::File(path) = system_prompt
-        && leaves(place, path)
+        && is_outside_workspace(place, path)
     {
         return Some(format!("reads {path} into the prompt"));
     }
     if let TokenCounter::File(path) = &context.token_counter
-        && leaves(place, &path.to_string_lossy())
+        && is_outside_workspace(place, &path.to_string_lossy())
     {
         return Some(format!("reads {} as a tokenizer", path.display()));
     }
     if let Some(what) = agents.values().find_map(|agent| agent_wants(place, agent, own)) {
         return Some(what);
     }
-    lifts(sandbox)
-        .or_else(|| opens(server))
-        .or_else(|| tells(telemetry))
+    describe_raised_limit(sandbox)
+        .or_else(|| describe_server_exposure(server))
+        .or_else(|| describe_telemetry_target(telemetry))
         .or_else(|| passes_on(place, gateway, own))
         .or_else(|| sends(place, model, overrides, own))
 }
 
 /// Which limit of commands a file lifts above its default.
-fn lifts(sandbox: &SandboxConfig) -> Option<String> {
+fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
     // The network is open by default.
     let SandboxConfig { network: _, limits } = sandbox;
     let ChildLimits { cpu_seconds, memory_bytes, file_bytes, processes, open_files } = *limits;
@@ -165,7 +166,7 @@ fn lifts(sandbox: &SandboxConfig) -> Option<String> {
 }
 
 /// Whom a file tells what the agent does.
-fn tells(telemetry: &TelemetryConfig) -> Option<String> {
+fn describe_telemetry_target(telemetry: &TelemetryConfig) -> Option<String> {
     let TelemetryConfig { otlp, content } = telemetry;
     let url = otlp.as_deref()?;
     match content {
@@ -255,21 +256,25 @@ fn used_address<'a>(model: &'a ModelConfig, overrides: &CommandLineOverrides) ->
 /// at by itself.
 fn agent_wants(place: &CliEnvironment, agent: &AgentSource, own: Option<&UserConfigFile>) -> Option<String> {
     match agent {
-        AgentSource::Here(config) => wants(place, config, &CommandLineOverrides::default(), own),
-        AgentSource::File(path) if leaves(place, path) => Some(format!("reads {path} as an agent")),
+        AgentSource::Here(config) => {
+            describe_trust_request(place, config, &CommandLineOverrides::default(), own)
+        }
+        AgentSource::File(path) if is_outside_workspace(place, path) => {
+            Some(format!("reads {path} as an agent"))
+        }
         AgentSource::File(_) => None,
     }
 }
 
 /// Returns whether a path leads out of the workspace.
-fn leaves(place: &CliEnvironment, path: &str) -> bool {
+fn is_outside_workspace(place: &CliEnvironment, path: &str) -> bool {
     let inside =
         Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     !inside || !lies_in(&place.workspace, path)
 }
 
 /// How a file opens the server to others, or what it has the server do to them.
-fn opens(server: &ServerConfig) -> Option<String> {
+fn describe_server_exposure(server: &ServerConfig) -> Option<String> {
     let ServerConfig {
         addr,
         token_file,

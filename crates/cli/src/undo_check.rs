@@ -23,7 +23,7 @@ pub(crate) type Offers = BTreeMap<String, UndoOption>;
 pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
     if let UiEvent::Compacting { is_extract } = happening {
         let is_nobody = |run: &Run| run.settings().policy.writer == SummaryWriterModel::Nobody;
-        *is_extract = session.look(is_nobody).await.unwrap_or(false);
+        *is_extract = session.inspect_run(is_nobody).await.unwrap_or(false);
     }
     let Some(shrunk) = happening.edit() else { return };
     let id = shrunk.id.clone();
@@ -39,20 +39,20 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
         Some((state.edit.strategy.clone(), gone, of(run.history(), state, || fits(run, state))))
     };
     // A session that has ended offers nothing.
-    if let Ok(Some((strategy, gone, undo))) = session.look(look).await {
+    if let Ok(Some((strategy, gone, undo))) = session.inspect_run(look).await {
         (shrunk.strategy, shrunk.gone, shrunk.undo) = (strategy, gone.unwrap_or(shrunk.gone), undo);
     }
 }
 
 /// Of a session as it is now.
-pub(crate) fn of_run(run: &Run) -> Offers {
+pub(crate) fn undo_options_of_run(run: &Run) -> Offers {
     let history = run.history();
     let named = |state: &ViewEditState| (name(state), of(history, state, || fits(run, state)));
     history.edits().iter().map(named).collect()
 }
 
 /// Of a log. The room is that of its newest call; without one nobody knows it, and it is no obstacle.
-pub(crate) fn of_log(events: &[Event]) -> Offers {
+pub(crate) fn undo_options_of_log(events: &[Event]) -> Offers {
     let Ok(history) = History::fold(events) else { return Offers::default() };
     let started = |event: &Event| match &event.body {
         EventBody::StepStarted(start) => Some(StepStart::clone(start)),

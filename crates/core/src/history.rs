@@ -364,7 +364,7 @@ impl History {
                     run.steps = run.steps.saturating_sub(1);
                 }
                 self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
-                self.spent(usage.as_ref());
+                self.add_usage(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
             }
             EventBody::ToolStarted { call_id } => {

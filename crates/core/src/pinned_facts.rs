@@ -214,14 +214,14 @@ impl PinnedFacts {
             return;
         }
         for touch in call.touches {
-            self.touch(&touch, result);
+            self.record_file_access(&touch, result);
         }
         if let Some(list) = call.list.filter(|_| result.status == ToolStatus::Completed) {
             self.todos.apply(list);
         }
     }
 
-    fn touch(&mut self, touch: &FileAccess, result: &ToolResult) {
+    fn record_file_access(&mut self, touch: &FileAccess, result: &ToolResult) {
         let known = self.files.get(&touch.path).copied();
         let first = result.content.iter().find_map(Part::as_text).unwrap_or_default();
         let verb = match (touch.verb, known) {

@@ -272,7 +272,7 @@ pub fn swap(
 }
 
 /// What may be summarised while work goes on, if the view is near the line where the policy acts.
-pub fn ahead(
+pub fn plan_in_background(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
     budget: &Budget,
@@ -281,7 +281,7 @@ pub fn ahead(
     ahead_from(history, fixed_tokens, budget, policy, u64::MAX)
 }
 
-/// [`ahead`], and from `from` tokens of the request on even if the line is far.
+/// [`plan_in_background`], and from `from` tokens of the request on even if the line is far.
 pub fn ahead_from(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,

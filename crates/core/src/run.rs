@@ -328,7 +328,7 @@ impl Run {
             RunLoopInput::ToolEnded(result) => self.tool_ended(result, out),
             RunLoopInput::PinEnded { result, request } => self.pin_ended(result, &request, out),
             RunLoopInput::Decided { approval_id, allowed, reason } => {
-                self.decided(&approval_id, allowed, reason, out);
+                self.handle_approval_decision(&approval_id, allowed, reason, out);
             }
             RunLoopInput::TimerFired(timer) => self.timer_fired(timer, out),
             RunLoopInput::RetryNow => self.retry_now(out),
@@ -378,18 +378,18 @@ impl Run {
             debug_assert_eq!(folded, Ok(()));
         }
         match self.pending.remove(&id) {
-            Some(then) => self.go_on(then, out),
+            Some(then) => self.continue_after_append(then, out),
             None => debug_assert!(false, "an append that nobody asked for"),
         }
     }
 
-    fn go_on(&mut self, then: AppendContinuation, out: &mut Vec<RunEffect>) {
+    fn continue_after_append(&mut self, then: AppendContinuation, out: &mut Vec<RunEffect>) {
         match then {
             AppendContinuation::Begun => {
                 self.start_run_timer(out);
                 self.prepare(out);
             }
-            AppendContinuation::Boundary => self.boundary(out),
+            AppendContinuation::Boundary => self.reach_step_boundary(out),
             AppendContinuation::Prepare => self.prepare(out),
             AppendContinuation::StartStep => self.start_step(out),
             AppendContinuation::Counted(next) => self.after_count(next, out),

@@ -66,7 +66,7 @@ use conversation::GatewayConversation;
 use deferred_tools::DeferralCache;
 use json_support::JsonSupport;
 use parse_cache::ParseCache;
-use pre_compact::HookAnswers;
+use pre_compact::HookOutputCache;
 use recall::HiddenToolCalls;
 pub(crate) use replicas::LoadGuard;
 use single_flight::SingleFlight;
@@ -81,29 +81,29 @@ pub(crate) struct GatewayState {
     pub(crate) parts: GatewayDependencies,
     pub(crate) targets: UpstreamDirectory,
     pub(crate) conversations: ConversationCache,
-    pub(crate) readings: ParseCache,
-    pub(crate) desk: WorkLimiter,
-    pub(crate) turns: SingleFlight,
-    pub(crate) prose: JsonSupport,
+    pub(crate) parse_cache: ParseCache,
+    pub(crate) work_limiter: WorkLimiter,
+    pub(crate) single_flight: SingleFlight,
+    pub(crate) json_support: JsonSupport,
     pub(crate) writers: WriterRecords,
     pub(crate) begun: SummaryStarts,
     pub(crate) tasks: GatewayTasks,
     /// Pictures and files that upstreams have refused.
-    pub(crate) omitted: omitted::OmissionMemory,
+    pub(crate) part_refusals: omitted::PartRefusalCache,
     /// Calls that clients were not shown.
-    pub(crate) withheld: HiddenToolCalls,
+    pub(crate) hidden_tool_calls: HiddenToolCalls,
     /// What was decided of clients' lists of tools.
     deferrals: DeferralCache,
     /// What clients go on from by name.
     pub(crate) answers: ResponseStore,
     /// What the settings make of what is configured.
-    pub(crate) follows: OnceLock<Follows>,
+    pub(crate) setup_override: OnceLock<SetupOverride>,
     /// The PreCompact hook's newest answers.
-    hook_answers: HookAnswers,
+    hook_answers: HookOutputCache,
 }
 
 /// How conversations are shortened now, made of how they are to be by configuration.
-type Follows = Box<dyn Fn(&CompactionSetup) -> CompactionSetup + Send + Sync>;
+type SetupOverride = Box<dyn Fn(&CompactionSetup) -> CompactionSetup + Send + Sync>;
 
 impl GatewayState {
     pub(crate) fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
@@ -115,25 +115,25 @@ impl GatewayState {
             parts,
             targets,
             conversations,
-            readings: ParseCache::default(),
-            desk: WorkLimiter::new(),
-            turns: SingleFlight::default(),
-            prose: JsonSupport::default(),
+            parse_cache: ParseCache::default(),
+            work_limiter: WorkLimiter::new(),
+            single_flight: SingleFlight::default(),
+            json_support: JsonSupport::default(),
             writers: WriterRecords::default(),
             begun: SummaryStarts::default(),
-            hook_answers: HookAnswers::default(),
+            hook_answers: HookOutputCache::default(),
             tasks: GatewayTasks::default(),
-            omitted: omitted::OmissionMemory::default(),
-            withheld: HiddenToolCalls::default(),
+            part_refusals: omitted::PartRefusalCache::default(),
+            hidden_tool_calls: HiddenToolCalls::default(),
             deferrals: DeferralCache::default(),
-            follows: OnceLock::new(),
+            setup_override: OnceLock::new(),
         })
     }
 
     fn shortening(&self) -> CompactionSetup {
         let policy = self.config.policy.clone();
         let configured = CompactionSetup { policy, summariser: self.parts.summariser.clone() };
-        match self.follows.get() {
+        match self.setup_override.get() {
             Some(now) => now(&configured),
             None => configured,
         }
@@ -155,9 +155,9 @@ pub(crate) struct Exchange {
     key: Option<String>,
     overrides: RequestOverrides,
     /// What is kept of the answer, if it is.
-    keeps: Option<previous_response::ResponseRetention>,
+    response_retention: Option<previous_response::ResponseRetention>,
     /// When the request came.
-    came_at: Instant,
+    received_at: Instant,
     /// The name of the conversation, once somebody needs it.
     conversation_key: OnceLock<[u8; 32]>,
     /// The client's tools, where some are deferred: then the envelope is that of the shorter request.
@@ -172,15 +172,15 @@ struct UpstreamAttempt {
     window: KnownWindow,
     policy: CompactionPolicy,
     /// How conversations are to be shortened here, whatever stands in for it and whatever the request asks for.
-    shortening: CompactionSetup,
+    compaction_setup: CompactionSetup,
     conversation: Option<Arc<GatewayConversation>>,
     totals: Arc<UsageTotals>,
     /// What a refusal has left for the answer, in tokens.
-    most_output: Option<u64>,
+    max_output_tokens: Option<u64>,
     /// What was left out because the upstream refuses it.
     omissions: omitted::RequestOmissions,
     /// Why the model gets no tool of ours, once that was asked.
-    no_tool: OnceLock<Option<&'static str>>,
+    no_recall_reason: OnceLock<Option<&'static str>>,
     /// Goes with the route: what waits for the end of the request begins then.
     over: OnceLock<oneshot::Sender<()>>,
     /// Whether the upstream has begun an answer.
@@ -253,10 +253,10 @@ impl Exchange {
         }
         let overrides = RequestOverrides::read(&call.headers)
             .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
-        let caller = headers::caller(&call.headers);
-        let mut envelope = inner.readings.read(wire, &caller, call.body)?;
+        let caller = headers::hash_caller(&call.headers);
+        let mut envelope = inner.parse_cache.read(wire, &caller, call.body)?;
         if let Some(opened) = compaction_item::with_sealed_opened(wire.dialect(), &envelope)? {
-            envelope = inner.readings.read(wire, &caller, opened)?;
+            envelope = inner.parse_cache.read(wire, &caller, opened)?;
         }
         let targets = inner.targets.find(&envelope.model)?;
         let forward = inner.config.credentials == CredentialSource::Forward;
@@ -269,8 +269,8 @@ impl Exchange {
             envelope,
             targets,
             overrides,
-            keeps: None,
-            came_at: Instant::now(),
+            response_retention: None,
+            received_at: Instant::now(),
             conversation_key: OnceLock::new(),
             deferral: None,
             inner,
@@ -287,7 +287,7 @@ impl Exchange {
         let exchange = Arc::new(self);
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
-        let mut opening = Box::pin(Arc::clone(&exchange).opened().instrument(exchange.span()));
+        let mut opening = Box::pin(Arc::clone(&exchange).open_answer().instrument(exchange.span()));
         if !is_stream {
             return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
         }
@@ -298,7 +298,7 @@ impl Exchange {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
                 headers::say(&mut headers, "x-longhaul-action", "waiting");
-                let stream = flow::late(wire, patience, opening);
+                let stream = flow::delayed_stream(wire, patience, opening);
                 GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
             }
         }
@@ -335,7 +335,7 @@ impl Exchange {
     }
 
     /// The beginning of the answer, logged.
-    async fn opened(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
+    async fn open_answer(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         self.log_arrival();
         let opened = Arc::clone(&self).go().await;
         if let Err(fault) | Ok(UpstreamDisposition::Failed(fault, ..)) = &opened {
@@ -354,7 +354,7 @@ impl Exchange {
         let mut targets = self.ordered_targets().into_iter().peekable();
         while let Some(target) = targets.next() {
             let opened = self.readable(&target, self.at(&target, &totals).await);
-            target.server.is_there(!is_unreachable(&opened));
+            target.server.set_reachable(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;
             }
@@ -378,7 +378,7 @@ impl Exchange {
         let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target));
         let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
         let route = with_totals(find().await);
-        if route.crosses() {
+        if route.needs_translation() {
             return route.go().await;
         }
         let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
@@ -460,12 +460,12 @@ impl UpstreamAttempt {
             limits,
             window,
             policy: policy.clone(),
-            shortening,
+            compaction_setup: shortening,
             conversation: None,
             totals: Arc::default(),
-            most_output: None,
+            max_output_tokens: None,
             omissions: omitted::RequestOmissions::default(),
-            no_tool: OnceLock::new(),
+            no_recall_reason: OnceLock::new(),
             over: OnceLock::new(),
             is_answered: Arc::default(),
             _load: load,
@@ -474,7 +474,7 @@ impl UpstreamAttempt {
     }
 
     /// Returns whether the upstream does not speak the caller's dialect.
-    fn crosses(&self) -> bool {
+    fn needs_translation(&self) -> bool {
         self.target.speaks(self.exchange.wire.dialect()) == DialectSupport::No
     }
 
@@ -496,11 +496,11 @@ impl UpstreamAttempt {
 
     /// Work that takes its time by so many bytes of it.
     async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
-        self.exchange.inner.desk.work(bytes, work).await
+        self.exchange.inner.work_limiter.work(bytes, work).await
     }
 
     /// The changes that every form of the request has here.
-    fn edited(&self) -> RequestEdit {
+    fn request_edit(&self) -> RequestEdit {
         let is_other = self.target.model != self.exchange.envelope.model;
         RequestEdit {
             model: is_other.then(|| self.target.model.clone()),

@@ -19,9 +19,9 @@ use longhaul_store::memo::{MemoryPrefixCache, PrefixCache};
 
 use crate::exchange::{Exchange, GatewayState};
 use crate::hook::PreCompactHook;
-use crate::relay::RelayedResponse;
+use crate::relay::RelayEndpoint;
 use crate::upstream::UpstreamOptions;
-use crate::window::{KnownWindow, LearnedWindows, NoSharedWindows};
+use crate::window::{KnownWindow, NoSharedWindowStore, SharedWindowStore};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 
 /// What a gateway is set up with. Everything has a default but the upstreams.
@@ -54,7 +54,7 @@ pub struct GatewayOptions {
     /// Whether models can look up what was left out.
     pub recall: RecallMode,
     /// Whether a client's tools are deferred that take much of the window.
-    pub defer_tools: DeferTools,
+    pub defer_tools: ToolDeferralMode,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
     /// Conversations that are kept ready, at most.
@@ -80,7 +80,7 @@ impl GatewayOptions {
             midstream: MidstreamMode::Exact,
             notices_in_text: false,
             recall: RecallMode::Off,
-            defer_tools: DeferTools::Auto,
+            defer_tools: ToolDeferralMode::Auto,
             max_body_bytes: 128 << 20,
             max_conversations: 512,
             max_conversation_bytes: 256 << 20,
@@ -131,7 +131,7 @@ pub enum RecallMode {
 /// What is done about a client's tools that take much of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DeferTools {
+pub enum ToolDeferralMode {
     /// Those that take more than a quarter of it are deferred: the model gets as many of them as there is room for, and
     /// finds the others. The client is not shown that it searches, and sees its calls as calls of its own tools.
     #[default]
@@ -152,7 +152,7 @@ pub struct GatewayDependencies {
     /// A name that no other answer has.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
     /// What others in this process know of windows, and are told of them.
-    pub windows: Arc<dyn LearnedWindows>,
+    pub windows: Arc<dyn SharedWindowStore>,
     /// Who writes summaries where the policy's writer is another model than the one that is talked to; `None`: that one.
     pub summariser: Option<SharedProvider>,
     /// The hook that is asked before a compaction, if there is one.
@@ -174,7 +174,7 @@ impl Default for GatewayDependencies {
             counter: Arc::new(counter),
             now: Arc::new(|| since_1970().as_secs()),
             new_id: Arc::new(new_id),
-            windows: Arc::new(NoSharedWindows),
+            windows: Arc::new(NoSharedWindowStore),
             summariser: None,
             pre_compact: None,
         }
@@ -223,12 +223,12 @@ pub enum ReplyBody {
 }
 
 /// The pieces of a reply. An error has no words any more: the connection breaks.
-pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Bytes, BrokenOff>> + Send>>;
+pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Bytes, BrokenAnswerError>> + Send>>;
 
 /// An answer that cannot be ended in its own dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the upstream broke off: {0}")]
-pub struct BrokenOff(pub String);
+pub struct BrokenAnswerError(pub String);
 
 impl fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -292,7 +292,7 @@ impl Gateway {
     /// Has each request shortened as `now` says of what is configured: settings may change while the gateway runs. Only
     /// the first such call counts.
     pub fn follow(&self, now: impl Fn(&CompactionSetup) -> CompactionSetup + Send + Sync + 'static) {
-        let _ = self.inner.follows.set(Box::new(now));
+        let _ = self.inner.setup_override.set(Box::new(now));
     }
 
     /// Answers a call. Errors are answers in the caller's dialect.
@@ -311,7 +311,7 @@ impl Gateway {
     pub async fn read(&self, call: ClientRequest) -> Result<GatewayRequest, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
-        let exchange = self.inner.desk.read(bytes, open).await?.completed().await?;
+        let exchange = self.inner.work_limiter.read(bytes, open).await?.completed().await?;
         Ok(GatewayRequest { wire, exchange })
     }
 
@@ -337,8 +337,8 @@ impl Gateway {
     }
 
     /// Passes a request without a conversation to its model's server. Errors are answers as OpenAI's API has them.
-    pub async fn pass(&self, passed: RelayedResponse, call: ClientRequest) -> GatewayReply {
-        let passed = crate::relay::pass(&self.inner, passed, &call.headers, call.body).await;
+    pub async fn relay_request(&self, passed: RelayEndpoint, call: ClientRequest) -> GatewayReply {
+        let passed = crate::relay::relay_to_upstream(&self.inner, passed, &call.headers, call.body).await;
         passed.unwrap_or_else(|fault| refusal_in(Dialect::Chat, &fault))
     }
 

@@ -72,7 +72,7 @@ fn connection_names(from: &HeaderMap) -> Vec<&str> {
 }
 
 /// Names the caller: a hash of whatever it shows.
-pub(crate) fn caller(from: &HeaderMap) -> [u8; 32] {
+pub(crate) fn hash_caller(from: &HeaderMap) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway caller");
     for name in CREDENTIALS {
         let value = from.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn callers_are_told_apart() {
-        let one = caller(&headers(&[("authorization", "a")]));
-        assert_ne!(one, caller(&headers(&[("x-api-key", "a")])));
-        assert_ne!(one, caller(&HeaderMap::new()));
-        assert_eq!(one, caller(&headers(&[("authorization", "a"), ("x-other", "b")])));
+        let one = hash_caller(&headers(&[("authorization", "a")]));
+        assert_ne!(one, hash_caller(&headers(&[("x-api-key", "a")])));
+        assert_ne!(one, hash_caller(&HeaderMap::new()));
+        assert_eq!(one, hash_caller(&headers(&[("authorization", "a"), ("x-other", "b")])));
     }
 }

@@ -18,13 +18,13 @@ mod upstream;
 mod window;
 
 pub use gateway::{
-    BrokenOff, ClientRequest, CompactionSetup, CredentialSource, DeferTools, Gateway, GatewayDependencies,
+    BrokenAnswerError, ClientRequest, CompactionSetup, CredentialSource, Gateway, GatewayDependencies,
     GatewayOptions, GatewayReply, GatewayRequest, ListedModel, MidstreamMode, RecallMode, ReplyBody,
-    ReplyStream, SetupError, refusal_in,
+    ReplyStream, SetupError, ToolDeferralMode, refusal_in,
 };
 pub use hook::PreCompactHook;
 pub use longhaul_providers::connect::Kind;
 pub use longhaul_wire::edit::Dialect;
-pub use relay::RelayedResponse;
+pub use relay::RelayEndpoint;
 pub use upstream::{UpstreamModelEntry, UpstreamOptions};
-pub use window::{KnownWindow, LearnedWindows, NoSharedWindows};
+pub use window::{KnownWindow, NoSharedWindowStore, SharedWindowStore};

@@ -10,7 +10,7 @@ use http::StatusCode;
 use longhaul_providers::connect::Kind;
 
 use crate::exchange::GatewayState;
-use crate::gateway::{BrokenOff, CredentialSource, GatewayReply, ReplyBody};
+use crate::gateway::{BrokenAnswerError, CredentialSource, GatewayReply, ReplyBody};
 use crate::headers;
 use crate::upstream::{UpstreamServer, UpstreamTarget};
 use longhaul_wire::edit::patch::RequestPatch;
@@ -23,14 +23,14 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 /// A path of OpenAI's API below the base URL that the gateway only passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RelayedResponse {
+pub enum RelayEndpoint {
     /// `/embeddings`
     Embeddings,
     /// `/completions`: a text that a model goes on with.
     Completions,
 }
 
-impl RelayedResponse {
+impl RelayEndpoint {
     fn path(self) -> &'static str {
         match self {
             Self::Embeddings => "/embeddings",
@@ -43,9 +43,9 @@ impl RelayedResponse {
 ///
 /// # Errors
 /// [`GatewayError`] if the request names no known model, or none of the model's servers can be asked.
-pub(crate) async fn pass(
+pub(crate) async fn relay_to_upstream(
     inner: &GatewayState,
-    passed: RelayedResponse,
+    passed: RelayEndpoint,
     call_headers: &http::HeaderMap,
     body: Bytes,
 ) -> Result<GatewayReply, GatewayError> {
@@ -114,7 +114,7 @@ async fn reply(
     if status.is_success() {
         let name = server.upstream.name.clone();
         let pieces = until_idle(pieces, idle)
-            .map(move |piece| piece.map_err(|why| BrokenOff(format!("the upstream `{name}` {why}"))));
+            .map(move |piece| piece.map_err(|why| BrokenAnswerError(format!("the upstream `{name}` {why}"))));
         return Ok(GatewayReply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) });
     }
     // Some servers repeat a key that they refuse.

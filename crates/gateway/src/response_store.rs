@@ -36,11 +36,11 @@ const MOST_WRITES: usize = 256;
 const SCOPE: &str = "responses-1";
 
 /// An answer by its name, for whoever was given it.
-type Name = ([u8; 32], String);
+type ResponseKey = ([u8; 32], String);
 
 /// The answers that are kept, the newest.
 pub(crate) struct ResponseStore {
-    known: Mutex<StoredConversation>,
+    known: Mutex<StoredTurnIndex>,
     /// Bytes of everything that is in memory.
     bytes: Arc<AtomicUsize>,
     memo: Arc<dyn PrefixCache>,
@@ -48,9 +48,9 @@ pub(crate) struct ResponseStore {
 }
 
 #[derive(Default)]
-struct StoredConversation {
-    turns: HashMap<Name, Arc<StoredTurn>>,
-    oldest: VecDeque<Name>,
+struct StoredTurnIndex {
+    turns: HashMap<ResponseKey, Arc<StoredTurn>>,
+    oldest: VecDeque<ResponseKey>,
 }
 
 /// What one request has added to a conversation, and its answer.
@@ -251,7 +251,7 @@ impl ResponseStore {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, StoredConversation> {
+    fn known(&self) -> MutexGuard<'_, StoredTurnIndex> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

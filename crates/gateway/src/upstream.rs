@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::gateway::{ListedModel, SetupError};
 use crate::headers;
-use crate::window::{KnownWindow, LearnedWindows};
+use crate::window::{KnownWindow, SharedWindowStore};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError};
 
 /// No model's window is smaller, in tokens.
@@ -133,7 +133,7 @@ pub(crate) struct UpstreamServer {
     /// Where its API begins.
     base: BaseUrl,
     /// What others know of the windows of its models.
-    windows: Arc<dyn LearnedWindows>,
+    windows: Arc<dyn SharedWindowStore>,
     models: Mutex<HashMap<String, Arc<UpstreamTarget>>>,
     /// Since when nobody answers there.
     away_since: Mutex<Option<Instant>>,
@@ -149,8 +149,8 @@ pub(crate) struct UpstreamTarget {
     declared: DeclaredLimits,
     provider: SharedProvider,
     chat: Option<Arc<OpenAiChatProvider>>,
-    limits: tokio::sync::OnceCell<Mutex<ModelListing>>,
-    reread: Mutex<Option<ModelRefreshTask>>,
+    limits: tokio::sync::OnceCell<Mutex<LimitsSnapshot>>,
+    refresh_task: Mutex<Option<ModelRefreshTask>>,
     /// The window that a refusal has named; 0 for none.
     learned: AtomicU64,
     /// The same where it was an answer that only looked so.
@@ -173,7 +173,7 @@ pub(crate) enum DialectSupport {
 }
 
 #[derive(Clone, Copy)]
-struct ModelListing {
+struct LimitsSnapshot {
     limits: Limits,
     at: Instant,
 }
@@ -190,7 +190,7 @@ impl Drop for ModelRefreshTask {
 impl UpstreamDirectory {
     pub(crate) fn new(
         upstreams: Vec<UpstreamOptions>,
-        windows: &Arc<dyn LearnedWindows>,
+        windows: &Arc<dyn SharedWindowStore>,
     ) -> Result<Self, SetupError> {
         let server = |upstream| UpstreamServer::new(upstream, Arc::clone(windows)).map(Arc::new);
         let servers = upstreams.into_iter().map(server);
@@ -293,7 +293,7 @@ impl UpstreamDirectory {
 }
 
 impl UpstreamServer {
-    fn new(upstream: UpstreamOptions, windows: Arc<dyn LearnedWindows>) -> Result<Self, SetupError> {
+    fn new(upstream: UpstreamOptions, windows: Arc<dyn SharedWindowStore>) -> Result<Self, SetupError> {
         let wrong = |message: String| SetupError { upstream: upstream.name.clone(), message };
         let url = reqwest::Url::parse(&upstream.endpoint.base_url)
             .map_err(|error| wrong(format!("base URL `{}`: {error}", upstream.endpoint.base_url)))?;
@@ -325,7 +325,7 @@ impl UpstreamServer {
     }
 
     /// Whether a request has reached it.
-    pub(crate) fn is_there(&self, is_so: bool) {
+    pub(crate) fn set_reachable(&self, is_so: bool) {
         let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
         *since = (!is_so).then(Instant::now);
     }
@@ -540,12 +540,12 @@ impl UpstreamTarget {
             kind => (connect::connect(kind, endpoint).map_err(wrong)?, None),
         };
         Ok(Self {
-            provider: catalogued::completed(provider, base),
+            provider: catalogued::with_catalog_limits(provider, base),
             chat,
             model: model.to_owned(),
             declared,
             limits: tokio::sync::OnceCell::new(),
-            reread: Mutex::default(),
+            refresh_task: Mutex::default(),
             learned: AtomicU64::new(0),
             suspected: AtomicU64::new(0),
             largest: AtomicU64::new(0),
@@ -584,7 +584,7 @@ impl UpstreamTarget {
     /// What is known of the model's limits: asked for before the first call, later beside the calls.
     pub(crate) async fn limits(self: &Arc<Self>) -> Limits {
         let first = || async {
-            Mutex::new(ModelListing { limits: self.provider.limits().await, at: Instant::now() })
+            Mutex::new(LimitsSnapshot { limits: self.provider.limits().await, at: Instant::now() })
         };
         let read = self.limits.get_or_init(first).await;
         let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -596,7 +596,7 @@ impl UpstreamTarget {
 
     /// Asks the server again while the call goes on.
     fn read_again(self: &Arc<Self>) {
-        let mut reread = self.reread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reread = self.refresh_task.lock().unwrap_or_else(PoisonError::into_inner);
         if reread.as_ref().is_some_and(|task| !task.0.is_finished()) {
             return;
         }
@@ -607,7 +607,7 @@ impl UpstreamTarget {
             let Some(target) = target.upgrade() else { return };
             if let Some(read) = target.limits.get() {
                 *read.lock().unwrap_or_else(PoisonError::into_inner) =
-                    ModelListing { limits, at: Instant::now() };
+                    LimitsSnapshot { limits, at: Instant::now() };
             }
         })));
     }

@@ -5,7 +5,7 @@ use longhaul_core::meter::TokenCalibration;
 use longhaul_providers::LimitSource;
 
 /// Windows that refusals have named, kept by whoever else calls the same models: what one learns, all know.
-pub trait LearnedWindows: Send + Sync {
+pub trait SharedWindowStore: Send + Sync {
     /// The window of a model of the server whose API begins at `base_url`, in tokens, if a refusal named it.
     fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64>;
 
@@ -21,9 +21,9 @@ pub trait LearnedWindows: Send + Sync {
 
 /// Nobody else calls them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoSharedWindows;
+pub struct NoSharedWindowStore;
 
-impl LearnedWindows for NoSharedWindows {
+impl SharedWindowStore for NoSharedWindowStore {
     fn window(&self, _: &str, _: &ModelOrigin) -> Option<u64> {
         None
     }

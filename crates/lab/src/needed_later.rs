@@ -119,7 +119,7 @@ struct WordIndex {
 
 impl WordIndex {
     fn read(&mut self, at: usize, text: &str) {
-        let runs: HashSet<&str> = runs(text).collect();
+        let runs: HashSet<&str> = alphanumeric_runs(text).collect();
         for run in runs {
             match self.entries.get_mut(run) {
                 Some(entries) => entries.push(at),
@@ -141,7 +141,7 @@ impl WordIndex {
             self.found.push(Vec::new());
         }
         let found = &mut self.found[*list];
-        let rarest = runs(&item.text)
+        let rarest = alphanumeric_runs(&item.text)
             .map(|run| self.entries.get(run))
             .min_by_key(|entries| entries.map_or(0, Vec::len));
         let candidates = rarest.flatten().map_or(&[][..], Vec::as_slice);
@@ -154,7 +154,7 @@ impl WordIndex {
     }
 }
 
-fn runs(text: &str) -> impl Iterator<Item = &str> {
+fn alphanumeric_runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|char: char| !char.is_alphanumeric()).filter(|run| !run.is_empty())
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn look_up(
     can_recall: bool,
     room_tokens: u64,
 ) -> AnswerNeedResult {
-    let study = recording.study();
+    let study = recording.need_index();
     let needs = study.needs(next);
     if needs.is_empty() {
         return AnswerNeedResult::default();
@@ -207,7 +207,7 @@ fn recall(
     };
     let text = |at: usize| &*recording.entries[at].text;
     let hits = search(
-        &recording.study().index,
+        &recording.need_index().index,
         query,
         next,
         SearchLimits::in_room(RECALL_HITS, room_tokens),

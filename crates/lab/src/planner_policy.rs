@@ -136,7 +136,7 @@ impl PlannerPolicy {
         self.log.add(EventBody::RunStarted { run_id: "r".into() });
     }
 
-    fn feed(&mut self, entry: &RecordedMessage, now: &PolicyInput) {
+    fn append_entry(&mut self, entry: &RecordedMessage, now: &PolicyInput) {
         self.log.at = entry.at.unwrap_or(self.log.at);
         let message = (*entry.message).clone();
         match &entry.kind {
@@ -227,7 +227,7 @@ impl ContextPolicy for PlannerPolicy {
         }
         self.policy.prices = Some(pass::known(&now.prices));
         for entry in &recording.entries[self.fed..next] {
-            self.feed(entry, now);
+            self.append_entry(entry, now);
         }
         self.fed = next;
         self.log.at = now.at.unwrap_or(self.log.at);

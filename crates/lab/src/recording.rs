@@ -133,7 +133,7 @@ impl SessionRecording {
     }
 
     /// What was used later, and where it stands; worked out once.
-    pub(crate) fn study(&self) -> &NeedIndex {
+    pub(crate) fn need_index(&self) -> &NeedIndex {
         self.study.get_or_init(|| Arc::new(NeedIndex::of(self)))
     }
 }

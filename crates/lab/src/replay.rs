@@ -148,7 +148,7 @@ impl<'a> PolicyReplay<'a> {
         }
         let output = self.recording.output_tokens(next);
         let recalled = self.look_up(&request, next, input);
-        self.pay(&sent, input, output, at, recalled.as_deref());
+        self.bill_request(&sent, input, output, at, recalled.as_deref());
         if self.options.answers_are_cached {
             self.cache.add(self.recording.id(next), self.recording.entries[next].tokens);
         }
@@ -166,7 +166,7 @@ impl<'a> PolicyReplay<'a> {
         for call in calls {
             // What is not waited for was made while work went on: right after the last answer.
             let warm = if call.waits { cache_is_warm } else { self.cache.is_warm(None) };
-            let cached = if warm { self.cache.readable(call.cached_tokens) } else { 0 };
+            let cached = if warm { self.cache.readable_tokens(call.cached_tokens) } else { 0 };
             let fresh = call.fresh_tokens + call.cached_tokens - cached;
             self.bill.once(cached, fresh, call.output_tokens);
             if call.waits {
@@ -209,7 +209,7 @@ impl<'a> PolicyReplay<'a> {
 
     /// A recall is a call of its own: the model asks instead of answering, and the request comes again with what was
     /// found. Then the recorded answer follows.
-    fn pay(
+    fn bill_request(
         &mut self,
         sent: &[(u64, u64)],
         input: u64,
@@ -225,7 +225,7 @@ impl<'a> PolicyReplay<'a> {
             self.cache.add(found.id, found.tokens);
             let known = input;
             input += found.tokens;
-            read = self.cache.readable(known);
+            read = self.cache.readable_tokens(known);
             self.waiting_ms += self.options.call_ms(input - read, needed_later::RECALL_OUTPUT_TOKENS);
         }
         self.bill.request(read, input - read, input, output);

@@ -14,7 +14,7 @@ use longhaul_wire::catalog;
 /// The same provider; what neither the user nor the server says of its model is taken from the catalogue.
 ///
 /// Its own limits come first, what is declared among them: `declared.over(server.or(catalogue))`.
-pub fn completed(provider: SharedProvider, base_url: impl Into<String>) -> SharedProvider {
+pub fn with_catalog_limits(provider: SharedProvider, base_url: impl Into<String>) -> SharedProvider {
     Arc::new(CatalogProvider { provider, base_url: base_url.into() })
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     async fn of(model: &'static str, says: Limits, base_url: &str) -> Limits {
-        completed(Arc::new(Says(model, says)), base_url).limits().await
+        with_catalog_limits(Arc::new(Says(model, says)), base_url).limits().await
     }
 
     #[tokio::test]
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((unsaid.window, unsaid.source), (Some(200_000), LimitSource::Catalogue));
         assert_eq!((unsaid.files, unsaid.reasoning), (FeatureSupport::Yes, Some(ReasoningScope::Turn)));
         let declared =
-            Limits { files: FeatureSupport::No, ..Limits::of_window(Some(9_000), LimitSource::Declared) };
+            Limits { files: FeatureSupport::No, ..Limits::from_window(Some(9_000), LimitSource::Declared) };
         let said = of("claude-sonnet-4-5", declared, there).await;
         assert_eq!((said.window, said.source), (Some(9_000), LimitSource::Declared));
         assert_eq!((said.files, said.max_output), (FeatureSupport::No, Some(64_000)));
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn everything_else_is_the_providers_own() {
-        let known = completed(Arc::new(Says("m", Limits::default())), "");
+        let known = with_catalog_limits(Arc::new(Says("m", Limits::default())), "");
         assert_eq!(known.origin().model, "m");
         assert_eq!(known.render(&ModelRequest::default()), Ok(Bytes::from_static(b"rendered")));
         assert_eq!(known.count(&ModelRequest::default()).await, Ok(Some(7)));

@@ -80,7 +80,7 @@ const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 impl HttpTimeouts {
     /// Returns the usual waits for the server at `base_url`: on this machine and in private networks, without a limit
     /// for the first byte.
-    pub fn of_server(base_url: &str) -> Self {
+    pub fn for_server(base_url: &str) -> Self {
         let is_near = Url::parse(base_url).is_ok_and(|url| client::is_private(&url));
         Self { first_byte: (!is_near).then_some(FIRST_BYTE_ELSEWHERE), ..Self::default() }
     }
@@ -163,8 +163,8 @@ impl ProviderHttpClient {
         let sent = body.clone();
         let response = match timeout(limit, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.hide(self.unreachable(&url, &error))),
-            Err(_) => return Err(slow_start(&place(&url), limit)),
+            Ok(Err(error)) => return Err(self.hide_secrets(self.unreachable(&url, &error))),
+            Err(_) => return Err(slow_start_error(&place(&url), limit)),
         };
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response, &sent).await) }
     }
@@ -198,24 +198,24 @@ impl ProviderHttpClient {
 
     /// The body of what is no answer of a model, as it arrives, unpacked where it comes coded.
     pub(crate) fn bytes(&self, response: Response) -> ByteStream {
-        self.bytes_within(response, BodyIdleTimeout::after_start(self.timeouts))
+        self.bytes_with_idle_timeout(response, BodyIdleTimeout::after_start(self.timeouts))
     }
 
     /// The body as it arrives, unpacked where it comes coded.
-    pub(crate) fn bytes_within(&self, response: Response, silence: BodyIdleTimeout) -> ByteStream {
+    pub(crate) fn bytes_with_idle_timeout(&self, response: Response, silence: BodyIdleTimeout) -> ByteStream {
         let coding = match BodyDecompressor::of(response.headers()) {
             Ok(coding) => coding,
             Err(error) => return Box::pin(futures_util::stream::iter([Err(unreadable(&error))])),
         };
-        let plain = arriving(response, silence);
-        let Some(coding) = coding else { return limited(plain) };
+        let plain = with_idle_timeout(response, silence);
+        let Some(coding) = coding else { return with_size_limit(plain) };
         let decoded =
             futures_util::stream::try_unfold((plain, coding), |(mut coded, mut coding)| async move {
                 let Some(chunk) = coded.next().await.transpose()? else { return Ok(None) };
                 let chunk = coding.decode(&chunk).map_err(|error| unreadable(&error))?;
                 Ok(Some((chunk, (coded, coding))))
             });
-        limited(Box::pin(decoded))
+        with_size_limit(Box::pin(decoded))
     }
 
     /// The error for a server that could not be reached. It may be starting anew, or its proxy: the call may be made
@@ -227,7 +227,7 @@ impl ProviderHttpClient {
     }
 
     /// Takes every secret out of an error's words.
-    pub(crate) fn hide(&self, mut error: ProviderError) -> ProviderError {
+    pub(crate) fn hide_secrets(&self, mut error: ProviderError) -> ProviderError {
         for secret in &self.secrets {
             error.message = secret.hide_in(error.message);
             error.body = error.body.map(|body| secret.hide_in(body));
@@ -250,19 +250,19 @@ impl ProviderHttpClient {
             refusal.part = refused_part::locate(refusal, said, sent);
         }
         let error = redirect::explain(redirect, error);
-        self.hide(request_id::put(id.as_deref(), key::explain(&self.key, error)))
+        self.hide_secrets(request_id::with_request_id(id.as_deref(), key::explain(&self.key, error)))
     }
 }
 
 /// The bytes of a body, until it is silent for too long.
-fn arriving(response: Response, silence: BodyIdleTimeout) -> ByteStream {
+fn with_idle_timeout(response: Response, silence: BodyIdleTimeout) -> ByteStream {
     let server = place(response.url());
     let start = (Box::pin(response.bytes_stream()), silence, server);
     Box::pin(futures_util::stream::try_unfold(start, |(mut body, silence, server)| async move {
         let limit = silence.limit();
         match timeout(limit, body.next()).await {
-            Err(_) if !silence.has_begun() => Err(slow_start(&server, limit)),
-            Err(_) => Err(late("the answer stalled: no data".to_owned(), limit)),
+            Err(_) if !silence.has_begun() => Err(slow_start_error(&server, limit)),
+            Err(_) => Err(timeout_error("the answer stalled: no data".to_owned(), limit)),
             Ok(None) => Ok(None),
             Ok(Some(Err(error))) => Err(network("the connection broke in the middle of the answer", &error)),
             Ok(Some(Ok(chunk))) => Ok(Some((chunk, (body, silence, server)))),
@@ -271,11 +271,11 @@ fn arriving(response: Response, silence: BodyIdleTimeout) -> ByteStream {
 }
 
 /// The same bytes, until they are more than one answer may send.
-fn limited(bytes: ByteStream) -> ByteStream {
+fn with_size_limit(bytes: ByteStream) -> ByteStream {
     Box::pin(futures_util::stream::try_unfold((bytes, 0_usize), |(mut bytes, seen)| async move {
         match bytes.next().await.transpose()? {
             None => Ok(None),
-            Some(_) if seen > MAX_ANSWER_BYTES => Err(too_much("the answer", MAX_ANSWER_BYTES)),
+            Some(_) if seen > MAX_ANSWER_BYTES => Err(too_large_error("the answer", MAX_ANSWER_BYTES)),
             Some(chunk) => {
                 let seen = seen + chunk.len();
                 Ok(Some((chunk, (bytes, seen))))
@@ -377,13 +377,13 @@ fn network(what: &str, error: &reqwest::Error) -> ProviderError {
     ProviderError::new(ErrorCode::Network, words)
 }
 
-fn late(what: String, limit: Duration) -> ProviderError {
+fn timeout_error(what: String, limit: Duration) -> ProviderError {
     ProviderError::new(ErrorCode::Timeout, format!("{what} for {}", in_words(limit)))
 }
 
 /// The error for a server that is alive and has not begun its answer. Asking again would only begin anew what it is
 /// at, so the call is not repeated.
-fn slow_start(server: &str, limit: Duration) -> ProviderError {
+fn slow_start_error(server: &str, limit: Duration) -> ProviderError {
     let message = format!(
         "{server} sent no answer for {}; it was not asked again, because it may still read the prompt. `model.timeout` \
          (for an upstream of the gateway its `timeout`) limits this wait, and `none` takes the limit away",
@@ -402,7 +402,7 @@ fn in_words(time: Duration) -> String {
 }
 
 /// The error for what is longer than we read. It would be so again.
-pub(crate) fn too_much(what: &str, limit: usize) -> ProviderError {
+pub(crate) fn too_large_error(what: &str, limit: usize) -> ProviderError {
     let message = format!("{what} was given up after {} MiB", limit >> 20);
     ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, message) }
 }

@@ -201,7 +201,7 @@ impl ScriptedProvider {
         self.count.input(request)
     }
 
-    fn admit(&self, request: &ModelRequest) -> Result<(), ScriptedRefusal> {
+    fn check_request(&self, request: &ModelRequest) -> Result<(), ScriptedRefusal> {
         let rules = if self.prefill { validation::check_prefill } else { validation::check };
         rules(request).map_err(|violation| ScriptedRefusal::Invalid(Box::new(violation)))?;
         if !self.tools && !request.tools.is_empty() {
@@ -222,7 +222,7 @@ impl ScriptedProvider {
         Ok(())
     }
 
-    fn fits(&self, input: u64, request: &ModelRequest) -> Result<(), ProviderError> {
+    fn check_window(&self, input: u64, request: &ModelRequest) -> Result<(), ProviderError> {
         let output = request.max_output_tokens.filter(|_| self.reserves_output);
         if input > self.window {
             return Err(overflow(Some(input), Some(self.window), None));
@@ -264,13 +264,13 @@ impl ScriptedProvider {
         Ok((answer, turn))
     }
 
-    fn perform(
+    fn play_answer(
         &self,
         request: &ModelRequest,
         input: u64,
         kind: ScriptedCallKind,
     ) -> Result<ScriptedPlayback, ProviderError> {
-        self.fits(input, request)?;
+        self.check_window(input, request)?;
         let (answer, turn) = self.answer(request, kind)?;
         if let Some(error) = answer.refusal() {
             return Err(error);
@@ -318,7 +318,7 @@ impl Provider for ScriptedProvider {
         let kind =
             if (self.is_summary)(&request) { ScriptedCallKind::Summary } else { ScriptedCallKind::Main };
         let entry = self.log.open(kind, input, self.render(&request)?, &request);
-        match self.admit(&request) {
+        match self.check_request(&request) {
             Err(ScriptedRefusal::Invalid(violation)) => {
                 let error = invalid(&violation.to_string());
                 entry.invalid(*violation);
@@ -330,7 +330,7 @@ impl Provider for ScriptedProvider {
             }
             Ok(()) => {}
         }
-        match self.perform(&request, input, kind) {
+        match self.play_answer(&request, input, kind) {
             Ok(play) => Ok(play.stream(entry)),
             Err(error) => {
                 entry.refuse(error.code);

@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    let shown = session.look(|run| run.history().view()[0].message.text()).await?;
+    let shown = session.inspect_run(|run| run.history().view()[0].message.text()).await?;
     println!("{}", shown.lines().find(|line| line.contains("again and again")).unwrap_or("nothing"));
     Ok(())
 }

@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = support::agent(scripted).token_counter(words.exact()).build().await?;
     let session = agent.session().await?;
     let output = session.turn("one two three four five").await?.finish().await?;
-    let tokens = session.look(|run| run.history().view()[0].tokens).await?;
+    let tokens = session.inspect_run(|run| run.history().view()[0].tokens).await?;
     println!("{}\nthe question: {tokens} tokens, 5 words and the marks around a message", output.text);
     Ok(())
 }

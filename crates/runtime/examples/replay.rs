@@ -36,6 +36,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!("{} events; the model is shown {} messages", events.len(), history.view().len());
-    assert_eq!(history.view_hash(), session.look(|run| run.history().view_hash()).await?);
+    assert_eq!(history.view_hash(), session.inspect_run(|run| run.history().view_hash()).await?);
     Ok(())
 }

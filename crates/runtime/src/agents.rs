@@ -148,11 +148,11 @@ impl AgentRegistry {
     ///
     /// # Errors
     /// As [`AgentRegistry::named`], of the model too.
-    pub(crate) async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
+    pub(crate) async fn resolve_choice(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
         let agent = self.named(choice.agent.as_deref())?;
         Ok(match choice.model.as_deref() {
             None => Agent::clone(agent),
-            Some(model) => agent.with_model(self.served(model).await?),
+            Some(model) => agent.with_model(self.find_model(model).await?),
         })
     }
 
@@ -160,7 +160,7 @@ impl AgentRegistry {
     ///
     /// # Errors
     /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if it cannot be called.
-    pub(crate) async fn served(&self, model: &str) -> Result<ServedModel, SessionError> {
+    pub(crate) async fn find_model(&self, model: &str) -> Result<ServedModel, SessionError> {
         if let Some((_, agent)) = self.usable().find(|(_, agent)| agent.provider.origin().model == model) {
             return Ok(agent.served());
         }

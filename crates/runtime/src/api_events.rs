@@ -186,7 +186,7 @@ impl EventReplay {
     ///
     /// # Errors
     /// [`HistoryFoldError`] if it does not follow; nothing has changed then.
-    pub fn pass(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
+    pub fn skip_event(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
         let last = self.seq();
         if event.seq != last + 1 {
             return Err(HistoryFoldError::Gap { last, found: event.seq });
@@ -205,11 +205,11 @@ impl EventReplay {
     /// Takes the next event and makes its announcements.
     ///
     /// # Errors
-    /// As [`EventReplay::pass`].
+    /// As [`EventReplay::skip_event`].
     pub fn take(&mut self, event: &Event) -> Result<Vec<ApiEvent>, HistoryFoldError> {
         let open = self.run.history().open_run().cloned();
         let before = is_compaction(event).then(|| ViewBeforeEdit::of(&self.run));
-        self.pass(event)?;
+        self.skip_event(event)?;
         let survival = before.and_then(|before| before.survival(&self.run));
         let open = run_around(open, event, self.run.history());
         let around = EventContext { run: &self.run, open: open.as_ref(), survival: survival.as_ref() };

@@ -51,7 +51,7 @@ impl CompactionPreview {
         let without_summary = matches!(plan, Plan::Summarise(_)) && writer != SummaryWriterModel::Nobody;
         let edit = match &plan {
             Plan::Edit(edit) => Some(ViewEdit::clone(edit)),
-            Plan::Summarise(draft) => surely(draft, writer, run.history()),
+            Plan::Summarise(draft) => edit_before_summary(draft, writer, run.history()),
             Plan::Fits | Plan::DoesNotFit(_) => None,
         };
         let survival = edit.map(|edit| {
@@ -65,7 +65,11 @@ impl CompactionPreview {
 
 /// The edit as far as it is known before anybody has written a summary. A model's words need not contain what an
 /// extract would, so its place stays empty.
-fn surely(draft: &SummaryDraft, writer: SummaryWriterModel, history: &History) -> Option<ViewEdit> {
+fn edit_before_summary(
+    draft: &SummaryDraft,
+    writer: SummaryWriterModel,
+    history: &History,
+) -> Option<ViewEdit> {
     if writer == SummaryWriterModel::Nobody {
         return draft.finish_extractive(history).ok();
     }

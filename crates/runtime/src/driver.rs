@@ -210,7 +210,7 @@ impl SessionDriver {
                 self.give_up(&StoreError::Fenced(self.shared.session_id.clone()));
                 None
             }
-            gate = self.serve(slot, idle) => gate,
+            gate = self.run_until_closed(slot, idle) => gate,
         };
         self.tools_stop.cancel();
         self.model_stop.cancel();
@@ -229,10 +229,14 @@ impl SessionDriver {
         }
     }
 
-    async fn serve<'a>(&mut self, slot: &'a SessionEntry, idle: Duration) -> Option<MutexGuard<'a, ()>> {
+    async fn run_until_closed<'a>(
+        &mut self,
+        slot: &'a SessionEntry,
+        idle: Duration,
+    ) -> Option<MutexGuard<'a, ()>> {
         loop {
             let Some(message) = self.next(idle).await else {
-                match self.leave(slot) {
+                match self.vacate_if_unused(slot) {
                     Some(gate) => return Some(gate),
                     None => continue,
                 }
@@ -259,8 +263,8 @@ impl SessionDriver {
                 self.look_at_server(&input);
                 self.learn_tool_support(&input);
                 let input = self.learn_media_limits(*input);
-                let input = self.doubt(input);
-                self.feed(input).await
+                let input = self.detect_truncation(input);
+                self.process_input(input).await
             }
             DriverMessage::Command(command) => self.command(command).await,
         }
@@ -276,7 +280,7 @@ impl SessionDriver {
 
     /// Leaves a session that nobody uses: from here on its place is vacant, and its gate shut. One that is
     /// watched only keeps less.
-    fn leave<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
+    fn vacate_if_unused<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
         let gate = slot.gate.try_lock().ok()?;
         let is_quiet = || self.messages.is_empty() && self.shared.status.receiver_count() == 0;
         if slot.vacate(is_quiet) {
@@ -291,7 +295,7 @@ impl SessionDriver {
         tracing::error!(session = %self.shared.session_id, %error, "the session stops");
         let payload =
             serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
-        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
         self.shared.status.send_replace(RunStatus::Idle);
     }
 
@@ -326,13 +330,13 @@ impl SessionDriver {
         self.shared.next_attempt_at.store(next_attempt_at, Ordering::Relaxed);
     }
 
-    fn tell(&self, announcement: ApiEvent) {
-        self.shared.feed.tell(announcement);
+    fn publish_event(&self, announcement: ApiEvent) {
+        self.shared.feed.publish_passing(announcement);
     }
 
     /// Gives the loop an input and does everything that follows from it at once.
-    async fn feed(&mut self, input: RunLoopInput) -> Result<(), StoreError> {
-        self.tell_run(input);
+    async fn process_input(&mut self, input: RunLoopInput) -> Result<(), StoreError> {
+        self.step_run(input);
         while let Some(effect) = self.work.pop_front() {
             if !deferred::may_precede(&effect) {
                 self.write_deferred().await?;
@@ -355,7 +359,7 @@ impl SessionDriver {
                     Some(_) => Vec::new(),
                     None => self.shared.store.queue(&self.shared.session_id).await?,
                 };
-                self.tell_run(RunLoopInput::QueueRead(waiting));
+                self.step_run(RunLoopInput::QueueRead(waiting));
             }
             RunEffect::Count { tools } => self.count(tools),
             RunEffect::CallModel { step, tools, max_output_tokens, pause_at_tokens } => {
@@ -378,7 +382,7 @@ impl SessionDriver {
                 if let RunNotice::Waiting(wait) = &notice {
                     self.note_wait(wait);
                 }
-                self.tell(of_notice(&self.shared.session_id, &notice));
+                self.publish_event(of_notice(&self.shared.session_id, &notice));
             }
             RunEffect::CompactionDone(outcome) => {
                 if let Some(usual) = self.usual.take() {
@@ -394,17 +398,17 @@ impl SessionDriver {
         Ok(())
     }
 
-    fn tell_run(&mut self, input: RunLoopInput) {
-        self.trace.hear(&input, &self.run, &self.agent);
+    fn step_run(&mut self, input: RunLoopInput) {
+        self.trace.observe_input(&input, &self.run, &self.agent);
         let effects = compute_in_place(&mut self.run, |run| run.handle(input));
-        self.trace.follow(&effects, &self.run, &self.agent);
+        self.trace.observe_effects(&effects, &self.run, &self.agent);
         self.work.extend(effects);
     }
 
     /// Folds what is durable, then announces it.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let folded = self.fold(id, events);
-        self.announce(folded);
+        self.publish_folded_events(folded);
     }
 
     /// Folds events, and makes the announcements that follow once they are durable.
@@ -412,7 +416,7 @@ impl SessionDriver {
         let mut open = self.run.history().open_run().cloned();
         let before =
             events.iter().any(is_compaction).then(|| compute_in_place(&self.run, ViewBeforeEdit::of));
-        self.tell_run(RunLoopInput::Appended { id, events: events.clone() });
+        self.step_run(RunLoopInput::Appended { id, events: events.clone() });
         let survival = before.and_then(|before| compute_in_place(&self.run, |run| before.survival(run)));
         if let (Some(survival), Some(edit)) = (&survival, self.run.history().edits().last()) {
             let newest = (edit.edit.id.clone(), survival.clone());
@@ -431,18 +435,18 @@ impl SessionDriver {
         folded
     }
 
-    fn announce(&mut self, folded: Vec<FoldedEvent>) {
+    fn publish_folded_events(&mut self, folded: Vec<FoldedEvent>) {
         for FoldedEvent { event, announcements } in folded {
             self.log.log_event(&event);
             self.log_estimate(&event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {
-                self.tell_of_unreliable_usage();
+                self.publish_unreliable_usage();
             }
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
                 self.last_end = RunOutcome { end: Some(*reason), error: error.clone() };
             }
-            self.shared.feed.tell_event(event.seq, announcements, settles(&event.body));
-            self.tell_of_unsupported(&event.body);
+            self.shared.feed.publish_stored(event.seq, announcements, settles(&event.body));
+            self.publish_omitted_media(&event.body);
         }
     }
 

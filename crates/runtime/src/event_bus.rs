@@ -102,7 +102,7 @@ impl EventBus {
     }
 
     /// Tells something that passes by.
-    pub(crate) fn tell(&self, announcement: ApiEvent) {
+    pub(crate) fn publish_passing(&self, announcement: ApiEvent) {
         if self.is_watched() {
             self.lock().pass(announcement);
             self.news.send_replace(());
@@ -110,7 +110,7 @@ impl EventBus {
     }
 
     /// Tells all that a stored event means. `settles`: the answer in flight is stored now, or given up.
-    pub(crate) fn tell_event(&self, seq: Seq, announcements: Vec<ApiEvent>, settles: bool) {
+    pub(crate) fn publish_stored(&self, seq: Seq, announcements: Vec<ApiEvent>, settles: bool) {
         {
             let mut state = self.lock();
             state.note_run(&announcements);
@@ -165,20 +165,20 @@ impl EventBus {
     }
 
     /// Announcements from now on, and what they go on from. `in_use` is held as long as somebody listens.
-    pub(crate) fn attend(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
+    pub(crate) fn subscribe(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
         // First: from here on the session is watched, and what passes by is kept.
         let news = self.news.subscribe();
         let mut state = self.lock();
         let told = state.told;
         state.recent.keep_from(told);
-        let (in_flight, next) = state.show(&self.session_id);
+        let (in_flight, next) = state.snapshot_in_flight(&self.session_id);
         drop(state);
         let announcements = EventReceiver::new(Arc::clone(self), news, next, in_use);
         EventSubscription { announcements, told, in_flight }
     }
 
-    /// See [`Session::recent`](crate::session::Session::recent).
-    pub(crate) fn missed(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
+    /// See [`Session::missed_events`](crate::session::Session::missed_events).
+    pub(crate) fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
         self.lock().recent.missed(after, until, events)
     }
 
@@ -233,7 +233,7 @@ impl EventBusState {
     }
 
     /// The answer in flight and the number of the announcement that goes on from there.
-    fn show(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
+    fn snapshot_in_flight(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
         let told = self.told;
         let can_go_on = |shown: &&InFlightSnapshot| shown.told == told && self.recent.is_young(shown.next);
         if let Some(shown) = self.shown.as_ref().filter(can_go_on) {

@@ -107,8 +107,8 @@ impl Session {
     }
 
     /// Who answers in it.
-    pub(crate) fn seat(&self) -> AgentBinding {
-        self.shared.seat()
+    pub(crate) fn agent_binding(&self) -> AgentBinding {
+        self.shared.agent_binding()
     }
 
     /// Its name.
@@ -143,7 +143,7 @@ impl Session {
     /// # Errors
     /// As [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
-        let seat = self.seat();
+        let seat = self.agent_binding();
         seat.check()?;
         // Before anything is said of the session: it is at rest while a hook thinks.
         let parts = self.submitted(message.parts).await?;
@@ -170,11 +170,11 @@ impl Session {
         };
         if !accepted.repeated {
             let payload = serde_json::json!({ "id": accepted.id, "position": accepted.position });
-            self.shared.feed.tell(ApiEvent::passing("message:queued", self.id(), payload));
+            self.shared.feed.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
         }
         if accepted.position > 0 {
             // It is accepted, also by a session that has just been closed: it waits in the queue then.
-            let _ = self.tell(RunLoopInput::Wake);
+            let _ = self.send_input(RunLoopInput::Wake);
         } else {
             self.publish_status();
         }
@@ -203,7 +203,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Conflict`] if its agent is not there; [`SessionError::Stopped`].
     pub async fn resume(&self) -> Result<ResumeOutcome, SessionError> {
-        self.seat().check()?;
+        self.agent_binding().check()?;
         self.request(|reply| SessionCommand::Resume { reply }).await
     }
 
@@ -242,18 +242,18 @@ impl Session {
 
     /// Announcements from now on.
     pub fn watch(&self) -> EventReceiver {
-        self.attend().announcements
+        self.subscribe().announcements
     }
 
     /// Announcements from now on, and what they go on from: for a watcher that comes late or comes back.
-    pub fn attend(&self) -> EventSubscription {
-        self.shared.feed.attend(Arc::clone(&self.in_use))
+    pub fn subscribe(&self) -> EventSubscription {
+        self.shared.feed.subscribe(Arc::clone(&self.in_use))
     }
 
     /// What the events after `after` up to `until` mean to watchers, those of the first `events` events, if it is
     /// still in memory. `None`: the log must be asked.
-    pub fn recent(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
-        self.shared.feed.missed(after, until, events)
+    pub fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
+        self.shared.feed.missed_events(after, until, events)
     }
 
     /// Ends when the session has stopped: closed, deleted, or its storage failed.
@@ -353,7 +353,8 @@ impl Session {
         strategy: Option<SharedStrategy>,
         instructions: Option<String>,
     ) -> Result<CompactionPreview, SessionError> {
-        self.look(|run| unless_stopped(run, CompactionPreview::of(run, strategy, instructions))).await?
+        self.inspect_run(|run| unless_stopped(run, CompactionPreview::of(run, strategy, instructions)))
+            .await?
     }
 
     /// What [`Session::compact`] would do.
@@ -361,7 +362,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Busy`] if a cancel came meanwhile; [`SessionError::Stopped`].
     pub async fn preview(&self) -> Result<Plan, SessionError> {
-        self.look(|run| unless_stopped(run, run.preview(None))).await?
+        self.inspect_run(|run| unless_stopped(run, run.preview(None))).await?
     }
 
     /// Undoes a compaction or a prune.
@@ -392,7 +393,7 @@ impl Session {
             let to = run.settings().model.origin.clone();
             run.history().model().is_some_and(|model| *model != to).then_some(to)
         };
-        let Some(to) = self.look(other).await? else { return Ok(false) };
+        let Some(to) = self.inspect_run(other).await? else { return Ok(false) };
         self.record(Box::new(move |_| Ok(vec![EventBody::ModelSwitched { to, choice: None }]))).await?;
         Ok(true)
     }
@@ -432,7 +433,7 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
-    pub async fn look<T: Send + 'static>(
+    pub async fn inspect_run<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Run) -> T + Send + 'static,
     ) -> Result<T, SessionError> {
@@ -458,7 +459,7 @@ impl Session {
         answer.await.map_err(|_| SessionError::Stopped)
     }
 
-    pub(crate) fn tell(&self, input: RunLoopInput) -> Result<(), SessionError> {
+    pub(crate) fn send_input(&self, input: RunLoopInput) -> Result<(), SessionError> {
         self.shared.inbox.send(input.into()).map_err(|_| SessionError::Stopped)
     }
 

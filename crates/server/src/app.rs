@@ -127,12 +127,12 @@ impl ReadableSession {
     ///
     /// # Errors
     /// The session has stopped.
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn inspect_run<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Run) -> T + Send + 'static,
     ) -> Result<T, SessionError> {
         match self {
-            Self::Open(session) => session.look(look).await,
+            Self::Open(session) => session.inspect_run(look).await,
             Self::Stored(run) => Ok(look(run)),
         }
     }
@@ -171,7 +171,7 @@ impl AppState {
     /// # Errors
     /// The system gives no random bytes.
     pub fn opening_path(&self) -> Result<String, AccessTokenError> {
-        Ok(format!("/open/{}", self.openings().make(Instant::now())?))
+        Ok(format!("/open/{}", self.openings().create_key(Instant::now())?))
     }
 
     /// Begins to end: the server says that it is not ready and begins no more runs, while what runs may finish. Done
@@ -330,7 +330,7 @@ impl AppState {
             Err(error) => error,
         };
         if let SessionError::Store(StoreError::Storage(_) | StoreError::ReadOnly) = &error
-            && let Ok(run) = self.runtime().glance(&id).await
+            && let Ok(run) = self.runtime().read_run(&id).await
         {
             return Ok(ReadableSession::Stored(Box::new(run)));
         }

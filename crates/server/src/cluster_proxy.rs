@@ -115,7 +115,7 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
             let key = HeaderValue::try_from(Uuid::now_v7().to_string());
             parts.headers.extend(key.ok().map(|key| (KEY, key)));
         }
-        let owner = match owner(&nodes, &session).await {
+        let owner = match other_owner(&nodes, &session).await {
             // It opens nothing any more.
             None if app.is_draining() => another(&nodes).await,
             owner => owner,
@@ -190,7 +190,7 @@ fn told(parts: &Parts, problem: ApiProblem) -> Response {
 /// That it is had elsewhere.
 pub(crate) async fn here(app: &AppState, session: &SessionId) -> Result<(), ApiProblem> {
     let Some(nodes) = app.runtime().nodes() else { return Ok(()) };
-    match owner(nodes, session).await {
+    match other_owner(nodes, session).await {
         Some(owner) => Err(StoreError::Elsewhere { session: session.clone(), address: owner.address }.into()),
         None => Ok(()),
     }
@@ -198,12 +198,16 @@ pub(crate) async fn here(app: &AppState, session: &SessionId) -> Result<(), ApiP
 
 /// The questions that wait at other nodes, if this request is not one of theirs.
 pub(crate) async fn approvals(app: &AppState, headers: &HeaderMap) -> Vec<serde_json::Value> {
-    if is_sent_on(headers) { Vec::new() } else { told_by_all(app, "/api/approvals", "approvals").await }
+    if is_sent_on(headers) {
+        Vec::new()
+    } else {
+        collect_from_other_nodes(app, "/api/approvals", "approvals").await
+    }
 }
 
 /// The sessions in which something goes on at other nodes, and what, in the API's words.
 pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
-    let sessions = told_by_all(app, "/api/sessions", "sessions").await.into_iter();
+    let sessions = collect_from_other_nodes(app, "/api/sessions", "sessions").await.into_iter();
     let named = sessions.filter_map(|session| {
         Some((session["id"].as_str()?.to_owned(), session["status"].as_str()?.to_owned()))
     });
@@ -211,7 +215,7 @@ pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
 }
 
 /// What all other nodes have in a list of theirs, as far as they tell it soon.
-async fn told_by_all(app: &AppState, path: &str, list: &str) -> Vec<serde_json::Value> {
+async fn collect_from_other_nodes(app: &AppState, path: &str, list: &str) -> Vec<serde_json::Value> {
     let Some(nodes) = app.runtime().nodes() else { return Vec::new() };
     let asked = others(nodes).await.into_iter().map(|node| async move {
         let url = format!("http://{}{path}", node.address?);
@@ -242,8 +246,8 @@ impl ClusterProxy {
         let answer = request.headers(headers).body(body.clone()).send();
         let answer = tokio::select! {
             answer = answer => answer,
-            () = lost(nodes.clone(), session.clone(), owner.boot_id.clone()) => return ProxyOutcome::Moved,
-            () = self.clone().silent(address.clone()) => return ProxyOutcome::Unreached,
+            () = wait_until_session_moved(nodes.clone(), session.clone(), owner.boot_id.clone()) => return ProxyOutcome::Moved,
+            () = self.clone().wait_until_unreachable(address.clone()) => return ProxyOutcome::Unreached,
         };
         match answer {
             Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED => {
@@ -260,8 +264,8 @@ impl ClusterProxy {
             }
             Ok(answer) => {
                 let is_ending = answer.headers().contains_key(SENT_ON);
-                let lost = lost(nodes.clone(), session.clone(), owner.boot_id.clone());
-                let silent = self.clone().silent(address.clone());
+                let lost = wait_until_session_moved(nodes.clone(), session.clone(), owner.boot_id.clone());
+                let silent = self.clone().wait_until_unreachable(address.clone());
                 let until = async move {
                     tokio::select! {
                         () = lost => {}
@@ -282,24 +286,24 @@ impl ClusterProxy {
     }
 
     /// Done when the node at `address` is not reached any more: on a connection that is open already nobody says so.
-    async fn silent(self, address: String) {
+    async fn wait_until_unreachable(self, address: String) {
         let url = format!("http://{address}/healthz");
         let begun = Instant::now();
         loop {
             tokio::time::sleep(KNOCK).await;
             // One of all that wait for that node does it.
-            if self.is_due(&address) {
+            if self.claim_due_probe(&address) {
                 let heard = self.knocks.get(&url).timeout(CONNECT).send().await.is_ok();
                 self.note(&address, heard);
             }
-            if self.is_silent(&address, begun) {
+            if self.is_unreachable_since(&address, begun) {
                 return;
             }
         }
     }
 
     /// Returns whether to knock now. Whoever is told so does it.
-    fn is_due(&self, address: &str) -> bool {
+    fn claim_due_probe(&self, address: &str) -> bool {
         let mut doors = self.doors();
         let now = Instant::now();
         let door = doors.entry(address.to_owned()).or_default();
@@ -317,7 +321,7 @@ impl ClusterProxy {
         door.silent = (!heard).then(Instant::now);
     }
 
-    fn is_silent(&self, address: &str, since: Instant) -> bool {
+    fn is_unreachable_since(&self, address: &str, since: Instant) -> bool {
         let doors = self.doors();
         let door = doors.get(address);
         door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
@@ -435,7 +439,7 @@ fn key_of(parts: &Parts) -> IdempotencyKey {
 }
 
 /// Done when the session is not that node's any more.
-async fn lost(nodes: SharedNodes, session: SessionId, boot: BootId) {
+async fn wait_until_session_moved(nodes: SharedNodes, session: SessionId, boot: BootId) {
     loop {
         tokio::time::sleep(LOOK).await;
         if !has(&nodes, &session, &boot).await {
@@ -466,7 +470,7 @@ async fn others(nodes: &SharedNodes) -> Vec<ClusterNode> {
 }
 
 /// The other node that has the session.
-async fn owner(nodes: &SharedNodes, session: &SessionId) -> Option<ClusterNode> {
+async fn other_owner(nodes: &SharedNodes, session: &SessionId) -> Option<ClusterNode> {
     // A node that has lost the database would wait for it.
     let own = own(nodes)?;
     let owner = nodes.living_owner(session).await.ok()??;

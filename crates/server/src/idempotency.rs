@@ -57,14 +57,14 @@ pub(crate) async fn once<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     what: String,
     work: impl FnOnce(Vec<Event>) -> W + Send,
 ) -> Result<Value, ApiProblem> {
-    once_in(app, session.id(), key, what, work).await
+    run_once_in_session(app, session.id(), key, what, work).await
 }
 
 /// The same in a session that another node may have.
 ///
 /// # Errors
 /// As [`once`].
-pub(crate) async fn once_in<W: Future<Output = Result<Value, ApiProblem>> + Send>(
+pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     app: &AppState,
     id: &SessionId,
     key: IdempotencyKey,

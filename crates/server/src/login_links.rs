@@ -20,7 +20,7 @@ impl LoginLinks {
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub(crate) fn make(&self, now: Instant) -> Result<String, AccessTokenError> {
+    pub(crate) fn create_key(&self, now: Instant) -> Result<String, AccessTokenError> {
         let key = random()?;
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|(_, until)| *until > now);
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_key_opens_once_and_not_for_long() {
         let (openings, now) = (LoginLinks::default(), Instant::now());
-        let (first, second) = (openings.make(now).unwrap(), openings.make(now).unwrap());
+        let (first, second) = (openings.create_key(now).unwrap(), openings.create_key(now).unwrap());
         assert!(openings.take(&first, now) && !openings.take(&first, now), "once");
         assert!(!openings.take(&second, now + LIFE), "too late");
         assert!(!openings.take("", now) && !openings.take("unknown", now));
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn there_are_never_many_keys() {
         let (openings, now) = (LoginLinks::default(), Instant::now());
-        let keys: Vec<String> = (0..=MOST).map(|_| openings.make(now).unwrap()).collect();
+        let keys: Vec<String> = (0..=MOST).map(|_| openings.create_key(now).unwrap()).collect();
         assert!(!openings.take(&keys[0], now), "the oldest went");
         assert!(keys[1..].iter().all(|key| openings.take(key, now)));
     }

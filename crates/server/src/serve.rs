@@ -37,7 +37,7 @@ pub async fn serve(
         if let Err(error) = app.recover().await {
             tracing::error!(%error, "interrupted sessions were not recovered");
         }
-        tokio::join!(app.runtime().attend_nodes(), Box::pin(keep_up(&app)));
+        tokio::join!(app.runtime().run_node_duties(), Box::pin(keep_up(&app)));
         std::future::pending::<()>().await;
     };
     let late = async {

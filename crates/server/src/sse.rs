@@ -84,7 +84,7 @@ impl SseWatcher {
 
     /// The same, and of the event behind it perhaps a part.
     pub(crate) fn behind(app: AppState, session: Session, position: Option<SsePosition>) -> Self {
-        let EventSubscription { announcements, told, in_flight } = session.attend();
+        let EventSubscription { announcements, told, in_flight } = session.subscribe();
         let SsePosition { after, begun } = position.unwrap_or_else(|| told.into());
         let mut watcher = Self {
             _stream: app.config().counters.stream(),
@@ -131,7 +131,7 @@ impl SseWatcher {
 
     /// Listens from now on, as soon as it has what is before.
     fn attend(&mut self) {
-        let EventSubscription { announcements, told, in_flight } = self.session.attend();
+        let EventSubscription { announcements, told, in_flight } = self.session.subscribe();
         self.announcements = announcements;
         self.take_place(told, in_flight);
     }
@@ -169,7 +169,7 @@ impl SseWatcher {
 
     /// The next events, from memory or from the log. `None` if that cannot be read now.
     async fn catch_up(&mut self, until: Seq, reading: Option<Arc<SharedLogReader>>) -> Option<()> {
-        if let Some(recent) = self.session.recent(self.after, until, RECENT_EVENTS) {
+        if let Some(recent) = self.session.missed_events(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
             self.stage = SseWatcherStage::Behind { until, reading };
             return Some(());

@@ -74,7 +74,7 @@ pub(crate) async fn keep_up(app: &AppState) {
         let begun = Instant::now();
         match once(app, keeping, SystemTime::now()).await {
             Ok(None) => tracing::debug!("another node does the upkeep"),
-            Ok(Some(kept)) => tell(&kept, keeping),
+            Ok(Some(kept)) => log_report(&kept, keeping),
             Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
         }
         tokio::time::sleep(begun.elapsed().saturating_mul(REST)).await;
@@ -82,7 +82,7 @@ pub(crate) async fn keep_up(app: &AppState) {
     }
 }
 
-fn tell(kept: &MaintenanceReport, keeping: &MaintenanceConfig) {
+fn log_report(kept: &MaintenanceReport, keeping: &MaintenanceConfig) {
     let MaintenanceReport { sessions, blobs } = kept;
     if *sessions > 0 {
         let kept = keeping.sessions.unwrap_or_default();

@@ -29,7 +29,11 @@ pub(crate) trait PostgresOperation: Send + Sync {
     type Answer: Send;
 
     /// Asks once. `again` says that it was asked before, and that the answer may have been lost.
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<Self::Answer, PostgresOperationError>;
+    async fn run_once(
+        &self,
+        db: &mut PgConnection,
+        again: bool,
+    ) -> Result<Self::Answer, PostgresOperationError>;
 }
 
 /// The connections that read and write.
@@ -99,7 +103,10 @@ impl PostgresDatabase {
     ///
     /// # Errors
     /// What it was refused for; [`StoreError::Storage`] if the database stays away.
-    pub(crate) async fn make<C: PostgresOperation>(&self, call: &C) -> Result<C::Answer, StoreError> {
+    pub(crate) async fn run_operation<C: PostgresOperation>(
+        &self,
+        call: &C,
+    ) -> Result<C::Answer, StoreError> {
         let (mut patience, mut again) = (self.patient_for(self.patience), false);
         loop {
             match self.attempt(call, again).await {
@@ -121,7 +128,7 @@ impl PostgresDatabase {
             PostgresPooledConnection { connection: Some(self.pool.acquire().await?), is_idle: false };
         let db = lent.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)?;
         let answer = tokio::select! {
-            answer = timeout(self.answer_within, call.make(db, again)) => answer.ok(),
+            answer = timeout(self.answer_within, call.run_once(db, again)) => answer.ok(),
             () = self.trust.ends() => None,
         };
         lent.is_idle = answer.is_some();

@@ -94,14 +94,21 @@ struct LeasedWriteOperation<'w, W> {
 impl<W: PostgresLeasedWrite> PostgresOperation for LeasedWriteOperation<'_, W> {
     type Answer = W::Answer;
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<W::Answer, PostgresOperationError> {
+    async fn run_once(
+        &self,
+        db: &mut PgConnection,
+        again: bool,
+    ) -> Result<W::Answer, PostgresOperationError> {
         self.write.write(db, &self.place, again).await
     }
 }
 
 impl PostgresWriteContext {
     /// Looks what became of a write.
-    pub(crate) async fn look(&self, db: &mut PgConnection) -> Result<PostgresWriteStatus, sqlx::Error> {
+    pub(crate) async fn check_write_status(
+        &self,
+        db: &mut PgConnection,
+    ) -> Result<PostgresWriteStatus, sqlx::Error> {
         let row = sqlx::query!(
             "SELECT writes, last_seq FROM session WHERE no = $1 AND owner = $2 AND epoch = $3",
             self.no,
@@ -157,7 +164,7 @@ impl PostgresLeasedSession {
         if let Some(lost) = turn.under_way {
             let place = self.place(&mut turn);
             let new = place.new;
-            database.make(&PostgresWriteNumberReset { place }).await?;
+            database.run_operation(&PostgresWriteNumberReset { place }).await?;
             turn.lost.push(lost);
             (turn.writes, turn.under_way) = (new, None);
         }
@@ -200,7 +207,7 @@ struct PostgresWriteNumberReset {
 impl PostgresOperation for PostgresWriteNumberReset {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let set = sqlx::query!(
             "UPDATE session SET writes = $4 WHERE no = $1 AND owner = $2 AND epoch = $3",
             self.place.no,
@@ -232,7 +239,7 @@ impl PostgresLeaseTable {
     }
 
     /// Keeps a claim, unless a later one came first.
-    pub(crate) fn keep(&self, held: PostgresLeasedSession) -> Lease {
+    pub(crate) fn insert_claim(&self, held: PostgresLeasedSession) -> Lease {
         let lease = Lease { session_id: held.id.clone(), epoch: from_db(held.epoch) };
         let mut all = self.lock();
         if all.get(&held.id).is_none_or(|other| other.epoch < held.epoch) {

@@ -16,7 +16,7 @@ impl PrefixCacheRows for PostgresStore {
     async fn remembered(&self, keys: &[PrefixCacheKey]) -> Result<Vec<(usize, String)>, StoreError> {
         let asked =
             PostgresPrefixCacheQuery { keys: keys.iter().map(|key| key.as_bytes().to_vec()).collect() };
-        self.database().make(&asked).await
+        self.database().run_operation(&asked).await
     }
 
     async fn remember(
@@ -25,6 +25,6 @@ impl PrefixCacheRows for PostgresStore {
         entry: Option<(PrefixCacheKey, String)>,
         limits: PrefixCacheLimits,
     ) -> Result<(), StoreError> {
-        self.database().make(&PostgresPrefixCacheInsert { found, entry, limits }).await
+        self.database().run_operation(&PostgresPrefixCacheInsert { found, entry, limits }).await
     }
 }

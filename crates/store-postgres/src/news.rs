@@ -123,7 +123,7 @@ impl PostgresNotifier {
     }
 
     /// Hears what others send. Begins anew whenever the node's standing changes: a connection may be dead and not know.
-    pub(crate) async fn hear(
+    pub(crate) async fn listen_for_notifications(
         self: Arc<Self>,
         pool: PgPool,
         channel: String,
@@ -176,14 +176,14 @@ impl PostgresNotifier {
     }
 
     /// Looks, once in `every`, whether something was missed.
-    pub(crate) async fn look(self: Arc<Self>, database: PostgresDatabase, every: Duration) {
+    pub(crate) async fn poll_missed_news(self: Arc<Self>, database: PostgresDatabase, every: Duration) {
         loop {
             sleep(every).await;
             let sessions = self.followed();
             if sessions.is_empty() {
                 continue;
             }
-            match database.make(&Look { sessions: sessions.clone() }).await {
+            match database.run_operation(&Look { sessions: sessions.clone() }).await {
                 Ok(found) => self.compare(sessions, found),
                 Err(error) => tracing::debug!(%error, "this node cannot see what others did"),
             }

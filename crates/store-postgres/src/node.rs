@@ -52,7 +52,7 @@ impl ClusterMembership {
     ) -> Result<Self, StoreError> {
         let now = Instant::now();
         let boot = BootId::new(call_name());
-        database.make(&join(&options, boot.clone(), None)).await?;
+        database.run_operation(&join(&options, boot.clone(), None)).await?;
         let standing = watch::Sender::new(NodeStatus::Joined(boot));
         let times = Mutex::new(MembershipTimes { renewed: now, orphans_from: now });
         Ok(Self { database, options, leases, trust, standing, times, stalled: AtomicBool::new(false) })
@@ -107,7 +107,7 @@ impl ClusterMembership {
     }
 
     /// Keeps the lease until the node leaves.
-    pub(crate) async fn keep(self: Arc<Self>) {
+    pub(crate) async fn maintain_lease(self: Arc<Self>) {
         let mut standing = self.standing.subscribe();
         let left = async {
             let _ = standing.wait_for(|now| *now == NodeStatus::Left).await;
@@ -239,7 +239,7 @@ impl ClusterMembership {
         let before = self.standing.send_replace(NodeStatus::Left);
         self.leases.clear();
         if let NodeStatus::Joined(boot) = before
-            && let Err(error) = self.database.make(&PostgresNodeRemoval { boot }).await
+            && let Err(error) = self.database.run_operation(&PostgresNodeRemoval { boot }).await
         {
             tracing::warn!(%error, "this node's lease was not ended; it will run out");
         }

@@ -79,18 +79,18 @@ impl PostgresStore {
         let membership = Arc::new(joined.await?);
         let database = PostgresDatabase::new(work, &options, trust.clone());
         let claims = PostgresDatabase::new(claims, &options, trust.clone());
-        if database.make(&node::PostgresRecentStartQuery { ttl: options.ttl }).await? {
+        if database.run_operation(&node::PostgresRecentStartQuery { ttl: options.ttl }).await? {
             membership.spare_others();
         }
         let news = Arc::new(PostgresNotifier::new(Arc::clone(&leases)));
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&membership).keep());
+        tasks.spawn(Arc::clone(&membership).maintain_lease());
         let answer_within = options.answer_within.min(NEWS_WITHIN);
         let brief = PostgresOptions { answer_within, ..options.clone() };
         let telling = PostgresDatabase::new(news_pool.clone(), &brief, trust);
-        tasks.spawn(Arc::clone(&news).look(telling.clone(), options.poll_every));
+        tasks.spawn(Arc::clone(&news).poll_missed_news(telling.clone(), options.poll_every));
         tasks.spawn(Arc::clone(&news).send(telling, channel.clone(), options.notify_every));
-        tasks.spawn(Arc::clone(&news).hear(ear.clone(), channel, membership.standing()));
+        tasks.spawn(Arc::clone(&news).listen_for_notifications(ear.clone(), channel, membership.standing()));
         let side = [lease, news_pool, ear];
         let seed = uuid::Uuid::now_v7().as_u64_pair().1.cast_signed();
         Ok(Self { database, claims, leases, membership, news, side, tasks: Mutex::new(tasks), seed })
@@ -140,21 +140,21 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
         let create = session::PostgresSessionCreation::new(&session)?;
-        self.database.make(&create).await?;
+        self.database.run_operation(&create).await?;
         Ok(create.record())
     }
 
     async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
-        self.database.make(&read::PostgresSessionQuery { id: id.clone() }).await
+        self.database.run_operation(&read::PostgresSessionQuery { id: id.clone() }).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
-        self.database.make(&read::PostgresSessionListQuery { limit }).await
+        self.database.run_operation(&read::PostgresSessionListQuery { limit }).await
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let (no, _) = self.database.make(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
-        self.database.make(&session::PostgresSessionDeletion { id: id.clone(), no }).await?;
+        let (no, _) = self.database.run_operation(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
+        self.database.run_operation(&session::PostgresSessionDeletion { id: id.clone(), no }).await?;
         self.news.gone(no, id);
         Ok(())
     }
@@ -163,10 +163,14 @@ impl Store for PostgresStore {
         let boot = self.membership.check(id)?;
         let claim =
             lease::PostgresLeaseClaim { id: id.clone(), owner_name: owner.to_owned(), boot: boot.clone() };
-        let claimed = self.claims.make(&claim).await?;
+        let claimed = self.claims.run_operation(&claim).await?;
         self.news.follow(claimed.no, id);
-        let lease =
-            self.leases.keep(PostgresLeasedSession::new(id.clone(), claimed.no, boot.clone(), claimed.epoch));
+        let lease = self.leases.insert_claim(PostgresLeasedSession::new(
+            id.clone(),
+            claimed.no,
+            boot.clone(),
+            claimed.epoch,
+        ));
         // Fenced in between: the lease is void, whatever the database says.
         if self.membership.check(id)? != boot {
             self.leases.remove(&lease);
@@ -179,7 +183,7 @@ impl Store for PostgresStore {
         let Ok(held) = self.leases.find(lease) else { return Ok(()) };
         self.leases.remove(lease);
         let release = lease::PostgresLeaseRelease { no: held.no, boot: held.boot.clone(), epoch: held.epoch };
-        self.database.make(&release).await
+        self.database.run_operation(&release).await
     }
 
     async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
@@ -194,12 +198,13 @@ impl Store for PostgresStore {
     }
 
     async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let rows = self.database.make(&read::PostgresEventsQuery { id: id.clone(), after, limit }).await?;
+        let rows =
+            self.database.run_operation(&read::PostgresEventsQuery { id: id.clone(), after, limit }).await?;
         read::decode(id, after, rows).await
     }
 
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
-        let (_, last) = self.database.make(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
+        let (_, last) = self.database.run_operation(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
         let count = u64::try_from(limit).unwrap_or(u64::MAX);
         // Events that come in between are left out: they would push the oldest asked for out of the answer.
         self.read(id, last.saturating_sub(count), limit).await
@@ -212,21 +217,23 @@ impl Store for PostgresStore {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        self.database.make(&read::PostgresViewChangesQuery { id: id.clone(), kind, after, limit }).await
+        self.database
+            .run_operation(&read::PostgresViewChangesQuery { id: id.clone(), kind, after, limit })
+            .await
     }
 
     async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
-        self.database.make(&read::PostgresSessionCountsQuery).await
+        self.database.run_operation(&read::PostgresSessionCountsQuery).await
     }
 
     async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
-        let (accepted, no) = self.database.make(&inbox::PostgresEnqueue::new(id, message)?).await?;
+        let (accepted, no) = self.database.run_operation(&inbox::PostgresEnqueue::new(id, message)?).await?;
         self.news.mailed(no);
         Ok(accepted)
     }
 
     async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError> {
-        self.database.make(&read::PostgresQueueQuery { id: id.clone() }).await
+        self.database.run_operation(&read::PostgresQueueQuery { id: id.clone() }).await
     }
 
     async fn edit_queued(
@@ -236,20 +243,22 @@ impl Store for PostgresStore {
         parts: Vec<Part>,
         metadata: Option<MessageMetadata>,
     ) -> Result<(), StoreError> {
-        let no =
-            self.database.make(&inbox::PostgresQueueEdit::new(id, entry, &parts, metadata.as_ref())?).await?;
+        let no = self
+            .database
+            .run_operation(&inbox::PostgresQueueEdit::new(id, entry, &parts, metadata.as_ref())?)
+            .await?;
         self.news.mailed(no);
         Ok(())
     }
 
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError> {
-        let (_, no) = self.database.make(&inbox::PostgresQueueRemoval::one(id, entry)).await?;
+        let (_, no) = self.database.run_operation(&inbox::PostgresQueueRemoval::one(id, entry)).await?;
         self.news.mailed(no);
         Ok(())
     }
 
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError> {
-        let (ids, no) = self.database.make(&inbox::PostgresQueueRemoval::all(id)).await?;
+        let (ids, no) = self.database.run_operation(&inbox::PostgresQueueRemoval::all(id)).await?;
         self.news.mailed(no);
         Ok(ids)
     }
@@ -260,7 +269,7 @@ impl Store for PostgresStore {
         request: NewIdempotentRequest,
     ) -> Result<IdempotentRequest, StoreError> {
         self.database
-            .make(&request::PostgresRequestBegin { id: id.clone(), request, begun_by: call_name() })
+            .run_operation(&request::PostgresRequestBegin { id: id.clone(), request, begun_by: call_name() })
             .await
     }
 
@@ -271,7 +280,7 @@ impl Store for PostgresStore {
         answer: Option<String>,
     ) -> Result<(), StoreError> {
         self.database
-            .make(&request::PostgresRequestAnswer { id: id.clone(), key: key.to_owned(), answer })
+            .run_operation(&request::PostgresRequestAnswer { id: id.clone(), key: key.to_owned(), answer })
             .await
     }
 
@@ -280,20 +289,20 @@ impl Store for PostgresStore {
     }
 
     async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
-        self.database.make(&read::PostgresChunksQuery { id: id.clone() }).await
+        self.database.run_operation(&read::PostgresChunksQuery { id: id.clone() }).await
     }
 
     async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError> {
-        self.database.make(&read::PostgresBlobsQuery { id: id.clone() }).await
+        self.database.run_operation(&read::PostgresBlobsQuery { id: id.clone() }).await
     }
 
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
         let watched = self.news.watchers.watch(id);
         let position = read::PostgresLogExtentQuery { id: id.clone() };
-        let (no, mut last) = self.database.make(&position).await?;
+        let (no, mut last) = self.database.run_operation(&position).await?;
         if self.news.follow(no, id) {
             // What was told before this node listened.
-            (_, last) = self.database.make(&position).await?;
+            (_, last) = self.database.run_operation(&position).await?;
         }
         Ok(watched.from(last))
     }
@@ -319,18 +328,21 @@ impl ClusterStore for PostgresStore {
     }
 
     async fn nodes(&self) -> Result<Vec<ClusterNode>, StoreError> {
-        self.database.make(&node::PostgresLiveNodesQuery).await
+        self.database.run_operation(&node::PostgresLiveNodesQuery).await
     }
 
     async fn living_owner(&self, id: &SessionId) -> Result<Option<ClusterNode>, StoreError> {
-        self.database.make(&node::PostgresOwnerQuery { id: id.clone() }).await
+        self.database.run_operation(&node::PostgresOwnerQuery { id: id.clone() }).await
     }
 
     async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError> {
         if !self.membership.may_adopt() {
             return Ok(Vec::new());
         }
-        let found = self.claims.make(&node::PostgresOrphansQuery { limit, waiting, seed: self.seed }).await?;
+        let found = self
+            .claims
+            .run_operation(&node::PostgresOrphansQuery { limit, waiting, seed: self.seed })
+            .await?;
         // The call may have outlasted an outage, and owners may not be back from it yet.
         Ok(if self.membership.may_adopt() { found } else { Vec::new() })
     }
@@ -339,20 +351,20 @@ impl ClusterStore for PostgresStore {
         let Some(boot) = self.membership.boot().filter(|_| self.membership.may_adopt()) else {
             return Ok(None);
         };
-        self.claims.make(&node::PostgresNextLeaseEndQuery { boot }).await
+        self.claims.run_operation(&node::PostgresNextLeaseEndQuery { boot }).await
     }
 
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError> {
         let no = self
             .database
-            .make(&signal::PostgresSignalInsert { id: id.clone(), body, sent_by: call_name() })
+            .run_operation(&signal::PostgresSignalInsert { id: id.clone(), body, sent_by: call_name() })
             .await?;
         self.news.mailed(no);
         Ok(())
     }
 
     async fn signals(&self, id: &SessionId) -> Result<Vec<SessionSignal>, StoreError> {
-        self.database.make(&signal::PostgresSignalsQuery { id: id.clone() }).await
+        self.database.run_operation(&signal::PostgresSignalsQuery { id: id.clone() }).await
     }
 
     async fn take_signals(&self, lease: &Lease) -> Result<Vec<SessionSignal>, StoreError> {

@@ -19,24 +19,24 @@ use crate::text::{from_db, text_from_db, text_to_db, to_db};
 #[async_trait]
 impl SessionTransfer for PostgresStore {
     async fn created(&self) -> Result<Vec<SessionId>, StoreError> {
-        self.database().make(&PostgresCreationOrderQuery).await
+        self.database().run_operation(&PostgresCreationOrderQuery).await
     }
 
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError> {
-        self.database().make(&PostgresSessionExport { id: id.clone() }).await
+        self.database().run_operation(&PostgresSessionExport { id: id.clone() }).await
     }
 
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
         copy.check()?;
-        self.database().make(&PostgresSessionImport { copy, made_by: call_name() }).await
+        self.database().run_operation(&PostgresSessionImport { copy, made_by: call_name() }).await
     }
 
     async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError> {
-        self.database().make(&PostgresPrefixCacheExport).await
+        self.database().run_operation(&PostgresPrefixCacheExport).await
     }
 
     async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError> {
-        self.database().make(&PostgresPrefixCacheImport { entries }).await
+        self.database().run_operation(&PostgresPrefixCacheImport { entries }).await
     }
 }
 
@@ -46,7 +46,7 @@ struct PostgresCreationOrderQuery;
 impl PostgresOperation for PostgresCreationOrderQuery {
     type Answer = Vec<SessionId>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -64,7 +64,11 @@ struct PostgresSessionExport {
 impl PostgresOperation for PostgresSessionExport {
     type Answer = SessionCopy;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<SessionCopy, PostgresOperationError> {
+    async fn run_once(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<SessionCopy, PostgresOperationError> {
         // Everything as it is at one moment.
         let mut all = db.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let session = sqlx::query!(
@@ -193,7 +197,7 @@ struct PostgresSessionImport<'c> {
 impl PostgresOperation for PostgresSessionImport<'_> {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         let Some(no) = self.session(&mut all).await? else {
             let id = &self.copy.id;
@@ -338,7 +342,7 @@ struct PostgresPrefixCacheExport;
 impl PostgresOperation for PostgresPrefixCacheExport {
     type Answer = Vec<PrefixCacheEntryCopy>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -362,7 +366,7 @@ struct PostgresPrefixCacheImport<'c> {
 impl PostgresOperation for PostgresPrefixCacheImport<'_> {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         crate::calls::memo::lock(&mut all).await?;
         for PrefixCacheEntryCopy { key, body } in self.entries {

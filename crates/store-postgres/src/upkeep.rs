@@ -13,15 +13,16 @@ use crate::store::PostgresStore;
 #[async_trait]
 impl StoreMaintenance for PostgresStore {
     async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError> {
-        self.database().make(&PostgresReferencedBlobsQuery).await
+        self.database().run_operation(&PostgresReferencedBlobsQuery).await
     }
 
     async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError> {
-        self.database().make(&PostgresIdleSessionsQuery { before, limit }).await
+        self.database().run_operation(&PostgresIdleSessionsQuery { before, limit }).await
     }
 
     async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError> {
-        let deleted = self.database().make(&PostgresIdleSessionDeletion { id: id.clone(), before }).await?;
+        let deleted =
+            self.database().run_operation(&PostgresIdleSessionDeletion { id: id.clone(), before }).await?;
         deleted.iter().for_each(|no| self.gone(*no, id));
         Ok(deleted.is_some())
     }
@@ -31,6 +32,6 @@ impl StoreMaintenance for PostgresStore {
         // A connection of its own, which holds the lock until it is closed.
         let mut db = db.detach();
         let taken = take_turn(&mut db).await.map_err(|error| store_error(&error))?;
-        Ok(taken.then(|| MaintenanceLock::holding(db)))
+        Ok(taken.then(|| MaintenanceLock::with_guard(db)))
     }
 }

@@ -115,7 +115,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`open`](Self::open), if another process has it.
-    pub async fn hold(folder: &Path) -> Result<DataFolderGuard, StoreError> {
+    pub async fn lock_folder(folder: &Path) -> Result<DataFolderGuard, StoreError> {
         Ok(DataFolderGuard { _lock: ExclusiveFolderLock::take(folder).await? })
     }
 

@@ -49,7 +49,7 @@ impl StoreMaintenance for SqliteStore {
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
         // A folder belongs to one process.
         self.writer()?;
-        Ok(Some(MaintenanceLock::alone()))
+        Ok(Some(MaintenanceLock::unshared()))
     }
 }
 

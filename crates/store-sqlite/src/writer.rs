@@ -242,8 +242,8 @@ impl SqliteWriterTask {
         match self.transact(requests).await {
             Ok(news) => {
                 self.last_failure.set(None);
-                self.leases.keep();
-                news.tell(&self.watchers);
+                self.leases.commit_changes();
+                news.notify_watchers(&self.watchers);
                 Ok(())
             }
             Err(error) => Err(self.give_up(&error).await),

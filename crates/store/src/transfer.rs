@@ -2,7 +2,7 @@
 //!
 //! A [`SessionCopy`] holds what is stored of a session, in its stored form: events keep their positions, times, formats
 //! and epochs, and their bodies are not decoded. Its [digest](SessionCopy::digest) is the same wherever it is read, so a
-//! copy proves itself ([`carry`]).
+//! copy proves itself ([`transfer_session`]).
 //!
 //! What is between nodes at one moment, leases and signals, is not carried.
 
@@ -146,19 +146,22 @@ pub trait SessionTransfer: Send + Sync {
 /// # Errors
 /// Those of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if what was read is not what was
 /// written.
-pub async fn carry(
+pub async fn transfer_session(
     from: &dyn SessionTransfer,
     to: &dyn SessionTransfer,
     id: &SessionId,
 ) -> Result<blake3::Hash, StoreError> {
-    carry_copy(&from.export(id).await?, to).await
+    import_verified_copy(&from.export(id).await?, to).await
 }
 
 /// The same with a copy that was read already.
 ///
 /// # Errors
-/// As [`carry`].
-pub async fn carry_copy(copy: &SessionCopy, to: &dyn SessionTransfer) -> Result<blake3::Hash, StoreError> {
+/// As [`transfer_session`].
+pub async fn import_verified_copy(
+    copy: &SessionCopy,
+    to: &dyn SessionTransfer,
+) -> Result<blake3::Hash, StoreError> {
     let id = &copy.id;
     to.import(copy).await?;
     let (expected, found) = (copy.digest(), to.export(id).await?.digest());
@@ -173,7 +176,7 @@ impl SessionCopy {
     /// Identifies all that is in the copy.
     pub fn digest(&self) -> blake3::Hash {
         let mut digest = SessionCopyHasher(blake3::Hasher::new_derive_key("longhaul 2026 copy of a session"));
-        digest.text(self.id.as_str()).maybe(self.title.as_deref());
+        digest.text(self.id.as_str()).optional_text(self.title.as_deref());
         digest.number(self.created_at).number(self.updated_at);
         digest.number(u64::from(self.running)).number(u64::from(self.parked));
         digest.number(self.epoch).number(self.events.len() as u64);
@@ -183,13 +186,13 @@ impl SessionCopy {
         }
         digest.number(self.inbox.len() as u64);
         for entry in &self.inbox {
-            digest.text(entry.id.as_str()).maybe(entry.client_key.as_deref()).number(entry.at);
+            digest.text(entry.id.as_str()).optional_text(entry.client_key.as_deref()).number(entry.at);
             digest.text(&entry.body).number(entry.state.number().unsigned_abs().into());
         }
         digest.number(self.requests.len() as u64);
         for request in &self.requests {
             digest.text(&request.key).text(&request.what).number(request.since).number(request.at);
-            digest.maybe(request.answer.as_deref());
+            digest.optional_text(request.answer.as_deref());
         }
         digest.number(self.chunks.len() as u64);
         for chunk in &self.chunks {
@@ -259,7 +262,7 @@ impl SessionCopyHasher {
         self
     }
 
-    fn maybe(&mut self, text: Option<&str>) -> &mut Self {
+    fn optional_text(&mut self, text: Option<&str>) -> &mut Self {
         self.number(u64::from(text.is_some())).text(text.unwrap_or_default())
     }
 }

@@ -46,12 +46,12 @@ pub struct MaintenanceLock(
 
 impl MaintenanceLock {
     /// The turn of a process that has the store for itself.
-    pub fn alone() -> Self {
+    pub fn unshared() -> Self {
         Self(None)
     }
 
     /// A turn that lasts as long as `held`.
-    pub fn holding(held: impl Any + Send) -> Self {
+    pub fn with_guard(held: impl Any + Send) -> Self {
         Self(Some(Box::new(held)))
     }
 }

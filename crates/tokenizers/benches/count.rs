@@ -44,7 +44,7 @@ fn recount(criterion: &mut Criterion) {
     };
     let blocks: Vec<(ContentKey, String)> =
         (0..1_000).map(block).map(|text| (ContentKey::of(&text), text)).collect();
-    let total = || blocks.iter().map(|(key, text)| counter.groups_of(*key, text).total()).sum::<u64>();
+    let total = || blocks.iter().map(|(key, text)| counter.groups_for_key(*key, text).total()).sum::<u64>();
     assert!(total() > 1_000_000);
     let mut new = 1_000;
     criterion.bench_function("a million tokens and one new block", |bencher| {

@@ -51,7 +51,7 @@ impl<C: TextCounter> CachedCounter<C> {
     ///
     /// A conversation of a million tokens in blocks of 4 KiB whose keys are kept is counted again, with one new
     /// block, in less than 100 µs (`benches/count.rs`).
-    pub fn groups_of(&self, key: ContentKey, text: &str) -> TokensByScript {
+    pub fn groups_for_key(&self, key: ContentKey, text: &str) -> TokensByScript {
         // The lock is not held while counting: two threads may both count a new block, which is cheaper than waiting.
         if let Some(groups) = self.counts().get(key) {
             return groups;
@@ -86,7 +86,7 @@ impl<C: TextCounter> TextCounter for CachedCounter<C> {
         if text.len() < SHORT_BYTES {
             return self.counter.groups(text);
         }
-        self.groups_of(ContentKey::of(text), text)
+        self.groups_for_key(ContentKey::of(text), text)
     }
 
     fn name(&self) -> &str {

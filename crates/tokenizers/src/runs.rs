@@ -38,19 +38,19 @@ fn count_in_windows(bpe: &CoreBpe, text: &str, cuts: &[usize]) -> Option<u64> {
     let mut seam: Option<[u32; 2]> = None;
     for &cut in cuts {
         let tokens = bpe.encode(text.get(start..cut)?);
-        holds(bpe, seam, &tokens).then_some(())?;
+        is_stable_seam(bpe, seam, &tokens).then_some(())?;
         let kept;
         (kept, start) = last_boundary(bpe, text, &tokens, cut)?;
         seam = Some([*tokens.get(kept.checked_sub(1)?)?, *tokens.get(kept)?]);
         total += kept as u64;
     }
     let rest = bpe.encode(text.get(start..)?);
-    holds(bpe, seam, &rest).then_some(total + rest.len() as u64)
+    is_stable_seam(bpe, seam, &rest).then_some(total + rest.len() as u64)
 }
 
 /// Returns whether the window `tokens` may follow: it starts with the token that was dropped at the seam, or with
 /// another that does not merge with the one before.
-fn holds(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool {
+fn is_stable_seam(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool {
     let (Some([last, dropped]), Some(&first)) = (seam, tokens.first()) else { return true };
     let together = || String::from_utf8(bpe.decode(&[last, first])).ok();
     first == dropped || together().is_some_and(|text| bpe.encode(&text) == [last, first])
@@ -137,10 +137,10 @@ mod tests {
         let id = |text: &str| -> u32 { bpe.encode(text)[0] };
         let (func, tion, dog) = (id("func"), id("tion"), id(" dog"));
         assert_eq!(bpe.encode("function").len(), 1);
-        assert!(holds(bpe, None, &[tion]), "the first window follows nothing");
-        assert!(holds(bpe, Some([func, tion]), &[tion, dog]), "seen together before");
-        assert!(holds(bpe, Some([func, tion]), &[dog]), "they stay apart");
-        assert!(!holds(bpe, Some([func, dog]), &[tion]), "they merge");
+        assert!(is_stable_seam(bpe, None, &[tion]), "the first window follows nothing");
+        assert!(is_stable_seam(bpe, Some([func, tion]), &[tion, dog]), "seen together before");
+        assert!(is_stable_seam(bpe, Some([func, tion]), &[dog]), "they stay apart");
+        assert!(!is_stable_seam(bpe, Some([func, dog]), &[tion]), "they merge");
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl CatalogModel {
             files: facts.files.into(),
             prefill: facts.prefill.into(),
             reasoning,
-            ..Limits::of_window(input, LimitSource::Catalogue)
+            ..Limits::from_window(input, LimitSource::Catalogue)
         }
     }
 

@@ -71,7 +71,7 @@ pub trait WireCodec: Send + Sync {
     fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
 
     /// Parses a request that begins like one that was parsed before; `None` if it must be read whole.
-    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
+    fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
 
     /// Parses items into segments, in order: the outer list is as long as `items`, an item without any segment is one that the
     /// model is not shown. `items` are JSON texts as the client wrote them; `before` is how many items precede them.
@@ -84,14 +84,14 @@ pub trait WireCodec: Send + Sync {
     ///
     /// # Errors
     /// [`ParseError`] if one of them has another form.
-    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError>;
+    fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError>;
 
     /// The form of an item that stays the same when a client sends it again: no whitespace, keys in order, no cache
     /// marks, nothing of [`ephemeral`]. `index` is its place among the items. Appends to `out`.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON.
-    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError>;
+    fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError>;
 
     /// The request with `edited`'s changes: everything else is the client's bytes, and nothing before the first
     /// change differs. Without any change it is the request.
@@ -299,7 +299,7 @@ pub struct PartialResponse {
     /// Whether the model gave anything that is none of these: a picture, sound, a search, a second choice.
     pub has_other: bool,
     /// The position of the stream.
-    pub inside: StreamPosition,
+    pub position: StreamPosition,
     /// Why the model stopped, once that was said.
     pub finish: Option<ModelStopReason>,
     /// The newest report of usage.
@@ -376,29 +376,29 @@ pub trait StreamParser: Send {
 
 /// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish, no repeated text.
 ///
-/// Of each stream every event is passed through in order; between two streams [`go_on`](Self::go_on) is called. The
+/// Of each stream every event is passed through in order; between two streams [`begin_next_stream`](Self::begin_next_stream) is called. The
 /// first stream's events come out as they went in, except that the end of the answer is held back until it is known
 /// that the answer really ends there ([`end`](Self::end)).
 pub trait StreamMerger: Send {
     /// Passes one event of the present stream, as it came with its empty line (`raw`): appends to `out` what the client is
     /// shown of it.
-    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>);
+    fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>);
 
     /// The present stream was left, whether it had ended or not. What was held back of its end is forgotten. `prefill`
     /// is what the next stream was told to go on with, but for whitespace at its end: if it begins by repeating that, the
     /// repetition is left out.
-    fn go_on(&mut self, prefill: &str);
+    fn begin_next_stream(&mut self, prefill: &str);
 
     /// Leaves the present stream where the model was only asked to go on with `said`; `gap` is the whitespace that was about to come. What
     /// it repeats of the end is left out, and what comes first is held back as long as that is not known.
-    fn go_on_about(&mut self, said: &str, gap: &str);
+    fn begin_requested_stream(&mut self, said: &str, gap: &str);
 
     /// Says something of ours in the text that is open, if one is: the client is shown it, [`seen`](Self::seen) has it
     /// not.
     fn notice(&mut self, text: &str, out: &mut Vec<u8>);
 
     /// From now on calls of this tool, too, are neither shown nor seen.
-    fn hide(&mut self, tool: &'static str);
+    fn hide_tool(&mut self, tool: &'static str);
 
     /// Returns whether the present stream has begun a call that is not shown.
     fn has_hidden(&self) -> bool;
@@ -409,7 +409,7 @@ pub trait StreamMerger: Send {
 
     /// The present stream is over, and calls of it that are not shown are not answered: the answer ends with this text,
     /// as if the model had said it and called nothing. [`end`](Self::end) follows.
-    fn conclude(&mut self, text: &str, out: &mut Vec<u8>);
+    fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>);
 
     /// The answer is over. Appends what was held back of its end, or if there is none (the stream was left) an end
     /// with the finish reason for an output limit. Usage in it: input as the newest stream reported, output the sum of

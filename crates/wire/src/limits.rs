@@ -154,7 +154,7 @@ impl DeclaredLimits {
 
 impl Limits {
     /// A window, if it was said, and who said it.
-    pub fn of_window(window: Option<u64>, source: LimitSource) -> Self {
+    pub fn from_window(window: Option<u64>, source: LimitSource) -> Self {
         let source = if window.is_some() { source } else { LimitSource::Unknown };
         Self { window, source, ..Self::default() }
     }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_declared_wins() {
         let declared = DeclaredLimits { window: Some(1000), tools: Some(false), ..DeclaredLimits::default() };
-        let server = Limits::of_window(Some(4096), LimitSource::Server);
+        let server = Limits::from_window(Some(4096), LimitSource::Server);
         let limits = declared.over(Limits { tools: FeatureSupport::Yes, max_output: Some(5), ..server });
         assert_eq!((limits.window, limits.source), (Some(1000), LimitSource::Declared));
         assert_eq!((limits.max_output, limits.tools), (Some(5), FeatureSupport::No));
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_nobody_says_is_unknown_and_may_be_tried() {
-        let limits = DeclaredLimits::default().over(Limits::of_window(None, LimitSource::Server));
+        let limits = DeclaredLimits::default().over(Limits::from_window(None, LimitSource::Server));
         assert_eq!(limits, Limits::default());
         assert_eq!((limits.source.as_str(), limits.tools.may()), ("unknown", true));
     }

@@ -42,7 +42,7 @@ pub trait ResponseWriter: Send {
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>);
 
     /// The call has failed: an error inside the stream, which is complete then.
-    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>);
+    fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>);
 }
 
 /// A writer for a stream in `dialect`.

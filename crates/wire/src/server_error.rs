@@ -104,21 +104,21 @@ const fn again(code: ErrorCode) -> ErrorClassification {
     ErrorClassification { code, retryable: true }
 }
 
-const fn never(code: ErrorCode) -> ErrorClassification {
+const fn permanent(code: ErrorCode) -> ErrorClassification {
     ErrorClassification { code, retryable: false }
 }
 
 /// Types and codes that say more than a status does. The first row that matches wins.
 #[rustfmt::skip]
 const WORDS: &[(&[&str], ErrorClassification)] = &[
-    (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], never(ErrorCode::RateLimitExceeded)),
+    (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
     (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
-    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], never(ErrorCode::Auth)),
-    (&["content_policy_violation", "content_filter", "image_content_policy_violation"], never(ErrorCode::Refused)),
+    (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], permanent(ErrorCode::Auth)),
+    (&["content_policy_violation", "content_filter", "image_content_policy_violation"], permanent(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
     (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
-    (&["not_found_error", "model_not_found", "not_found", "invalid_model"], never(ErrorCode::NotFound)),
-    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], never(ErrorCode::InvalidRequest)),
+    (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
+    (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
 ];
 
 impl ErrorClassification {
@@ -135,14 +135,14 @@ impl ErrorClassification {
             429 => said
                 .filter(|verdict| verdict.code == ErrorCode::RateLimitExceeded)
                 .unwrap_or(again(ErrorCode::RateLimitExceeded)),
-            401..=403 | 407 => never(ErrorCode::Auth),
-            404 | 410 => never(ErrorCode::NotFound),
+            401..=403 | 407 => permanent(ErrorCode::Auth),
+            404 | 410 => permanent(ErrorCode::NotFound),
             408 => again(ErrorCode::Timeout),
             409 => again(ErrorCode::Conflict),
-            501 | 505 => never(ErrorCode::InvalidRequest),
+            501 | 505 => permanent(ErrorCode::InvalidRequest),
             425 | 500..=599 => again(ErrorCode::ThirdParty),
-            400..=499 => said.unwrap_or(never(ErrorCode::InvalidRequest)),
-            _ => never(ErrorCode::ThirdParty),
+            400..=499 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
+            _ => permanent(ErrorCode::ThirdParty),
         }
     }
 
@@ -152,13 +152,13 @@ impl ErrorClassification {
         let has = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
         if has(&["unexpected endpoint"]) {
             // LM Studio answers every path with status 200.
-            never(ErrorCode::NotFound)
+            permanent(ErrorCode::NotFound)
         } else if has(&["rate limit", "too many requests", "quota"]) {
             again(ErrorCode::RateLimitExceeded)
         } else if has(&["timed out", "timeout", "deadline exceeded"]) {
             again(ErrorCode::Timeout)
         } else if has(&["api key", "unauthorized", "authentication"]) {
-            never(ErrorCode::Auth)
+            permanent(ErrorCode::Auth)
         } else {
             again(ErrorCode::ThirdParty)
         }

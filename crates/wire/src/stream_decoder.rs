@@ -29,7 +29,7 @@ pub trait StreamDecoder: Default + Send + 'static {
 
     /// Returns whether the model may be at something that it does not show: then pings say as much as there is to
     /// say.
-    fn works_unseen(&self) -> bool {
+    fn is_working_silently(&self) -> bool {
         false
     }
 

@@ -112,7 +112,7 @@ impl ConfiguredServerModels {
         let config = AgentConfig { model, ..self.config.clone() };
         let (place, model) = (&self.place, &config.model);
         let base = provider(place, model, listed(&config, &model.name))?;
-        let provider = catalogued::completed(base, &model.base_url);
+        let provider = catalogued::with_catalog_limits(base, &model.base_url);
         let counts = counting::counts(place, &config, &provider.origin()).await?;
         Ok(ServedModel {
             limits: provider.limits().await,

@@ -15,8 +15,8 @@ use longhaul_core::meter::TokenCalibration;
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 use longhaul_gateway::{
-    CredentialSource, DeferTools, Gateway, GatewayDependencies, LearnedWindows, MidstreamMode,
-    PreCompactHook, RecallMode, UpstreamModelEntry, UpstreamOptions,
+    CredentialSource, Gateway, GatewayDependencies, MidstreamMode, PreCompactHook, RecallMode,
+    SharedWindowStore, ToolDeferralMode, UpstreamModelEntry, UpstreamOptions,
 };
 use longhaul_providers::DeclaredLimits;
 use longhaul_providers::http::{HttpTimeouts, NetworkVariables, Secret};
@@ -24,7 +24,7 @@ use longhaul_store::PrefixCache;
 use longhaul_wire::edit::Dialect;
 
 use super::policy::policy;
-use super::{declared, key_variable, of_limits, writer};
+use super::{declared, declared_from_limits, key_variable, writer};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
@@ -64,8 +64,8 @@ pub(crate) async fn gateway(
         },
         notices_in_text: config.gateway.notices_in_text,
         defer_tools: match config.gateway.defer_tools {
-            GatewayDeferTools::Auto => DeferTools::Auto,
-            GatewayDeferTools::Off => DeferTools::Off,
+            GatewayDeferTools::Auto => ToolDeferralMode::Auto,
+            GatewayDeferTools::Off => ToolDeferralMode::Off,
         },
         recall: match config.gateway.recall {
             GatewayRecall::Off => RecallMode::Off,
@@ -110,7 +110,7 @@ impl PreCompactHook for GatewayCompactHook {
 /// What sessions have learned of windows.
 struct CalibrationWindows(CalibrationStore);
 
-impl LearnedWindows for CalibrationWindows {
+impl SharedWindowStore for CalibrationWindows {
     fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64> {
         self.0.of_server(base_url).window(model)
     }
@@ -151,7 +151,8 @@ fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOpti
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = declared(config);
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
-    upstream.declared_of = others.map(|(name, limits)| (name.clone(), of_limits(limits))).collect();
+    upstream.declared_of =
+        others.map(|(name, limits)| (name.clone(), declared_from_limits(limits))).collect();
     upstream.usual_model = Some(model.name.clone());
     upstream.window_key = "context_window";
     Some(upstream)
@@ -175,7 +176,7 @@ fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamO
     let model = |model: &UpstreamModel| UpstreamModelEntry {
         name: model.name.clone(),
         upstream_name: model.model.clone(),
-        declared: of_limits(&model.limits),
+        declared: declared_from_limits(&model.limits),
     };
     upstream.models = listed.models.iter().map(model).collect();
     Some(upstream)

@@ -25,7 +25,7 @@ pub(super) async fn writer(
         SummaryWriter::Model(name) => name,
     };
     let (model, declared) = named(config, name);
-    let other = catalogued::completed(provider(place, &model, declared)?, &model.base_url);
+    let other = catalogued::with_catalog_limits(provider(place, &model, declared)?, &model.base_url);
     let limits = other.limits().await;
     let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
     let max_output = declared.max_output.or(limits.max_output);

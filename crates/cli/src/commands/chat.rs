@@ -110,7 +110,7 @@ pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
         };
         // What the start had to say was said: from here on the screen is the conversation's.
         if (interactive || place.terminal.messages) && !super::wants_log(&place) {
-            log::hush();
+            log::silence_log();
         }
         if interactive && front.is_none() {
             front = Some(ChatFrontend::open(args.plain, &place)?);
@@ -156,7 +156,7 @@ async fn converse(
         Some(record) => runtime.open(&record.id).await?,
         None => {
             let session = runtime.create(None).await?;
-            folders::remember(place, session.id());
+            folders::record_origin_folder(place, session.id());
             session
         }
     };
@@ -219,7 +219,7 @@ impl ChatContext<'_> {
             let more = format!("… {title} · {} before this", count(from as u64, "event"));
             transcript.row(&format!("\n{}", self.style.dim(&more)));
         }
-        let offers = self.session.look(undo_check::of_run).await?;
+        let offers = self.session.inspect_run(undo_check::undo_options_of_run).await?;
         let text = super::sessions::conversation(&events, from, &offers, transcript);
         Ok(format!("{}\n", text.trim_end_matches('\n')))
     }
@@ -245,7 +245,8 @@ impl ChatContext<'_> {
 
     /// A chat in which nothing was said leaves nothing behind. Whether something stays.
     async fn keep_or_forget(&self) -> Outcome<bool> {
-        let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
+        let is_empty =
+            self.session.inspect_run(|run| run.history().entries().is_empty()).await.unwrap_or(false);
         if is_empty && self.session.queue().await?.is_empty() {
             self.runtime.delete(self.session.id()).await?;
             return Ok(false);
@@ -262,7 +263,7 @@ impl ChatContext<'_> {
             true => (format!("session {id} · "), "chat -c".to_owned()),
             false => (String::new(), format!("chat --session {id}")),
         };
-        let command = self.place.talking(&words);
+        let command = self.place.command_with_model(&words);
         let line = format!("{about}{command} goes on");
         // A command that is broken into rows cannot be pasted.
         let text = match width(&line) + 2 <= out::width() {

@@ -78,7 +78,7 @@ pub(super) struct ManualCompaction {
 }
 
 /// Compacts now, and tells what happens meanwhile.
-pub(super) async fn make(
+pub(super) async fn compact_session(
     session: &Session,
     strategy: Option<Arc<dyn CompactionStrategy>>,
     instructions: Option<String>,
@@ -87,7 +87,7 @@ pub(super) async fn make(
     let (mut failed, mut is_asked) = (None, false);
     let mut watch = session.watch();
     let mut take = |announcement: &ApiEvent| {
-        let Some(happening) = ui_event::of_announcement(announcement) else { return };
+        let Some(happening) = ui_event::event_from_announcement(announcement) else { return };
         match &happening {
             UiEvent::Compacting { .. } => is_asked = true,
             UiEvent::CompactionFailed { reason } => failed = Some(reason.clone()),
@@ -106,7 +106,8 @@ pub(super) async fn make(
     while let Ok(announcement) = watch.try_recv() {
         take(&announcement);
     }
-    let is_nobody = session.look(|run| run.settings().policy.writer == SummaryWriterModel::Nobody).await?;
+    let is_nobody =
+        session.inspect_run(|run| run.settings().policy.writer == SummaryWriterModel::Nobody).await?;
     let is_by_model = is_asked && failed.is_none() && !is_nobody;
     let is_extract = is_asked && is_nobody;
     Ok(ManualCompaction { outcome, is_by_model, is_extract, failed })
@@ -151,9 +152,9 @@ async fn compact(
 ) -> Outcome<String> {
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
     let is_instructed = args.instructions.is_some();
-    let before = session.look(|run| run.meter().total).await?;
+    let before = session.inspect_run(|run| run.meter().total).await?;
     let (for_good, is_nobody) = session
-        .look(|run| (for_good(run), run.settings().policy.writer == SummaryWriterModel::Nobody))
+        .inspect_run(|run| (for_good(run), run.settings().policy.writer == SummaryWriterModel::Nobody))
         .await?;
     let tell = |happening: &UiEvent| {
         if matches!(happening, UiEvent::Compacting { .. }) && place.terminal.messages {
@@ -161,11 +162,11 @@ async fn compact(
             out::told(&format!("compacting … {what}\n{}", for_good.clone().unwrap_or_default()));
         }
     };
-    let made = make(session, strategy, args.instructions, tell).await?;
+    let made = compact_session(session, strategy, args.instructions, tell).await?;
     let unheard = made.unheard();
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
-            let after = session.look(|run| run.meter().total).await?;
+            let after = session.inspect_run(|run| run.meter().total).await?;
             let survival = match session.newest_survival(&edit.id) {
                 Some(survival) => Some(survival),
                 None => {
@@ -175,12 +176,12 @@ async fn compact(
                 }
             };
             let mut notes = Vec::new();
-            notes.extend(made.failed.map(|why| instead(&edit, &why)));
+            notes.extend(made.failed.map(|why| describe_fallback(&edit, &why)));
             notes.extend(unheard.filter(|_| is_instructed).map(str::to_owned));
             let this = ViewEdit::clone(&edit);
             let look = move |run: &Run| (gone(&this, run), compaction::check_undo(run, &this.id).err());
-            let (gone, refused) = session.look(look).await?;
-            Ok(committed(&CompactionReport {
+            let (gone, refused) = session.inspect_run(look).await?;
+            Ok(format_report(&CompactionReport {
                 edit: &edit,
                 gone,
                 totals: (before, after),
@@ -211,7 +212,7 @@ fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dy
 }
 
 /// What came in the place of a summary that failed.
-fn instead(edit: &ViewEdit, why: &str) -> String {
+fn describe_fallback(edit: &ViewEdit, why: &str) -> String {
     let what = match edit.kind {
         EditKind::Compaction if !only_leaves_out(&edit.strategy) => "an extract stands in its place",
         _ => "nothing stands in its place",
@@ -232,7 +233,7 @@ struct CompactionReport<'a> {
     undo: String,
 }
 
-fn committed(made: &CompactionReport<'_>) -> String {
+fn format_report(made: &CompactionReport<'_>) -> String {
     let CompactionReport { edit, gone, totals, notes, survival, undo } = made;
     let done = match edit.kind {
         EditKind::Prune => "cleared",
@@ -253,7 +254,7 @@ fn committed(made: &CompactionReport<'_>) -> String {
 async fn preview(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref());
-    let run = runtime.glance(&record.id).await?;
+    let run = runtime.read_run(&record.id).await?;
     runtime.close().await;
     out::data(&previewed(&run, strategy?, args.instructions))?;
     Ok(DONE)
@@ -329,7 +330,7 @@ fn described(
                     let ops: Vec<ViewOperation> = handles.iter().map(drop).collect();
                     RemovedMessages::by(&ops, &removed_messages::before(history, None), history)
                 }
-                None => RemovedMessages::some(messages),
+                None => RemovedMessages::from_message_count(messages),
             };
             text.push_str(&format!("goes        {} · {}\n", goes.words(), listed(&handles)));
             text.push_str(&clears(draft.cleared_results()));

@@ -23,7 +23,7 @@ use super::reading;
 
 pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
-    let run = runtime.glance(&record.id).await;
+    let run = runtime.read_run(&record.id).await;
     let events = runtime.log(&record.id).await;
     runtime.close().await;
     let undo = place.command(&format!("undo {}", args.session));
@@ -33,8 +33,8 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
 
 /// Every edit, the oldest first; `undo` is the command that undoes one.
 pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
-    let offers = undo_check::of_run(run);
-    let (gone, survived) = (removed_messages::of_log(events), survivals(events));
+    let offers = undo_check::undo_options_of_run(run);
+    let (gone, survived) = (removed_messages::removed_by_edit(events), survivals(events));
     let edits = run.history().edits();
     if edits.is_empty() {
         return "nothing was compacted or cleared\n".to_owned();

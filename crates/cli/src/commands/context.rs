@@ -10,7 +10,7 @@ use super::reading;
 
 pub(crate) async fn run(args: ContextArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
-    let run = runtime.glance(&record.id).await?;
+    let run = runtime.read_run(&record.id).await?;
     let report = runtime.context(&run);
     let loaded = agent_file::load(place)?;
     let configured = runtime.agent().provider.origin().model;

@@ -14,7 +14,7 @@ use super::reading;
 
 pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
-    let run = runtime.glance(&record.id).await;
+    let run = runtime.read_run(&record.id).await;
     runtime.close().await;
     let orders = run?.history().all_orders().all().to_vec();
     let text = listed(&orders);

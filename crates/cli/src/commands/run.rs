@@ -68,7 +68,7 @@ async fn in_session(
         }
         None => {
             let session = runtime.create(Some(super::sessions::title_of(prompt))).await?;
-            folders::remember(place, session.id());
+            folders::record_origin_folder(place, session.id());
             session
         }
     };
@@ -106,7 +106,7 @@ async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> 
         None if place.terminal.input => {
             return Err(CommandError::usage(format!(
                 "nothing to do: {}, or give it on standard input",
-                place.talking("run \"PROMPT\"")
+                place.command_with_model("run \"PROMPT\"")
             )));
         }
         _ => piped().await?,
@@ -196,7 +196,7 @@ impl RunPrinter {
         if self.json {
             return out::line(&announcement.to_json().to_string());
         }
-        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        let Some(mut happening) = ui_event::event_from_announcement(announcement) else { return Ok(()) };
         undo_check::complete(session, &mut happening).await;
         match &happening {
             // The task is above, in the shell's own line; the answer follows as data.
@@ -270,5 +270,5 @@ async fn answer(session: &Session) -> Outcome<String> {
         let mut since = history.entries().iter().rev().take_while(|entry| entry.kind != LogEntryKind::Typed);
         since.find(|entry| entry.message.role == Role::Assistant).map(|entry| history.whole(entry).text())
     };
-    Ok(session.look(newest).await?.unwrap_or_default())
+    Ok(session.inspect_run(newest).await?.unwrap_or_default())
 }

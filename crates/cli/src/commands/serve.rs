@@ -116,7 +116,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let app = AppState::new(runtime, config);
     let page = format!("http://{}", reachable(address));
     let link = format!("{page}{}", app.opening_path()?);
-    let mut told = ServerRecord::here(page, token_path.clone()).tell(&place.data_dir);
+    let mut told = ServerRecord::here(page, token_path.clone()).write_record(&place.data_dir);
     if let Err(error) = &told {
         tracing::warn!(%error, "whoever starts a second server is not told of this one");
     }
@@ -319,7 +319,7 @@ async fn unusable(
     };
     let next = format!("--addr {}", SocketAddr::new(addr.ip(), free_port(addr).await));
     let other = match *args == (ServeArgs { addr: args.addr, open: args.open, ..ServeArgs::default() }) {
-        true => place.talking(&format!("serve {next}")),
+        true => place.command_with_model(&format!("serve {next}")),
         // The rest of the line stays as it is; an address of a database may hold a password.
         false => next,
     };

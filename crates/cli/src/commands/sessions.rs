@@ -86,7 +86,7 @@ async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usiz
     if records.is_empty() {
         out::message(&format!(
             "no session yet; begin one with `{}`, or bring one: `{}`\n",
-            place.talking("chat"),
+            place.command_with_model("chat"),
             place.command("sessions import FILE")
         ));
     }
@@ -148,7 +148,7 @@ async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome
     out::line(&format!("{head}\n{}\n", style.dim(&about)))?;
     let transcript = TranscriptRenderer::new(style, TranscriptTarget::Shell, out::width());
     let transcript = transcript.rows_of(out::row_width()).with_reasons();
-    Ok(out::data(&conversation(&events, 0, &undo_check::of_log(&events), transcript))?)
+    Ok(out::data(&conversation(&events, 0, &undo_check::undo_options_of_log(&events), transcript))?)
 }
 
 /// What was said from the event at `from` on, as it was printed then; of each edit, whether it can be undone now.
@@ -158,9 +158,9 @@ pub(super) fn conversation(
     offers: &Offers,
     mut transcript: TranscriptRenderer,
 ) -> String {
-    let gone = removed_messages::of_log(events);
+    let gone = removed_messages::removed_by_edit(events);
     for event in &events[from..] {
-        for mut happening in ui_event::of_event(event) {
+        for mut happening in ui_event::events_from_log_entry(event) {
             let is_compaction = matches!(happening, UiEvent::Compacted(_));
             if let Some(edit) = happening.edit() {
                 edit.gone = gone.get(&edit.id).filter(|_| is_compaction).copied().unwrap_or(edit.gone);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use longhaul_core::ids::SessionId;
 use longhaul_core::queue::QueuedMessage;
-use longhaul_store::transfer::{InboxEntryCopy, InboxEntryState, carry_copy};
+use longhaul_store::transfer::{InboxEntryCopy, InboxEntryState, import_verified_copy};
 use longhaul_store::{
     BlobError, BlobStore, SessionCopy, SessionTransfer, SharedNodes, SharedStore, StoreError, decode_queued,
     flush_folder,
@@ -125,7 +125,7 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcom
     let carried = migrated(&from, place, to, args.blobs.as_deref()).await;
     // Whatever became of it: a node that does not leave counts for as long as its lease.
     from.store.close().await;
-    tell(&carried?)
+    print_report(&carried?)
 }
 
 async fn migrated(
@@ -175,7 +175,7 @@ pub(crate) async fn backup(args: BackupArgs, place: &CliEnvironment) -> Outcome 
     // Only now it is a backup.
     std::fs::rename(args.folder.join(BEGUN), args.folder.join(COMPLETE))?;
     flush_folder(&args.folder)?;
-    tell(&carried)
+    print_report(&carried)
 }
 
 async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> Outcome<TransferReport> {
@@ -201,7 +201,7 @@ pub(crate) async fn restore(args: RestoreArgs, place: &CliEnvironment) -> Outcom
     let from = folder(place, &args.folder, EndpointAccess::Read).await?;
     let carried = restored(&from, place, &args).await;
     from.store.close().await;
-    tell(&carried?)
+    print_report(&carried?)
 }
 
 async fn restored(
@@ -287,7 +287,7 @@ async fn others(depot: &TransferEndpoint) -> Outcome<bool> {
     }
 }
 
-fn tell(carried: &TransferReport) -> Outcome {
+fn print_report(carried: &TransferReport) -> Outcome {
     let TransferReport { sessions, known, events, blobs, from, to, .. } = carried;
     let known = match known {
         0 => String::new(),
@@ -345,7 +345,7 @@ async fn carry_one(
         let content = from.blobs.get(blob).await.map_err(|error| unread(from, &copy.id, error))?;
         to.blobs.put(content).await?;
     }
-    let mut done = carry_copy(copy, &*to.sessions).await;
+    let mut done = import_verified_copy(copy, &*to.sessions).await;
     if let Err(StoreError::Conflict(_)) = done {
         let there = to.sessions.export(&copy.id).await?;
         if copy.says_the_same(&there) {
@@ -356,7 +356,7 @@ async fn carry_one(
             return Err(another(from, to, copy, &there));
         }
         to.store.delete(&copy.id).await?;
-        done = carry_copy(copy, &*to.sessions).await;
+        done = import_verified_copy(copy, &*to.sessions).await;
     }
     done?;
     carried.sessions += 1;

@@ -50,13 +50,13 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
             .await?
             .ok_or_else(|| CommandError::new("nothing to undo: nothing is compacted or cleared"))?,
     };
-    let before = session.look(|run| run.meter().total).await?;
+    let before = session.inspect_run(|run| run.meter().total).await?;
     if let Err(error) = session.undo(edit.clone()).await {
         let named = edit.clone();
-        let first = session.look(move |run| built_on(run.history(), &named)).await.unwrap_or_default();
+        let first = session.inspect_run(move |run| built_on(run.history(), &named)).await.unwrap_or_default();
         return Err(refused(&edit, error, &first));
     }
-    let after = session.look(|run| run.meter().total).await?;
+    let after = session.inspect_run(|run| run.meter().total).await?;
     Ok(EditUndoReport { edit, before, after })
 }
 
@@ -77,7 +77,7 @@ async fn newest(session: &Session) -> Outcome<Option<EditId>> {
         let mut edits = run.history().edits().iter().rev();
         edits.find(|state| state.active).map(|state| state.edit.id.clone())
     };
-    Ok(session.look(newest).await?)
+    Ok(session.inspect_run(newest).await?)
 }
 
 fn refused(edit: &EditId, error: SessionError, first: &[EditId]) -> CommandError {

@@ -16,7 +16,7 @@ use crate::term::meter::ContextMeterBar;
 use crate::term::out;
 use crate::term::style::TextPainter;
 use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
-use crate::term::ui_event::{UiEvent, of_announcement};
+use crate::term::ui_event::{UiEvent, event_from_announcement};
 use crate::term::wrap::fitting;
 use crate::undo_check;
 
@@ -89,7 +89,7 @@ impl DemoPrinter {
         if announcement.name == "llm:response" {
             announcement.text("content").clone_into(&mut self.answer);
         }
-        match of_announcement(announcement) {
+        match event_from_announcement(announcement) {
             Some(UiEvent::Usage) => {
                 let meter = ContextMeterBar::of(&session.context().await?);
                 let cells = out::width().saturating_sub(BESIDE).clamp(8, BAR);

@@ -29,7 +29,7 @@ pub(crate) fn redirect(writer: Option<Box<dyn Write + Send>>) {
 }
 
 /// From now on nothing is printed: a conversation is on the screen, and nobody asked for a log.
-pub(crate) fn hush() {
+pub(crate) fn silence_log() {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet = true;
 }
 

@@ -142,7 +142,7 @@ impl TranscriptRenderer {
     }
 
     /// To be called from time to time: rows do not wait for an answer that has come to a halt.
-    pub(crate) fn beat(&mut self) {
+    pub(crate) fn flush_idle_rows(&mut self) {
         if !std::mem::take(&mut self.moved) && !self.held.is_empty() {
             self.end_text();
         }

@@ -150,7 +150,7 @@ impl UiEvent {
 }
 
 /// What an announcement tells.
-pub(crate) fn of_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
+pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
     let text = |key: &str| announcement.text(key).to_owned();
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     let happening = match announcement.name {
@@ -263,7 +263,7 @@ fn shrunk(announcement: &ApiEvent, count: u64) -> ViewEditInfo {
     ViewEditInfo {
         id: announcement.text("compactionId").to_owned(),
         strategy: announcement.text("strategy").to_owned(),
-        gone: RemovedMessages::some(count),
+        gone: RemovedMessages::from_message_count(count),
         before_tokens: number("originalTokens"),
         after_tokens: number("compressedTokens"),
         is_extract: is_extract(announcement.text("costNote")),
@@ -307,7 +307,7 @@ fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
 }
 
 /// What a stored event tells.
-pub(crate) fn of_event(event: &Event) -> Vec<UiEvent> {
+pub(crate) fn events_from_log_entry(event: &Event) -> Vec<UiEvent> {
     match &event.body {
         EventBody::MessagesTaken { message, .. } => {
             vec![UiEvent::Dequeued { count: 1 }, UiEvent::User { text: readable(&message.parts) }]
@@ -367,7 +367,7 @@ fn finished(seq: Seq, result: &ToolResult) -> ToolResultInfo {
 
 fn edited(edit: &ViewEdit) -> UiEvent {
     let gone = match edit.kind {
-        EditKind::Prune => RemovedMessages::some(edit.ops.len() as u64),
+        EditKind::Prune => RemovedMessages::from_message_count(edit.ops.len() as u64),
         EditKind::Compaction => RemovedMessages::of_edit(edit),
     };
     let shrunk = ViewEditInfo {

@@ -85,7 +85,7 @@ fn busy(columns: usize, rows: usize) -> String {
         UiEvent::Compacted(ViewEditInfo {
             id: "cmp_1".into(),
             strategy: "adaptive".into(),
-            gone: RemovedMessages::some(41),
+            gone: RemovedMessages::from_message_count(41),
             before_tokens: 96_200,
             after_tokens: 11_400,
             undo: UndoOption::Newest,

@@ -54,13 +54,17 @@ impl Log {
 fn an_undo_is_offered_where_it_would_be_accepted() {
     let mut log = Log::long();
     let first = log.leave_out(20);
-    assert_eq!(of_log(&log.0)[&first], UndoOption::Newest, "without a call nobody knows the room");
+    assert_eq!(
+        undo_options_of_log(&log.0)[&first],
+        UndoOption::Newest,
+        "without a call nobody knows the room"
+    );
     let second = log.leave_out(60);
-    let offers = of_log(&log.0);
+    let offers = undo_options_of_log(&log.0);
     assert_eq!(offers[&first], UndoOption::After(second.clone()));
     assert_eq!(offers[&second], UndoOption::Newest);
     log.add(EventBody::ViewRestored { edit_id: second.as_str().into() });
-    let offers = of_log(&log.0);
+    let offers = undo_options_of_log(&log.0);
     assert_eq!(offers[&second], UndoOption::Refused("undone since"));
     assert_eq!(offers[&first], UndoOption::Newest);
 }
@@ -72,6 +76,6 @@ fn what_would_not_fit_is_not_offered() {
         let mut log = Log::long();
         let edit = log.leave_out(60);
         log.call_with(window);
-        assert_eq!(of_log(&log.0)[&edit], expected, "a window of {window}");
+        assert_eq!(undo_options_of_log(&log.0)[&edit], expected, "a window of {window}");
     }
 }

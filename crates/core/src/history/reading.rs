@@ -236,7 +236,7 @@ impl History {
 
     /// Returns whether nobody is to be asked for a summary for now, because that has failed again and again.
     pub fn summaries_rest(&self) -> bool {
-        self.summaries.writer.rests()
+        self.summaries.writer.is_suspended()
     }
 
     /// How often in a row a summary has failed.

@@ -164,7 +164,7 @@ impl History {
     pub(super) fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
         let start = self.run.as_mut().and_then(|run| run.calling.take());
         self.recoveries = 0;
-        self.spent(usage);
+        self.add_usage(usage);
         let (Some(usage), Some(start)) = (usage, start) else { return };
         let sent_view = self.answered.and_then(|answer| self.entry(answer.seq)).map(|piece| {
             // What it goes on with is in one message with it now.
@@ -221,7 +221,7 @@ impl History {
         self.sent = sent_view;
     }
 
-    pub(super) fn spent(&mut self, usage: Option<&Usage>) {
+    pub(super) fn add_usage(&mut self, usage: Option<&Usage>) {
         let Some(usage) = usage.filter(|usage| usage.total_tokens() < NO_CALLS_TOKENS) else { return };
         self.cumulative.add(usage);
         if let Some(run) = &mut self.run {

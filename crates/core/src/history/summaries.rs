@@ -34,17 +34,17 @@ impl SummaryWriterRecord {
     }
 
     /// It wrote a summary.
-    pub fn wrote(&mut self) {
+    pub fn record_summary(&mut self) {
         *self = Self::default();
     }
 
     /// A compaction was made without it.
-    pub fn did_without(&mut self) {
+    pub fn record_skipped_compaction(&mut self) {
         self.without = self.without.saturating_add(1);
     }
 
     /// Returns whether it is left alone: from the third failure on for 7 compactions, then for 14, 28 and so on.
-    pub fn rests(&self) -> bool {
+    pub fn is_suspended(&self) -> bool {
         let beyond = self.failures.checked_sub(SUMMARY_FAILURES);
         beyond.is_some_and(|beyond| self.without < SUMMARY_REST << beyond.min(8))
     }
@@ -65,7 +65,7 @@ impl LoggedWriterRecord {
             (_, 0) => {}
             _ if at == self.failed_at + 1 => {}
             (Some(_), _) => *self = Self::default(),
-            (None, _) => self.writer.did_without(),
+            (None, _) => self.writer.record_skipped_compaction(),
         }
     }
 

@@ -91,7 +91,7 @@ fn looks_like_path(path: &str) -> bool {
     let is_odd = |char: char| "<>|\"*?`".contains(char);
     let in_words = path.split(' ').count();
     let fits = (1..=MOST_PATH_BYTES).contains(&path.len()) && in_words <= 8;
-    let is_whole = fits && line::flat(path, MOST_PATH_BYTES) == path;
+    let is_whole = fits && line::single_line(path, MOST_PATH_BYTES) == path;
     let has_name = path.chars().any(char::is_alphanumeric);
     let is_shaped = in_words == 1 || path.contains(['/', '\\']);
     is_whole

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// One line of at most `limit` characters: runs of blanks and control characters are one space, characters that
 /// are not seen or turn the line around are gone, and nothing in it reads as a handle: `lh:12` becomes `lh\:12`,
 /// which no tool takes for one.
-pub(super) fn flat(text: &str, limit: usize) -> String {
+pub(super) fn single_line(text: &str, limit: usize) -> String {
     let mut line = String::new();
     let mut chars = 0;
     for char in text.trim_start().chars().filter(|char| !is_unseen(*char)) {
@@ -27,14 +27,14 @@ pub(super) fn flat(text: &str, limit: usize) -> String {
 
 /// What somebody said. Text that begins like a mark, a heading or a list of ours stands in quotation marks.
 pub(super) fn said(text: &str, limit: usize) -> String {
-    let line = flat(text, limit);
+    let line = single_line(text, limit);
     if line.starts_with(|first: char| "[#<>-*=_|…{".contains(first)) { format!("\"{line}\"") } else { line }
 }
 
 /// What a program or a tool's output said: between more backticks than it has in a row, so that it cannot end its
 /// own quotation.
 pub(super) fn quoted(text: &str, limit: usize) -> String {
-    let line = flat(text, limit);
+    let line = single_line(text, limit);
     let longest = line.split(|char| char != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let gap = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };

@@ -63,7 +63,7 @@ impl Default for NameTracker {
 impl NameTracker {
     pub(super) fn read_text(&mut self, at: Seq, voice: NameSource, text: &str) {
         for name in names(line::head(text, MOST_READ_BYTES)) {
-            self.see(at, voice, name, None, false);
+            self.record_sighting(at, voice, name, None, false);
         }
     }
 
@@ -74,7 +74,7 @@ impl NameTracker {
                 self.keep(&branch, Some("branch".into()), true);
             }
             let command = line::head(&command, 2_000);
-            names(command).for_each(|name| self.see(at, NameSource::Speaker, name, None, true));
+            names(command).for_each(|name| self.record_sighting(at, NameSource::Speaker, name, None, true));
             return;
         }
         for (key, value) in arguments {
@@ -99,13 +99,13 @@ impl NameTracker {
     fn read_argument(&mut self, at: Seq, key: &str, text: &str) {
         let is_one = text.len() <= MOST_NAME_BYTES && !text.is_empty() && !text.contains(char::is_whitespace);
         if is_one && (is_id_key(key) && !text.contains('/') || is_name(text)) {
-            self.see(at, NameSource::Speaker, text, Some(key), true);
+            self.record_sighting(at, NameSource::Speaker, text, Some(key), true);
         } else {
-            names(text).for_each(|name| self.see(at, NameSource::Speaker, name, None, true));
+            names(text).for_each(|name| self.record_sighting(at, NameSource::Speaker, name, None, true));
         }
     }
 
-    fn see(&mut self, at: Seq, voice: NameSource, name: &str, label: Option<&str>, used: bool) {
+    fn record_sighting(&mut self, at: Seq, voice: NameSource, name: &str, label: Option<&str>, used: bool) {
         if let Some(known) = self.kept.get_mut(name) {
             known.used |= used;
             known.label = known.label.take().or_else(|| label.map(Into::into));

@@ -92,7 +92,7 @@ impl TrackedCall {
                 is_command: true,
             };
         }
-        let tool = line::flat(tool, 64);
+        let tool = line::single_line(tool, 64);
         let (key, title) = match files::named(arguments) {
             Some(path) => (format!("{tool} {path}"), format!("{tool} {}", line::name(path, 300))),
             None if arguments.is_empty() => (tool.clone(), line::name(&tool, 64)),

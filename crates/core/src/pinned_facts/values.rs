@@ -99,7 +99,7 @@ impl SettingTracker {
     pub(super) fn latest(&self) -> impl Iterator<Item = String> {
         let shown = self.0.iter().rev().filter(|(_, setting)| setting.again || setting.typed.is_some());
         shown.map(|(_, setting)| {
-            let key = line::flat(&setting.key, MOST_KEY_BYTES);
+            let key = line::single_line(&setting.key, MOST_KEY_BYTES);
             let quoted = |value: &str| line::quoted(value, MOST_VALUE_BYTES);
             match (&setting.typed, &setting.later) {
                 (Some(typed), Some(later)) => {

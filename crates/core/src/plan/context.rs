@@ -194,7 +194,7 @@ impl<'a> PlanContext<'a> {
             let edit = self.clearing(&choice)?;
             return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
         }
-        self.settle(&mut choice);
+        self.drop_redundant_clears(&mut choice);
         if choice.instead == UnitReplacement::Note {
             let removal = || Some(self.removal_by(&choice, self.policy.strategy.name()));
             let edit = self.with_less_earlier(|| removal().filter(|edit| self.may_commit(edit)))?;
@@ -214,7 +214,7 @@ impl<'a> PlanContext<'a> {
             let mut choice = self.policy.strategy.choose(self, protection)?;
             self.protect(&mut choice.gone);
             self.spare_unread(&mut choice);
-            self.settle(&mut choice);
+            self.drop_redundant_clears(&mut choice);
             let is_one =
                 matches!(choice.instead, UnitReplacement::Extract { .. }) && choice.gone.contains(&true);
             is_one.then(|| SummaryDraft::new(self, &choice)).flatten()
@@ -238,7 +238,7 @@ impl<'a> PlanContext<'a> {
     }
 
     /// Results that go with their units are not cleared too.
-    pub(super) fn settle(&self, choice: &mut CompactionSelection) {
+    pub(super) fn drop_redundant_clears(&self, choice: &mut CompactionSelection) {
         let goes = |at: &usize| {
             let unit = self.units.partition_point(|unit| unit.items.end <= *at);
             choice.gone.get(unit).copied().unwrap_or(false)
@@ -248,12 +248,12 @@ impl<'a> PlanContext<'a> {
 
     pub(super) fn protect(&self, gone: &mut [bool]) {
         for (at, gone) in gone.iter_mut().enumerate() {
-            *gone &= !self.stays(at);
+            *gone &= !self.is_protected(at);
         }
     }
 
     /// Returns whether no strategy may leave a unit out.
-    pub(super) fn stays(&self, unit: usize) -> bool {
+    pub(super) fn is_protected(&self, unit: usize) -> bool {
         // What was said of an answer that goes on.
         let is_paused = unit + 1 == self.units.len() && self.history.is_paused();
         self.units[unit].pinned || Some(unit) == self.newest_typed || is_paused

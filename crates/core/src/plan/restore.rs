@@ -27,7 +27,7 @@ impl PlanContext<'_> {
     /// Takes back what `choice` clears or leaves out until the request has `least` tokens, or as much as fits below
     /// `most`: results, newest first; then units from the newest end, then from the oldest, then whatever fits. A step
     /// that does not fit comes back without its largest results.
-    pub(crate) fn refill(&self, choice: &mut CompactionSelection, least: u64, most: u64) {
+    pub(crate) fn restore_until_budget(&self, choice: &mut CompactionSelection, least: u64, most: u64) {
         let mut left = usize::MAX;
         loop {
             let gone: Vec<usize> = (0..choice.gone.len()).filter(|unit| choice.gone[*unit]).collect();

@@ -147,7 +147,7 @@ impl PlanContext<'_> {
     /// The smallest run of units from `head` on without which the request, with a note, stays below `target` tokens.
     /// What always stays does not go with them.
     pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
-        let goes = |at: usize| at >= head && !self.stays(at);
+        let goes = |at: usize| at >= head && !self.is_protected(at);
         let mut left = UnitTokens { new: TokensByScript::of(draft::HEADER_TOKENS), ..UnitTokens::default() };
         self.shares.iter().for_each(|share| left.add(share));
         let lefts = (head..self.units.len()).map(|at| {

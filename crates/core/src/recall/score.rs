@@ -96,13 +96,13 @@ impl SearchIndex {
             let lending = (LENDING_WORDS / length.max(1.0)).min(1.0) * weight(*at).min(1.0);
             for (far, share) in (1..).zip(NEIGHBOUR_SHARES) {
                 if let Some(before) = at.checked_sub(far) {
-                    scores.lend(before, worth * share * lending);
+                    scores.add_neighbor_worth(before, worth * share * lending);
                 }
                 let answers = if far == 1 && self.questions[*at] { ANSWER_SHARE } else { 1.0 };
-                scores.lend(at + far, worth * share * lending * answers);
+                scores.add_neighbor_worth(at + far, worth * share * lending * answers);
             }
         }
-        scores.settle(holding.iter().map(|(at, _)| *at));
+        scores.finish_term(holding.iter().map(|(at, _)| *at));
     }
 
     fn texts_with_any(&self, words: &[&str], texts: usize) -> Vec<bool> {
@@ -133,7 +133,7 @@ impl TextScores {
     }
 
     /// Gives a term to a neighbour: the best of several counts.
-    fn lend(&mut self, at: usize, worth: f64) {
+    fn add_neighbor_worth(&mut self, at: usize, worth: f64) {
         if let Some(lending) = self.lending.get_mut(at) {
             if *lending == 0.0 {
                 self.borrowers.push(at);
@@ -143,7 +143,7 @@ impl TextScores {
     }
 
     /// Ends a term: texts that hold it themselves borrow nothing.
-    fn settle(&mut self, holding: impl Iterator<Item = usize>) {
+    fn finish_term(&mut self, holding: impl Iterator<Item = usize>) {
         holding.for_each(|at| self.lending[at] = 0.0);
         for at in self.borrowers.drain(..) {
             self.lent[at] += std::mem::take(&mut self.lending[at]);

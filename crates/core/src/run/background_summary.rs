@@ -59,7 +59,7 @@ impl Run {
         }
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
-        let Some(draft) = plan::ahead(&self.history, fixed, &budget, &settings.policy) else {
+        let Some(draft) = plan::plan_in_background(&self.history, fixed, &budget, &settings.policy) else {
             return;
         };
         if self.history.stop_flag().is_raised() {
@@ -255,7 +255,7 @@ impl Run {
     }
 
     /// The candidate, if it can be committed.
-    pub(super) fn ready(&self) -> Option<&SummaryDraft> {
+    pub(super) fn committable_summary(&self) -> Option<&SummaryDraft> {
         let candidate = self.candidate.as_ref().filter(|candidate| candidate.stand_in.is_none())?;
         (candidate.stage == PrecomputeStage::Ready).then_some(&*candidate.draft)
     }

@@ -197,7 +197,7 @@ impl Run {
             let message = "the model refused, or its provider withheld the rest of the answer";
             return self.fail(ErrorCode::Refused, message, out);
         }
-        self.boundary(out);
+        self.reach_step_boundary(out);
     }
 
     pub(super) fn failed(&mut self, failure: ModelCallFailure, partial: Vec<Part>, out: &mut Vec<RunEffect>) {

@@ -84,7 +84,7 @@ impl Run {
         }
         match plan {
             Plan::Fits => self.nothing_to_do(&occasion, out),
-            Plan::Edit(edit) if self.became(&edit) && self.ready().is_none() => {
+            Plan::Edit(edit) if self.became(&edit) && self.committable_summary().is_none() => {
                 self.commit(*edit, &occasion, out)
             }
             Plan::Edit(edit) => match self.failed_ahead() {
@@ -180,7 +180,7 @@ impl Run {
             return;
         }
         // What was written ahead is in the edit, or is void now.
-        let is_ready = self.ready().is_some();
+        let is_ready = self.committable_summary().is_some();
         let is_requested = matches!(occasion, PlanTrigger::Requested { .. });
         match (self.became(&edit), &mut self.candidate) {
             (true, Some(candidate)) if !is_ready && !is_requested => {
@@ -377,7 +377,7 @@ impl Run {
 
     pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_some() {
-            return self.boundary(out);
+            return self.reach_step_boundary(out);
         }
         out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("cancelled".to_owned())));
         self.idle(out);

@@ -95,6 +95,6 @@ impl Run {
         if !self.history.open_calls().is_empty() {
             return self.start_tools(out);
         }
-        self.boundary(out);
+        self.reach_step_boundary(out);
     }
 }

@@ -201,7 +201,7 @@ impl Run {
         out.push(RunEffect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
     }
 
-    pub(super) fn decided(
+    pub(super) fn handle_approval_decision(
         &mut self,
         approval_id: &ApprovalId,
         allowed: bool,
@@ -272,7 +272,7 @@ impl Run {
     fn after_tools(&mut self, out: &mut Vec<RunEffect>) {
         self.phase = RunPhase::Storing;
         if !self.is_looping() {
-            return self.boundary(out);
+            return self.reach_step_boundary(out);
         }
         if self.history.open_run().is_some_and(|run| run.warned_of_loop) {
             return self.finish(RunEnd::LoopDetected, None, out);

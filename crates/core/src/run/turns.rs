@@ -102,7 +102,7 @@ impl Run {
     }
 
     /// Between two steps: the place where a run may end.
-    pub(super) fn boundary(&mut self, out: &mut Vec<RunEffect>) {
+    pub(super) fn reach_step_boundary(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
         }

@@ -194,7 +194,7 @@ impl Run {
     /// Waits before an attempt: of `step` once more, or of a new step.
     pub(super) fn begin_wait(&mut self, step: Option<StepId>, wait: ServerWait, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
-            return self.boundary(out);
+            return self.reach_step_boundary(out);
         }
         out.push(RunEffect::Notice(RunNotice::Waiting(wait.clone())));
         out.push(RunEffect::StartTimer { timer: RunTimer::Retry, after_ms: wait.after_ms });
@@ -209,7 +209,7 @@ impl Run {
         let RunPhase::Waiting { step, .. } = &self.phase else { return };
         match step.clone() {
             Some(step) => self.call_model(step, out),
-            None => self.boundary(out),
+            None => self.reach_step_boundary(out),
         }
     }
 
@@ -236,7 +236,7 @@ impl Run {
         self.end_outage(out);
         match is_open {
             true => self.stopped(Vec::new(), None, out),
-            false => self.boundary(out),
+            false => self.reach_step_boundary(out),
         }
     }
 

@@ -89,7 +89,7 @@ fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<Compact
         cleared: marked[..count].to_vec(),
         ..CompactionSelection::new(nothing.clone(), UnitReplacement::Note)
     };
-    scene.refill(&mut choice, keep.least, keep.most);
+    scene.restore_until_budget(&mut choice, keep.least, keep.most);
     Some(choice)
 }
 
@@ -98,7 +98,7 @@ fn removed(scene: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> O
     let gap = scene.smallest_gap(head, keep.roomy).or_else(|| scene.smallest_gap(head, keep.most))?;
     let mut choice = CompactionSelection::new(gap, UnitReplacement::Note);
     if scene.before >= keep.most {
-        scene.refill(&mut choice, keep.least, keep.most);
+        scene.restore_until_budget(&mut choice, keep.least, keep.most);
     }
     Some(choice)
 }

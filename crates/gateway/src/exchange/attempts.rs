@@ -11,10 +11,10 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 use longhaul_wire::overflow::{ReportedOverflow, SuspectedOverflow};
 use tokio::time::sleep;
 
-use super::omitted::NeutralPart;
+use super::omitted::RefusablePart;
 use super::prepare::OutboundRequest;
-use super::translate::{ToldRequest, TranslatedStart, fault_of};
-use super::upstream_response::{RefusedResponse, RelayDecision, UpstreamResponse};
+use super::translate::{ParamMappingReport, TranslatedStart, fault_of};
+use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
 use super::{UpstreamAttempt, UpstreamDisposition};
 
 /// The outcome of an attempt.
@@ -22,9 +22,9 @@ pub(super) enum AttemptOutcome {
     /// A response of the client's wire, and the request's bytes.
     Native(UpstreamResponse, Bytes),
     /// The beginning of an answer on another wire, and what the request said there.
-    Translated(TranslatedStart, ToldRequest),
+    Translated(TranslatedStart, ParamMappingReport),
     /// A refusal on another wire, and the pictures and files that the request had.
-    Refused(ProviderError, Vec<NeutralPart>),
+    Refused(ProviderError, Vec<RefusablePart>),
 }
 
 /// An attempt of which nothing came.
@@ -81,7 +81,7 @@ impl AttemptState {
     }
 
     /// Returns whether such a refusal may be answered by a shorter request. A suspicion is acted on once.
-    fn may_act_on(&self, refused: &RefusedResponse) -> bool {
+    fn may_act_on(&self, refused: &OverflowResponse) -> bool {
         if refused.is_said { self.may_shorten() } else { self.may_suspect }
     }
 }
@@ -170,7 +170,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
         may_shorten: bool,
     ) -> Result<AttemptOutcome, FailedAttempt> {
-        match self.crosses() {
+        match self.needs_translation() {
             true => self.attempt_translated(prepared).await,
             false => self.attempt_native(prepared, may_shorten).await,
         }
@@ -210,25 +210,25 @@ impl UpstreamAttempt {
     }
 
     /// The refusal, if the upstream says or shows that the request was too long.
-    fn too_long_by(&self, received: &AttemptOutcome, prepared: &OutboundRequest) -> Option<RefusedResponse> {
+    fn too_long_by(&self, received: &AttemptOutcome, prepared: &OutboundRequest) -> Option<OverflowResponse> {
         match received {
             AttemptOutcome::Native(response, _) => self.refused(response, prepared),
             AttemptOutcome::Translated(start, _) => {
                 let suspicion = self.suspicion(&start.answer()?, prepared)?;
-                Some(RefusedResponse::suspected(suspicion))
+                Some(OverflowResponse::suspected(suspicion))
             }
             AttemptOutcome::Refused(error, _) if error.code == ErrorCode::ContextOverflow => {
                 let overflow =
                     ReportedOverflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens };
-                Some(RefusedResponse { overflow, is_said: true, is_usable: false, suspicion: None })
+                Some(OverflowResponse { overflow, is_said: true, is_usable: false, suspicion: None })
             }
             AttemptOutcome::Refused(..) => None,
         }
     }
 
     /// Returns whether a shorter answer is asked for, and nothing is left out. Once for a request.
-    fn asks_for_less_after(&mut self, refused: &RefusedResponse, prepared: &OutboundRequest) -> bool {
-        let asked = match self.crosses() {
+    fn asks_for_less_after(&mut self, refused: &OverflowResponse, prepared: &OutboundRequest) -> bool {
+        let asked = match self.needs_translation() {
             // Where the client set no limit, an upstream that refuses may have one of its own.
             true => self.asked_output().or(refused.is_said.then_some(u64::MAX)),
             false => self.exchange.envelope.max_output,
@@ -242,12 +242,12 @@ impl UpstreamAttempt {
     /// [`GatewayError`] if nothing can be left out, and nothing came that could be passed on.
     async fn shortened_after(
         &mut self,
-        refused: RefusedResponse,
+        refused: OverflowResponse,
         alternative: LengthAlternative,
         prepared: &mut OutboundRequest,
         state: &mut AttemptState,
     ) -> Result<Option<OutboundRequest>, GatewayError> {
-        let RefusedResponse { overflow, is_said, is_usable, suspicion } = refused;
+        let OverflowResponse { overflow, is_said, is_usable, suspicion } = refused;
         state.length_retries += 1;
         state.may_suspect = false;
         match self.make_room(prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {

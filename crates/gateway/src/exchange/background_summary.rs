@@ -129,7 +129,7 @@ impl UpstreamAttempt {
         };
         if tried.is_ahead && !state.log.is_pending() {
             // Its time comes when the view is full.
-            state.ready = tried.outcome.ok();
+            state.pending_summary_reason = tried.outcome.ok();
             return None;
         }
         Some(tried)
@@ -176,7 +176,8 @@ impl UpstreamAttempt {
         let edits = state.log.history.edits().len();
         let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
         let waits = self.waits_for_summary(&PlanTrigger::Routine);
-        let is_idle = !state.log.is_pending() && state.ready.is_none() && !self.writer_rests();
+        let is_idle =
+            !state.log.is_pending() && state.pending_summary_reason.is_none() && !self.writer_rests();
         let is_cancelled = self.is_cancelled_by_hook(state, fixed, &PlanTrigger::Routine);
         if waits || !is_near || !is_idle || is_cancelled {
             return;
@@ -217,28 +218,28 @@ impl UpstreamAttempt {
         if self.over.set(over).is_err() {
             return;
         }
-        let route = self.beside();
+        let route = self.with_separate_totals();
         self.exchange.inner.tasks.begin(async move {
             // Nobody sends anything.
             let _gone = is_over.await;
-            Box::pin(route.trial(permit, assignment)).await;
+            Box::pin(route.write_in_background(permit, assignment)).await;
         });
     }
 
     /// The same route for what has its own bill.
-    fn beside(&self) -> Self {
+    fn with_separate_totals(&self) -> Self {
         Self {
             exchange: Arc::clone(&self.exchange),
             target: Arc::clone(&self.target),
             limits: self.limits,
             window: self.window,
             policy: self.policy.clone(),
-            shortening: self.shortening.clone(),
+            compaction_setup: self.compaction_setup.clone(),
             conversation: self.conversation.clone(),
             totals: Arc::default(),
-            most_output: None,
+            max_output_tokens: None,
             omissions: omitted::RequestOmissions::default(),
-            no_tool: std::sync::OnceLock::new(),
+            no_recall_reason: std::sync::OnceLock::new(),
             over: std::sync::OnceLock::new(),
             is_answered: Arc::clone(&self.is_answered),
             _load: super::LoadGuard::new(&self.target.server.in_flight),
@@ -246,7 +247,7 @@ impl UpstreamAttempt {
     }
 
     /// Has the summary written, and the memo know it: a later request finds it there.
-    async fn trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
+    async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
         let is_ahead = ahead_of.is_some();
         let turn = self.turn().await;
@@ -270,7 +271,7 @@ impl UpstreamAttempt {
         }
         let written = summary::write(self, &whole, draft).await;
         match &written {
-            Ok(_) => self.note_writer(SummaryWriterRecord::wrote),
+            Ok(_) => self.note_writer(SummaryWriterRecord::record_summary),
             Err(SummaryFailure { why, .. }) if why.cause == MissingSummaryCause::Rejected => {
                 self.note_writer(SummaryWriterRecord::failed)
             }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::conversation::{ConversationItems, ConversationState, GatewayConversation, ItemNames, Name};
+use super::conversation::{ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames};
 use longhaul_wire::edit::{ParseError, RequestEnvelope};
 
 /// What two requests must share to be of one conversation, beside its items: caller, upstream, model, policy.
-pub(super) type Scope = [u8; 32];
+pub(super) type ConversationScope = [u8; 32];
 
 /// Names the beginning of a conversation.
 pub(super) type ConversationKey = [u8; 32];
 
 /// Tells the beginning of a request from most others; equal ones are compared.
-type Start = [u8; 32];
+type RequestFingerprint = [u8; 32];
 
 /// How much of an item's beginning and end is in it, in bytes.
 const EDGE_BYTES: usize = 64;
@@ -34,7 +34,7 @@ struct ConversationEntries {
     /// The entries by their last use, the oldest first, with where they are.
     by_use: BTreeMap<u64, ConversationKey>,
     /// The newest that has begun so, as it was written.
-    by_start: HashMap<Start, Weak<GatewayConversation>>,
+    by_start: HashMap<RequestFingerprint, Weak<GatewayConversation>>,
     uses: u64,
     count: usize,
     bytes: usize,
@@ -57,7 +57,7 @@ impl ConversationCache {
     /// [`ParseError`] if an item is no JSON of the dialect.
     pub(super) fn find(
         &self,
-        scope: &Scope,
+        scope: &ConversationScope,
         names: &mut ItemNames<'_>,
         new: impl FnOnce() -> ConversationState,
     ) -> Result<Arc<GatewayConversation>, ParseError> {
@@ -93,13 +93,13 @@ impl ConversationCache {
         };
         entries.begin(&starts, &conversation, self.max_entries);
         entries.put(long.unwrap_or(short), &conversation);
-        entries.weigh(&conversation, conversation.bytes(), self.max_bytes);
-        entries.shrink(self.max_entries, self.max_bytes);
+        entries.update_entry_size(&conversation, conversation.bytes(), self.max_bytes);
+        entries.evict_least_recent(self.max_entries, self.max_bytes);
         Ok(conversation)
     }
 
     /// Names the items that a kept conversation has in the same bytes: it costs no more than to compare them.
-    pub(super) fn recall(&self, scope: &Scope, names: &mut ItemNames<'_>) {
+    pub(super) fn recall(&self, scope: &ConversationScope, names: &mut ItemNames<'_>) {
         let starts = starts(scope, names.envelope());
         let alike: Vec<Arc<GatewayConversation>> = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,11 +116,11 @@ impl ConversationCache {
 
     /// Takes account of what a conversation has become. One that is by itself more than there is room for is not kept ready:
     /// its next request is read anew.
-    pub(super) fn settle(&self, conversation: &Arc<GatewayConversation>) {
+    pub(super) fn update_size(&self, conversation: &Arc<GatewayConversation>) {
         let bytes = conversation.bytes();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.weigh(conversation, bytes, self.max_bytes);
-        entries.shrink(self.max_entries, self.max_bytes);
+        entries.update_entry_size(conversation, bytes, self.max_bytes);
+        entries.evict_least_recent(self.max_entries, self.max_bytes);
     }
 
     fn candidates(&self, heads: &[Option<ConversationKey>]) -> Vec<Arc<GatewayConversation>> {
@@ -161,7 +161,7 @@ impl ConversationEntries {
     }
 
     /// Takes account of its size, if it is (still) here. One that is by itself too large goes.
-    fn weigh(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
+    fn update_entry_size(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
         let used = conversation.used.load(Ordering::Relaxed);
         let Some(head) = self.by_use.get(&used).copied() else { return };
         let mut list = self.by_head.get_mut(&head).into_iter().flatten();
@@ -173,7 +173,12 @@ impl ConversationEntries {
         }
     }
 
-    fn begin(&mut self, starts: &[Start], conversation: &Arc<GatewayConversation>, max_entries: usize) {
+    fn begin(
+        &mut self,
+        starts: &[RequestFingerprint],
+        conversation: &Arc<GatewayConversation>,
+        max_entries: usize,
+    ) {
         if self.by_start.len() >= STARTS_OF_ONE * max_entries {
             self.by_start.retain(|_, begun| begun.strong_count() > 0);
         }
@@ -184,7 +189,7 @@ impl ConversationEntries {
     }
 
     /// Has the least recently used give way until there is room.
-    fn shrink(&mut self, max_entries: usize, max_bytes: usize) {
+    fn evict_least_recent(&mut self, max_entries: usize, max_bytes: usize) {
         while self.count > max_entries || self.bytes > max_bytes {
             let Some((used, head)) = self.by_use.pop_first() else { return };
             self.remove(&head, used);
@@ -206,7 +211,7 @@ impl ConversationEntries {
 }
 
 /// Names what a request begins with by what is quickly read of it: the sizes of its first items and their edges.
-fn starts(scope: &Scope, envelope: &RequestEnvelope) -> Vec<Start> {
+fn starts(scope: &ConversationScope, envelope: &RequestEnvelope) -> Vec<RequestFingerprint> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);
     let mut starts = Vec::with_capacity(2);
@@ -220,7 +225,11 @@ fn starts(scope: &Scope, envelope: &RequestEnvelope) -> Vec<Start> {
     starts
 }
 
-pub(super) fn head(scope: &Scope, first: &Name, second: Option<&Name>) -> ConversationKey {
+pub(super) fn head(
+    scope: &ConversationScope,
+    first: &ItemDigest,
+    second: Option<&ItemDigest>,
+) -> ConversationKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);
     hasher.update(first);

@@ -15,14 +15,14 @@ pub(super) struct ClientTools {
     /// The tools that the model is told of.
     pub(super) specs: Vec<ToolSpec>,
     /// The property names that were changed, by tool.
-    pub(super) names: ChangedNames,
+    pub(super) names: ToolPropertyNames,
     /// The tools that no provider takes, with the reason.
     pub(super) left_out: Vec<(String, ToolSchemaError)>,
 }
 
 /// Property names that were changed for the model, by tool.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ChangedNames(Arc<BTreeMap<String, PropertyNames>>);
+pub(super) struct ToolPropertyNames(Arc<BTreeMap<String, PropertyNames>>);
 
 impl ClientTools {
     /// Brings the schemas into a form that every provider takes. One bad schema would have the whole request refused.
@@ -40,11 +40,11 @@ impl ClientTools {
                 Err(error) => left_out.push((tool.name, error)),
             }
         }
-        Self { specs, names: ChangedNames(Arc::new(names)), left_out }
+        Self { specs, names: ToolPropertyNames(Arc::new(names)), left_out }
     }
 }
 
-impl ChangedNames {
+impl ToolPropertyNames {
     /// Gives the calls of an answer the client's own names.
     pub(super) fn restore(&self, answer: &mut ModelAnswer) {
         answer.parts.iter_mut().for_each(|part| self.restore_part(part));

@@ -81,7 +81,7 @@ impl UpstreamAttempt {
 
     async fn pass_on(&self) -> Result<UpstreamDisposition, GatewayError> {
         let (exchange, server) = (&self.exchange, &self.target.server);
-        let body = exchange.wire.render(&exchange.envelope, &self.edited())?;
+        let body = exchange.wire.render(&exchange.envelope, &self.request_edit())?;
         let own = exchange.inner.config.credentials == CredentialSource::Own;
         let response = server.send(COMPACT_PATH, &exchange.headers, own, body).await?;
         let (status, mut headers) = (response.status(), server.headers_for_caller(response.headers()));

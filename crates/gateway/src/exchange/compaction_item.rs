@@ -114,7 +114,7 @@ impl Exchange {
             return Ok(None);
         }
         let Some(body) = without_trigger(&self.envelope) else { return Ok(None) };
-        let envelope = self.inner.readings.read(self.wire, &self.caller, body)?;
+        let envelope = self.inner.parse_cache.read(self.wire, &self.caller, body)?;
         let exchange = Self { envelope, conversation_key: OnceLock::new(), ..self.clone() };
         let attempt = UpstreamAttempt::find(Arc::new(exchange), target).await;
         Ok(Some(attempt.compaction_item().await?))

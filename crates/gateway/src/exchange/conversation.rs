@@ -13,7 +13,7 @@ use super::log::ConversationLog;
 use longhaul_wire::edit::{ItemSegment, ParseError, RequestEnvelope, WireCodec};
 
 /// Names an item by its canonical form.
-pub(super) type Name = [u8; 32];
+pub(super) type ItemDigest = [u8; 32];
 
 /// What an item takes of memory that was not read yet, beside its bytes: its place, its name.
 const ITEM_BYTES: usize = 48;
@@ -34,13 +34,13 @@ pub(super) struct GatewayConversation {
     /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
     pub(super) state: Arc<tokio::sync::Mutex<ConversationState>>,
     /// The summary that is written beside its requests.
-    trial: Mutex<BackgroundSummary>,
+    background_summary: Mutex<BackgroundSummary>,
 }
 
 /// Its items as the newest request had them.
 pub(super) struct ConversationItems {
     pub(super) request: Arc<RequestEnvelope>,
-    pub(super) names: Vec<Name>,
+    pub(super) names: Vec<ItemDigest>,
 }
 
 /// What was made of the items.
@@ -50,15 +50,15 @@ pub(super) struct ConversationState {
     /// System prompt and tools as they were counted last: how they were written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
     /// The items that have notices of ours in them.
-    pub(super) noticed: Vec<usize>,
+    pub(super) items_with_notices: Vec<usize>,
     /// Parts that the items have.
     parts: usize,
     /// Whether no request of it was prepared yet.
     pub(super) is_new: bool,
     /// What was decided in the middle of the newest answer: for requests that have that answer.
-    pub(super) midway: Option<MidAnswerLog>,
+    pub(super) mid_answer_log: Option<MidAnswerLog>,
     /// The reason of a summary that was written ahead and waits for its time.
-    pub(super) ready: Option<String>,
+    pub(super) pending_summary_reason: Option<String>,
     /// How often the view was shortened lately.
     pub(super) pace: CompactionPace,
 }
@@ -114,24 +114,24 @@ impl ConversationState {
         Self {
             log,
             fixed: None,
-            noticed: Vec::new(),
+            items_with_notices: Vec::new(),
             parts: 0,
             is_new: true,
-            midway: None,
-            ready: None,
+            mid_answer_log: None,
+            pending_summary_reason: None,
             pace: CompactionPace::default(),
         }
     }
 
     /// What it is to an answer on its way, with what was decided in the middle of that before.
     pub(super) fn midway_of(&self, log: Option<&ConversationLog>) -> Self {
-        Self { log: log.unwrap_or(&self.log).clone(), midway: None, ..self.clone() }
+        Self { log: log.unwrap_or(&self.log).clone(), mid_answer_log: None, ..self.clone() }
     }
 
     /// Takes over what was decided in the middle of an answer, if that is what comes next. Whether it was.
     pub(super) fn take_midway(&mut self, next: &[Vec<ItemSegment>]) -> bool {
         let items = self.log.items;
-        let midway = self.midway.take().filter(|midway| midway.goes_on_with(items, next));
+        let midway = self.mid_answer_log.take().filter(|midway| midway.goes_on_with(items, next));
         let Some(midway) = midway else { return false };
         self.log = Arc::unwrap_or_clone(midway.log);
         true
@@ -157,7 +157,7 @@ impl GatewayConversation {
             used: AtomicU64::new(0),
             known: Mutex::new(known),
             state: Arc::new(tokio::sync::Mutex::new(state)),
-            trial: Mutex::default(),
+            background_summary: Mutex::default(),
         }
     }
 
@@ -166,7 +166,7 @@ impl GatewayConversation {
     }
 
     pub(super) fn trial(&self) -> MutexGuard<'_, BackgroundSummary> {
-        self.trial.lock().unwrap_or_else(PoisonError::into_inner)
+        self.background_summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was made of it, with nobody else at it.
@@ -189,7 +189,7 @@ impl GatewayConversation {
     }
 
     /// The names of its first items.
-    pub(super) fn names(&self, items: usize) -> Vec<Name> {
+    pub(super) fn names(&self, items: usize) -> Vec<ItemDigest> {
         self.known().names.iter().take(items).copied().collect()
     }
 }
@@ -198,7 +198,7 @@ impl GatewayConversation {
 pub(super) struct ItemNames<'a> {
     wire: &'static dyn WireCodec,
     envelope: &'a Arc<RequestEnvelope>,
-    names: Vec<Option<Name>>,
+    names: Vec<Option<ItemDigest>>,
     form: Vec<u8>,
 }
 
@@ -216,7 +216,7 @@ impl<'a> ItemNames<'a> {
     }
 
     /// The name of an item, if it was made.
-    pub(super) fn made(&self, index: usize) -> Option<Name> {
+    pub(super) fn made(&self, index: usize) -> Option<ItemDigest> {
         self.names.get(index).copied().flatten()
     }
 
@@ -248,12 +248,12 @@ impl<'a> ItemNames<'a> {
 
     /// # Errors
     /// [`ParseError`] if the item is no JSON of the dialect.
-    pub(super) fn get(&mut self, index: usize) -> Result<Name, ParseError> {
+    pub(super) fn get(&mut self, index: usize) -> Result<ItemDigest, ParseError> {
         if let Some(Some(name)) = self.names.get(index) {
             return Ok(*name);
         }
         self.form.clear();
-        self.wire.canonical(self.envelope.item(index), index, &mut self.form)?;
+        self.wire.write_canonical_item(self.envelope.item(index), index, &mut self.form)?;
         let name = *blake3::hash(&self.form).as_bytes();
         if let Some(slot) = self.names.get_mut(index) {
             *slot = Some(name);
@@ -290,13 +290,13 @@ impl<'a> ItemNames<'a> {
     ///
     /// # Errors
     /// [`ParseError`] if an item is no JSON of the dialect.
-    pub(super) fn all(&mut self) -> Result<Vec<Name>, ParseError> {
+    pub(super) fn all(&mut self) -> Result<Vec<ItemDigest>, ParseError> {
         (0..self.len()).map(|index| self.get(index)).collect()
     }
 }
 
 /// Names of prefixes: for each item that of everything up to it.
-pub(super) fn chain(names: &[Name]) -> Vec<Name> {
+pub(super) fn chain(names: &[ItemDigest]) -> Vec<ItemDigest> {
     let mut chain = Vec::with_capacity(names.len());
     let mut newest = [0; 32];
     for name in names {

@@ -12,7 +12,7 @@ use longhaul_providers::{FeatureSupport, Limits, ToolChoice};
 
 use super::recall::NO_ANSWER;
 use super::{Exchange, PreparationReport, UpstreamAttempt};
-use crate::gateway::DeferTools;
+use crate::gateway::ToolDeferralMode;
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::{CallUnwrapper, ToolDeferral};
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
@@ -24,11 +24,11 @@ const NO_CALL: &str = "(No answer: the model only searched for tools.)";
 const MAX_LISTS: usize = 256;
 
 /// Names a list of tools, the window and what the request says of calls.
-type Key = [u8; 32];
+type ToolListKey = [u8; 32];
 
 /// What was decided of lists of tools: they are the same in every request of a client.
 #[derive(Default)]
-pub(super) struct DeferralCache(Mutex<HashMap<Key, Option<Arc<ToolDeferral>>>>);
+pub(super) struct DeferralCache(Mutex<HashMap<ToolListKey, Option<Arc<ToolDeferral>>>>);
 
 impl DeferralCache {
     fn decide(
@@ -39,7 +39,7 @@ impl DeferralCache {
         window: u64,
     ) -> Option<Arc<ToolDeferral>> {
         let key = key(dialect, tools, forced, window);
-        let known = |lists: &HashMap<Key, _>| lists.get(&key).cloned();
+        let known = |lists: &HashMap<ToolListKey, _>| lists.get(&key).cloned();
         if let Some(decided) = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             return decided;
         }
@@ -53,7 +53,7 @@ impl DeferralCache {
     }
 }
 
-fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> Key {
+fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> ToolListKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(dialect.as_str().as_bytes());
     hasher.update(&window.to_le_bytes());
@@ -66,7 +66,7 @@ fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> Key 
 impl Exchange {
     /// Returns the request as an upstream gets it: with tools deferred if they take too much of its window.
     pub(super) async fn with_tools_deferred(self: &Arc<Self>, target: &Arc<UpstreamTarget>) -> Arc<Self> {
-        if self.inner.config.defer_tools == DeferTools::Off || self.deferral.is_some() {
+        if self.inner.config.defer_tools == ToolDeferralMode::Off || self.deferral.is_some() {
             return Arc::clone(self);
         }
         let Some(tools_at) = self.envelope.tools_at.clone() else { return Arc::clone(self) };
@@ -85,10 +85,11 @@ impl Exchange {
             let (dialect, tools) = (self.wire.dialect(), self.envelope.text(&tools_at));
             let deferral = self.inner.deferrals.decide(dialect, tools, forced, window)?;
             let shorter = deferral.shorten_request(&self.envelope);
-            let envelope = self.inner.readings.read(self.wire, &self.caller, shorter).ok()?;
+            let envelope = self.inner.parse_cache.read(self.wire, &self.caller, shorter).ok()?;
             Some((deferral, envelope))
         };
-        let Some((deferral, envelope)) = self.inner.desk.work(self.envelope.bytes.len(), defer).await else {
+        let Some((deferral, envelope)) = self.inner.work_limiter.work(self.envelope.bytes.len(), defer).await
+        else {
             return Arc::clone(self);
         };
         tracing::debug!(

@@ -78,7 +78,7 @@ impl FallbackSummary {
     }
 
     /// What is known of it here and elsewhere.
-    pub(super) fn heed(&mut self, other: &Self) {
+    pub(super) fn merge_state(&mut self, other: &Self) {
         self.tries = self.tries.max(other.tries);
         self.rejected = self.rejected.max(other.rejected);
         self.again_at = self.again_at.max(other.again_at);

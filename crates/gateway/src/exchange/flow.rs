@@ -32,14 +32,15 @@ mod restart;
 mod rounds;
 
 pub(super) use body::{StreamBeginning, UpstreamBody};
-pub(super) use late::late;
+pub(super) use late::delayed_stream;
 use notices::{StreamComment, has_said};
 use pause::OutputPauseDetector;
 use reading::{
-    CharacterFilter, ParsedChunk, is_comment, is_unread_error, is_whole, said_by, says_more, seen_in, watched,
+    CharacterFilter, ParsedChunk, is_comment, is_unread_error, is_whole, parse_chunk, said_by, says_more,
+    seen_in,
 };
 use restart::ResumedStream;
-use rounds::StepSoFar;
+use rounds::AnswerStepBuffer;
 
 /// The most that one event of a stream may have, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
@@ -59,13 +60,13 @@ pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
 
 /// A stream on its way.
 pub(super) struct AnswerFlow {
-    route: Option<UpstreamAttempt>,
+    attempt: Option<UpstreamAttempt>,
     wire: &'static dyn WireCodec,
     keep_alive: Duration,
-    prepared: OutboundRequest,
+    outbound_request: OutboundRequest,
     events: SseReader,
     characters: CharacterFilter,
-    reader: EventRecipient,
+    reader: EventProcessor,
     phase: FlowPhase,
     out: VecDeque<Bytes>,
     /// What the text is to begin with.
@@ -79,13 +80,13 @@ pub(super) struct AnswerFlow {
     /// The failure of the newest broken stream.
     broke_by: Option<GatewayError>,
     /// Whether no more room can be made.
-    is_spent: bool,
+    is_window_exhausted: bool,
     /// Output of streams that are over, in tokens.
     left_tokens: u64,
     /// What was counted of the output when the newest of them was.
     counted_tokens: u64,
     /// Of an answer whose calls may be answered here: its present step.
-    step: Option<StepSoFar>,
+    step: Option<AnswerStepBuffer>,
     /// Whether one step of it is over and the next has not begun.
     is_between: bool,
     /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
@@ -108,7 +109,7 @@ pub(super) struct AnswerFlow {
 }
 
 /// Who sees the events.
-enum EventRecipient {
+enum EventProcessor {
     /// They pass as they are.
     Watches(Box<dyn StreamParser>),
     /// They may have to be made one answer with those of another stream.
@@ -122,7 +123,7 @@ enum FlowPhase {
     Ended,
 }
 
-impl EventRecipient {
+impl EventProcessor {
     fn seen(&self) -> &PartialResponse {
         match self {
             Self::Watches(watcher) => watcher.seen(),
@@ -136,35 +137,35 @@ impl AnswerFlow {
     pub(super) fn new(
         route: UpstreamAttempt,
         body: UpstreamBody,
-        prepared: OutboundRequest,
+        outbound_request: OutboundRequest,
         collects: bool,
     ) -> Self {
         let wire = route.exchange.wire;
         let patience = route.target.server.timeouts().idle;
-        let pause = route
-            .may_continue()
-            .then(|| OutputPauseDetector::new(route.window.tokens, prepared.input, route.asked_output()));
-        let notes = route.notes(&prepared);
+        let pause = route.may_continue().then(|| {
+            OutputPauseDetector::new(route.window.tokens, outbound_request.input, route.asked_output())
+        });
+        let notes = route.notes(&outbound_request);
         // What was done is said in the end of the answer.
-        let hidden = route.hidden_tools(&prepared.report);
+        let hidden = route.hidden_tools(&outbound_request.report);
         let hides = !hidden.is_empty();
-        let has_totals = prepared.report.has_acted() || route.totals.has_calls();
+        let has_totals = outbound_request.report.has_acted() || route.totals.has_calls();
         let may_join = pause.is_some() || route.may_reconnect();
         let reader = match may_join || notes || has_totals || hides || collects {
             true => {
                 let mut splice = wire.stream_merger();
-                hidden.into_iter().for_each(|tool| splice.hide(tool));
-                EventRecipient::Joins(splice)
+                hidden.into_iter().for_each(|tool| splice.hide_tool(tool));
+                EventProcessor::Joins(splice)
             }
-            false => EventRecipient::Watches(wire.stream_parser()),
+            false => EventProcessor::Watches(wire.stream_parser()),
         };
-        let is_compacted = prepared.report.action == PreparationAction::Compacted;
+        let is_compacted = outbound_request.report.action == PreparationAction::Compacted;
         let told = [COMPACTING, CONTINUING].map(|notice| Bytes::from(notice.comment()));
         Self {
             keep_alive: route.exchange.inner.config.keep_alive,
-            route: Some(route),
+            attempt: Some(route),
             wire,
-            prepared,
+            outbound_request,
             events: SseReader::default(),
             characters: CharacterFilter::default(),
             reader,
@@ -176,10 +177,10 @@ impl AnswerFlow {
             continuations: 0,
             broken_streams: 0,
             broke_by: None,
-            is_spent: false,
+            is_window_exhausted: false,
             left_tokens: 0,
             counted_tokens: 0,
-            step: hides.then(StepSoFar::default),
+            step: hides.then(AnswerStepBuffer::default),
             is_between: false,
             within: StreamPosition::Nothing,
             division: OutputDivision::default(),
@@ -221,7 +222,9 @@ impl AnswerFlow {
         }
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None if self.reader.seen().finish.is_some() => Ok((events, self.route, self.prepared.report)),
+            None if self.reader.seen().finish.is_some() => {
+                Ok((events, self.attempt, self.outbound_request.report))
+            }
             None => {
                 Err(GatewayError::new(GatewayErrorKind::Upstream, "the upstream broke off in its answer"))
             }
@@ -243,7 +246,7 @@ impl AnswerFlow {
                         Ok(Ok(None)) => self.finish().await,
                         // What goes wrong behind it takes nothing from an answer that is whole.
                         Ok(Err(_)) if self.open_until.is_some() => self.finish().await,
-                        Ok(Err(fault)) => self.broke(fault),
+                        Ok(Err(fault)) => self.handle_broken_stream(fault),
                         Err(_) if self.open_until.is_some_and(|until| until <= Instant::now()) => {
                             self.finish().await;
                         }
@@ -263,18 +266,18 @@ impl AnswerFlow {
     fn take(&mut self, chunk: Bytes) {
         self.taken_bytes += chunk.len();
         let says = match &mut self.reader {
-            EventRecipient::Watches(watcher) => {
+            EventProcessor::Watches(watcher) => {
                 let was_over = watcher.seen().over;
                 let ParsedChunk { out, says, has_unread_error } =
-                    watched(watcher.as_mut(), &mut self.events, chunk);
+                    parse_chunk(watcher.as_mut(), &mut self.events, chunk);
                 self.has_unread_error |= has_unread_error;
-                if let Some(route) = self.route.as_ref().filter(|_| !was_over && watcher.seen().over) {
+                if let Some(route) = self.attempt.as_ref().filter(|_| !was_over && watcher.seen().over) {
                     route.exchange.keep_end(&out);
                 }
                 self.go_out(out);
                 says
             }
-            EventRecipient::Joins(_) => self.join(chunk),
+            EventProcessor::Joins(_) => self.join(chunk),
         };
         if says || self.events.has_begun() {
             self.said_at = Instant::now();
@@ -318,14 +321,14 @@ impl AnswerFlow {
             for raw in self.characters.take(raw) {
                 if let Some(fault) = self.passing_error(&raw) {
                     self.go_out(out.into());
-                    self.broke(fault);
+                    self.handle_broken_stream(fault);
                     return says;
                 }
                 if self.must_stop(&raw) {
-                    self.stop(&raw, &mut out);
+                    self.leave_before_event(&raw, &mut out);
                     break 'events;
                 }
-                self.pass(&raw, &mut out);
+                self.relay_event(&raw, &mut out);
             }
         }
         self.go_out(out.into());
@@ -335,7 +338,7 @@ impl AnswerFlow {
     /// Bytes for the client. Some servers repeat a key in the error that they refuse it with.
     fn go_out(&mut self, out: Bytes) {
         let said_error = self.reader.seen().error.is_some();
-        let out = match self.route.as_ref().filter(|_| said_error) {
+        let out = match self.attempt.as_ref().filter(|_| said_error) {
             Some(route) => route.target.server.hide_secrets(out),
             None => out,
         };
@@ -343,17 +346,17 @@ impl AnswerFlow {
     }
 
     /// An event of a stream that may be joined with another.
-    fn pass(&mut self, raw: &Bytes, out: &mut Vec<u8>) {
+    fn relay_event(&mut self, raw: &Bytes, out: &mut Vec<u8>) {
         self.has_unread_error |= is_unread_error(raw);
         if let Some(step) = &mut self.step {
             step.take(raw);
         }
-        let EventRecipient::Joins(splice) = &mut self.reader else { return };
+        let EventProcessor::Joins(splice) = &mut self.reader else { return };
         let begins = self.note.is_some() && !said_by(self.wire, raw).is_empty();
         let note = self.note.take_if(|_| begins);
         let note = note.filter(|note| !has_said(splice.as_mut(), note, out));
-        splice.pass(raw, out);
-        self.within = match splice.seen().inside {
+        splice.pass_event(raw, out);
+        self.within = match splice.seen().position {
             StreamPosition::Nothing => self.within,
             inside => inside,
         };
@@ -370,10 +373,10 @@ impl AnswerFlow {
             return false;
         }
         let seen = self.reader.seen();
-        let (Some(pause), Some(route)) = (&mut self.pause, &self.route) else { return false };
+        let (Some(pause), Some(route)) = (&mut self.pause, &self.attempt) else { return false };
         // What is written here for another dialect is no report.
-        let told = if route.crosses() { route.totals.told() } else { seen.usage.clone() };
-        told.iter().for_each(|usage| pause.heed(usage));
+        let told = if route.needs_translation() { route.totals.told() } else { seen.usage.clone() };
+        told.iter().for_each(|usage| pause.apply_reported_usage(usage));
         pause.count(seen, || (route.exchange.inner.parts.counter)(&route.target.origin()));
         let is_due = pause.is_due(seen, || seen_in(self.wire, raw));
         is_due && !self.step_text().trim_end().is_empty()
@@ -381,7 +384,7 @@ impl AnswerFlow {
 
     /// What the newest stream has reported: in its own words where they are others than the caller's.
     fn usage(&self) -> Option<Usage> {
-        match self.route.as_ref().filter(|route| route.crosses()) {
+        match self.attempt.as_ref().filter(|route| route.needs_translation()) {
             // What the caller is told may be our count.
             Some(route) => route.totals.told(),
             None => self.reader.seen().usage.clone(),
@@ -395,17 +398,17 @@ impl AnswerFlow {
             self.conclude();
         }
         // Between two steps what was used is counted already.
-        if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
-            let counted = || route.counted(&self.prepared, self.reader.seen(), self.left_tokens);
+        if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
+            let counted = || route.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
             route.totals.add(self.usage().as_ref(), counted);
         }
-        self.route.iter().for_each(|route| route.log_end(true));
-        if let EventRecipient::Joins(splice) = &mut self.reader {
+        self.attempt.iter().for_each(|route| route.log_end(true));
+        if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.end(self.left_tokens, &mut out);
-            if let Some(route) = &self.route {
+            if let Some(route) = &self.attempt {
                 route.exchange.keep_end(&Bytes::copy_from_slice(&out));
-                out = route.totals.at_end(&self.prepared.report, self.wire.dialect(), out);
+                out = route.totals.at_end(&self.outbound_request.report, self.wire.dialect(), out);
             }
             self.out.push_back(out.into());
         }
@@ -415,7 +418,7 @@ impl AnswerFlow {
     fn read_rest(&mut self) {
         let rest = self.events.take_rest();
         let is_whole = is_whole(&rest);
-        if let EventRecipient::Watches(watcher) = &mut self.reader {
+        if let EventProcessor::Watches(watcher) = &mut self.reader {
             // Half an event is nobody's.
             if is_whole {
                 self.has_unread_error |= is_unread_error(&rest);
@@ -430,7 +433,7 @@ impl AnswerFlow {
         let mut events: Vec<Bytes> = last.into_iter().flat_map(|raw| self.characters.take(raw)).collect();
         events.extend(self.characters.rest());
         let mut out = Vec::new();
-        events.iter().for_each(|raw| self.pass(raw, &mut out));
+        events.iter().for_each(|raw| self.relay_event(raw, &mut out));
         self.go_out(out.into());
     }
 
@@ -443,7 +446,7 @@ impl AnswerFlow {
                 let error = error.clone();
                 return self.fail(&error);
             }
-            None if seen.finish.is_none() && !seen.over => return self.broke(ended_early()),
+            None if seen.finish.is_none() && !seen.over => return self.handle_broken_stream(ended_early()),
             _ => {}
         }
         if self.goes_round().await {
@@ -455,25 +458,25 @@ impl AnswerFlow {
         let seen = self.reader.seen();
         // What several streams reported is no count of this request.
         let is_only = self.is_first_stream();
-        if let Some(route) = self.route.as_ref().filter(|_| seen.finish.is_some()) {
+        if let Some(route) = self.attempt.as_ref().filter(|_| seen.finish.is_some()) {
             if let Some(usage) = self.usage().filter(|_| is_only) {
-                route.remember_usage_beside(self.division.shown_of(usage), &self.prepared).await;
+                route.remember_usage_beside(self.division.shown_of(usage), &self.outbound_request).await;
             }
             if is_only && self.usage().is_some() {
-                route.learn_from_stream(seen, &self.prepared);
+                route.learn_from_stream(seen, &self.outbound_request);
             }
         }
-        if matches!(self.reader, EventRecipient::Joins(_))
+        if matches!(self.reader, EventProcessor::Joins(_))
             && self.reader.seen().finish == Some(ModelStopReason::Length)
         {
-            self.exceeded();
+            self.report_full_window();
         }
         self.end();
     }
 
     /// The upstream has said an error, and that is the end.
     fn fail(&mut self, error: &str) {
-        let fault = match &self.route {
+        let fault = match &self.attempt {
             Some(route) => route.said_error(error),
             None => GatewayError::new(GatewayErrorKind::Upstream, error),
         };
@@ -504,13 +507,13 @@ impl AnswerFlow {
     /// The stream is over without an end.
     fn abandon(&mut self, fault: GatewayError) {
         self.phase = FlowPhase::Ended;
-        if let Some(route) = self.route.as_ref().filter(|_| !self.is_between) {
+        if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
-            let written = route.counted(&self.prepared, seen, self.left_tokens).output;
+            let written = route.counted(&self.outbound_request, seen, self.left_tokens).output;
             let last = seen.usage.clone().filter(|_| seen.finish.is_some());
             route.totals.partial(self.partial(route, written, last));
         }
-        if let Some(route) = &self.route {
+        if let Some(route) = &self.attempt {
             route.log_end(false);
             route.exchange.log_failure(&fault);
         }

@@ -56,7 +56,7 @@ impl UpstreamAttempt {
     ///
     /// # Errors
     /// The provider's, if there is no answer for now, or it broke off.
-    pub(super) async fn ride(
+    pub(super) async fn ask_in_context(
         &self,
         log: &ConversationLog,
         asked: &SummaryRequest,
@@ -95,7 +95,7 @@ impl UpstreamAttempt {
         let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
         let is_plain = self.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
         let order = asked.messages.last()?.parts.last()?.as_text()?.to_owned();
-        if self.crosses() || !is_its_request || !is_plain {
+        if self.needs_translation() || !is_its_request || !is_plain {
             return None;
         }
         let whole = envelope.text(&(0..envelope.bytes.len()));
@@ -105,7 +105,7 @@ impl UpstreamAttempt {
             return None;
         }
         let kept = render_ops::steps(log, log.items);
-        let steps = render_ops::clean(kept, &render_ops::noticed(envelope), envelope)
+        let steps = render_ops::clean(kept, &render_ops::items_with_notices(envelope), envelope)
             .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
         let mut steps = render_ops::up_to(steps, log.item_at(last)?);
         steps.push(RenderOp::Say(order));
@@ -120,7 +120,7 @@ impl UpstreamAttempt {
             include_usage: true,
             max_output: (!thinks).then_some(asked.max_output_tokens),
             forbids_calls: must_call,
-            ..self.edited()
+            ..self.request_edit()
         };
         let body = self.work(|| wire.render(envelope, &edited)).await.ok()?;
         Some(self.with_omissions(body).0)

@@ -6,9 +6,9 @@ use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
 use serde::{Deserialize, Serialize};
 
 use super::UpstreamAttempt;
-use super::conversation::{ConversationState, Name, chain};
+use super::conversation::{ConversationState, ItemDigest, chain};
 use super::fallback_summary::{self, DecidedEdit};
-use super::log::{ConversationLog, ReportedUsage, RequestStart};
+use super::log::{ConversationLog, ReportedUsage, RequestSnapshot};
 use super::memo_lookup::MAX_KEYS;
 use crate::response_store::ResponseEntry;
 
@@ -118,13 +118,13 @@ impl JournalUsage {
 }
 
 impl JournalRefusal {
-    pub(super) fn of(start: &RequestStart, used: Option<u64>, limit: Option<u64>) -> Self {
+    pub(super) fn of(start: &RequestSnapshot, used: Option<u64>, limit: Option<u64>) -> Self {
         Self { fixed: start.fixed_tokens, window: start.window, used, limit }
     }
 }
 
-fn start(log: &ConversationLog, fixed_tokens: u64, window: Option<u64>) -> RequestStart {
-    RequestStart { view_hash: log.history.view_hash(), fixed_tokens, window }
+fn start(log: &ConversationLog, fixed_tokens: u64, window: Option<u64>) -> RequestSnapshot {
+    RequestSnapshot { view_hash: log.history.view_hash(), fixed_tokens, window }
 }
 
 impl JournalNote {
@@ -193,7 +193,7 @@ impl UpstreamAttempt {
         }
     }
 
-    async fn recovered(&self, chain: &[Name]) -> Option<ConversationLog> {
+    async fn recovered(&self, chain: &[ItemDigest]) -> Option<ConversationLog> {
         let memo = &self.exchange.inner.parts.memo;
         let keys: Vec<PrefixCacheKey> =
             chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
@@ -232,7 +232,7 @@ impl UpstreamAttempt {
         edits.next().is_none().then_some(log)
     }
 
-    fn journal_key(&self, name: &Name) -> PrefixCacheKey {
+    fn journal_key(&self, name: &ItemDigest) -> PrefixCacheKey {
         let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
         let policy = format!("{SCOPE}/{}", self.policy_name());
         let scope =
@@ -248,14 +248,14 @@ impl UpstreamAttempt {
 
 impl LogJournal {
     /// Returns whether a conversation goes on with the one that it is about.
-    fn is_of(&self, chain: &[Name]) -> bool {
+    fn is_of(&self, chain: &[ItemDigest]) -> bool {
         let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
         let prefix = newest.and_then(|at| chain.get(at)).map(hex);
         self.version == VERSION && prefix.as_ref() == Some(&self.prefix)
     }
 }
 
-fn hex(name: &Name) -> String {
+fn hex(name: &ItemDigest) -> String {
     blake3::Hash::from_bytes(*name).to_hex().to_string()
 }
 

@@ -49,7 +49,7 @@ fn is_recent(at: u64, now: u64) -> bool {
 impl UpstreamAttempt {
     /// The strategy by the name under which conversations are kept, whatever stands in for it.
     pub(super) fn strategy_name(&self) -> &str {
-        let configured = &self.shortening.policy;
+        let configured = &self.compaction_setup.policy;
         self.exchange.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
     }
 
@@ -57,7 +57,7 @@ impl UpstreamAttempt {
     /// gets it.
     pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
         let inner = &self.exchange.inner;
-        let is_unable = || inner.prose.has(&self.writer(), (inner.parts.now)());
+        let is_unable = || inner.json_support.has(&self.writer(), (inner.parts.now)());
         let is_ours = self.exchange.overrides.strategy.is_none();
         match policy.strategy.name() == PRUNING_AGENT && is_ours && is_unable() {
             true => CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy },
@@ -71,7 +71,7 @@ impl UpstreamAttempt {
         if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
             let writer = self.writer();
             tracing::warn!(writer, "no pruning agent: `adaptive` stands in for it for an hour");
-            inner.prose.add(writer, (inner.parts.now)());
+            inner.json_support.add(writer, (inner.parts.now)());
         }
     }
 
@@ -87,7 +87,7 @@ impl UpstreamAttempt {
 
     /// Who writes the summaries.
     fn writer(&self) -> String {
-        match &self.shortening.summariser {
+        match &self.compaction_setup.summariser {
             Some(other) => {
                 let origin = other.origin();
                 format!("{}/{}", origin.provider, origin.model)

@@ -19,27 +19,27 @@ use super::recall;
 use longhaul_wire::edit::ItemSegment;
 
 /// A piece of an item: the item's index, and which of its pieces.
-pub(super) type Place = (usize, usize);
+pub(super) type SegmentPosition = (usize, usize);
 
 /// Where the pieces of a message in the history are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PlacedItem {
+pub(super) struct ItemPlacement {
     pub(super) seq: Seq,
-    pub(super) pieces: Vec<Place>,
+    pub(super) pieces: Vec<SegmentPosition>,
 }
 
 /// What an upstream reported for a request, until its answer comes back in the next.
 #[derive(Clone, Debug)]
 pub(super) struct ReportedUsage {
     pub(super) usage: Usage,
-    pub(super) start: RequestStart,
+    pub(super) start: RequestSnapshot,
     /// What the meter had expected.
     pub(super) estimated: u64,
 }
 
 /// A call, in figures.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RequestStart {
+pub(super) struct RequestSnapshot {
     pub(super) view_hash: String,
     pub(super) fixed_tokens: u64,
     pub(super) window: Option<u64>,
@@ -50,25 +50,25 @@ pub(super) struct RequestStart {
 pub(super) struct ConversationLog {
     pub(super) history: History,
     /// Messages that come from items, in order.
-    pub(super) placed: Vec<PlacedItem>,
+    pub(super) placed: Vec<ItemPlacement>,
     /// Positions of events that come from no item: edits, and what is said of them.
-    beside: Vec<Seq>,
+    non_item_positions: Vec<Seq>,
     /// The system prompt among the items, before everything else.
     pub(super) system: Vec<Part>,
     origin: ModelOrigin,
     /// Items that were read.
     pub(super) items: usize,
     /// Parts of an answer that may go on with the next item.
-    answering: Option<(Vec<Part>, Vec<Place>)>,
+    answering: Option<(Vec<Part>, Vec<SegmentPosition>)>,
     /// What is known of the call whose answer comes next.
     pub(super) reported: Option<ReportedUsage>,
     ends_with_answer: bool,
     /// Active edits that are to give way to others, by their positions.
-    stopgaps: BTreeMap<Seq, FallbackSummary>,
+    fallback_summaries: BTreeMap<Seq, FallbackSummary>,
     /// What has shaped it beside its items.
     pub(super) notes: Vec<JournalNote>,
     /// What of the items is somebody else's words in neutral form.
-    pub(super) recast: RoleRewrites,
+    pub(super) role_rewrites: RoleRewrites,
 }
 
 /// What stands as the user's words where a conversation is put into others.
@@ -82,7 +82,7 @@ pub(super) struct RoleRewrites {
 
 /// The items do not follow those that were read: an answer goes on that was taken for complete.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct HistoryDiverged;
+pub(super) struct HistoryMismatchError;
 
 impl ConversationLog {
     /// `has_recall`: the model has that tool.
@@ -91,16 +91,16 @@ impl ConversationLog {
         let mut log = Self {
             history: if has_recall { history } else { history.without_recall() },
             placed: Vec::new(),
-            beside: Vec::new(),
+            non_item_positions: Vec::new(),
             system: Vec::new(),
             origin,
             items: 0,
             answering: None,
             reported: None,
             ends_with_answer: false,
-            stopgaps: BTreeMap::new(),
+            fallback_summaries: BTreeMap::new(),
             notes: Vec::new(),
-            recast: RoleRewrites::default(),
+            role_rewrites: RoleRewrites::default(),
         };
         log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
         log.add(EventBody::RunStarted { run_id: "r".into() });
@@ -116,10 +116,10 @@ impl ConversationLog {
     }
 
     /// Adds items.
-    pub(super) fn feed(&mut self, items: Vec<Vec<ItemSegment>>) -> Result<(), HistoryDiverged> {
+    pub(super) fn feed(&mut self, items: Vec<Vec<ItemSegment>>) -> Result<(), HistoryMismatchError> {
         let first = items.first().and_then(|pieces| pieces.first());
         if self.ends_with_answer && matches!(first, Some(ItemSegment::Assistant(_))) {
-            return Err(HistoryDiverged);
+            return Err(HistoryMismatchError);
         }
         if !matches!(first, Some(ItemSegment::Assistant(_))) {
             self.count_reported(items.is_empty());
@@ -134,7 +134,7 @@ impl ConversationLog {
         Ok(())
     }
 
-    fn piece(&mut self, piece: ItemSegment, place: Place) {
+    fn piece(&mut self, piece: ItemSegment, place: SegmentPosition) {
         if let ItemSegment::Assistant(parts) = piece {
             let (said, places) = self.answering.get_or_insert_default();
             said.extend(parts);
@@ -146,7 +146,7 @@ impl ConversationLog {
         match piece {
             ItemSegment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
             ItemSegment::System(parts) => {
-                self.recast.system = true;
+                self.role_rewrites.system = true;
                 self.note(parts, place);
             }
             ItemSegment::Note(parts) => self.note(parts, place),
@@ -166,26 +166,26 @@ impl ConversationLog {
         Message { id, role, parts, origin }
     }
 
-    fn place(&mut self, body: EventBody, pieces: Vec<Place>) {
+    fn place(&mut self, body: EventBody, pieces: Vec<SegmentPosition>) {
         let seq = self.add(body);
-        self.placed.push(PlacedItem { seq, pieces });
+        self.placed.push(ItemPlacement { seq, pieces });
     }
 
-    fn note(&mut self, parts: Vec<Part>, place: Place) {
+    fn note(&mut self, parts: Vec<Part>, place: SegmentPosition) {
         let message = self.message(Role::User, parts);
         self.place(EventBody::NoteAdded { message, why: NoteReason::Imported }, vec![place]);
     }
 
     /// A result of a call that is open, of the newest step that has one by that name; of several there the first. Any
     /// other is a note.
-    fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: Place) {
+    fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: SegmentPosition) {
         let open = self.history.open_calls().iter().map(|open| &open.call);
         let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
         let step = |id: &CallId| id.as_str().rsplit_once('.').map(|(step, _)| step.to_owned());
         let newest = named.last().and_then(|call| step(&call.call_id));
         let first = named.iter().find(|call| step(&call.call_id) == newest);
         let Some(call_id) = first.map(|call| call.call_id.clone()) else {
-            self.recast.result = true;
+            self.role_rewrites.result = true;
             return self.note(content, place);
         };
         let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
@@ -214,7 +214,7 @@ impl ConversationLog {
         message: Message,
         cut: Option<PartialAnswerReason>,
         reported: Option<&ReportedUsage>,
-        places: Vec<Place>,
+        places: Vec<SegmentPosition>,
     ) {
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
         let start = reported.map(|reported| reported.start.clone()).unwrap_or_default();
@@ -264,7 +264,7 @@ impl ConversationLog {
     }
 
     /// The upstream has counted the view that was sent, if it is this one.
-    pub(super) fn count(&mut self, tokens: u64, start: &RequestStart) {
+    pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
         let now = meter::read(&self.history, start.fixed_tokens);
         let is_known = now.estimated == 0 && now.total == tokens;
         if is_known || start.view_hash != self.history.view_hash() {
@@ -273,7 +273,7 @@ impl ConversationLog {
         self.notes.push(JournalNote::Count(self.items, JournalCount { tokens, fixed: start.fixed_tokens }));
         journal::thinned(&mut self.notes);
         let seq = self.add(EventBody::InputCounted { tokens, fixed_tokens: start.fixed_tokens });
-        self.beside.push(seq);
+        self.non_item_positions.push(seq);
     }
 
     /// Commits an edit whose positions are those of this log.
@@ -282,34 +282,34 @@ impl ConversationLog {
         // One that was made for another log may have the name of one that is here.
         let id = format!("e{}", self.history.last_seq() + 1).into();
         let seq = self.add(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
-        self.beside.push(seq);
-        self.stopgaps.extend(stopgap.map(|stopgap| (seq, stopgap)));
+        self.non_item_positions.push(seq);
+        self.fallback_summaries.extend(stopgap.map(|stopgap| (seq, stopgap)));
     }
 
     /// Returns whether an extract stands for a summary that is still wanted.
     pub(super) fn is_pending(&self) -> bool {
-        self.stopgaps.values().any(FallbackSummary::is_pending)
+        self.fallback_summaries.values().any(FallbackSummary::is_pending)
     }
 
     /// Returns whether such a summary is to be tried now.
     pub(super) fn is_due(&self, now: u64) -> bool {
-        self.stopgaps.values().any(|stopgap| stopgap.is_due(now))
+        self.fallback_summaries.values().any(|stopgap| stopgap.is_due(now))
     }
 
     /// What is said of each extract that still waits.
     pub(super) fn pending(&mut self) -> impl Iterator<Item = &mut FallbackSummary> {
-        self.stopgaps.values_mut().filter(|stopgap| stopgap.is_pending())
+        self.fallback_summaries.values_mut().filter(|stopgap| stopgap.is_pending())
     }
 
     /// The log as it would be without the extracts that stand for summaries, and without what was made since; `None` if
     /// there are none.
     pub(super) fn without_stopgaps(&self) -> Option<Self> {
-        let (first, _) = self.stopgaps.iter().find(|(_, stopgap)| stopgap.is_pending())?;
+        let (first, _) = self.fallback_summaries.iter().find(|(_, stopgap)| stopgap.is_pending())?;
         let edits = self.history.edits().iter();
         let undone = edits.clone().filter(|state| state.active && state.seq >= *first);
         let ids: Vec<EditId> = undone.map(|state| state.edit.id.clone()).collect();
         let mut log = self.clone();
-        log.stopgaps.retain(|seq, _| seq < first);
+        log.fallback_summaries.retain(|seq, _| seq < first);
         // What was reported of a view that nobody has any more is not stored: only the edits that stay.
         let active = edits.filter(|state| state.active && state.seq < *first);
         log.notes = active.map(|_| JournalNote::Edit(log.items)).collect();
@@ -317,13 +317,13 @@ impl ConversationLog {
         for edit_id in ids.into_iter().rev() {
             let restored = log.add(EventBody::ViewRestored { edit_id: edit_id.clone() });
             let released = log.add(EventBody::RangeReleased { edit_id });
-            log.beside.extend([restored, released]);
+            log.non_item_positions.extend([restored, released]);
         }
         Some(log)
     }
 
     /// The upstream refused the request for its length, and may have said how long it was.
-    pub(super) fn refused(&mut self, start: &RequestStart, used: Option<u64>, limit: Option<u64>) {
+    pub(super) fn refused(&mut self, start: &RequestSnapshot, used: Option<u64>, limit: Option<u64>) {
         self.notes.push(JournalNote::Refusal(self.items, JournalRefusal::of(start, used, limit)));
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
         let begun = self.add(EventBody::StepStarted(Box::new(self.step(&step_id, start.clone(), 0))));
@@ -335,13 +335,13 @@ impl ConversationLog {
             limit_tokens: limit,
             usage: None,
         });
-        self.beside.extend([begun, failed]);
+        self.non_item_positions.extend([begun, failed]);
     }
 
     fn step(
         &self,
         step_id: &longhaul_core::ids::StepId,
-        start: RequestStart,
+        start: RequestSnapshot,
         estimated_input: u64,
     ) -> StepStart {
         StepStart {
@@ -365,7 +365,7 @@ impl ConversationLog {
         let active = || self.history.edits().iter().filter(|state| state.active);
         let moved = |state: &ViewEditState| {
             let edit = self.with_quoted(moved(&state.edit, |seq| self.without_edits(seq)));
-            (edit, self.stopgaps.get(&state.seq).copied())
+            (edit, self.fallback_summaries.get(&state.seq).copied())
         };
         let edits = active().map(moved).collect();
         let ops = active().flat_map(|state| &state.edit.ops);
@@ -420,11 +420,11 @@ impl ConversationLog {
     }
 
     fn with_edits(&self, seq: Seq) -> Seq {
-        self.beside.iter().fold(seq, |seq, beside| seq + Seq::from(*beside <= seq))
+        self.non_item_positions.iter().fold(seq, |seq, beside| seq + Seq::from(*beside <= seq))
     }
 
     fn without_edits(&self, seq: Seq) -> Seq {
-        seq - self.beside.iter().filter(|beside| **beside < seq).count() as Seq
+        seq - self.non_item_positions.iter().filter(|beside| **beside < seq).count() as Seq
     }
 }
 

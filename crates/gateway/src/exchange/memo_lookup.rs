@@ -9,7 +9,7 @@ use longhaul_store::memo::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
 use tokio::sync::MutexGuard;
 
 use super::conversation::{
-    ConversationItems, ConversationState, GatewayConversation, ItemNames, Name, chain,
+    ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames, chain,
 };
 use super::log::ConversationLog;
 use super::{UpstreamAttempt, fallback_summary, render_ops};
@@ -91,7 +91,7 @@ impl UpstreamAttempt {
     }
 
     /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.
-    pub(super) fn feed(&self, state: &mut ConversationState) -> Result<bool, GatewayError> {
+    pub(super) fn append_new_items(&self, state: &mut ConversationState) -> Result<bool, GatewayError> {
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         let mut took = false;
@@ -105,10 +105,10 @@ impl UpstreamAttempt {
             took = state.take_midway(&pieces);
             if state.log.feed(pieces).is_err() {
                 *state = self.new_state();
-                return self.feed(state);
+                return self.append_new_items(state);
             }
             let noticed = (from..to).filter(|index| render_ops::without_notices(envelope, *index).is_some());
-            state.noticed.extend(noticed);
+            state.items_with_notices.extend(noticed);
         }
         self.count_fixed(state)?;
         Ok(took)
@@ -120,7 +120,7 @@ impl UpstreamAttempt {
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
             return Ok(());
         }
-        let fixed = self.exchange.wire.fixed(&self.exchange.envelope)?;
+        let fixed = self.exchange.wire.fixed_content(&self.exchange.envelope)?;
         let counter = state.log.history.counter();
         let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
         let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
@@ -130,7 +130,7 @@ impl UpstreamAttempt {
     }
 
     /// The names of the request's first items.
-    pub(super) fn names(&self, items: usize) -> Vec<Name> {
+    pub(super) fn names(&self, items: usize) -> Vec<ItemDigest> {
         let items = items.min(self.exchange.envelope.items.len());
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
@@ -157,7 +157,7 @@ impl UpstreamAttempt {
             state.log = found;
         } else if theirs == ours {
             // The same extract: what was tried elsewhere is not tried here at once.
-            state.log.pending().zip(found.pending()).for_each(|(own, other)| own.heed(other));
+            state.log.pending().zip(found.pending()).for_each(|(own, other)| own.merge_state(other));
         }
         Ok(takes)
     }

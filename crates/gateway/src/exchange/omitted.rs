@@ -23,17 +23,17 @@ use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestPa
 const MAX_REMEMBERED: usize = 4_096;
 
 /// Names a part at one upstream.
-type Key = [u8; 32];
+type PartKey = [u8; 32];
 
 /// What upstreams have refused.
 #[derive(Debug, Default)]
-pub(crate) struct OmissionMemory {
+pub(crate) struct PartRefusalCache {
     /// The words that stand in the place of each part.
-    known: Mutex<HashMap<Key, String>>,
+    known: Mutex<HashMap<PartKey, String>>,
 }
 
-impl OmissionMemory {
-    fn known(&self) -> MutexGuard<'_, HashMap<Key, String>> {
+impl PartRefusalCache {
+    fn known(&self) -> MutexGuard<'_, HashMap<PartKey, String>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -45,7 +45,7 @@ pub(super) struct RequestOmissions {
     /// Parts in whose place the request that was sent last has words.
     sent_without: usize,
     /// What was left out on a guess that nothing has confirmed yet.
-    guess: Vec<Key>,
+    guess: Vec<PartKey>,
 }
 
 impl RequestOmissions {
@@ -58,7 +58,7 @@ impl RequestOmissions {
 /// A part that may be to blame.
 #[derive(Debug)]
 struct SuspectedPart {
-    key: Key,
+    key: PartKey,
     kind: RequestPartKind,
     /// The name of a tool, or of the call that a result answers.
     name: String,
@@ -95,7 +95,7 @@ impl UpstreamAttempt {
 
     /// The request with words in place of what its upstream has refused, and how many parts those are.
     pub(super) fn with_omissions(&self, body: Bytes) -> (Bytes, usize) {
-        let known = self.exchange.inner.omitted.known();
+        let known = self.exchange.inner.part_refusals.known();
         let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
             return (body, 0);
         };
@@ -135,8 +135,8 @@ impl UpstreamAttempt {
     }
 
     /// The same for a request that was put into another dialect.
-    pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[NeutralPart]) -> bool {
-        let suspect = |sent: &NeutralPart| SuspectedPart {
+    pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[RefusablePart]) -> bool {
+        let suspect = |sent: &RefusablePart| SuspectedPart {
             key: self.key(sent.id.as_bytes()),
             kind: sent.kind,
             name: sent.name.clone(),
@@ -162,7 +162,7 @@ impl UpstreamAttempt {
     }
 
     fn replace_refused(&self, request: &mut ModelRequest, left_out: &mut usize) {
-        let known = self.exchange.inner.omitted.known();
+        let known = self.exchange.inner.part_refusals.known();
         if known.is_empty() {
             return;
         }
@@ -186,7 +186,7 @@ impl UpstreamAttempt {
 
     fn blame(&mut self, refusal: Option<&PartRefusal>, suspects: &[SuspectedPart], said: &str) -> bool {
         let in_vain = std::mem::take(&mut self.omissions.guess);
-        let mut known = self.exchange.inner.omitted.known();
+        let mut known = self.exchange.inner.part_refusals.known();
         for key in in_vain {
             known.remove(&key);
         }
@@ -216,7 +216,7 @@ impl UpstreamAttempt {
         true
     }
 
-    fn key(&self, content: &[u8]) -> Key {
+    fn key(&self, content: &[u8]) -> PartKey {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway refused part");
         for name in [&self.target.server.upstream.name, &self.target.model] {
             hasher.update(&(name.len() as u64).to_le_bytes());
@@ -269,7 +269,7 @@ fn answered_until(request: &str) -> usize {
 
 /// A part of a request in neutral form that may be refused.
 #[derive(Debug)]
-pub(super) struct NeutralPart {
+pub(super) struct RefusablePart {
     id: String,
     kind: RequestPartKind,
     name: String,
@@ -277,16 +277,16 @@ pub(super) struct NeutralPart {
 }
 
 /// The pictures, files, results and tools of a request.
-pub(super) fn sent(request: &mut ModelRequest) -> Vec<NeutralPart> {
+pub(super) fn sent(request: &mut ModelRequest) -> Vec<RefusablePart> {
     let mut all = Vec::new();
     each_media(&mut request.messages, &mut |_, hash, is_image| {
         let kind = if is_image { RequestPartKind::Image } else { RequestPartKind::File };
-        all.push(NeutralPart { id: hash.to_owned(), kind, name: String::new(), is_new: true });
+        all.push(RefusablePart { id: hash.to_owned(), kind, name: String::new(), is_new: true });
     });
     let newest = request.messages.iter().rposition(|message| message.role == Role::Assistant);
     for (at, message) in request.messages.iter_mut().enumerate() {
         each_result(std::slice::from_mut(message), &mut |result| {
-            all.push(NeutralPart {
+            all.push(RefusablePart {
                 id: id_of_result(result),
                 kind: RequestPartKind::ToolResult,
                 name: result.call_id.to_string(),
@@ -294,7 +294,7 @@ pub(super) fn sent(request: &mut ModelRequest) -> Vec<NeutralPart> {
             });
         });
     }
-    all.extend(request.tools.iter().map(|tool| NeutralPart {
+    all.extend(request.tools.iter().map(|tool| RefusablePart {
         id: id_of_tool(tool),
         kind: RequestPartKind::Tool,
         name: tool.name.clone(),

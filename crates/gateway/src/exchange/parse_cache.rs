@@ -17,11 +17,11 @@ const ALIKE: usize = 8;
 const STARTS: usize = 2_048;
 
 /// Says what a request begins with, and who asked in which dialect.
-type Start = [u8; 32];
+type RequestPrefixKey = [u8; 32];
 
 /// What was read is kept by its conversation; here it is only found.
 #[derive(Default)]
-pub(crate) struct ParseCache(Mutex<HashMap<Start, Vec<Weak<RequestEnvelope>>>>);
+pub(crate) struct ParseCache(Mutex<HashMap<RequestPrefixKey, Vec<Weak<RequestEnvelope>>>>);
 
 impl ParseCache {
     /// Reads a request.
@@ -35,19 +35,19 @@ impl ParseCache {
         bytes: Bytes,
     ) -> Result<Arc<RequestEnvelope>, ParseError> {
         let start = start(wire, caller, &bytes);
-        let after = self.alike(&start).iter().find_map(|known| wire.read_after(&bytes, known));
+        let after = self.alike(&start).iter().find_map(|known| wire.parse_continued_request(&bytes, known));
         let envelope = Arc::new(after.map_or_else(|| wire.read(bytes), Ok)?);
         self.remember(start, &envelope);
         Ok(envelope)
     }
 
     /// Those that begin so, the newest first.
-    fn alike(&self, start: &Start) -> Vec<Arc<RequestEnvelope>> {
+    fn alike(&self, start: &RequestPrefixKey) -> Vec<Arc<RequestEnvelope>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(start).into_iter().flatten().rev().filter_map(Weak::upgrade).collect()
     }
 
-    fn remember(&self, start: Start, envelope: &Arc<RequestEnvelope>) {
+    fn remember(&self, start: RequestPrefixKey, envelope: &Arc<RequestEnvelope>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= STARTS {
             known.retain(|_, alike| alike.iter().any(|one| one.strong_count() > 0));
@@ -64,7 +64,7 @@ impl ParseCache {
     }
 }
 
-fn start(wire: &dyn WireCodec, caller: &[u8; 32], bytes: &[u8]) -> Start {
+fn start(wire: &dyn WireCodec, caller: &[u8; 32], bytes: &[u8]) -> RequestPrefixKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(wire.dialect().as_str().as_bytes());
     hasher.update(caller);

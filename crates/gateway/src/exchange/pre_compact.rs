@@ -22,12 +22,12 @@ const NAME_BYTES: usize = 8;
 /// The hook's newest answers, by the beginning of the conversation: some clients end their history with a reminder that
 /// is another each time, and all their requests are one conversation to a hook.
 #[derive(Default)]
-pub(crate) struct HookAnswers(Mutex<BTreeMap<[u8; 32], PreCompactOutput>>);
+pub(crate) struct HookOutputCache(Mutex<BTreeMap<[u8; 32], PreCompactOutput>>);
 
 /// The answers that are kept; each belongs to a conversation that is in use.
 const MAX_ANSWERS: usize = 1_000;
 
-impl HookAnswers {
+impl HookOutputCache {
     fn get(&self, beginning: &[u8; 32]) -> Option<PreCompactOutput> {
         self.lock().get(beginning).cloned()
     }

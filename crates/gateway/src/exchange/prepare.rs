@@ -17,9 +17,9 @@ use super::answer_tail::AnswerTail;
 use super::conversation::{ConversationState, GatewayConversation, MidAnswerLog};
 use super::fallback_summary::{FallbackSummary, MissingSummaryCause};
 use super::json_support::PRUNING_AGENT;
-use super::log::{ConversationLog, RequestStart, RoleRewrites};
+use super::log::{ConversationLog, RequestSnapshot, RoleRewrites};
 use super::recall::{RecallRounds, replay_tokens};
-use super::summary::{FailureReason, PlannedEdit, SummaryFailure};
+use super::summary::{PlannedEdit, SummaryFailure, SummaryFailureReason};
 use super::{PreparationAction, PreparationReport, UpstreamAttempt, cache, render_ops, summary};
 use crate::window::KnownWindow;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, HiddenCallReplay, RenderOp};
@@ -49,7 +49,7 @@ pub(super) struct OutboundRequest {
     /// The same with the expected error.
     pub(super) bound: u64,
     /// The call, as the log will have it.
-    pub(super) start: RequestStart,
+    pub(super) start: RequestSnapshot,
     /// Items of the client's in it.
     pub(super) items: usize,
     /// What it says, for an upstream of another dialect.
@@ -59,7 +59,7 @@ pub(super) struct OutboundRequest {
     /// Steps of earlier answers that are put together again.
     pub(super) replays: Vec<HiddenCallReplay>,
     /// The log with what was decided in the middle of the answer.
-    pub(super) midway: Option<Arc<ConversationLog>>,
+    pub(super) mid_answer_log: Option<Arc<ConversationLog>>,
     /// The end of the answer that it goes on with, where the whole answer has no room.
     pub(super) tail: Option<AnswerTail>,
     /// Whether its answer may rest on a part of it: then what was reported is no count of it.
@@ -93,7 +93,7 @@ pub(super) struct NeutralConversation {
     /// System prompts that stand among the items.
     pub(super) system: Vec<String>,
     pub(super) messages: Vec<Message>,
-    pub(super) recast: RoleRewrites,
+    pub(super) role_rewrites: RoleRewrites,
 }
 
 /// The edit that a request gets, and what the PreCompact hook said of it.
@@ -127,7 +127,8 @@ impl UpstreamAttempt {
     pub(super) async fn prepare(&mut self) -> Result<OutboundRequest, GatewayError> {
         if !self.policy.enabled {
             // Nothing is counted and nothing cut: for another dialect the items are read all the same.
-            let said = if self.crosses() { Some(self.work(|| self.said_alone()).await?) } else { None };
+            let said =
+                if self.needs_translation() { Some(self.work(|| self.said_alone()).await?) } else { None };
             let steps = self.work(|| self.cleaned()).await;
             return Ok(OutboundRequest { said, steps, ..OutboundRequest::default() });
         }
@@ -147,12 +148,12 @@ impl UpstreamAttempt {
     /// The client's items without our notices; `None` if they have none.
     fn cleaned(&self) -> Option<Vec<RenderOp>> {
         let envelope = &self.exchange.envelope;
-        render_ops::clean(None, &render_ops::noticed(envelope), envelope)
+        render_ops::clean(None, &render_ops::items_with_notices(envelope), envelope)
     }
 
     fn said_alone(&self) -> Result<NeutralConversation, GatewayError> {
         let mut state = self.new_state();
-        self.feed(&mut state)?;
+        self.append_new_items(&mut state)?;
         Ok(said(&state.log))
     }
 
@@ -174,12 +175,12 @@ impl UpstreamAttempt {
         let mut state = conversation.locked().await;
         if state.log.items > self.exchange.envelope.items.len() {
             drop(state);
-            return self.leave().await;
+            return self.start_own_conversation().await;
         }
         let new_bytes = self.new_bytes(&state);
-        let took = self.work_on(new_bytes, || self.feed(&mut state)).await?;
+        let took = self.work_on(new_bytes, || self.append_new_items(&mut state)).await?;
         conversation.weigh(&state);
-        self.exchange.inner.conversations.settle(&conversation);
+        self.exchange.inner.conversations.update_size(&conversation);
         self.conversation = Some(conversation);
         if took {
             self.keep(&state.log, None).await;
@@ -188,11 +189,11 @@ impl UpstreamAttempt {
     }
 
     /// A conversation of the request's own: another request has gone on with the common one.
-    async fn leave(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
+    async fn start_own_conversation(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let known = self.work(|| self.known()).await?;
         let conversation = Arc::new(GatewayConversation::new(known, self.new_state()));
         let mut state = conversation.locked().await;
-        self.work(|| self.feed(&mut state)).await?;
+        self.work(|| self.append_new_items(&mut state)).await?;
         self.conversation = Some(conversation);
         Ok(state)
     }
@@ -230,7 +231,7 @@ impl UpstreamAttempt {
     ) -> Result<Option<OutboundRequest>, GatewayError> {
         if let Some(limit) = limit {
             self.heed_limit(limit, is_said);
-            if self.exchange.overrides.trigger.is_none() && self.shortening.policy.trigger.is_none() {
+            if self.exchange.overrides.trigger.is_none() && self.compaction_setup.policy.trigger.is_none() {
                 self.policy.trigger = trigger(self.strategy_name(), self.window.tokens);
             }
         }
@@ -238,7 +239,7 @@ impl UpstreamAttempt {
         let mut state = conversation.locked().await;
         if state.log.items != refused.items {
             drop(state);
-            state = self.leave().await?;
+            state = self.start_own_conversation().await?;
         }
         let before = (!is_said).then(|| state.log.clone());
         state.log.refused(&refused.start, used, limit);
@@ -302,7 +303,7 @@ impl UpstreamAttempt {
         if !matches!(plan, Plan::Fits) {
             let is_asked = self.waits_for_summary(occasion) && matches!(plan, Plan::Summarise(_));
             let _turn = if is_asked { Some(self.turn().await) } else { None };
-            let ready = state.ready.take();
+            let ready = state.pending_summary_reason.take();
             let was_written_ahead = self.remember(state, fixed).await?.then_some(ready).flatten();
             done = match self.shorten(state, fixed, occasion).await {
                 // What was looked up can be looked up again.
@@ -373,18 +374,19 @@ impl UpstreamAttempt {
         if self.is_cancelled_by_hook(state, fixed, occasion) {
             return Ok(None);
         }
-        let failed = failed.or((!waits).then(FailureReason::not_yet_asked));
-        let EditDecision { made, hook_answer } = self.act(&state.log, fixed, occasion, failed).await?;
+        let failed = failed.or((!waits).then(SummaryFailureReason::not_yet_asked));
+        let EditDecision { made, hook_answer } =
+            self.choose_edit(&state.log, fixed, occasion, failed).await?;
         self.keep_hook_answer(hook_answer, made.is_some());
         let Some(mut made) = made else { return Ok(None) };
-        if !waits && made.stopgap.is_some() {
+        if !waits && made.missing_summary_cause.is_some() {
             // The extract stays where the writer has failed again and again, or where more room is needed soon.
             let rests = self.writer_rests();
             if rests {
-                self.note_writer(SummaryWriterRecord::did_without);
+                self.note_writer(SummaryWriterRecord::record_skipped_compaction);
             }
             if rests || !state.pace.is_worth_a_summary(state.log.items) {
-                made.stopgap = None;
+                made.missing_summary_cause = None;
             }
         }
         let done = (made.edit.kind, made.edit.why.clone());
@@ -401,7 +403,7 @@ impl UpstreamAttempt {
         &self,
         state: &mut ConversationState,
         fixed: u64,
-    ) -> Result<Option<(EditKind, String)>, FailureReason> {
+    ) -> Result<Option<(EditKind, String)>, SummaryFailureReason> {
         let plan = || self.without_stopgaps(&state.log, fixed);
         let Some((mut whole, draft)) = self.work(plan).await else {
             self.put_off(state, MissingSummaryCause::Away).await;
@@ -441,12 +443,14 @@ impl UpstreamAttempt {
 
     /// Returns whether the upstream gets what the client has sent.
     fn is_unchanged(&self, state: &ConversationState) -> bool {
-        !self.crosses() && state.log.history.edits().is_empty() && state.noticed.is_empty()
+        !self.needs_translation()
+            && state.log.history.edits().is_empty()
+            && state.items_with_notices.is_empty()
     }
 
     /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
-        self.exchange.inner.turns.wait(self.beginning()).await
+        self.exchange.inner.single_flight.wait(self.beginning()).await
     }
 
     /// Names the beginning of the conversation.
@@ -478,10 +482,10 @@ impl UpstreamAttempt {
         let report = PreparationReport { action, before, after: after.total, why };
         // Another request of the conversation may have said the same without them.
         let noticed = match self.exchange.inner.config.notices_in_text {
-            true => render_ops::noticed(&self.exchange.envelope),
-            false => state.noticed.clone(),
+            true => render_ops::items_with_notices(&self.exchange.envelope),
+            false => state.items_with_notices.clone(),
         };
-        let start = RequestStart {
+        let start = RequestSnapshot {
             view_hash: history.view_hash(),
             fixed_tokens: fixed,
             window: Some(self.window.tokens).filter(|_| self.limits.window.is_some()),
@@ -497,10 +501,10 @@ impl UpstreamAttempt {
             bound: after.bound(),
             start,
             items: state.log.items,
-            said: self.crosses().then(|| said(&state.log)),
+            said: self.needs_translation().then(|| said(&state.log)),
             rounds: RecallRounds::default(),
             replays: Vec::new(),
-            midway: None,
+            mid_answer_log: None,
             tail: None,
             is_doubted: false,
         }
@@ -525,7 +529,7 @@ impl UpstreamAttempt {
     }
 
     fn decide(&self, log: &mut ConversationLog, made: PlannedEdit) {
-        let PlannedEdit { edit, stopgap } = made;
+        let PlannedEdit { edit, missing_summary_cause: stopgap } = made;
         let now = (self.exchange.inner.parts.now)();
         tracing::info!(
             strategy = edit.strategy,
@@ -566,12 +570,12 @@ impl UpstreamAttempt {
     ///
     /// # Errors
     /// [`GatewayError`] if nothing does.
-    async fn act(
+    async fn choose_edit(
         &self,
         log: &ConversationLog,
         fixed: u64,
         occasion: &PlanTrigger,
-        failed: Option<FailureReason>,
+        failed: Option<SummaryFailureReason>,
     ) -> Result<EditDecision, GatewayError> {
         let mut policy = self.policy.clone();
         let (mut hook_answer, mut is_asked) = (None, false);
@@ -680,7 +684,7 @@ impl UpstreamAttempt {
         };
         let conversation = self.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
-        let mut own = state.midway_of(old.midway.as_deref());
+        let mut own = state.midway_of(old.mid_answer_log.as_deref());
         // A step whose beginning the client has written itself, or that was looked up for, is shown whole.
         if tail.is_some() && (own.log.ends_with_answer() || old.rounds.answered > 0) {
             return Err(nothing());
@@ -691,8 +695,8 @@ impl UpstreamAttempt {
             (meter::unedited(&paused.history, fixed), paused)
         };
         let (before, paused) = self.work(pause).await;
-        let failed = (!self.waits_for_summary(&PlanTrigger::Pause)).then(FailureReason::not_yet_asked);
-        let EditDecision { made, .. } = self.act(&paused, fixed, &PlanTrigger::Pause, failed).await?;
+        let failed = (!self.waits_for_summary(&PlanTrigger::Pause)).then(SummaryFailureReason::not_yet_asked);
+        let EditDecision { made, .. } = self.choose_edit(&paused, fixed, &PlanTrigger::Pause, failed).await?;
         let done = made.as_ref().map(|made| (made.edit.kind, made.edit.why.clone()));
         if let Some(made) = made {
             self.decide(&mut own.log, made);
@@ -703,14 +707,14 @@ impl UpstreamAttempt {
         let end = || {
             let after = meter::read(&own.log.paused(&shown).history, fixed);
             let prepared = self.prepared(&own, fixed, (before, after), done);
-            OutboundRequest { replays, midway: Some(Arc::new(own.log.clone())), ..prepared }
+            OutboundRequest { replays, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
         };
         let made = OutboundRequest { tail, ..self.work(end).await };
         if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());
         }
-        let log = made.midway.clone();
-        state.midway = log.map(|log| MidAnswerLog { log, said: text.to_owned() });
+        let log = made.mid_answer_log.clone();
+        state.mid_answer_log = log.map(|log| MidAnswerLog { log, said: text.to_owned() });
         Ok(made)
     }
 
@@ -731,7 +735,7 @@ fn said(log: &ConversationLog) -> NeutralConversation {
     NeutralConversation {
         system: log.system.iter().filter_map(Part::as_text).map(str::to_owned).collect(),
         messages: request_messages(&render_ops::told(log)),
-        recast: log.recast,
+        role_rewrites: log.role_rewrites,
     }
 }
 

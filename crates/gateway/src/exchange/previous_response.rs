@@ -58,7 +58,7 @@ impl Exchange {
         let asked = envelope.bytes.slice(envelope.items_at.clone());
         let is_kept = envelope.other("store") != Some("false");
         let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
-            self.keeps = is_kept.then_some(ResponseRetention { before: None, asked });
+            self.response_retention = is_kept.then_some(ResponseRetention { before: None, asked });
             return Ok(self);
         };
         let fault = |kind, message| GatewayError {
@@ -90,11 +90,11 @@ impl Exchange {
             let body = body.ok_or_else(|| {
                 GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed")
             })?;
-            Ok(self.inner.readings.read(self.wire, &self.caller, body.into())?)
+            Ok(self.inner.parse_cache.read(self.wire, &self.caller, body.into())?)
         };
-        let whole: Result<_, GatewayError> = self.inner.desk.read(bytes, whole).await;
+        let whole: Result<_, GatewayError> = self.inner.work_limiter.read(bytes, whole).await;
         self.envelope = whole?;
-        self.keeps = is_kept.then_some(ResponseRetention { before: Some(before), asked });
+        self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
         Ok(self)
     }
 
@@ -107,14 +107,14 @@ impl Exchange {
 
     /// The same, of the end of a stream, which does not wait for it.
     pub(super) fn keep_end(&self, events: &Bytes) {
-        let response = self.keeps.as_ref().and_then(|_| closing(events));
+        let response = self.response_retention.as_ref().and_then(|_| closing(events));
         if let Some(entry) = response.and_then(|response| self.remember_answer(&response)) {
             self.inner.answers.write_beside(entry);
         }
     }
 
     fn remember_answer(&self, response: &str) -> Option<ResponseEntry> {
-        let ResponseRetention { before, asked } = self.keeps.as_ref()?;
+        let ResponseRetention { before, asked } = self.response_retention.as_ref()?;
         let now = (self.inner.parts.now)();
         self.inner.answers.keep(self.caller, before.clone(), asked.clone(), response, now)
     }

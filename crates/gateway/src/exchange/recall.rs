@@ -96,7 +96,7 @@ impl UpstreamAttempt {
     /// What is made of this request goes to the client, whose handles would point to what it sends next.
     pub(super) fn never_recalls(&self) {
         // Before anybody has asked it is not set.
-        let _ = self.no_tool.set(Some("the items are the client's"));
+        let _ = self.no_recall_reason.set(Some("the items are the client's"));
     }
 
     /// Returns whether this request has the tool.
@@ -120,11 +120,12 @@ impl UpstreamAttempt {
         if self.exchange.inner.config.recall == RecallMode::Off {
             return Some("off");
         }
-        *self.no_tool.get_or_init(|| {
+        *self.no_recall_reason.get_or_init(|| {
             let envelope = &self.exchange.envelope;
             let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
             let may_have_one = tools.contains(NAME);
-            let named = may_have_one.then(|| self.exchange.wire.fixed(envelope).unwrap_or_default().tools);
+            let named =
+                may_have_one.then(|| self.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
             let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
             let keeps = self.exchange.wire.dialect() == Dialect::Responses
                 && self.target.server.upstream.kind == Kind::OpenAi
@@ -172,7 +173,7 @@ impl UpstreamAttempt {
     /// The steps of the conversation of which the client has only a part, as far as a request has them.
     pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
         // Nothing is put back into the words of another dialect.
-        let mut replays = if self.crosses() { Vec::new() } else { self.replays() };
+        let mut replays = if self.needs_translation() { Vec::new() } else { self.replays() };
         if replays.is_empty() {
             return replays;
         }
@@ -188,7 +189,7 @@ impl UpstreamAttempt {
     }
 
     fn replays(&self) -> Vec<HiddenCallReplay> {
-        let withheld = &self.exchange.inner.withheld;
+        let withheld = &self.exchange.inner.hidden_tool_calls;
         if withheld.is_empty() || self.conversation.is_none() {
             return Vec::new();
         }
@@ -200,7 +201,7 @@ impl UpstreamAttempt {
 
     /// Keeps what the client was not shown before and in a step that calls its tools: its next request has the rest. How
     /// its output is divided.
-    pub(super) async fn withhold(
+    pub(super) async fn store_hidden_calls(
         &self,
         prepared: &OutboundRequest,
         (text, calls): (&str, &[PartialToolCall]),
@@ -227,7 +228,7 @@ impl UpstreamAttempt {
         let tokens = self.added_tokens(&hidden, &prepared.rounds);
         let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
         let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
-        self.exchange.inner.withheld.keep(&self.scope(), last, replay);
+        self.exchange.inner.hidden_tool_calls.keep(&self.scope(), last, replay);
         division
     }
 
@@ -356,7 +357,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
         answer: &Bytes,
         seen: &PartialResponse,
-    ) -> AfterWhole {
+    ) -> WholeAnswerAction {
         let wire = self.exchange.wire;
         let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
         let tools = self.hidden_tools(&prepared.report);
@@ -370,28 +371,32 @@ impl UpstreamAttempt {
         let asks = seen.calls.iter().any(is_hidden);
         let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
             if prepared.rounds.answered > 0 && is_silent {
-                return AfterWhole::without(self.concluded(prepared, seen));
+                return WholeAnswerAction::without(self.concluded(prepared, seen));
             }
             if prepared.rounds.answered > 0 && has_theirs {
-                self.withhold(prepared, (&seen.text, &seen.calls), output).await;
+                self.store_hidden_calls(prepared, (&seen.text, &seen.calls), output).await;
             }
-            return AfterWhole::AsItIs;
+            return WholeAnswerAction::AsItIs;
         };
         // A call that was cut off, or may not be shown, is not answered.
         if matches!(seen.finish, Some(ModelStopReason::Length | ModelStopReason::ContentFilter)) {
-            return AfterWhole::without(if is_silent { self.concluded(prepared, seen) } else { without() });
+            return WholeAnswerAction::without(if is_silent {
+                self.concluded(prepared, seen)
+            } else {
+                without()
+            });
         }
         if has_theirs {
-            let division = self.withhold(prepared, (&seen.text, &step.calls), output).await;
-            return AfterWhole::Without { answer: without(), division };
+            let division = self.store_hidden_calls(prepared, (&seen.text, &step.calls), output).await;
+            return WholeAnswerAction::Without { answer: without(), division };
         }
         if prepared.rounds.must_answer() {
-            return AfterWhole::without(self.concluded(prepared, seen));
+            return WholeAnswerAction::without(self.concluded(prepared, seen));
         }
         self.totals.add(seen.usage.as_ref(), || self.counted(prepared, seen, 0));
         let mut next = self.next_round(prepared.clone(), step, output).await;
         next.rounds.unshown = next.rounds.items.len();
-        AfterWhole::Again(Box::new(next))
+        WholeAnswerAction::Again(Box::new(next))
     }
 
     /// A whole answer that ends with our word that there is none, and calls nothing.
@@ -434,20 +439,20 @@ impl UpstreamAttempt {
         Ok(messages)
     }
 
-    fn originals(&self, prepared: &OutboundRequest) -> Result<OriginalContent, GatewayError> {
+    fn originals(&self, prepared: &OutboundRequest) -> Result<OriginalHistory, GatewayError> {
         let mut state = self.new_state();
-        self.feed(&mut state)?;
+        self.append_new_items(&mut state)?;
         let shown = state.log.placed.iter().filter(|placed| {
             let is_kept = |item: usize| prepared.steps.as_deref().is_none_or(|steps| keeps(steps, item));
             placed.pieces.iter().all(|(item, _)| is_kept(*item))
         });
         let shown = shown.map(|placed| placed.seq).collect();
-        Ok(OriginalContent { history: state.log.history, shown })
+        Ok(OriginalHistory { history: state.log.history, shown })
     }
 }
 
 /// What becomes of a whole answer.
-pub(super) enum AfterWhole {
+pub(super) enum WholeAnswerAction {
     /// It is the client's.
     AsItIs,
     /// It is the client's without its calls of our tool.
@@ -456,7 +461,7 @@ pub(super) enum AfterWhole {
     Again(Box<OutboundRequest>),
 }
 
-impl AfterWhole {
+impl WholeAnswerAction {
     /// Nothing of what the client has not goes back.
     fn without(answer: Bytes) -> Self {
         Self::Without { answer, division: OutputDivision::default() }
@@ -491,13 +496,13 @@ fn refused(call: &PartialToolCall, why: &str) -> AnsweredToolCall {
 }
 
 /// The messages of the client's history, none of them left out: they stand where handles point to.
-struct OriginalContent {
+struct OriginalHistory {
     history: History,
     /// Those that the model is shown anyway.
     shown: BTreeSet<Seq>,
 }
 
-impl OriginalContent {
+impl OriginalHistory {
     fn answer(&self, call: &PartialToolCall, limit: &TextLimit) -> AnsweredToolCall {
         // No arguments at all are written as nothing by some servers.
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };

@@ -20,7 +20,7 @@ pub(super) fn steps(log: &ConversationLog, items: usize) -> Option<Vec<RenderOp>
         history.view().iter().filter(|item| !is_ours(item)).map(|item| (item.range.to, item)).collect();
     let mut fates: BTreeMap<usize, Vec<(usize, SegmentEdit)>> = BTreeMap::new();
     for placed in &log.placed {
-        let fate = match fate(history, &shown, placed.seq) {
+        let fate = match segment_edit(history, &shown, placed.seq) {
             SegmentEdit::Show(text) => SegmentEdit::Show(log.quoted(text)),
             other => other,
         };
@@ -64,7 +64,7 @@ pub(super) fn without_notices(envelope: &RequestEnvelope, index: usize) -> Optio
 }
 
 /// The client's items that have notices of ours.
-pub(super) fn noticed(envelope: &RequestEnvelope) -> Vec<usize> {
+pub(super) fn items_with_notices(envelope: &RequestEnvelope) -> Vec<usize> {
     if !ephemeral::may_have_notices(envelope.text(&envelope.items_at)) {
         return Vec::new();
     }
@@ -100,7 +100,7 @@ fn is_ours(item: &ViewItem) -> bool {
     matches!(item.kind, ViewItemKind::Summary(_) | ViewItemKind::Removed(_))
 }
 
-fn fate(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> SegmentEdit {
+fn segment_edit(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -> SegmentEdit {
     match shown.get(&seq) {
         Some(ViewItem { kind: ViewItemKind::Result { cleared: Some(_), .. }, message, .. }) => {
             SegmentEdit::Show(said_by(message))

@@ -47,7 +47,7 @@ impl Exchange {
     }
 
     fn duration_ms(&self) -> u64 {
-        u64::try_from(self.came_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.received_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 

@@ -17,7 +17,7 @@ use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::flow::{AnswerFlow, StreamBeginning, UpstreamBody};
 use super::log::ReportedUsage;
 use super::prepare::OutboundRequest;
-use super::recall::{AfterWhole, OutputDivision};
+use super::recall::{OutputDivision, WholeAnswerAction};
 use super::retries::{AttemptFailure, RetryState};
 use super::upstream_response::{RelayDecision, StreamOpening, UpstreamResponse, WholeResponse};
 use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition};
@@ -141,12 +141,12 @@ impl UpstreamAttempt {
         self.check(status, &bytes, seen.as_ref())?;
         let after = match &seen {
             Some(seen) => self.after_whole(prepared, &bytes, seen).await,
-            None => AfterWhole::AsItIs,
+            None => WholeAnswerAction::AsItIs,
         };
         let (bytes, division) = match after {
-            AfterWhole::Again(next) => return Ok(RelayDecision::Again(next)),
-            AfterWhole::Without { answer, division } => (answer, division),
-            AfterWhole::AsItIs => (bytes, OutputDivision::default()),
+            WholeAnswerAction::Again(next) => return Ok(RelayDecision::Again(next)),
+            WholeAnswerAction::Without { answer, division } => (answer, division),
+            WholeAnswerAction::AsItIs => (bytes, OutputDivision::default()),
         };
         let usage = seen.as_ref().and_then(|seen| seen.usage.clone());
         let seen = seen.unwrap_or_default();
@@ -167,8 +167,8 @@ impl UpstreamAttempt {
     }
 
     /// A request that was sent and not answered in time may have been read all the same.
-    fn unanswered(&self, request: &UnansweredRequest, prepared: &OutboundRequest) {
-        if let UnansweredRequest::Other(fault) = request
+    fn unanswered(&self, request: &SendFailure, prepared: &OutboundRequest) {
+        if let SendFailure::Other(fault) = request
             && fault.kind == GatewayErrorKind::Timeout
         {
             self.totals.unanswered(prepared.input);
@@ -204,7 +204,7 @@ impl UpstreamAttempt {
                 text: text.to_owned(),
                 must_be_told: self.target.must_be_told(),
             }),
-            ..self.edited()
+            ..self.request_edit()
         };
         match edited.is_nothing() {
             true => Ok(envelope.bytes.clone()),
@@ -235,7 +235,7 @@ impl UpstreamAttempt {
     pub(super) fn room(&self, prepared: &OutboundRequest) -> Option<u64> {
         let is_known = self.window.is_known() && prepared.input > 0;
         let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
-        self.most_output.or(Some(room).filter(|_| is_known))
+        self.max_output_tokens.or(Some(room).filter(|_| is_known))
     }
 
     /// The output limit that goes out in place of the client's, as its field would say it.
@@ -285,7 +285,7 @@ impl UpstreamAttempt {
 
     /// Returns whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
     pub(super) fn goes_on_exactly(&self) -> bool {
-        match self.crosses() {
+        match self.needs_translation() {
             // Whoever puts the request into other words marks the message too, where it has to be marked.
             true => self.limits.prefill == FeatureSupport::Yes,
             false => self.target.can_prefill(&self.limits),
@@ -308,15 +308,15 @@ impl UpstreamAttempt {
     /// moment only, is tried again; what it may have read and did not answer is not.
     ///
     /// Where the upstream has no API at its base URL, the request goes below the base URL's version once.
-    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
+    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, SendFailure> {
         let base = self.target.server.base();
         let response = self.send_below(base.current(), body.clone()).await?;
         let Some(versioned) = base.alternative() else { return Ok(response) };
-        let (response, is_elsewhere) = elsewhere(response).await?;
+        let (response, is_elsewhere) = check_missing_path(response).await?;
         if !is_elsewhere {
             return Ok(response);
         }
-        match elsewhere(self.send_below(&versioned, body).await?).await? {
+        match check_missing_path(self.send_below(&versioned, body).await?).await? {
             (_, true) => Ok(response),
             (found, false) => {
                 base.adopt_alternative();
@@ -325,16 +325,16 @@ impl UpstreamAttempt {
         }
     }
 
-    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
+    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, SendFailure> {
         let mut tries = RetryState::new(self.exchange.inner.config.attempts);
         loop {
             let begun = Instant::now();
             let result = self.send_once(base, body.clone()).await;
             let failed = match &result {
                 Ok(response) => AttemptFailure::of_status(response.status()),
-                Err(UnansweredRequest::Unreached(_)) => AttemptFailure::Unreached,
-                Err(UnansweredRequest::BrokenOff(_)) => AttemptFailure::BrokenOff(begun.elapsed()),
-                Err(UnansweredRequest::Other(_)) => AttemptFailure::Finally,
+                Err(SendFailure::Unreached(_)) => AttemptFailure::Unreached,
+                Err(SendFailure::BrokenOff(_)) => AttemptFailure::BrokenOff(begun.elapsed()),
+                Err(SendFailure::Other(_)) => AttemptFailure::Finally,
             };
             if !tries.again(failed).await {
                 return result;
@@ -342,11 +342,11 @@ impl UpstreamAttempt {
         }
     }
 
-    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, UnansweredRequest> {
+    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, SendFailure> {
         let (exchange, server) = (&self.exchange, &self.target.server);
         let own = exchange.inner.config.credentials == crate::gateway::CredentialSource::Own;
         let request = server.post(base, exchange.wire.dialect().path(), &exchange.headers, own, body);
-        let request = request.map_err(UnansweredRequest::Other)?;
+        let request = request.map_err(SendFailure::Other)?;
         let limit = server.timeouts().first_byte_limit();
         let name = &server.upstream.name;
         match timeout(limit, request.send()).await {
@@ -360,14 +360,14 @@ impl UpstreamAttempt {
                     GatewayError::new(GatewayErrorKind::Unreachable, message)
                 };
                 Err(match error.is_connect() {
-                    true => UnansweredRequest::Unreached(fault("cannot be reached")),
-                    false => UnansweredRequest::BrokenOff(fault("broke off before it answered")),
+                    true => SendFailure::Unreached(fault("cannot be reached")),
+                    false => SendFailure::BrokenOff(fault("broke off before it answered")),
                 })
             }
             Err(_) => {
                 let message =
                     format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
-                Err(UnansweredRequest::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
+                Err(SendFailure::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
             }
         }
     }
@@ -376,7 +376,11 @@ impl UpstreamAttempt {
     async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
         let wire = self.exchange.wire;
         let read = || wire.answer(bytes);
-        if status.is_success() { self.exchange.inner.desk.work(bytes.len(), read).await } else { None }
+        if status.is_success() {
+            self.exchange.inner.work_limiter.work(bytes.len(), read).await
+        } else {
+            None
+        }
     }
 
     /// What an upstream says that would not go on with an answer.
@@ -463,7 +467,7 @@ impl UpstreamAttempt {
 }
 
 /// Why a request has no answer.
-pub(super) enum UnansweredRequest {
+pub(super) enum SendFailure {
     /// Nobody has read it.
     Unreached(GatewayError),
     /// Somebody may have read it.
@@ -472,25 +476,25 @@ pub(super) enum UnansweredRequest {
     Other(GatewayError),
 }
 
-impl From<UnansweredRequest> for GatewayError {
-    fn from(unanswered: UnansweredRequest) -> Self {
+impl From<SendFailure> for GatewayError {
+    fn from(unanswered: SendFailure) -> Self {
         match unanswered {
-            UnansweredRequest::Unreached(fault)
-            | UnansweredRequest::BrokenOff(fault)
-            | UnansweredRequest::Other(fault) => fault,
+            SendFailure::Unreached(fault) | SendFailure::BrokenOff(fault) | SendFailure::Other(fault) => {
+                fault
+            }
         }
     }
 }
 
-impl From<GatewayError> for UnansweredRequest {
+impl From<GatewayError> for SendFailure {
     fn from(fault: GatewayError) -> Self {
         Self::Other(fault)
     }
 }
 
-impl From<UnansweredRequest> for FailedAttempt {
-    fn from(unanswered: UnansweredRequest) -> Self {
-        let broke_off = matches!(unanswered, UnansweredRequest::BrokenOff(_));
+impl From<SendFailure> for FailedAttempt {
+    fn from(unanswered: SendFailure) -> Self {
+        let broke_off = matches!(unanswered, SendFailure::BrokenOff(_));
         Self { fault: unanswered.into(), broke_off }
     }
 }
@@ -525,7 +529,7 @@ const MAX_NO_PATH_BYTES: u64 = 1_000;
 ///
 /// # Errors
 /// [`GatewayError`] if it breaks off.
-async fn elsewhere(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
+async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
     if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {

@@ -37,32 +37,32 @@ const TOO_LONG: &str = "it is too long";
 pub(super) struct PlannedEdit {
     pub(super) edit: ViewEdit,
     /// Why it has an extract where a summary was wanted.
-    pub(super) stopgap: Option<MissingSummaryCause>,
+    pub(super) missing_summary_cause: Option<MissingSummaryCause>,
 }
 
 impl PlannedEdit {
     /// It is what was wanted.
     pub(super) fn as_wanted(edit: ViewEdit) -> Self {
-        Self { edit, stopgap: None }
+        Self { edit, missing_summary_cause: None }
     }
 
     /// An extract in the place of the summary; `None` if even that is too long.
     pub(super) fn extract(log: &ConversationLog, failed: &SummaryFailure) -> Option<Self> {
         let mut edit = failed.draft.finish_extractive(&log.history).ok()?;
         edit.why = format!("{} ({})", edit.why, failed.why.said);
-        Some(Self { edit, stopgap: Some(failed.why.cause) })
+        Some(Self { edit, missing_summary_cause: Some(failed.why.cause) })
     }
 }
 
 /// Why there is no summary, and the draft with what it cost.
 pub(super) struct SummaryFailure {
-    pub(super) why: FailureReason,
+    pub(super) why: SummaryFailureReason,
     pub(super) draft: SummaryDraft,
 }
 
 /// Why there is no summary: for us, and in a few words for people.
 #[derive(Clone, Debug)]
-pub(super) struct FailureReason {
+pub(super) struct SummaryFailureReason {
     pub(super) cause: MissingSummaryCause,
     pub(super) said: String,
 }
@@ -70,7 +70,7 @@ pub(super) struct FailureReason {
 /// Characters of it that people are told.
 const MOST_SAID_CHARS: usize = 120;
 
-impl FailureReason {
+impl SummaryFailureReason {
     /// The request does not wait: a summary is written once it is over.
     pub(super) fn not_yet_asked() -> Self {
         Self {
@@ -113,7 +113,7 @@ pub(super) async fn write(
     };
     route.work(end).await.map_err(|(cause, problem)| {
         tracing::warn!(problem, ?cause, "no summary by a model: an extract stands in its place");
-        SummaryFailure { why: FailureReason::new(cause, &problem), draft }
+        SummaryFailure { why: SummaryFailureReason::new(cause, &problem), draft }
     })
 }
 
@@ -127,11 +127,11 @@ async fn answer(
     let fresh = draft.clone();
     let budget = route.summary_budget();
     let Err(refused) = answer_within(route, log, draft, &budget).await else { return Ok(()) };
-    let SummaryTrouble::Call(error) = &refused else { return Err(refused.said()) };
+    let SummaryAttemptFailure::Call(error) = &refused else { return Err(refused.said()) };
     if error.code != ErrorCode::ContextOverflow {
         return Err(refused.said());
     }
-    let another = route.shortening.summariser.is_some();
+    let another = route.compaction_setup.summariser.is_some();
     if let Some(limit) = error.limit_tokens.filter(|_| !another) {
         // The next request is measured by it.
         route.target.learn_window(limit);
@@ -145,12 +145,12 @@ async fn answer(
     answer_within(route, log, draft, &smaller).await.map_err(|trouble| trouble.said())
 }
 
-enum SummaryTrouble {
+enum SummaryAttemptFailure {
     Call(ProviderError),
     Rejected(SummaryRejection),
 }
 
-impl SummaryTrouble {
+impl SummaryAttemptFailure {
     fn said(self) -> (MissingSummaryCause, String) {
         match self {
             Self::Call(error) => {
@@ -170,20 +170,22 @@ async fn answer_within(
     log: &ConversationLog,
     draft: &mut SummaryDraft,
     budget: &Budget,
-) -> Result<(), SummaryTrouble> {
+) -> Result<(), SummaryAttemptFailure> {
     let history = &log.history;
     let shown = history.view();
     let end = shown.len() - usize::from(history.is_paused());
     while let Some(asked) = route.work(|| draft.request(&shown[..end], budget)).await {
         let last = draft.last_position().unwrap_or_default();
-        let taken = match ask(route, log, asked, last).await.map_err(SummaryTrouble::Call)? {
+        let taken = match ask(route, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
             SummaryAnswer::Whole(answer) => draft.take(answer),
             SummaryAnswer::TooLong(usage) => {
                 draft.spend(usage);
                 draft.reject(TOO_LONG)
             }
         };
-        taken.inspect_err(|rejected| route.heed_rejection(rejected)).map_err(SummaryTrouble::Rejected)?;
+        taken
+            .inspect_err(|rejected| route.heed_rejection(rejected))
+            .map_err(SummaryAttemptFailure::Rejected)?;
     }
     Ok(())
 }
@@ -204,8 +206,11 @@ async fn ask(
 ) -> Result<SummaryAnswer, ProviderError> {
     let exchange = &route.exchange;
     let rides = asked.form == SummaryForm::Riding;
-    let fixed =
-        if rides { exchange.wire.fixed(&exchange.envelope).unwrap_or_default() } else { Default::default() };
+    let fixed = if rides {
+        exchange.wire.fixed_content(&exchange.envelope).unwrap_or_default()
+    } else {
+        Default::default()
+    };
     let among = if rides { log.system.as_slice() } else { &[] };
     let said = among.iter().filter_map(Part::as_text).chain([fixed.system.as_str()]);
     let system = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
@@ -222,9 +227,9 @@ async fn ask(
         parts.map(|part| counter.part(part)).sum::<u64>()
     };
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
-    let mut length = AnswerLength { counter: log.history.counter(), counted: 0, rest: String::new() };
-    let mut bill = SummaryBill { totals: &route.totals, is_open: true, count };
-    if rides && route.shortening.summariser.is_none() {
+    let mut length = AnswerTokenCounter { counter: log.history.counter(), counted: 0, rest: String::new() };
+    let mut bill = SummaryUsageGuard { totals: &route.totals, is_open: true, count };
+    if rides && route.compaction_setup.summariser.is_none() {
         let mut written = 0;
         let is_enough = |seen: &PartialResponse| {
             let counter = log.history.counter();
@@ -234,7 +239,7 @@ async fn ask(
             }
             false
         };
-        match route.ride(log, &asked, last, is_enough).await {
+        match route.ask_in_context(log, &asked, last, is_enough).await {
             Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
             Some(Err(error)) => {
                 match error.code {
@@ -246,7 +251,7 @@ async fn ask(
             None => {}
         }
     }
-    let another = route.shortening.summariser.clone();
+    let another = route.compaction_setup.summariser.clone();
     let provider = match another {
         Some(another) => another,
         None => route.provider()?,
@@ -273,7 +278,7 @@ fn end_of_ride<C: Fn() -> u64>(
     log: &ConversationLog,
     seen: PartialResponse,
     most: u64,
-    bill: &mut SummaryBill<'_, C>,
+    bill: &mut SummaryUsageGuard<'_, C>,
 ) -> Result<SummaryAnswer, ProviderError> {
     let counter = log.history.counter();
     let output = counter.text(&seen.text) + counter.text(&seen.reasoning);
@@ -290,14 +295,14 @@ fn end_of_ride<C: Fn() -> u64>(
 }
 
 /// How long an answer is while it is read, in tokens by our count.
-struct AnswerLength<'h> {
+struct AnswerTokenCounter<'h> {
     counter: &'h MessageTokenCounter,
     counted: u64,
     /// What has come since and is not counted yet.
     rest: String,
 }
 
-impl AnswerLength<'_> {
+impl AnswerTokenCounter<'_> {
     fn add(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Text(more) | ModelEvent::Reasoning(more) => self.rest.push_str(more),
@@ -318,14 +323,14 @@ impl AnswerLength<'_> {
 }
 
 /// A call is billed however it ends, and if it is no longer waited for.
-struct SummaryBill<'t, C: Fn() -> u64> {
+struct SummaryUsageGuard<'t, C: Fn() -> u64> {
     totals: &'t UsageTotals,
     is_open: bool,
     /// What was sent, in tokens by our count.
     count: C,
 }
 
-impl<C: Fn() -> u64> SummaryBill<'_, C> {
+impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
     /// `written`: tokens of the answer by our count, for a server that reports nothing.
     fn paid(&mut self, usage: Option<&Usage>, written: impl FnOnce() -> u64) {
         self.is_open = false;
@@ -364,7 +369,7 @@ impl<C: Fn() -> u64> SummaryBill<'_, C> {
     }
 }
 
-impl<C: Fn() -> u64> Drop for SummaryBill<'_, C> {
+impl<C: Fn() -> u64> Drop for SummaryUsageGuard<'_, C> {
     fn drop(&mut self) {
         if self.is_open {
             self.totals.unanswered((self.count)());

@@ -11,21 +11,21 @@ const AGAIN_AFTER_SECS: u64 = 600;
 const MOST_BEGINNINGS: usize = 4_096;
 
 #[derive(Clone, Copy)]
-struct RecentSummaryStarts {
+struct SummaryStartRecord {
     edits: usize,
     at: u64,
 }
 
 /// The newest summary that was begun ahead, by the beginning of its conversation.
 #[derive(Default)]
-pub(crate) struct SummaryStarts(Mutex<BTreeMap<[u8; 32], RecentSummaryStarts>>);
+pub(crate) struct SummaryStarts(Mutex<BTreeMap<[u8; 32], SummaryStartRecord>>);
 
 impl SummaryStarts {
     /// Returns whether a summary may be begun for a conversation with that beginning and so many edits; then it is. `now`
     /// is in seconds since 1970.
     pub(super) fn begin(&self, head: [u8; 32], edits: usize, now: u64) -> bool {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_recent = |newest: &RecentSummaryStarts| newest.at <= now && now - newest.at < AGAIN_AFTER_SECS;
+        let is_recent = |newest: &SummaryStartRecord| newest.at <= now && now - newest.at < AGAIN_AFTER_SECS;
         let is_done = begun.get(&head).is_some_and(|newest| edits <= newest.edits && is_recent(newest));
         if is_done {
             return false;
@@ -36,7 +36,7 @@ impl SummaryStarts {
         if begun.len() >= MOST_BEGINNINGS {
             begun.clear();
         }
-        begun.insert(head, RecentSummaryStarts { edits, at: now });
+        begun.insert(head, SummaryStartRecord { edits, at: now });
         true
     }
 }

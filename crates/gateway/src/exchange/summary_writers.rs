@@ -26,7 +26,7 @@ impl WriterRecords {
     /// Returns whether a writer is left alone.
     pub(super) fn rests(&self, writer: &str) -> bool {
         let writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        writers.get(writer).is_some_and(SummaryWriterRecord::rests)
+        writers.get(writer).is_some_and(SummaryWriterRecord::is_suspended)
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
         (0..3).for_each(|_| writers.note("a", SummaryWriterRecord::failed));
         writers.note("b", SummaryWriterRecord::failed);
         assert!(writers.rests("a") && !writers.rests("b") && !writers.rests("c"));
-        (0..7).for_each(|_| writers.note("a", SummaryWriterRecord::did_without));
+        (0..7).for_each(|_| writers.note("a", SummaryWriterRecord::record_skipped_compaction));
         assert!(!writers.rests("a"), "it is tried again");
         (0..1_000).for_each(|at| writers.note(&at.to_string(), SummaryWriterRecord::failed));
         assert!(writers.0.lock().unwrap().len() <= MOST_WRITERS);

@@ -20,7 +20,7 @@ use longhaul_providers::{ModelEvent, ModelRequest, ModelStream, ProviderError, T
 use tokio::time::Instant;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
-use super::client_tools::{ChangedNames, ClientTools};
+use super::client_tools::{ClientTools, ToolPropertyNames};
 use super::flow::UpstreamBody;
 use super::omitted;
 use super::prepare::{NeutralConversation, OutboundRequest};
@@ -45,7 +45,7 @@ impl UpstreamAttempt {
     /// # Errors
     /// [`GatewayError`] if an item of it can not.
     pub(super) fn check_expressible(&self) -> Result<(), GatewayError> {
-        if self.crosses() && self.exchange.wire.dialect() == Dialect::Responses {
+        if self.needs_translation() && self.exchange.wire.dialect() == Dialect::Responses {
             responses::check_whole(&self.exchange.envelope)?;
         }
         Ok(())
@@ -65,11 +65,11 @@ impl UpstreamAttempt {
         let awaits_all = !self.exchange.envelope.stream && !self.must_collect(prepared);
         match self.call(request, awaits_all).await {
             Ok(start) => Ok(AttemptOutcome::Translated(start, told)),
-            Err(CallFailure::BrokeOff(error)) => {
+            Err(TranslatedCallFailure::BrokeOff(error)) => {
                 self.totals.failed(&error, prepared.input);
                 Err(FailedAttempt { fault: fault_of(&error), broke_off: true })
             }
-            Err(CallFailure::Refused(error)) => Ok(AttemptOutcome::Refused(error, sent)),
+            Err(TranslatedCallFailure::Refused(error)) => Ok(AttemptOutcome::Refused(error, sent)),
         }
     }
 
@@ -98,11 +98,15 @@ impl UpstreamAttempt {
 
     /// Makes the call and reads up to its first word, so that what fails before is no stream; up to the end where the
     /// caller waits for the whole.
-    async fn call(&self, request: ModelRequest, awaits_all: bool) -> Result<TranslatedStart, CallFailure> {
-        self.totals.tell(None);
-        let mut stream = self.call_again(request).await.map_err(CallFailure::of_call)?;
+    async fn call(
+        &self,
+        request: ModelRequest,
+        awaits_all: bool,
+    ) -> Result<TranslatedStart, TranslatedCallFailure> {
+        self.totals.set_reported_usage(None);
+        let mut stream = self.call_again(request).await.map_err(TranslatedCallFailure::of_call)?;
         let mut silent = Vec::new();
-        while let Some(event) = stream.next().await.transpose().map_err(CallFailure::of_stream)? {
+        while let Some(event) = stream.next().await.transpose().map_err(TranslatedCallFailure::of_stream)? {
             match event {
                 ModelEvent::Finished(answer) => return Ok(TranslatedStart::Answered(Box::new(answer))),
                 _ if awaits_all => {}
@@ -117,7 +121,7 @@ impl UpstreamAttempt {
                 _ => {}
             }
         }
-        Err(CallFailure::BrokeOff(ProviderError::new(
+        Err(TranslatedCallFailure::BrokeOff(ProviderError::new(
             ErrorCode::TruncatedStream,
             "the upstream's stream ended before its answer did",
         )))
@@ -155,9 +159,9 @@ impl UpstreamAttempt {
         &self,
         prepared: &OutboundRequest,
         begun: Option<(&str, u64)>,
-    ) -> Result<(ModelRequest, ToldRequest), GatewayError> {
+    ) -> Result<(ModelRequest, ParamMappingReport), GatewayError> {
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
-        let mut fixed = wire.fixed(envelope)?;
+        let mut fixed = wire.fixed_content(envelope)?;
         let tool_choice = match prepared.rounds.must_answer() {
             true => ToolChoice::None,
             false => self.tool_choice()?,
@@ -184,7 +188,7 @@ impl UpstreamAttempt {
             map_params(wire.dialect(), envelope.text(&all), &target)?;
         ignored.extend(dropped);
         ignored.extend(left_out.iter().map(|(tool, _)| format!("tools ({tool})")));
-        let NeutralConversation { system: among, mut messages, recast } =
+        let NeutralConversation { system: among, mut messages, role_rewrites: recast } =
             prepared.said.clone().unwrap_or_default();
         let among = among.iter().map(String::as_str);
         let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
@@ -225,7 +229,7 @@ impl UpstreamAttempt {
             cache_key: self.cache_key(),
             fields,
         };
-        Ok((request, ToldRequest { ignored, changed, names }))
+        Ok((request, ParamMappingReport { ignored, changed, names }))
     }
 
     /// The limit that goes out where the client has `left` of its own and the window has `room`, in tokens. Messages
@@ -236,7 +240,7 @@ impl UpstreamAttempt {
             let usual = self.target.most_output().unwrap_or(anthropic::MAX_TOKENS);
             room.filter(|room| is_demanded && *room < usual)
         };
-        let most = left.or(self.most_output).or_else(demanded)?;
+        let most = left.or(self.max_output_tokens).or_else(demanded)?;
         Some(room.map_or(most, |room| most.min(room)))
     }
 
@@ -334,7 +338,7 @@ impl UpstreamAttempt {
         self,
         begun: TranslatedStart,
         prepared: OutboundRequest,
-        told: &ToldRequest,
+        told: &ParamMappingReport,
     ) -> Result<UpstreamDisposition, GatewayError> {
         let mut headers = HeaderMap::new();
         told.say(&mut headers);
@@ -379,8 +383,8 @@ impl UpstreamAttempt {
     }
 
     /// What becomes of the usage of an answer to this.
-    fn reckoner(&self, prepared: &OutboundRequest) -> UsageCorrection {
-        UsageCorrection {
+    fn reckoner(&self, prepared: &OutboundRequest) -> UsageCorrector {
+        UsageCorrector {
             counter: (self.exchange.inner.parts.counter)(&self.target.origin()),
             input_tokens: prepared.input,
             is_demanded: self.exchange.wire.dialect() == Dialect::Messages,
@@ -453,7 +457,7 @@ impl TranslatedStart {
     }
 
     /// The same with the client's names of arguments.
-    fn restored(self, names: &ChangedNames) -> Self {
+    fn restored(self, names: &ToolPropertyNames) -> Self {
         match self {
             Self::Answered(mut answer) => {
                 names.restore(&mut answer);
@@ -474,14 +478,14 @@ impl TranslatedStart {
 }
 
 /// The failure of a call that has no answer.
-enum CallFailure {
+enum TranslatedCallFailure {
     /// There is no answer.
     Refused(ProviderError),
     /// The answer began and broke off before its first word.
     BrokeOff(ProviderError),
 }
 
-impl CallFailure {
+impl TranslatedCallFailure {
     /// The failure of a call that has no stream. A request that was read and not answered counts as broken off.
     fn of_call(error: ProviderError) -> Self {
         match error.code {
@@ -507,7 +511,7 @@ impl CallFailure {
 }
 
 /// Sets the usage of answers right.
-struct UsageCorrection {
+struct UsageCorrector {
     counter: MessageTokenCounter,
     /// The input by our count.
     input_tokens: u64,
@@ -516,18 +520,18 @@ struct UsageCorrection {
     totals: Arc<UsageTotals>,
 }
 
-impl UsageCorrection {
+impl UsageCorrector {
     /// Tells the totals what was reported: not every client asks for it. What was not is in the answer by our count where
     /// its dialect demands it, and else nowhere.
     fn settle(&self, answer: &mut ModelAnswer) {
         if let Some(usage) = reported(answer) {
-            return self.totals.tell(Some(usage.clone()));
+            return self.totals.set_reported_usage(Some(usage.clone()));
         }
         let output_tokens = match answer.usage.as_ref().map_or(0, |usage| usage.output_tokens) {
             0 => answer.parts.iter().map(|part| self.counter.part(part)).sum(),
             reported => reported,
         };
-        self.totals.reckon(self.input_tokens, output_tokens);
+        self.totals.set_estimated_usage(self.input_tokens, output_tokens);
         let input_tokens = self.input_tokens;
         answer.usage = self.is_demanded.then(|| Usage { input_tokens, output_tokens, ..Usage::default() });
     }
@@ -574,7 +578,7 @@ fn seen_of(answer: &ModelAnswer) -> PartialResponse {
 fn written(
     stream: ModelStream,
     encoder: Box<dyn ResponseWriter>,
-    reckoner: UsageCorrection,
+    reckoner: UsageCorrector,
 ) -> impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static {
     unfold(Some((stream, encoder, reckoner)), |open| async move {
         let (mut stream, mut encoder, reckoner) = open?;
@@ -618,14 +622,14 @@ fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
 }
 
 /// What of the caller's request the upstream was not sent, or with another value.
-pub(super) struct ToldRequest {
+pub(super) struct ParamMappingReport {
     ignored: Vec<String>,
     changed: Vec<String>,
     /// The property names of the client's tools that the model does not know.
-    names: ChangedNames,
+    names: ToolPropertyNames,
 }
 
-impl ToldRequest {
+impl ParamMappingReport {
     fn say(&self, headers: &mut HeaderMap) {
         for (name, list) in [("x-longhaul-ignored", &self.ignored), ("x-longhaul-changed", &self.changed)] {
             let mut said = list.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(",");

@@ -56,7 +56,7 @@ pub(super) enum RelayDecision {
 }
 
 /// A request that was too long.
-pub(super) struct RefusedResponse {
+pub(super) struct OverflowResponse {
     pub(super) overflow: ReportedOverflow,
     /// Whether the upstream says so: an answer that came with success says nothing of a limit, it only looks as if
     /// there were one.
@@ -67,7 +67,7 @@ pub(super) struct RefusedResponse {
     pub(super) suspicion: Option<SuspectedOverflow>,
 }
 
-impl RefusedResponse {
+impl OverflowResponse {
     /// An answer that looks like one to a request that did not fit.
     pub(super) fn suspected(suspicion: SuspectedOverflow) -> Self {
         Self {
@@ -105,9 +105,9 @@ impl UpstreamAttempt {
         &self,
         came: &UpstreamResponse,
         prepared: &OutboundRequest,
-    ) -> Option<RefusedResponse> {
+    ) -> Option<OverflowResponse> {
         if let Some(seen) = came.seen() {
-            return self.suspicion(seen, prepared).map(RefusedResponse::suspected);
+            return self.suspicion(seen, prepared).map(OverflowResponse::suspected);
         }
         let (status, said) = match came {
             UpstreamResponse::Stream(opening) => (&opening.status, opening.beginning.error.as_deref()?),
@@ -122,7 +122,7 @@ impl UpstreamAttempt {
         }
         let overflow = overflow::recognise(Some(status.as_u16()), said)?;
         let is_said = !status.is_success() || matches!(came, UpstreamResponse::Stream(_));
-        Some(RefusedResponse { overflow, is_said, is_usable: false, suspicion: None })
+        Some(OverflowResponse { overflow, is_said, is_usable: false, suspicion: None })
     }
 
     /// The error that came with success. Some servers repeat a key that they refuse.
@@ -240,7 +240,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
         is_said: bool,
     ) -> bool {
-        if self.most_output.is_some() {
+        if self.max_output_tokens.is_some() {
             return false;
         }
         let Some(limit) = overflow.limit_tokens else { return false };
@@ -251,7 +251,7 @@ impl UpstreamAttempt {
         if room < limit / LEAST_ANSWER_SHARE || asked <= room {
             return false;
         }
-        self.most_output = Some(room);
+        self.max_output_tokens = Some(room);
         self.heed_limit(limit, is_said);
         true
     }

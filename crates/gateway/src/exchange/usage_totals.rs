@@ -47,7 +47,7 @@ struct SpentTokens {
     /// What the newest call has reported, where the caller's dialect has no place for that.
     told: Option<Usage>,
     /// What the newest call has had by our count, input and output, where it has reported nothing.
-    reckoned: Option<(u64, u64)>,
+    estimated_usage: Option<(u64, u64)>,
     calls: u64,
     input: u64,
     output: u64,
@@ -95,7 +95,7 @@ impl UsageTotals {
             output: usage.output_tokens,
             is_estimated: false,
         };
-        let reckoned = self.0.lock().unwrap_or_else(PoisonError::into_inner).reckoned.take();
+        let reckoned = self.0.lock().unwrap_or_else(PoisonError::into_inner).estimated_usage.take();
         let counted = || match reckoned {
             Some((input, output)) => PartialUsage { input, output, is_estimated: true },
             None => counted(),
@@ -123,15 +123,15 @@ impl UsageTotals {
     }
 
     /// A call in another dialect has begun, or has reported what it had.
-    pub(super) fn tell(&self, usage: Option<Usage>) {
+    pub(super) fn set_reported_usage(&self, usage: Option<Usage>) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (spent.told, spent.reckoned) = (usage, None);
+        (spent.told, spent.estimated_usage) = (usage, None);
     }
 
     /// A call in another dialect has ended and has not reported what it had: by our count that was so much.
-    pub(super) fn reckon(&self, input: u64, output: u64) {
+    pub(super) fn set_estimated_usage(&self, input: u64, output: u64) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (spent.told, spent.reckoned) = (None, Some((input, output)));
+        (spent.told, spent.estimated_usage) = (None, Some((input, output)));
     }
 
     /// What the newest call in another dialect has reported.
@@ -197,7 +197,7 @@ impl UsageTotals {
     }
 
     /// The answer ends at the real end of the window, because no more room could be made.
-    pub(super) fn spent(&self) {
+    pub(super) fn mark_window_exhausted(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_spent = true;
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_core::estimate::text_tokens;
 use longhaul_core::message::ModelStopReason;
-use longhaul_gateway::{ClientRequest, DeferTools, Gateway, GatewayOptions, UpstreamOptions};
+use longhaul_gateway::{ClientRequest, Gateway, GatewayOptions, ToolDeferralMode, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Map, Value, json};
@@ -324,7 +324,7 @@ async fn tools_that_have_room_pass_as_they_are() {
         let server = model(move |_, _| step(dialect, "a", "Hello.", &[], (40_000, 5))).await;
         let roomy = gateway(GatewayOptions::new(vec![upstream(&server, dialect, 200_000, false)]));
         let off = GatewayOptions {
-            defer_tools: DeferTools::Off,
+            defer_tools: ToolDeferralMode::Off,
             ..GatewayOptions::new(vec![upstream(&server, dialect, 100_000, false)])
         };
         for gateway in [roomy, gateway(off)] {
@@ -375,7 +375,7 @@ async fn a_count_is_one_of_what_goes_out() {
     };
     let upstream = || upstream(&server, Dialect::Messages, WINDOW, false);
     let (deferred, whole) =
-        (counted(upstream(), DeferTools::Auto).await, counted(upstream(), DeferTools::Off).await);
+        (counted(upstream(), ToolDeferralMode::Auto).await, counted(upstream(), ToolDeferralMode::Off).await);
     assert!(deferred < 7_000 && whole > 28_000, "{deferred} {whole}");
 }
 

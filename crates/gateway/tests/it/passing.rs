@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use longhaul_gateway::{
-    CredentialSource, GatewayOptions, RelayedResponse, ReplyBody, UpstreamModelEntry, UpstreamOptions,
+    CredentialSource, GatewayOptions, RelayEndpoint, ReplyBody, UpstreamModelEntry, UpstreamOptions,
 };
 use longhaul_providers::DeclaredLimits;
 use longhaul_providers::connect::Kind;
@@ -311,7 +311,7 @@ async fn requests_without_a_conversation_pass_as_they_are() {
     }];
     let gateway = gateway(waiting(vec![upstream]));
     let asked = r#"{ "model":"embedder" , "input": ["a \u00e9", "b"], "dimensions": 2, "x": null }"#;
-    let reply = gateway.pass(RelayedResponse::Embeddings, chat(asked)).await;
+    let reply = gateway.relay_request(RelayEndpoint::Embeddings, chat(asked)).await;
     assert_eq!((reply.status, header(&reply, "x-longhaul-upstream")), (StatusCode::OK, "up"));
     assert_eq!(body_json(reply).await, answer);
     let sent = server.sent().pop().unwrap();
@@ -319,14 +319,17 @@ async fn requests_without_a_conversation_pass_as_they_are() {
     assert_eq!(sent.body, asked.replace("embedder", "org/embedder-v2"), "only the name is another");
 
     let reply = gateway
-        .pass(RelayedResponse::Completions, chat(r#"{"model":"embedder","prompt":"go","stream":true}"#))
+        .relay_request(
+            RelayEndpoint::Completions,
+            chat(r#"{"model":"embedder","prompt":"go","stream":true}"#),
+        )
         .await;
     assert_eq!(header(&reply, "content-type"), "text/event-stream");
     assert!(String::from_utf8_lossy(&body(reply).await).ends_with("data: [DONE]\n\n"));
     assert_eq!(server.sent().pop().unwrap().path, "/v1/completions");
 
     for (asked, status) in [("{", 400), (r#"{"model":7}"#, 400), (r#"{"model":"nobody","input":"a"}"#, 404)] {
-        let reply = gateway.pass(RelayedResponse::Embeddings, chat(asked)).await;
+        let reply = gateway.relay_request(RelayEndpoint::Embeddings, chat(asked)).await;
         assert_eq!(reply.status.as_u16(), status, "{asked}");
         assert!(body_json(reply).await["error"]["message"].is_string());
     }
@@ -336,7 +339,7 @@ async fn requests_without_a_conversation_pass_as_they_are() {
 async fn a_server_without_the_path_is_named() {
     let upstream = UpstreamOptions::new("claude", Kind::Anthropic, "http://127.0.0.1:9/v1");
     let reply = gateway(waiting(vec![upstream]))
-        .pass(RelayedResponse::Embeddings, chat(r#"{"model":"m","input":"a"}"#))
+        .relay_request(RelayEndpoint::Embeddings, chat(r#"{"model":"m","input":"a"}"#))
         .await;
     assert_eq!(reply.status, StatusCode::NOT_FOUND);
     let said = body_json(reply).await["error"]["message"].to_string();

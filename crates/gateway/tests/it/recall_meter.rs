@@ -24,7 +24,7 @@ fn sent_tokens(dialect: Dialect, request: &Value) -> u64 {
     let wire = wire(dialect);
     let envelope = wire.read(request.to_string().into()).unwrap();
     let items: Vec<&str> = (0..envelope.items.len()).map(|at| envelope.item(at)).collect();
-    let fixed = wire.fixed(&envelope).unwrap();
+    let fixed = wire.fixed_content(&envelope).unwrap();
     let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
     let messages = messages(wire.segments(&items, 0).unwrap());
     let said: u64 = messages.iter().map(|message| counter.message(message)).sum();

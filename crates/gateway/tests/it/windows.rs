@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use longhaul_core::message::ModelOrigin;
-use longhaul_gateway::{Gateway, GatewayDependencies, KnownWindow, LearnedWindows, UpstreamOptions};
+use longhaul_gateway::{Gateway, GatewayDependencies, KnownWindow, SharedWindowStore, UpstreamOptions};
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{DeclaredLimits, LimitSource};
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::upstream::*;
 #[derive(Default)]
 struct Sessions(Mutex<BTreeMap<String, u64>>);
 
-impl LearnedWindows for Sessions {
+impl SharedWindowStore for Sessions {
     fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64> {
         self.0.lock().unwrap().get(&format!("{base_url} {}", model.model)).copied()
     }

@@ -24,7 +24,7 @@ pub(super) struct ViewBeforeAnswer<'a> {
 
 impl<'a> ViewBeforeAnswer<'a> {
     pub(super) fn new(recording: &'a SessionRecording, next: usize, view: &'a [ViewSegment]) -> Self {
-        let study = recording.study();
+        let study = recording.need_index();
         let (mut shown, mut others) = (vec![false; next], Vec::new());
         for segment in view {
             match study.entry_of(segment.id).filter(|at| *at < next) {
@@ -66,7 +66,7 @@ impl<'a> ViewBeforeAnswer<'a> {
     /// The words of the answer that are in view, the rarest first.
     pub(super) fn words_of_answer(&self) -> Option<String> {
         let answer = words(&self.recording.entries[self.next].text).collect();
-        self.rarest(answer)
+        self.rarest_words_query(answer)
     }
 
     /// The rarest words of what a person typed last.
@@ -74,10 +74,10 @@ impl<'a> ViewBeforeAnswer<'a> {
         let entries = &self.recording.entries[..self.next];
         let typed = entries.iter().rposition(|entry| entry.kind == LogEntryKind::Typed);
         let typed = typed.filter(|at| self.shows(*at))?;
-        self.rarest(words(&entries[typed].text).collect())
+        self.rarest_words_query(words(&entries[typed].text).collect())
     }
 
-    fn rarest(&self, words: BTreeSet<String>) -> Option<String> {
+    fn rarest_words_query(&self, words: BTreeSet<String>) -> Option<String> {
         let known = words.into_iter().map(|word| (self.study.index.holders(&word, self.next), word));
         let mut known: Vec<(usize, String)> = known.filter(|(_, word)| self.holds_word(word)).collect();
         known.sort();

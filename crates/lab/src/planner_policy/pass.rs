@@ -129,7 +129,7 @@ fn plan_and_edit(
     let is_routine = *occasion == PlanTrigger::Routine;
     let fixed = log.fixed_tokens;
     let mut passed = WindowPassResult::default();
-    if let Some(edit) = swapped(log, policy, now) {
+    if let Some(edit) = swap_extract_for_summary(log, policy, now) {
         commit(log, edit, &mut passed);
         return passed;
     }
@@ -147,7 +147,7 @@ fn plan_and_edit(
             Plan::Edit(edit) => Some(*edit),
             // A user who asks for a compaction waits for its summary.
             Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
-                summarised(log, policy, draft, now, &mut passed)
+                complete_draft(log, policy, draft, now, &mut passed)
             }
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
         };
@@ -194,7 +194,11 @@ fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
 }
 
 /// The edit that puts a summary in the place of its extract, once it is done.
-fn swapped(log: &PolicyLog, policy: &plan::CompactionPolicy, now: &PolicyInput) -> Option<ViewEdit> {
+fn swap_extract_for_summary(
+    log: &PolicyLog,
+    policy: &plan::CompactionPolicy,
+    now: &PolicyInput,
+) -> Option<ViewEdit> {
     let ahead = log.ahead.as_ref().filter(|ahead| ahead.is_ready(log))?;
     let stand_in = ahead.stand_in.as_ref()?;
     plan::swap(&log.history, log.fixed_tokens, &now.budget, policy, &ahead.draft, stand_in)
@@ -211,7 +215,8 @@ pub(crate) fn look_ahead(
     if log.ahead.is_some() {
         return Vec::new();
     }
-    let Some(mut draft) = plan::ahead(&log.history, log.fixed_tokens, &now.budget, policy) else {
+    let Some(mut draft) = plan::plan_in_background(&log.history, log.fixed_tokens, &now.budget, policy)
+    else {
         return Vec::new();
     };
     // The newest step has no results yet: the request ends before it.
@@ -234,7 +239,7 @@ pub(crate) fn look_ahead(
 }
 
 /// The draft with the summary that stands in for a model's, or without a model's, or nothing.
-fn summarised(
+fn complete_draft(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
     mut draft: Box<SummaryDraft>,
@@ -263,7 +268,7 @@ fn answer_requests(
     while let Some(request) = draft.request(view, &now.budget) {
         let text = match pruned_conversation(&request) {
             conversation if log.summariser != ScriptedSummariser::StandIn => {
-                let material = material(log, draft, &request, so_far.as_deref());
+                let material = summary_source_messages(log, draft, &request, so_far.as_deref());
                 log.summariser.answer(&SummaryTask {
                     material: &material,
                     order: request.messages.last().map(Message::text).unwrap_or_default(),
@@ -305,7 +310,7 @@ fn summary_text(
     so_far: Option<&str>,
 ) -> String {
     let counter = log.history.counter();
-    let material = material(log, draft, request, so_far);
+    let material = summary_source_messages(log, draft, request, so_far);
     let covered = material.iter().map(|entry| entry.tokens).sum();
     let texts: Vec<&RecordedMessage> = material.iter().collect();
     stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
@@ -313,7 +318,7 @@ fn summary_text(
 
 /// The messages that a summary is about and that its writer is shown: for a request of its own those whose text it has,
 /// and the summary of what came before if it has that.
-fn material(
+fn summary_source_messages(
     log: &PolicyLog,
     draft: &SummaryDraft,
     request: &SummaryRequest,

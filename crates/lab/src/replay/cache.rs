@@ -38,11 +38,11 @@ impl PromptCacheModel {
         let common = same.map(|(held, _)| held.1).sum();
         self.held = request.to_vec();
         self.used_at = at.or(self.used_at);
-        if warm { self.readable(common) } else { 0 }
+        if warm { self.readable_tokens(common) } else { 0 }
     }
 
     /// What of a common prefix of so many tokens is read: too short ones are not cached at all.
-    pub fn readable(&self, common_tokens: u64) -> u64 {
+    pub fn readable_tokens(&self, common_tokens: u64) -> u64 {
         let kept = self.life_ms > 0 && common_tokens >= self.minimum_tokens;
         if kept { common_tokens } else { 0 }
     }

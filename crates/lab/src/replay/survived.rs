@@ -42,7 +42,7 @@ impl RetentionTracker {
         has_recall: bool,
     ) {
         let kept: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
-        let known = recording.study();
+        let known = recording.need_index();
         let shown = self.view.iter().filter(|segment| !kept.contains(&segment.id)).map(|segment| match known
             .entry_of(segment.id)
         {

@@ -23,7 +23,7 @@ pub(super) fn cost(amount: f64) -> String {
 }
 
 /// A cost in a sentence: two figures at least.
-pub(super) fn cost_said(amount: f64) -> String {
+pub(super) fn cost_in_sentence(amount: f64) -> String {
     match amount {
         10.0.. => format!("{amount:.1}"),
         0.1.. => format!("{amount:.2}"),
@@ -38,7 +38,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A share in a sentence: `97.3 %`.
-pub(super) fn percent_said(share: f64) -> String {
+pub(super) fn percent_in_sentence(share: f64) -> String {
     format!("{} %", percent(share))
 }
 
@@ -89,8 +89,11 @@ mod tests {
     fn figures_are_short_and_keep_their_columns() {
         let all = [0, 999, 1_000, 52_149, 999_949, 999_950, 1_250_000].map(tokens);
         assert_eq!(all, ["0", "999", "1.0K", "52.1K", "999.9K", "1.0M", "1.3M"]);
-        assert_eq!([12.345, 0.5, 0.0123, 0.000_456].map(cost_said), ["12.3", "0.50", "0.012", "0.00046"]);
-        assert_eq!((percent(0.973), percent_said(1.0)), ("97.3".to_owned(), "100.0 %".to_owned()));
+        assert_eq!(
+            [12.345, 0.5, 0.0123, 0.000_456].map(cost_in_sentence),
+            ["12.3", "0.50", "0.012", "0.00046"]
+        );
+        assert_eq!((percent(0.973), percent_in_sentence(1.0)), ("97.3".to_owned(), "100.0 %".to_owned()));
         assert_eq!([2.0, 2.5].map(count), ["2", "2.5"]);
         assert_eq!((counted(1, "session"), counted(0, "session")), ("1 session".into(), "0 sessions".into()));
         assert_eq!(or_none(None, percent), "–");

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use super::chart::{context, scatter};
-use super::figures::{NONE, counted, or_none, percent, percent_said, tokens};
+use super::figures::{NONE, counted, or_none, percent, percent_in_sentence, tokens};
 use super::markup::MarkupWriter;
 use super::summary::{self, ComparisonCell, WindowChoice};
 use super::verdict::{GoalResult, PolicyGoal, PolicyVerdict, RivalStanding, basis, headline};
@@ -143,7 +143,7 @@ fn goals(goals: &[GoalResult], out: &mut MarkupWriter) {
         "note",
         "The median, and how many of the sessions in how many windows meet the goal by themselves.",
     );
-    let heads = PolicyGoal::ALL.map(|it| prose(&format!("{} {}", it.as_str(), it.said_limit())));
+    let heads = PolicyGoal::ALL.map(|it| prose(&format!("{} {}", it.as_str(), it.format_limit())));
     let mut head = vec!["prices", "sessions"];
     head.extend(heads.iter().map(String::as_str));
     tables::table(out, &head, 2, |out| {
@@ -171,7 +171,7 @@ fn goal(result: &GoalResult, out: &mut MarkupWriter) {
     let value = result.measured.map_or_else(String::new, |it| it.to_string());
     out.element("td", &[("data-v", &value)], |out| {
         out.leaf("b", &[("class", class)], state);
-        out.text(&format!(" {} ", or_none(result.measured, |it| prose(&percent_said(it)))));
+        out.text(&format!(" {} ", or_none(result.measured, |it| prose(&percent_in_sentence(it)))));
         out.leaf("small", &[], &format!("{} of {}", result.cells_met, result.cells));
     });
 }
@@ -291,7 +291,7 @@ fn recordings(cells: &[ComparisonCell<'_>]) -> usize {
 fn recall(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let mut charts = Vec::new();
     for prices in summary::prices(cells) {
-        for scope in summary::wholes(cells) {
+        for scope in summary::whole_scopes(cells) {
             let points = scatter::points(&report.header, cells, prices, &scope);
             if !points.is_empty() {
                 let name = if scope.synthetic {

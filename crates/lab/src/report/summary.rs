@@ -142,7 +142,7 @@ pub struct RecordingScope {
 
 impl RecordingScope {
     /// Returns whether a cell belongs to it.
-    pub fn holds(&self, cell: &ComparisonCell<'_>) -> bool {
+    pub fn contains_cell(&self, cell: &ComparisonCell<'_>) -> bool {
         let outcome = cell.any();
         outcome.synthetic == self.synthetic && self.group.as_ref().is_none_or(|it| *it == outcome.group)
     }
@@ -205,7 +205,7 @@ pub fn summaries(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<Pol
     for prices in prices(cells) {
         for scope in scopes(cells) {
             let held: Vec<&ComparisonCell<'_>> =
-                cells.iter().filter(|it| it.any().prices == prices && scope.holds(it)).collect();
+                cells.iter().filter(|it| it.any().prices == prices && scope.contains_cell(it)).collect();
             let windows = windows(&held);
             let each = windows.iter().copied().map(Some).filter(|_| windows.len() > 1);
             for window in std::iter::once(None).chain(each) {
@@ -294,20 +294,20 @@ pub fn scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
         .iter()
         .map(|it| RecordingScope { group: Some(it.any().group.clone()), synthetic: it.any().synthetic });
     let mut scopes = distinct(of_groups);
-    scopes.extend(wholes(cells));
+    scopes.extend(whole_scopes(cells));
     scopes
 }
 
 /// All recordings of agents, and all that a program made, as far as there are any.
-pub fn wholes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
+pub fn whole_scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let both = [false, true].map(|synthetic| RecordingScope { group: None, synthetic });
-    both.into_iter().filter(|scope| cells.iter().any(|it| scope.holds(it))).collect()
+    both.into_iter().filter(|scope| cells.iter().any(|it| scope.contains_cell(it))).collect()
 }
 
 /// The wholes first, then the groups that are not a whole by themselves.
 pub fn wholes_and_groups(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
-    let wholes = wholes(cells);
-    let count = |scope: &RecordingScope| cells.iter().filter(|it| scope.holds(it)).count();
+    let wholes = whole_scopes(cells);
+    let count = |scope: &RecordingScope| cells.iter().filter(|it| scope.contains_cell(it)).count();
     let is_part = |scope: &RecordingScope| {
         let whole = RecordingScope { group: None, ..scope.clone() };
         scope.group.is_some() && count(scope) < count(&whole)

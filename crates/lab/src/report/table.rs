@@ -1,6 +1,8 @@
 //! The report as text: a row for each session, window and policy, then medians, then what follows.
 
-use super::figures::{NONE, cost, count, counted, or_none, percent, percent_said, seconds, tokens, visible};
+use super::figures::{
+    NONE, cost, count, counted, or_none, percent, percent_in_sentence, seconds, tokens, visible,
+};
 use super::summary::{
     ComparisonCell, OutcomeMedians, PolicySummary, RecordingScope, WindowChoice, in_view, share,
 };
@@ -120,7 +122,7 @@ fn goals(report: &ReplayReport, out: &mut ReportTextWriter) {
         out.line(&format!("{}{figures}", pad(&visible(name), room)));
     };
     row("Goals", &PolicyGoal::ALL.map(|it| it.head().to_owned()));
-    row("", &PolicyGoal::ALL.map(PolicyGoal::said_limit));
+    row("", &PolicyGoal::ALL.map(PolicyGoal::format_limit));
     for results in report.goals.chunks(PolicyGoal::ALL.len()) {
         let synthetic = if results[0].scope.synthetic { ", SYNTHETIC" } else { "" };
         let group = results[0].scope.group.as_ref().map_or(String::new(), |it| format!(", {it}"));
@@ -130,7 +132,7 @@ fn goals(report: &ReplayReport, out: &mut ReportTextWriter) {
 }
 
 fn state(goal: &GoalResult) -> String {
-    let measured = or_none(goal.measured, percent_said);
+    let measured = or_none(goal.measured, percent_in_sentence);
     match goal.met {
         Some(true) => format!("{measured} met"),
         Some(false) => format!("{measured} NOT MET"),
@@ -182,12 +184,12 @@ impl ReportTextWriter {
         }
         self.line(&format!("  {}", window(any.window, any.window_percent)));
         for outcome in cell.outcomes() {
-            self.row(&format!("    {}", visible(&outcome.policy)), of_outcome(cell, outcome));
+            self.row(&format!("    {}", visible(&outcome.policy)), outcome_row(cell, outcome));
         }
     }
 
     fn medians(&mut self, summary: &PolicySummary) {
-        self.row(&format!("    {}", visible(&summary.policy)), of_medians(&summary.medians));
+        self.row(&format!("    {}", visible(&summary.policy)), medians_row(&summary.medians));
     }
 
     fn row(&mut self, name: &str, figures: [String; COLUMNS.len()]) {
@@ -225,7 +227,7 @@ impl ReportTextWriter {
     }
 }
 
-fn of_outcome(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome) -> [String; COLUMNS.len()] {
+fn outcome_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome) -> [String; COLUMNS.len()] {
     let needs = &outcome.needs;
     let too_large = if outcome.overflows > 0 { "!" } else { "" };
     [
@@ -241,7 +243,7 @@ fn of_outcome(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome) -> [String; CO
     ]
 }
 
-fn of_medians(medians: &OutcomeMedians) -> [String; COLUMNS.len()] {
+fn medians_row(medians: &OutcomeMedians) -> [String; COLUMNS.len()] {
     let too_large = if medians.overflows.is_some_and(|it| it > 0.0) { "!" } else { "" };
     [
         or_none(medians.cost, cost),

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::figures::{cost_said, counted, listed, percent_said, tokens};
+use super::figures::{cost_in_sentence, counted, listed, percent_in_sentence, tokens};
 use super::summary::{
     self, ComparisonCell, RecordingScope, WindowChoice, at_hand, compare_in_view, in_view, median, ratio,
 };
@@ -143,13 +143,14 @@ pub struct ComparisonException {
 /// policy under test.
 pub fn verdicts(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicyVerdict> {
     let held = |prices: &str, scope: &RecordingScope| -> Vec<&ComparisonCell<'_>> {
-        let fits =
-            |it: &&ComparisonCell<'_>| it.any().prices == prices && scope.holds(it) && it.subject().is_some();
+        let fits = |it: &&ComparisonCell<'_>| {
+            it.any().prices == prices && scope.contains_cell(it) && it.subject().is_some()
+        };
         cells.iter().filter(fits).collect()
     };
     let mut all = Vec::new();
     for prices in summary::prices(cells) {
-        for scope in summary::wholes(cells) {
+        for scope in summary::whole_scopes(cells) {
             let held = held(prices, &scope);
             all.extend(header.subject().and_then(|subject| verdict(header, subject, prices, scope, &held)));
         }
@@ -256,12 +257,12 @@ fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
 
 /// What the headline is taken over.
 pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
-    let (Some(first), Some(scope)) = (cells.first(), summary::wholes(cells).into_iter().next()) else {
+    let (Some(first), Some(scope)) = (cells.first(), summary::whole_scopes(cells).into_iter().next()) else {
         return "Nothing was replayed.".to_owned();
     };
     let prices = &first.any().prices;
     let held: Vec<&ComparisonCell<'_>> =
-        cells.iter().filter(|it| it.any().prices == *prices && scope.holds(it)).collect();
+        cells.iter().filter(|it| it.any().prices == *prices && scope.contains_cell(it)).collect();
     let both = cells.iter().any(|it| it.any().synthetic != scope.synthetic);
     let apart = if both { " Synthetic sessions are kept apart." } else { "" };
     format!("Medians over {}, at {prices} prices.{apart}", extent(&held))
@@ -296,10 +297,11 @@ fn exception(ours: &ReplayOutcome, theirs: &ReplayOutcome, standing: RivalStandi
 /// The figures of both and those that make the difference.
 fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     let pair = |ours: String, theirs: String| format!("{ours} against {theirs}");
-    let percentage = |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_said);
-    let mut words = format!("cost {}", pair(cost_said(ours.cost), cost_said(theirs.cost)));
+    let percentage =
+        |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_in_sentence);
+    let mut words = format!("cost {}", pair(cost_in_sentence(ours.cost), cost_in_sentence(theirs.cost)));
     if let Some(ratio) = ratio(ours.cost, theirs.cost) {
-        words.push_str(&format!(" ({})", percent_said(ratio)));
+        words.push_str(&format!(" ({})", percent_in_sentence(ratio)));
     }
     words.push_str("; needed later in view ");
     words.push_str(&pair(percentage(in_view(&ours.needs)), percentage(in_view(&theirs.needs))));
@@ -311,7 +313,10 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     let besides = |it: &ReplayOutcome| (it.side_calls + it.needs.recalls).to_string();
     words.push_str(&pair(besides(ours), besides(theirs)));
     words.push_str(", prefix hits ");
-    words.push_str(&pair(percent_said(ours.prefix_hit_ratio), percent_said(theirs.prefix_hit_ratio)));
+    words.push_str(&pair(
+        percent_in_sentence(ours.prefix_hit_ratio),
+        percent_in_sentence(theirs.prefix_hit_ratio),
+    ));
     if ours.overflows + theirs.overflows > 0 {
         words.push_str(", requests larger than the window ");
         words.push_str(&pair(ours.overflows.to_string(), theirs.overflows.to_string()));
@@ -359,7 +364,7 @@ impl PolicyGoal {
     }
 
     /// `≤ 60 %`.
-    pub fn said_limit(self) -> String {
+    pub fn format_limit(self) -> String {
         let (limit, at_most) = self.limit();
         format!("{} {:.0} %", if at_most { '≤' } else { '≥' }, limit * 100.0)
     }
@@ -424,7 +429,7 @@ pub fn goals(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<GoalRes
     let mut all = Vec::new();
     for prices in summary::prices(cells) {
         for scope in summary::wholes_and_groups(cells) {
-            let held = cells.iter().filter(|it| it.any().prices == prices && scope.holds(it));
+            let held = cells.iter().filter(|it| it.any().prices == prices && scope.contains_cell(it));
             let held: Vec<&ComparisonCell<'_>> = held.collect();
             all.extend(PolicyGoal::ALL.map(|goal| goal_result(goal, prices, &scope, &held)));
         }

@@ -44,7 +44,7 @@ impl CodexPolicy {
     fn compact(&mut self, moment: &RivalContext<'_>) -> Option<(SideCall, PolicyEdit)> {
         let before = moment.total(&self.thread);
         let counter = &moment.recording.counter;
-        let fitting = self.fitting(moment.budget().window)?;
+        let fitting = self.fitting_messages(moment.budget().window)?;
         let texts = moment.texts(fitting);
         let summary = moment.summarise(&texts, ORDER_TOKENS, None);
         let mut items = kept_user_messages(&self.thread.items, moment.recording);
@@ -58,7 +58,7 @@ impl CodexPolicy {
 
     /// The newest messages that the request for the summary has room for: when it is refused the oldest go first, calls
     /// with their results.
-    fn fitting(&self, window: u64) -> Option<&[RivalViewItem]> {
+    fn fitting_messages(&self, window: u64) -> Option<&[RivalViewItem]> {
         let items = &self.thread.items;
         let mut tokens = self.thread.tokens() + ORDER_TOKENS;
         let mut start = 0;

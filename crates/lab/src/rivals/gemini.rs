@@ -76,7 +76,7 @@ impl GeminiCliPolicy {
             return (Vec::new(), None);
         }
         let before = moment.total(&self.thread);
-        let (new, calls) = self.compressed(moment, &cut, split);
+        let (new, calls) = self.compressed_view(moment, &cut, split);
         if new.iter().map(|item| estimate(item.text())).sum::<u64>() > moment.now.last_input {
             self.has_failed = true;
             return (calls, None);
@@ -115,7 +115,7 @@ impl GeminiCliPolicy {
     }
 
     /// Summary, answer and what is kept; and the two calls: one writes the summary, one checks it on the same prefix.
-    fn compressed(
+    fn compressed_view(
         &self,
         moment: &RivalContext<'_>,
         cut: &[RivalViewItem],
@@ -147,9 +147,9 @@ impl GeminiCliPolicy {
     }
 
     /// Leaves of old results only their ends.
-    fn mask(&mut self, moment: &RivalContext<'_>) -> Option<PolicyEdit> {
+    fn mask_old_results(&mut self, moment: &RivalContext<'_>) -> Option<PolicyEdit> {
         let before = moment.total(&self.thread);
-        let found = self.maskable(moment.recording);
+        let found = self.maskable_results(moment.recording);
         let tokens: u64 = found.iter().map(|at| estimate(self.thread.items[*at].text())).sum();
         if found.is_empty() || tokens < MASK_MINIMUM_TOKENS {
             return None;
@@ -158,7 +158,7 @@ impl GeminiCliPolicy {
             let item = &self.thread.items[at];
             let text = masked(item, item.tool(moment.recording).unwrap_or_default());
             if estimate(&text) < estimate(item.text())
-                && let Some(cleared) = item.cleared(moment.recording, &text)
+                && let Some(cleared) = item.with_cleared_result(moment.recording, &text)
             {
                 self.thread.items[at] = cleared;
             }
@@ -166,7 +166,7 @@ impl GeminiCliPolicy {
         moment.clearing(before, &self.thread, format!("about {tokens} tokens of old results masked"))
     }
 
-    fn maskable(&self, recording: &SessionRecording) -> Vec<usize> {
+    fn maskable_results(&self, recording: &SessionRecording) -> Vec<usize> {
         let (mut seen, mut found) = (0, Vec::new());
         let history = &self.thread.items[..self.thread.after_answer()];
         for (at, item) in history.iter().enumerate().rev() {
@@ -225,7 +225,7 @@ impl ContextPolicy for GeminiCliPolicy {
         let max_chars = self.output_chars(&moment);
         self.thread.take(recording, next, |text| shorten(text, max_chars));
         let (calls, compressed) = self.compress(&moment);
-        let masked = self.mask(&moment);
+        let masked = self.mask_old_results(&moment);
         request(&self.thread, calls, compressed.or(masked))
     }
 }

@@ -137,7 +137,7 @@ impl ContextPolicy for LangChainToolClearing {
             (0..sent.items.len()).filter(|at| sent.items[*at].role == Role::Tool).collect();
         let cleared = results.len().saturating_sub(KEPT_RESULTS);
         for at in &results[..cleared] {
-            if let Some(item) = sent.items[*at].cleared(recording, CLEARED) {
+            if let Some(item) = sent.items[*at].with_cleared_result(recording, CLEARED) {
                 sent.items[*at] = item;
             }
         }

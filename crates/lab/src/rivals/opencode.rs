@@ -56,13 +56,13 @@ impl OpenCodePolicy {
     /// Clears old results once a run has ended, before the next prompt.
     fn prune(&mut self, moment: &RivalContext<'_>) -> Option<PolicyEdit> {
         let before = moment.total(&self.thread);
-        let found = self.prunable(moment.recording);
+        let found = self.prunable_results(moment.recording);
         let gained: u64 = found.iter().map(|at| chars_by_four(self.thread.items[*at].text())).sum();
         if gained <= PRUNE_MINIMUM_TOKENS {
             return None;
         }
         for at in found {
-            if let Some(cleared) = self.thread.items[at].cleared(moment.recording, CLEARED) {
+            if let Some(cleared) = self.thread.items[at].with_cleared_result(moment.recording, CLEARED) {
                 self.thread.items[at] = cleared;
             }
         }
@@ -73,7 +73,7 @@ impl OpenCodePolicy {
         )
     }
 
-    fn prunable(&self, recording: &SessionRecording) -> Vec<usize> {
+    fn prunable_results(&self, recording: &SessionRecording) -> Vec<usize> {
         let (mut turns, mut total, mut found) = (0, 0, Vec::new());
         for (at, item) in self.thread.items.iter().enumerate().rev() {
             turns += u64::from(item.is_user());
@@ -98,7 +98,7 @@ impl OpenCodePolicy {
     fn compact(&mut self, moment: &RivalContext<'_>, refused: bool) -> Option<(SideCall, PolicyEdit)> {
         let before = moment.total(&self.thread);
         let counter = &moment.recording.counter;
-        let replay = self.replayed().filter(|_| refused);
+        let replay = self.replayed_prompt().filter(|_| refused);
         let end = replay.unwrap_or(self.thread.items.len());
         let start = tail_start(&self.thread.items[..end], tail_budget(Self::usable(moment)));
         let head: Vec<RivalViewItem> =
@@ -123,7 +123,7 @@ impl OpenCodePolicy {
     }
 
     /// The newest user message, if there is another before it.
-    fn replayed(&self) -> Option<usize> {
+    fn replayed_prompt(&self) -> Option<usize> {
         let is_prompt = |item: &RivalViewItem| item.is_user() && item.text() != QUESTION;
         let newest = self.thread.items.iter().rposition(is_prompt)?;
         self.thread.items[..newest].iter().any(is_prompt).then_some(newest)

@@ -54,7 +54,9 @@ impl RivalView {
             let is_result = matches!(entry.kind, LogEntryKind::Result { .. });
             let shorter = if is_result { shorten(&entry.text) } else { None };
             self.items.push(match shorter {
-                Some(text) => RivalViewItem::shortened(at, with_result(entry, &text, &recording.counter)),
+                Some(text) => {
+                    RivalViewItem::from_shortened_result(at, with_result(entry, &text, &recording.counter))
+                }
                 None => {
                     RivalViewItem { segment, role: entry.message.role, origin: RivalItemOrigin::Entry(at) }
                 }
@@ -83,7 +85,7 @@ impl RivalView {
 }
 
 impl RivalViewItem {
-    fn shortened(at: usize, entry: RecordedMessage) -> Self {
+    fn from_shortened_result(at: usize, entry: RecordedMessage) -> Self {
         Self {
             segment: ViewSegment::new(entry.text.clone(), entry.tokens),
             role: entry.message.role,
@@ -92,16 +94,20 @@ impl RivalViewItem {
     }
 
     /// A tool result whose content is `placeholder` now.
-    pub(super) fn cleared(&self, recording: &SessionRecording, placeholder: &str) -> Option<Self> {
+    pub(super) fn with_cleared_result(
+        &self,
+        recording: &SessionRecording,
+        placeholder: &str,
+    ) -> Option<Self> {
         let at = self.entry()?;
         let entry = with_result(&recording.entries[at], placeholder, &recording.counter);
-        Some(Self { origin: RivalItemOrigin::Cleared(at), ..Self::shortened(at, entry) })
+        Some(Self { origin: RivalItemOrigin::Cleared(at), ..Self::from_shortened_result(at, entry) })
     }
 
     /// A tool result of which only `text` is left.
     pub(super) fn cut(&self, recording: &SessionRecording, text: &str) -> Option<Self> {
         let at = self.entry()?;
-        Some(Self::shortened(at, with_result(&recording.entries[at], text, &recording.counter)))
+        Some(Self::from_shortened_result(at, with_result(&recording.entries[at], text, &recording.counter)))
     }
 
     /// A summary, introduced by the peer's words around it: `frame` makes the whole message of its text.

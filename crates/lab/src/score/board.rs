@@ -68,7 +68,7 @@ impl ScoreReport {
     ///
     /// # Errors
     /// [`ScoreError`] if a file is missing or has another shape.
-    pub fn of_receipts(receipts: &ReceiptsFolder, mut tell: impl FnMut(&str)) -> Result<Self, ScoreError> {
+    pub fn from_receipts(receipts: &ReceiptsFolder, mut tell: impl FnMut(&str)) -> Result<Self, ScoreError> {
         let mut board = Self::default();
         let filler = receipts.filler()?;
         for (measure, given, goal) in [

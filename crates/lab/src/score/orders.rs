@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::text::{lines_under_titles, single_spaced, states};
+use super::text::{contains_statement, lines_under_titles, single_spaced};
 use super::{ChatTurn, ScriptedSummariser, SimulatedChat};
 
 /// The window of every case, in tokens.
@@ -159,7 +159,7 @@ pub fn measure(orders: &[String], filler: &[ChatTurn], case: &OrderCase) -> Opti
     for (number, order) in (1..).zip(orders) {
         let chat = chat_with_order(order, filler, case)?;
         let view = chat.view_text();
-        match states(&view, order) {
+        match contains_statement(&view, order) {
             true => score.kept += 1,
             false => score.missing.push(number),
         }
@@ -176,7 +176,7 @@ fn is_order(line: &str, order: &str) -> bool {
     const TELLING_CHARS: usize = 12;
     let bare = single_spaced(line);
     let is_part = bare.chars().count() >= TELLING_CHARS && single_spaced(order).contains(&bare);
-    states(line, order) || is_part
+    contains_statement(line, order) || is_part
 }
 
 fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option<SimulatedChat> {

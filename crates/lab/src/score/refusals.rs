@@ -158,22 +158,28 @@ type WriteSummary = fn(&SummaryTask<'_>) -> String;
 
 /// Good summaries of varied form: each is made of what the assistant said.
 const GOOD_SUMMARIES: [(&str, WriteSummary); 10] = [
-    ("headings and lists", |task| headed(task, 500, ["Goal:", "Done:", "State:"], "- ")),
-    ("short", |task| headed(task, 160, ["Goal:", "State:", "Next steps:"], "- ")),
-    ("long", |task| headed(task, task.limit_tokens * 8 / 10, ["Goal:", "Done:", "State:"], "- ")),
-    ("Markdown headings", |task| headed(task, 400, ["## Goal", "## Decisions", "## State"], "* ")),
-    ("bold headings", |task| headed(task, 400, ["**Goal**", "**Done**", "**Next steps**"], "- ")),
-    ("numbered", |task| headed(task, 400, ["1. Goal", "2. Done", "3. State"], "   ")),
-    ("prose under headings", |task| headed(task, 400, ["Goal", "Decisions", "State"], "")),
+    ("headings and lists", |task| summary_with_headings(task, 500, ["Goal:", "Done:", "State:"], "- ")),
+    ("short", |task| summary_with_headings(task, 160, ["Goal:", "State:", "Next steps:"], "- ")),
+    ("long", |task| {
+        summary_with_headings(task, task.limit_tokens * 8 / 10, ["Goal:", "Done:", "State:"], "- ")
+    }),
+    ("Markdown headings", |task| {
+        summary_with_headings(task, 400, ["## Goal", "## Decisions", "## State"], "* ")
+    }),
+    ("bold headings", |task| {
+        summary_with_headings(task, 400, ["**Goal**", "**Done**", "**Next steps**"], "- ")
+    }),
+    ("numbered", |task| summary_with_headings(task, 400, ["1. Goal", "2. Done", "3. State"], "   ")),
+    ("prose under headings", |task| summary_with_headings(task, 400, ["Goal", "Decisions", "State"], "")),
     ("think block before it", |task| {
-        let body = headed(task, 400, ["Goal:", "Done:", "State:"], "- ");
+        let body = summary_with_headings(task, 400, ["Goal:", "Done:", "State:"], "- ");
         format!("<think>I go through the messages and keep what matters.</think>\n\n{body}")
     }),
     ("German under the asked headings", |task| german(task, ["Goal:", "Done:", "State:"])),
     ("German headings", |task| german(task, ["Ziel:", "Erledigt:", "Stand:"])),
 ];
 
-fn headed(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3], bullet: &str) -> String {
+fn summary_with_headings(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3], bullet: &str) -> String {
     let sentences = task.assistant_sentences(tokens.min(task.limit_tokens * 8 / 10));
     written(&sentences, titles, bullet)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::text::{bare_statement, states};
+use super::text::{bare_statement, contains_statement};
 use super::{ChatTurn, ScriptedSummariser, SimulatedChat};
 
 /// The window of every case, in tokens.
@@ -69,7 +69,7 @@ pub fn measure(
         chat.say(&ChatTurn::user("Thanks. Where were we?"));
         chat.plan_request();
         let view = chat.view_text();
-        match states(&view, new) {
+        match contains_statement(&view, new) {
             true => score.newest_kept += 1,
             false => score.missing.push(new.to_owned()),
         }

@@ -13,7 +13,7 @@ pub fn normalised(text: &str) -> String {
 
 /// Returns whether `text` has the words of `statement` in their order and spelling, however both are wrapped. A full stop at
 /// the end of the statement may be missing.
-pub fn states(text: &str, statement: &str) -> bool {
+pub fn contains_statement(text: &str, statement: &str) -> bool {
     single_spaced(text).contains(bare_statement(&single_spaced(statement)))
 }
 

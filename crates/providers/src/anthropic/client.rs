@@ -68,7 +68,7 @@ impl AnthropicProvider {
         Ok(Self { config, base, http: plain, dropping, refused: Arc::default() })
     }
 
-    fn stale(&self) -> StaleReasoningPolicy {
+    fn stale_policy(&self) -> StaleReasoningPolicy {
         if self.refused.load(Ordering::Relaxed) {
             StaleReasoningPolicy::Drop
         } else {
@@ -84,7 +84,7 @@ impl AnthropicProvider {
     }
 
     /// A refusal of stale reasoning is worth another try if it was not known before.
-    fn learn(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
+    fn note_refusal(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
         let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
         if bound && stale == StaleReasoningPolicy::Unsaid {
             tracing::info!("stale reasoning was refused: from now on the server is asked to leave it out");
@@ -106,13 +106,14 @@ impl AnthropicProvider {
         let http = self.http(stale);
         let body = request::count(request, &self.config.request_config(), stale)?;
         let response = http.post(self.base.endpoint(&["messages", "count_tokens"])?, body).await?;
-        let said =
-            http::collect(http.bytes(response), MAX_COUNT_BYTES).await.map_err(|error| http.hide(error))?;
+        let said = http::collect(http.bytes(response), MAX_COUNT_BYTES)
+            .await
+            .map_err(|error| http.hide_secrets(error))?;
         let counted = serde_json::from_slice::<Counted>(&said).map_err(|error| {
             let message = format!("the answer to a count is none: {error}");
             let mut error = ProviderError::new(ErrorCode::ThirdParty, message);
             error.body = Some(String::from_utf8_lossy(&said).into_owned());
-            http.hide(error)
+            http.hide_secrets(error)
         })?;
         Ok(counted.input_tokens.0)
     }
@@ -135,25 +136,25 @@ impl Provider for AnthropicProvider {
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
-        request::call(request, &self.config.request_config(), self.stale())
+        request::call(request, &self.config.request_config(), self.stale_policy())
     }
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
-        let stale = self.stale();
+        let stale = self.stale_policy();
         match self.ask_count(request, stale).await {
             Ok(tokens) => Ok(Some(tokens)),
             Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
-            Err(error) => Err(self.learn(error, stale)),
+            Err(error) => Err(self.note_refusal(error, stale)),
         }
     }
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
-        let stale = self.stale();
+        let stale = self.stale_policy();
         let body = request::call(&request, &self.config.request_config(), stale)?;
         // Its pictures are in the body now: they need not be held twice while the model thinks.
         drop(request);
         let answer =
             answer::call_below::<MessagesStreamDecoder>(self.http(stale), &self.base, &MESSAGES, body).await;
-        answer.map_err(|error| self.learn(error, stale))
+        answer.map_err(|error| self.note_refusal(error, stale))
     }
 }

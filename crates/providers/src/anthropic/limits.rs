@@ -52,7 +52,7 @@ fn read(model: &Value) -> Limits {
         max_output: number("max_tokens"),
         images: can("image_input"),
         files: can("pdf_input"),
-        ..Limits::of_window(number("max_input_tokens"), LimitSource::Server)
+        ..Limits::from_window(number("max_input_tokens"), LimitSource::Server)
     }
 }
 

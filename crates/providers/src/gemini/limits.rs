@@ -29,7 +29,7 @@ fn read(model: &Value) -> Limits {
     Limits {
         max_output: limit("outputTokenLimit"),
         reasoning: thinks.map(|thinks| if thinks { ReasoningScope::Turn } else { ReasoningScope::Never }),
-        ..Limits::of_window(limit("inputTokenLimit"), LimitSource::Server)
+        ..Limits::from_window(limit("inputTokenLimit"), LimitSource::Server)
     }
 }
 

@@ -11,12 +11,14 @@ use reqwest::Url;
 use tokio::time::timeout;
 
 use super::arguments::{EmptyArgumentsFilter, settled_answer};
-use super::base_url::{BaseUrl, is_elsewhere, is_page, page, tried_too};
+use super::base_url::{BaseUrl, is_elsewhere, is_page, page, with_tried_hint};
 use super::bounds::{self, AnswerByteCounts};
 use super::joined_events::join_characters;
 use super::patience::ProgressDeadline;
 use super::silence::BodyIdleTimeout;
-use super::{ByteStream, MAX_ERROR_BYTES, ProviderHttpClient, collect, endpoint, request_id, too_much};
+use super::{
+    ByteStream, MAX_ERROR_BYTES, ProviderHttpClient, collect, endpoint, request_id, too_large_error,
+};
 use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines};
 use longhaul_wire::{StreamDecoder, server_error, surrogates};
@@ -50,7 +52,7 @@ pub(crate) async fn call_below<D: StreamDecoder>(
         answered => return answered,
     };
     match call::<D>(http, endpoint(&versioned, segments)?, body).await {
-        Err(error) if is_elsewhere(&error) => Err(tried_too(first, &versioned)),
+        Err(error) if is_elsewhere(&error) => Err(with_tried_hint(first, &versioned)),
         // It could not be asked: nothing is known of it.
         Err(error) if error.unsent => Err(error),
         answered => {
@@ -73,9 +75,11 @@ pub(crate) async fn call<D: StreamDecoder>(
     let response = http.post(url.clone(), body).await?;
     let (http, id) = (http.clone(), request_id::read(response.headers()));
     let silence = BodyIdleTimeout::before_start(http.timeouts);
-    let bytes = http.bytes_within(response, silence.clone());
+    let bytes = http.bytes_with_idle_timeout(response, silence.clone());
     let patience = ProgressDeadline::new(http.timeouts, silence);
-    let told = move |error| http.hide(request_id::put(id.as_deref(), located(error, &server)));
+    let told = move |error| {
+        http.hide_secrets(request_id::with_request_id(id.as_deref(), with_server_name(error, &server)))
+    };
     let mut answering = open::<D>(bytes, patience, &url).await.map_err(&told)?;
     let first = answering.next().await.transpose().map_err(&told)?;
     let rest = futures_util::stream::unfold(answering, |mut answering| async move {
@@ -85,7 +89,7 @@ pub(crate) async fn call<D: StreamDecoder>(
 }
 
 /// An answer that ended early names the server that ended it: its log says why.
-fn located(mut error: ProviderError, server: &str) -> ProviderError {
+fn with_server_name(mut error: ProviderError, server: &str) -> ProviderError {
     if error.code == ErrorCode::TruncatedStream {
         error.message = format!("the model server at {server} ended its answer early: {}", error.message);
     }
@@ -97,7 +101,7 @@ async fn open<D: StreamDecoder>(
     patience: ProgressDeadline,
     url: &Url,
 ) -> Result<AnswerReader<D>, ProviderError> {
-    let start = patience.wait(beginning(&mut bytes)).await??;
+    let start = patience.wait(first_chunk(&mut bytes)).await??;
     let kind = ResponseBodyKind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
     match kind {
@@ -110,7 +114,7 @@ async fn open<D: StreamDecoder>(
             Ok(AnswerReader::streamed(events, patience))
         }
         ResponseBodyKind::Json => AnswerReader::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?, patience),
-        ResponseBodyKind::Other => Err(no_answer(&collect(all, MAX_ERROR_BYTES).await?, url)),
+        ResponseBodyKind::Other => Err(not_an_answer_error(&collect(all, MAX_ERROR_BYTES).await?, url)),
     }
 }
 
@@ -136,7 +140,7 @@ impl ResponseBodyKind {
 }
 
 /// The first bytes that are not empty lines, which some servers send to keep the line alive.
-async fn beginning(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
+async fn first_chunk(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
     while let Some(chunk) = bytes.try_next().await? {
         if !chunk.trim_ascii_start().is_empty() {
             return Ok(chunk);
@@ -145,7 +149,7 @@ async fn beginning(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
     Err(ProviderError::new(ErrorCode::TruncatedStream, "the answer is empty"))
 }
 
-fn no_answer(body: &[u8], url: &Url) -> ProviderError {
+fn not_an_answer_error(body: &[u8], url: &Url) -> ProviderError {
     let said = String::from_utf8_lossy(body);
     if is_page(body) {
         return page(url, &said);
@@ -176,13 +180,13 @@ impl<D: StreamDecoder> AnswerReader<D> {
 
     fn whole(body: &[u8], patience: ProgressDeadline) -> Result<Self, ProviderError> {
         if body.len() > MAX_WHOLE_BYTES {
-            return Err(too_much("the answer", MAX_WHOLE_BYTES));
+            return Err(too_large_error("the answer", MAX_WHOLE_BYTES));
         }
         let (mut decoder, mut said, mut arguments) =
             (D::default(), AnswerByteCounts::default(), EmptyArgumentsFilter::default());
         let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
         said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
-        let ready = arguments.settle(ready).into();
+        let ready = arguments.filter_events(ready).into();
         Ok(Self { events: None, decoder: Some(decoder), ready, said, arguments, patience })
     }
 
@@ -202,7 +206,7 @@ impl<D: StreamDecoder> AnswerReader<D> {
                 None => Ok(None),
             });
             match more {
-                Ok(Some(more)) => self.ready.extend(self.arguments.settle(more)),
+                Ok(Some(more)) => self.ready.extend(self.arguments.filter_events(more)),
                 Ok(None) => {
                     let finished = |last: D| last.finish().map(settled_answer).map(ModelEvent::Finished);
                     return self.decoder.take().map(finished);
@@ -231,8 +235,8 @@ async fn read<D: StreamDecoder>(
         };
     }
     let Some(event) = patience.wait(events.next()).await?.transpose()? else { return Ok(None) };
-    if decoder.works_unseen() || !surrogates::is_ping(&event.data) {
-        patience.renew();
+    if decoder.is_working_silently() || !surrogates::is_ping(&event.data) {
+        patience.extend_deadline();
     }
     let said = take(&event, decoder)?;
     if !said.is_empty() {

@@ -21,7 +21,7 @@ pub(super) struct EmptyArgumentsFilter {
 
 impl EmptyArgumentsFilter {
     /// Returns the events with settled arguments.
-    pub(super) fn settle(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+    pub(super) fn filter_events(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
         events.into_iter().filter_map(|event| self.event(event)).collect()
     }
 
@@ -80,7 +80,7 @@ mod tests {
         let mut arguments = EmptyArgumentsFilter::default();
         let events =
             pieces.iter().map(|piece| ModelEvent::ToolInput { index: 0, name: None, delta: (*piece).into() });
-        let shown = arguments.settle(events.collect()).into_iter().map(|event| match event {
+        let shown = arguments.filter_events(events.collect()).into_iter().map(|event| match event {
             ModelEvent::ToolInput { delta, .. } => delta,
             other => panic!("{other:?}"),
         });

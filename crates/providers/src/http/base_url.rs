@@ -87,7 +87,7 @@ fn found(given: &str, versioned: &str) -> String {
 }
 
 /// The hint for an API that is neither at the base URL nor below its version.
-pub(crate) fn tried_too(error: ProviderError, versioned: &str) -> ProviderError {
+pub(crate) fn with_tried_hint(error: ProviderError, versioned: &str) -> ProviderError {
     if error.message.to_lowercase().contains("model ") {
         // The server says what it lacks: a model, not a path.
         return error;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::{ByteStream, too_much};
+use super::{ByteStream, too_large_error};
 use crate::{ModelEvent, ProviderError};
 use longhaul_wire::{AnswerTooLarge, MAX_ARGUMENT_BYTES};
 
@@ -30,7 +30,7 @@ impl AnswerByteCounts {
             return Err(AnswerTooLarge::Arguments.into());
         }
         if self.bytes > MAX_SAID_BYTES {
-            return Err(too_much("what the answer says", MAX_SAID_BYTES));
+            return Err(too_large_error("what the answer says", MAX_SAID_BYTES));
         }
         Ok(())
     }
@@ -56,8 +56,8 @@ pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStre
     let mut event = EventByteCount::default();
     Box::pin(bytes.map(move |chunk| {
         let chunk: Bytes = chunk?;
-        if event.longest(&chunk, by_line) > limit {
-            return Err(too_much("one event of the answer", limit));
+        if event.push_chunk(&chunk, by_line) > limit {
+            return Err(too_large_error("one event of the answer", limit));
         }
         Ok(chunk)
     }))
@@ -73,7 +73,7 @@ struct EventByteCount {
 
 impl EventByteCount {
     /// The length that it, or one that begins after it, has reached.
-    fn longest(&mut self, chunk: &[u8], by_line: bool) -> usize {
+    fn push_chunk(&mut self, chunk: &[u8], by_line: bool) -> usize {
         let mut longest = 0;
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             let line = piece.strip_suffix(b"\n");
@@ -95,7 +95,7 @@ mod tests {
 
     fn longest(chunks: &[&[u8]], by_line: bool) -> usize {
         let mut event = EventByteCount::default();
-        chunks.iter().map(|chunk| event.longest(chunk, by_line)).max().unwrap()
+        chunks.iter().map(|chunk| event.push_chunk(chunk, by_line)).max().unwrap()
     }
 
     #[test]

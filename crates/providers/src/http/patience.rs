@@ -26,7 +26,7 @@ impl ProgressDeadline {
     }
 
     /// The server has sent something other than a sign of life.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn extend_deadline(&mut self) {
         if self.silence.has_begun() {
             self.until = Some(Instant::now() + self.limit);
         }
@@ -35,7 +35,7 @@ impl ProgressDeadline {
     /// The answer has said something.
     pub(super) fn begin(&mut self) {
         self.silence.begin();
-        self.renew();
+        self.extend_deadline();
     }
 
     /// Waits for what comes next.

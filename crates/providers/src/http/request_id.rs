@@ -24,7 +24,7 @@ pub(super) fn read(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The error with the name in the text that people see.
-pub(super) fn put(id: Option<&str>, mut error: ProviderError) -> ProviderError {
+pub(super) fn with_request_id(id: Option<&str>, mut error: ProviderError) -> ProviderError {
     if let Some(id) = id {
         error.message = format!("{} [request {id}]", error.message);
     }

@@ -99,7 +99,7 @@ impl OllamaModelInfo {
             files: FeatureSupport::No,
             prefill: FeatureSupport::Yes,
             reasoning: Some(reasoning),
-            ..Limits::of_window(window, LimitSource::Server)
+            ..Limits::from_window(window, LimitSource::Server)
         }
     }
 }

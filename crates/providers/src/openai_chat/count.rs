@@ -123,9 +123,9 @@ pub(crate) async fn post<T: DeserializeOwned>(
         Err(ProviderError::new(ErrorCode::Timeout, words))
     });
     match answer {
-        Ok(answer) => {
-            serde_json::from_slice(&answer).map(Some).map_err(|error| http.hide(unexpected(&answer, &error)))
-        }
+        Ok(answer) => serde_json::from_slice(&answer)
+            .map(Some)
+            .map_err(|error| http.hide_secrets(unexpected(&answer, &error))),
         Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
         Err(error) => Err(error),
     }

@@ -81,7 +81,7 @@ impl ServerDiscovery {
     }
 
     /// The server's family; asks the server unless it was asked before.
-    pub(crate) async fn recognised(&self) -> ServerFamily {
+    pub(crate) async fn ensure_family(&self) -> ServerFamily {
         if self.given.is_none() && self.known().asked.is_none() {
             self.ask().await;
         }
@@ -105,14 +105,14 @@ impl ServerDiscovery {
 
     /// A server that says nothing, while it loads or reads a long prompt, is still what it was.
     async fn ask(&self) {
-        let said = self.look().await;
+        let said = self.query_facts().await;
         let mut known = self.known();
         known.asked = Some(Instant::now());
         known.seen = said.unwrap_or(known.seen);
     }
 
     /// First the pages of the family it was, then those of all: another server may have taken its place.
-    async fn look(&self) -> Option<ServerFacts> {
+    async fn query_facts(&self) -> Option<ServerFacts> {
         if let Some(family) = self.given {
             return self.read(family.pages, PATIENCE).await;
         }

@@ -49,7 +49,7 @@ impl ScriptedPlayback {
         let ScriptedAnswerWriter { mut events, parts, .. } = writer;
         events.extend(usage.clone().map(ModelEvent::Usage));
         events.push(ModelEvent::Finished(ModelAnswer { parts, finish, usage, envelope: None }));
-        let end = break_off(&mut events, answer.fault.as_ref());
+        let end = cut_at_fault(&mut events, answer.fault.as_ref());
         Self { events, end, pace: answer.pace, output_tokens }
     }
 
@@ -107,7 +107,7 @@ fn report(
 }
 
 /// Cuts the events where the fault strikes, always before the closing event.
-fn break_off(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> PlaybackEnd {
+fn cut_at_fault(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> PlaybackEnd {
     let (after, error) = match fault {
         Some(ScriptedFault::Stall { after }) => (*after, None),
         Some(fault) => match fault.in_stream() {

@@ -78,7 +78,7 @@ async fn limits_come_from_the_running_server() {
         images: FeatureSupport::No,
         prefill: FeatureSupport::Yes,
         reasoning: Some(ReasoningScope::Turn),
-        ..Limits::of_window(Some(4096), LimitSource::Server)
+        ..Limits::from_window(Some(4096), LimitSource::Server)
     };
     assert_eq!((provider.limits().await, provider.family().name), (expected, "llama.cpp"));
 

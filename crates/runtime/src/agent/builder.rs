@@ -318,7 +318,7 @@ impl AgentBuilder {
                 let mut endpoint = ModelEndpoint::new(kind.as_str(), url, name);
                 endpoint.api_key.clone_from(&self.api_key);
                 endpoint.declared.window = self.window_tokens;
-                Ok(catalogued::completed(connect(*kind, endpoint)?, url))
+                Ok(catalogued::with_catalog_limits(connect(*kind, endpoint)?, url))
             }
         }
     }

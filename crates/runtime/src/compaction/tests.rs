@@ -98,7 +98,8 @@ async fn a_strategy_that_is_named_is_used_with_its_instructions() {
     ] {
         let (_runtime, session, model, _folder) = read_a_lot().await;
         let by = name.and_then(strategy::by_name);
-        let usual = session.look(|run| run.settings().policy.strategy.name().to_owned()).await.unwrap();
+        let usual =
+            session.inspect_run(|run| run.settings().policy.strategy.name().to_owned()).await.unwrap();
         let wanted = instructions.map(str::to_owned);
         let preview = session.preview_by(by.clone(), wanted.clone()).await.unwrap();
         let CompactionOutcome::Committed(edit) = session.compact_by(by, wanted).await.unwrap() else {
@@ -111,7 +112,7 @@ async fn a_strategy_that_is_named_is_used_with_its_instructions() {
             let asked = log.iter().any(|call| format!("{:?}", call.request).contains(instructions));
             assert!(asked, "{name:?}: the model was not told");
         }
-        let now = session.look(|run| run.settings().policy.strategy.name().to_owned()).await.unwrap();
+        let now = session.inspect_run(|run| run.settings().policy.strategy.name().to_owned()).await.unwrap();
         assert_eq!(now, usual, "the configured strategy is back");
     }
 }
@@ -121,7 +122,7 @@ async fn an_undo_is_checked_as_it_is_made() {
     let (runtime, _folder) = runtime(SummaryWriterModel::Session).await;
     let session = talked(&runtime).await;
     let edit = compacted(&session, None).await;
-    let check = |id: EditId| session.look(move |run| check_undo(run, &id));
+    let check = |id: EditId| session.inspect_run(move |run| check_undo(run, &id));
     assert!(check(edit.id.clone()).await.unwrap().is_ok());
     session.undo(edit.id.clone()).await.unwrap();
     assert!(matches!(check(edit.id.clone()).await.unwrap(), Err(SessionError::AlreadyUndone(_))));
@@ -135,10 +136,13 @@ async fn a_preview_promises_no_more_than_the_compaction_keeps() {
         let (runtime, _folder) = runtime(writer).await;
         for name in NAMES {
             let session = talked(&runtime).await;
-            let before = session.look(|run| run.history().clone()).await.unwrap();
+            let before = session.inspect_run(|run| run.history().clone()).await.unwrap();
             let strategy = strategy::by_name(name);
             let preview = session.preview_by(strategy.clone(), None).await.unwrap();
-            assert!(session.look(|run| run.history().clone()).await.unwrap() == before, "{name}: changed");
+            assert!(
+                session.inspect_run(|run| run.history().clone()).await.unwrap() == before,
+                "{name}: changed"
+            );
             if preview.plan == Plan::Fits {
                 assert_eq!(preview.survival, None, "{name}");
                 continue;
@@ -190,9 +194,9 @@ async fn the_report_of_an_edit_in_the_log_is_what_watchers_are_told() {
 async fn what_was_said_since_does_not_count_as_kept() {
     let (runtime, _folder) = runtime(SummaryWriterModel::Session).await;
     let session = talked(&runtime).await;
-    let shown = session.look(|run| ViewSnapshot::of(run.history())).await.unwrap();
+    let shown = session.inspect_run(|run| ViewSnapshot::of(run.history())).await.unwrap();
     compacted(&session, None).await;
-    let history = async || session.look(|run| run.history().clone()).await.unwrap();
+    let history = async || session.inspect_run(|run| run.history().clone()).await.unwrap();
     let report = shown.survival_in(&history().await);
     session.ask("Once more: never touch src/kept0.rs, whatever comes.").await.unwrap();
     assert_eq!(shown.survival_in(&history().await), report);
@@ -252,7 +256,7 @@ async fn a_cancel_ends_a_long_computation_within_a_second() {
     let store: SharedStore = Arc::new(MemoryStore::new());
     let (runtime, _folder) = runtime_on(Arc::clone(&store), SummaryWriterModel::Nobody).await;
     let session = runtime.open(&long_session(&store, 20_000_000).await).await.unwrap();
-    let length = async || session.look(|run| run.history().last_seq()).await.unwrap();
+    let length = async || session.inspect_run(|run| run.history().last_seq()).await.unwrap();
     let before = length().await;
     let compacting = session.clone();
     let compaction = tokio::spawn(async move { compacting.compact(None).await });

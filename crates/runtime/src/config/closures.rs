@@ -60,7 +60,7 @@ impl AgentConfig {
     /// assert!(narrowed.held.contains("sandbox.network"));
     /// ```
     #[must_use]
-    pub fn under(self, user: &UserConfigFile) -> RestrictedConfig {
+    pub fn restricted_by(self, user: &UserConfigFile) -> RestrictedConfig {
         let mut closures = ConfigRestrictor { user, held: BTreeSet::new() };
         let config = closures.config(self);
         RestrictedConfig { config, held: closures.held }
@@ -454,7 +454,7 @@ telemetry: { content: true }
     #[test]
     fn nothing_that_the_users_file_closes_is_opened_by_a_found_file() {
         for text in [LOOSE.to_owned(), "{}".to_owned()] {
-            let mut config = found(&text).under(&user(USER)).config;
+            let mut config = found(&text).restricted_by(&user(USER)).config;
             assert_eq!(config.server.rate_limit, user(USER).config.server.rate_limit, "{text}");
             assert_eq!(config.server.keep_sessions, user(USER).config.server.keep_sessions, "{text}");
             if text == "{}" {
@@ -470,7 +470,7 @@ telemetry: { content: true }
 
     #[test]
     fn the_keys_at_which_the_users_file_holds_are_named() {
-        let held = found(LOOSE).under(&user(USER)).held;
+        let held = found(LOOSE).restricted_by(&user(USER)).held;
         let expected = AgentConfig::written(USER).into_iter().filter(|key| {
             let is_leaf =
                 !AgentConfig::written(USER).iter().any(|other| other.starts_with(&format!("{key}.")));
@@ -490,7 +490,7 @@ telemetry: { content: true }
     #[test]
     fn agents_of_a_found_file_are_under_the_closures_too() {
         let text = "agents: { other: { sandbox: { network: allow }, run: { maxSteps: 1000 } } }";
-        let config = found(text).under(&user(USER)).config;
+        let config = found(text).restricted_by(&user(USER)).config;
         let AgentSource::Here(other) = &config.agents["other"] else { panic!("{:?}", config.agents) };
         assert_closed(other);
     }
@@ -498,7 +498,7 @@ telemetry: { content: true }
     #[test]
     fn a_found_file_may_be_stricter() {
         let text = "{ run: { maxSteps: 3 }, sandbox: { network: deny }, tools: { disabled: [write] }, approvals: { rules: [{ tool: '*', decision: deny }] } }";
-        let narrowed = found(text).under(&user("run: { maxSteps: 10 }"));
+        let narrowed = found(text).restricted_by(&user("run: { maxSteps: 10 }"));
         assert_eq!(narrowed.config.run.max_steps, 3);
         assert_eq!(narrowed.config.sandbox.network, NetworkAccess::Denied);
         assert_eq!(narrowed.config.tools.disabled, ["write"]);
@@ -508,7 +508,7 @@ telemetry: { content: true }
 
     #[test]
     fn what_the_users_file_does_not_say_closes_nothing() {
-        let narrowed = found(LOOSE).under(&user("name: mine"));
+        let narrowed = found(LOOSE).restricted_by(&user("name: mine"));
         assert_eq!(narrowed.config, found(LOOSE));
         assert!(narrowed.held.is_empty(), "{:?}", narrowed.held);
     }
@@ -516,10 +516,11 @@ telemetry: { content: true }
     #[test]
     fn a_found_file_without_a_server_has_the_users() {
         let own = user(USER).config.model;
-        assert_eq!(found("{}").under(&user(USER)).config.model, own);
-        let named = found("model: { name: other }").under(&user(USER)).config.model;
+        assert_eq!(found("{}").restricted_by(&user(USER)).config.model, own);
+        let named = found("model: { name: other }").restricted_by(&user(USER)).config.model;
         assert_eq!(named, ModelConfig { name: "other".to_owned(), ..own });
-        let elsewhere = found("model: { base_url: 'http://localhost:9/v1' }").under(&user(USER)).config.model;
+        let elsewhere =
+            found("model: { base_url: 'http://localhost:9/v1' }").restricted_by(&user(USER)).config.model;
         assert_eq!((elsewhere.api_key_env, elsewhere.headers.len()), (None, 0));
     }
 }

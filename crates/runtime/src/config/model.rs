@@ -392,7 +392,7 @@ pub struct BlobsConfig {
 pub struct ApprovalsConfig {
     /// The first rule that fits decides.
     pub rules: Vec<ApprovalRule>,
-    /// Rules of the user's own file, where this one was found in a folder ([`AgentConfig::under`](super::AgentConfig::under)).
+    /// Rules of the user's own file, where this one was found in a folder ([`AgentConfig::restricted_by`](super::AgentConfig::restricted_by)).
     /// Where rules of both files fit a call, the stricter decision holds.
     pub closures: Vec<ApprovalRule>,
     /// How long a question waits before it counts as no; `None` waits for ever.

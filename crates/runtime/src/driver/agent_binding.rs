@@ -43,14 +43,14 @@ impl AgentBinding {
 }
 
 impl SharedSessionState {
-    pub(crate) fn seat(&self) -> AgentBinding {
+    pub(crate) fn agent_binding(&self) -> AgentBinding {
         self.seat.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl SessionDriver {
     /// The same agent with other limits or under other settings, or another one.
-    pub(super) fn seat(&mut self, agent: Arc<Agent>) {
+    pub(super) fn set_agent(&mut self, agent: Arc<Agent>) {
         self.agent = Arc::clone(&agent);
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
         let settings = Arc::new(self.agent.settings());
@@ -68,27 +68,27 @@ impl SessionDriver {
     ) -> Result<SwitchOutcome, StoreError> {
         let to = agent.provider.origin();
         let history = self.run.history();
-        let is_there = self.coming.is_empty() && self.shared.seat().missing.is_none();
+        let is_there = self.coming.is_empty() && self.shared.agent_binding().missing.is_none();
         let model = history.model().unwrap_or(&self.run.settings().model.origin);
         if is_there && *history.choice() == choice && *model == to {
             return Ok(SwitchOutcome::Already);
         }
         self.coming.push_back(agent);
         let switched = EventBody::ModelSwitched { to, choice: Some(choice) };
-        self.feed(RunLoopInput::RecordSoon(vec![switched])).await?;
+        self.process_input(RunLoopInput::RecordSoon(vec![switched])).await?;
         Ok(if self.coming.is_empty() { SwitchOutcome::Now } else { SwitchOutcome::AtNextStep })
     }
 
     /// Other settings: what the model costs stays.
-    pub(super) fn govern(&mut self, policy: CompactionPolicy, summariser: Option<SummaryModel>) {
+    pub(super) fn set_policy(&mut self, policy: CompactionPolicy, summariser: Option<SummaryModel>) {
         let mut agent = Agent::clone(&self.agent);
         agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
         agent.rules.summariser = summariser;
-        self.seat(Arc::new(agent));
+        self.set_agent(Arc::new(agent));
     }
 
     /// So many switches are stored: who comes with the last of them answers from here on.
-    pub(super) async fn take_seats(&mut self, switches: usize) -> Result<(), StoreError> {
+    pub(super) async fn activate_switched_agent(&mut self, switches: usize) -> Result<(), StoreError> {
         let taken = switches.min(self.coming.len());
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
         let agent = agent.calibrated().with_deferral_decided();
@@ -98,7 +98,7 @@ impl SessionDriver {
         self.doubted = false;
         self.doubts = 0;
         self.counts_are_partial = false;
-        self.seat(agent);
+        self.set_agent(agent);
         if is_same {
             return Ok(());
         }

@@ -140,7 +140,7 @@ impl SessionDriver {
             SessionCommand::Resume { reply } => self.resume(reply).await?,
             SessionCommand::RetryNow { reply } => {
                 let was_waiting = self.run.waiting().is_some();
-                self.feed(RunLoopInput::RetryNow).await?;
+                self.process_input(RunLoopInput::RetryNow).await?;
                 let _ = reply.send(was_waiting);
             }
             SessionCommand::WhenIdle { reply } => self.waiting.push(reply),
@@ -157,7 +157,7 @@ impl SessionDriver {
                 let _ = reply.send(switched);
             }
             SessionCommand::Govern { policy, summariser, reply } => {
-                self.govern(*policy, summariser);
+                self.set_policy(*policy, summariser);
                 let _ = reply.send(());
             }
             SessionCommand::Look { look } => compute_in_place(&self.run, look),
@@ -167,15 +167,15 @@ impl SessionDriver {
             SessionCommand::Decide { approval_id, allowed, reason, reply } => {
                 let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
                 if known {
-                    self.feed(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
+                    self.process_input(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
                 }
                 let _ = reply.send(known);
             }
-            SessionCommand::HearNodes { nodes, since } => self.hear_nodes(&nodes, since).await?,
+            SessionCommand::HearNodes { nodes, since } => self.handle_node_signals(&nodes, since).await?,
             SessionCommand::TakeUp => {
                 let continues = self.agent.rules.recovery == RunRecovery::Continue;
                 if continues && self.run.history().parked().is_none() {
-                    self.feed(RunLoopInput::Wake).await?;
+                    self.process_input(RunLoopInput::Wake).await?;
                 }
             }
             SessionCommand::CloseAtRest { reply } => {
@@ -190,7 +190,7 @@ impl SessionDriver {
                 let goes_on = self.run.settings().recovery == RunRecovery::Continue;
                 self.leaves_open = goes_on && self.run.waiting().is_some();
                 if !self.run.is_idle() && !self.leaves_open {
-                    self.feed(RunLoopInput::Cancel).await?;
+                    self.process_input(RunLoopInput::Cancel).await?;
                 }
             }
         }
@@ -199,12 +199,12 @@ impl SessionDriver {
 
     /// What others have left, in the order in which it was: a cancel ends what went on then. What was queued then waits,
     /// and what was sent after it wakes the session.
-    async fn hear_nodes(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
+    async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         self.heard.get_or_insert_default();
         for signal in nodes.take_signals(&self.lease).await? {
             match OwnerMessage::read(&signal.body) {
                 Some(OwnerMessage::Cancel { clear_queue, before }) => {
-                    self.heed_cancel(clear_queue, before).await?
+                    self.cancel_for_node(clear_queue, before).await?
                 }
                 None => {
                     tracing::warn!(session = %self.shared.session_id, "another node says what is not understood")
@@ -217,12 +217,12 @@ impl SessionDriver {
         let wakes = queue.iter().any(is_new);
         *heard = ids(&queue).collect();
         match wakes {
-            true => self.feed(RunLoopInput::Wake).await,
+            true => self.process_input(RunLoopInput::Wake).await,
             false => Ok(()),
         }
     }
 
-    async fn heed_cancel(
+    async fn cancel_for_node(
         &mut self,
         clear_queue: bool,
         before: Option<CancelCutoff>,
@@ -242,7 +242,7 @@ impl SessionDriver {
         match before {
             // What goes on is for a message that was sent after it.
             Some(before) if self.took_since(&before).await? => Ok(()),
-            _ => self.feed(RunLoopInput::Cancel).await,
+            _ => self.process_input(RunLoopInput::Cancel).await,
         }
     }
 
@@ -284,7 +284,7 @@ impl SessionDriver {
             CancelPoint::Idle => drop(reply.send(case)),
             met => self.cancelled.push(PendingCancel { met, since: self.run.history().last_seq(), reply }),
         }
-        self.feed(RunLoopInput::Cancel).await
+        self.process_input(RunLoopInput::Cancel).await
     }
 
     /// Returns what a cancel has met, now that what went on has ended. The model may have been asked and not have said
@@ -304,7 +304,7 @@ impl SessionDriver {
     async fn resume(&mut self, reply: oneshot::Sender<ResumeOutcome>) -> Result<(), StoreError> {
         let was_busy = !self.run.is_idle();
         let before = self.run.history().last_seq();
-        self.feed(RunLoopInput::Resume).await?;
+        self.process_input(RunLoopInput::Resume).await?;
         let met = match (was_busy, self.run.history().last_seq() > before) {
             (true, _) => ResumeOutcome::Busy,
             (false, true) => ResumeOutcome::Begun,
@@ -330,7 +330,7 @@ impl SessionDriver {
             self.run.configure(settings);
         }
         self.compacting = Some(reply);
-        self.feed(RunLoopInput::Compact { instructions }).await
+        self.process_input(RunLoopInput::Compact { instructions }).await
     }
 
     async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
@@ -353,7 +353,7 @@ impl SessionDriver {
             QueueChange::Clear => ("message:removed", store.clear_queue(session_id).await?),
         };
         for id in &changed {
-            self.tell(ApiEvent::passing(name, session_id, serde_json::json!({ "id": id })));
+            self.publish_event(ApiEvent::passing(name, session_id, serde_json::json!({ "id": id })));
         }
         Ok(changed)
     }
@@ -372,7 +372,7 @@ impl SessionDriver {
             }
         };
         let before = self.run.history().last_seq();
-        self.feed(RunLoopInput::Record(bodies)).await?;
+        self.process_input(RunLoopInput::Record(bodies)).await?;
         let count = (self.run.history().last_seq() - before) as usize;
         let events = self.shared.store.tail(&self.shared.session_id, count).await?;
         let _ = reply.send(Ok(events));

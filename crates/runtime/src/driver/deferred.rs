@@ -57,7 +57,7 @@ impl SessionDriver {
     pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
         if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
             self.shared.store.append(&self.lease, append).await?;
-            self.announce(folded);
+            self.publish_folded_events(folded);
         }
         Ok(())
     }
@@ -77,9 +77,9 @@ impl SessionDriver {
             Ok(events) => {
                 let choices = events.iter().filter(|event| is_choice(&event.body)).count();
                 self.committed(id, events);
-                self.take_seats(choices).await?;
+                self.activate_switched_agent(choices).await?;
             }
-            Err(StoreError::Conflict(_)) => self.tell_run(RunLoopInput::QueueChanged { id }),
+            Err(StoreError::Conflict(_)) => self.step_run(RunLoopInput::QueueChanged { id }),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -98,9 +98,9 @@ impl SessionDriver {
         both.settles.extend(next.settles);
         let mut events = self.shared.store.append(&self.lease, both).await?;
         let next_events = events.split_off(answer_events.min(events.len()));
-        self.announce(folded);
+        self.publish_folded_events(folded);
         let choices = next_events.iter().filter(|event| is_choice(&event.body)).count();
         self.committed(id, next_events);
-        self.take_seats(choices).await
+        self.activate_switched_agent(choices).await
     }
 }

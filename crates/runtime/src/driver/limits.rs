@@ -44,7 +44,7 @@ impl SessionDriver {
     fn take_learned(&mut self) {
         let settings = self.usual.as_ref().unwrap_or(self.run.settings());
         if settings.model.remembered_window != self.agent.remembered_window() {
-            self.seat(Arc::clone(&self.agent));
+            self.set_agent(Arc::clone(&self.agent));
         }
     }
 
@@ -59,7 +59,7 @@ impl SessionDriver {
         let mut agent = Agent::clone(&self.agent);
         // Also where it was declared to take them: its server knows better.
         agent.limits.tools = FeatureSupport::No;
-        self.seat(Arc::new(agent));
+        self.set_agent(Arc::new(agent));
         let said = format!(
             "the model `{}` takes no tools and goes on without them ({}). Where that is wrong, start its server with tools \
              or say `models: {{ {}: {{ tools: true }} }}`",
@@ -67,7 +67,7 @@ impl SessionDriver {
         );
         tracing::warn!("{said}");
         let payload = json!({ "error": said, "code": failure.code, "recoverable": true });
-        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
     }
 
     /// Learns from an error how many pictures the model takes: the next request has no more of them.
@@ -96,7 +96,7 @@ impl SessionDriver {
             "errors": [format!("{said} ({})", failure.message)],
             "provider": model.provider, "model": model.model, "fileType": "image", "details": {},
         });
-        self.tell(ApiEvent::passing("llm:unsupported-input", &self.shared.session_id, payload));
+        self.publish_event(ApiEvent::passing("llm:unsupported-input", &self.shared.session_id, payload));
         input
     }
 
@@ -107,6 +107,6 @@ impl SessionDriver {
             return;
         }
         tracing::info!(?limits, "the model has other limits now");
-        self.seat(Arc::new(Agent { limits, ..Agent::clone(&self.agent) }));
+        self.set_agent(Arc::new(Agent { limits, ..Agent::clone(&self.agent) }));
     }
 }

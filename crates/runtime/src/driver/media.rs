@@ -112,7 +112,7 @@ impl MediaCapabilities {
 
 impl SessionDriver {
     /// Tells of each picture and file in a new message that the model will not be shown.
-    pub(super) fn tell_of_unsupported(&self, event: &EventBody) {
+    pub(super) fn publish_omitted_media(&self, event: &EventBody) {
         let (EventBody::MessagesTaken { message: Message { parts, .. }, .. }
         | EventBody::ToolFinished { result: ToolResult { content: parts, .. } }) = event
         else {
@@ -124,7 +124,7 @@ impl SessionDriver {
             let text = matches!(part, Part::File(file) if file.is_text());
             let Some(words) = takes.refusal(part, media).filter(|_| !text) else { continue };
             let told = OmittedMediaNotice { words, kind: media.kind(), name: media.name.clone() };
-            self.tell(told.announcement(&self.shared.session_id, &model));
+            self.publish_event(told.announcement(&self.shared.session_id, &model));
         }
     }
 }

@@ -224,7 +224,7 @@ impl ModelCallTask {
         let found = media::fill(request, &self.takes, &self.shared.blobs, &self.shared.pictures).await?;
         for not_shown in found {
             let model = self.provider.origin();
-            self.shared.feed.tell(not_shown.announcement(&self.shared.session_id, &model));
+            self.shared.feed.publish_passing(not_shown.announcement(&self.shared.session_id, &model));
         }
         Ok(())
     }
@@ -324,7 +324,7 @@ impl StreamedAnswer {
                 }
                 let payload =
                     json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
-                shared.feed.tell(ApiEvent::passing("llm:tool-input", &shared.session_id, payload));
+                shared.feed.publish_passing(ApiEvent::passing("llm:tool-input", &shared.session_id, payload));
             }
             ModelEvent::PartDone(part) => {
                 match part {

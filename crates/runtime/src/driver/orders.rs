@@ -53,7 +53,7 @@ impl SessionDriver {
             }
         };
         if !events.is_empty() {
-            self.feed(RunLoopInput::RecordOrders(events)).await?;
+            self.process_input(RunLoopInput::RecordOrders(events)).await?;
         }
         let order = change.order(&self.run);
         let stored = order.ok_or_else(|| SessionError::Conflict("the order was not stored".to_owned()));

@@ -21,7 +21,7 @@ const MAX_DOUBTS: u32 = 2;
 impl SessionDriver {
     /// An answer that rests on a request cut in silence is taken for the overflow that it is, once: if the next one
     /// is no better, it is this server's reports that cannot be believed, and they are not looked at again.
-    pub(super) fn doubt(&mut self, input: RunLoopInput) -> RunLoopInput {
+    pub(super) fn detect_truncation(&mut self, input: RunLoopInput) -> RunLoopInput {
         let RunLoopInput::ModelAnswered(answer) = &input else { return input };
         let is_unreliable = self.counts_are_partial || self.run.history().usage_is_unreliable();
         if is_unreliable || !self.run.settings().policy.enabled {
@@ -32,7 +32,7 @@ impl SessionDriver {
             return input;
         };
         if !self.can_make_room() {
-            self.tell_of(suspicion);
+            self.publish_suspected_overflow(suspicion);
             return input;
         }
         // A server that cuts requests is caught once for each window it has had: then its limit is learned.
@@ -49,7 +49,7 @@ impl SessionDriver {
     }
 
     /// Nothing can be done about it: people are told, once.
-    fn tell_of(&mut self, suspicion: SuspectedOverflow) {
+    fn publish_suspected_overflow(&mut self, suspicion: SuspectedOverflow) {
         if std::mem::replace(&mut self.told_of_cut, true) {
             return;
         }
@@ -60,11 +60,11 @@ impl SessionDriver {
         );
         tracing::warn!("{said}");
         let payload = json!({ "error": said, "code": ErrorCode::ContextOverflow, "recoverable": true });
-        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
     }
 
     /// Says once that the server's usage reports are set aside.
-    pub(super) fn tell_of_unreliable_usage(&mut self) {
+    pub(super) fn publish_unreliable_usage(&mut self) {
         if !self.run.history().usage_is_unreliable() || std::mem::replace(&mut self.told_of_usage, true) {
             return;
         }
@@ -72,7 +72,7 @@ impl SessionDriver {
                     estimated from here on, and nothing is left out because of them";
         tracing::warn!("{said}");
         let payload = json!({ "error": said, "code": ErrorCode::ThirdParty, "recoverable": true });
-        self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
     }
 
     /// Where nothing can be left out a second call would be the first one again.

@@ -117,7 +117,7 @@ impl RecentEvents {
         Ok(told.map(|told| Arc::clone(&told.announcement)))
     }
 
-    /// See [`Session::recent`](crate::session::Session::recent).
+    /// See [`Session::missed_events`](crate::session::Session::missed_events).
     pub(super) fn missed(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
         if !self.keeps || after < self.whole_after {
             return None;

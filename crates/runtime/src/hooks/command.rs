@@ -130,7 +130,7 @@ async fn exchange(
             drop(to_child);
             Ok(())
         };
-        tokio::try_join!(writing, hear(from_child, answer), listen(errors, words)).map(drop)
+        tokio::try_join!(writing, read_answer(from_child, answer), read_stderr(errors, words)).map(drop)
     };
     tokio::pin!(talking);
     let status = tokio::select! {
@@ -150,14 +150,14 @@ async fn exchange(
 }
 
 /// The answer, which must not be too long.
-async fn hear(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
+async fn read_answer(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
     let read = from.take(MAX_ANSWER_BYTES as u64 + 1).read_to_end(answer).await;
     read.map_err(|_| HookError::Broken)?;
     if answer.len() > MAX_ANSWER_BYTES { Err(HookError::TooLong) } else { Ok(()) }
 }
 
 /// The start of what it says besides; the rest is read and dropped.
-async fn listen(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result<(), HookError> {
+async fn read_stderr(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result<(), HookError> {
     let read = (&mut from).take(MAX_REASON_BYTES).read_to_end(words).await;
     read.map_err(|_| HookError::Broken)?;
     tokio::io::copy(&mut from, &mut tokio::io::sink()).await.map(drop).map_err(|_| HookError::Broken)

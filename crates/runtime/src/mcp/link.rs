@@ -236,10 +236,10 @@ impl McpConnection {
     }
 
     /// How a connection ended that is closed, in words for the model.
-    pub(super) async fn bury(&self) -> String {
+    pub(super) async fn describe_exit(&self) -> String {
         match &self.process {
             Some(process) => {
-                let how = process.bury().await;
+                let how = process.reap_and_describe().await;
                 tracing::warn!("the MCP server `{}`: {how}{}", self.server, process.last_words().await);
                 how
             }
@@ -294,7 +294,7 @@ where
 async fn explained(fault: McpConnectionError, process: &McpProcess) -> McpConnectionError {
     match fault {
         McpConnectionError::Closed | McpConnectionError::NotSent(_) => {
-            let how = process.bury().await;
+            let how = process.reap_and_describe().await;
             McpConnectionError::Lost(format!("{how}{}", process.last_words().await))
         }
         other => other,

@@ -61,7 +61,7 @@ impl McpSecrets {
     }
 
     /// The text without them.
-    pub(super) fn hide(&self, text: String) -> String {
+    pub(super) fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| match text.contains(secret) {
             true => text.replace(secret, HIDDEN),
             false => text,
@@ -120,7 +120,7 @@ mod tests {
         }));
         let text = "Bearer abcd-1234, abcd-1234, k%2Fey-12345, k/ey-12345, pass-of-me, acme-website";
         assert_eq!(
-            secrets.hide(text.to_owned()),
+            secrets.redact(text.to_owned()),
             "[redacted], [redacted], [redacted], [redacted], [redacted], acme-website"
         );
     }
@@ -137,7 +137,7 @@ mod tests {
         ]);
         let command = McpCommand { program: "x".into(), args: Vec::new(), env, network: None };
         let secrets = McpSecrets::of(&McpTransport::Command(command));
-        let told = secrets.hide(
+        let told = secrets.redact(
             r#"gh-12345678 {"a":"pg \"word\" 1"} short Ada Lovelace /home/ada/project pw-of-ada"#.into(),
         );
         assert_eq!(told, r#"[redacted] {"a":"[redacted]"} short Ada Lovelace /home/ada/project [redacted]"#);

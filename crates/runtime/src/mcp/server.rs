@@ -63,7 +63,7 @@ impl McpServerState {
             Ok::<_, McpConnectionError>((link, tools))
         };
         let (mut link, tools) = match timeout(start_timeout, opening).await {
-            Ok(opened) => opened.map_err(|fault| endpoint.secrets.hide(fault.to_string()))?,
+            Ok(opened) => opened.map_err(|fault| endpoint.secrets.redact(fault.to_string()))?,
             Err(_) => return Err(format!("it did not answer within {} s", start_timeout.as_secs_f32())),
         };
         if tools.is_empty() {
@@ -82,7 +82,7 @@ impl McpServerState {
 
     /// What the model or a person is told of what it said, without the secrets that it was given.
     pub(super) fn without_secrets(&self, text: String) -> String {
-        self.endpoint.secrets.hide(text)
+        self.endpoint.secrets.redact(text)
     }
 
     /// Its tools as the model is told of them.
@@ -160,7 +160,7 @@ impl McpServerState {
             return Err(fault);
         }
         self.replace(line);
-        let how = link.bury().await;
+        let how = link.describe_exit().await;
         Err(if matches!(fault, McpConnectionError::NotSent(_)) {
             fault
         } else {
@@ -191,7 +191,7 @@ impl McpServerState {
             }
             // It ended between two calls.
             self.replace(&line);
-            link.bury().await;
+            link.describe_exit().await;
         }
         Err(McpConnectionError::NotSent("it ends as soon as it is started".to_owned()))
     }

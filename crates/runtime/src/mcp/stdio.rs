@@ -122,7 +122,7 @@ async fn listen(server: String, secrets: Arc<McpSecrets>, errors: pipe::Receiver
         if !read.is_ok_and(|count| count > 0) {
             return;
         }
-        let text = secrets.hide(String::from_utf8_lossy(&line).into_owned());
+        let text = secrets.redact(String::from_utf8_lossy(&line).into_owned());
         let text = text.trim_end();
         tracing::debug!(%server, "{text}");
         let mut words = locked(&last_words);
@@ -137,7 +137,7 @@ async fn listen(server: String, secrets: Arc<McpSecrets>, errors: pipe::Receiver
 
 impl McpProcess {
     /// How a program ended whose connection is closed, in words. One that has not ended is killed.
-    pub(super) async fn bury(&self) -> String {
+    pub(super) async fn reap_and_describe(&self) -> String {
         let child = locked(&self.child).take();
         let Some(mut child) = child else { return "its program has ended".to_owned() };
         match tokio::time::timeout(BURIAL, child.wait()).await {

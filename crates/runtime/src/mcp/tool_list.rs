@@ -32,7 +32,7 @@ pub(super) struct McpToolDefinition {
 impl McpToolDefinition {
     /// The same, with secrets taken out of what the model reads. The schema stays as it is: a change would break it.
     pub(super) fn without(self, secrets: &McpSecrets) -> Self {
-        Self { description: secrets.hide(self.description), ..self }
+        Self { description: secrets.redact(self.description), ..self }
     }
 }
 

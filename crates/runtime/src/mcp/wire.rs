@@ -49,7 +49,7 @@ impl McpProgressSink {
         Self { output, offset: Mutex::new(0) }
     }
 
-    fn tell(&self, text: String) {
+    fn send_progress(&self, text: String) {
         let mut offset = locked(&self.offset);
         let chars = text.chars().count() as u64;
         // A watcher who does not keep up misses pieces; the offsets show it.
@@ -134,7 +134,7 @@ impl McpExchangeRegistry {
         let outline = outline(text);
         let is_lost_answer = outline.answers.is_none() && outline.is_answer;
         let stand_in = outline.answers.map(|id| {
-            self.spoil(&id.to_string(), &why);
+            self.fail_request(&id.to_string(), &why);
             Box::new(failed(id, &why))
         });
         UnreadableMcpMessage { why, stand_in, is_lost_answer }
@@ -150,7 +150,7 @@ impl McpExchangeRegistry {
         all.into_iter().map(fail).collect()
     }
 
-    fn spoil(&self, id: &str, why: &str) {
+    fn fail_request(&self, id: &str, why: &str) {
         if let Some(open) = self.take(id) {
             let _ = open.exchange.unreadable.set(why.to_owned());
         }
@@ -178,7 +178,7 @@ impl McpExchangeRegistry {
         let all = locked(&self.open);
         let about = all.iter().find(|open| open.token.as_ref() == Some(&said.progress_token));
         if let Some(watcher) = about.and_then(|open| open.exchange.watcher.as_ref()) {
-            watcher.tell(self.secrets.hide(progress_line(said)));
+            watcher.send_progress(self.secrets.redact(progress_line(said)));
         }
     }
 

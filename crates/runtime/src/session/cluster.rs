@@ -95,12 +95,12 @@ impl Runtime {
     }
 
     /// Does a node's duties until the store is closed. A runtime that is alone has none.
-    pub async fn attend_nodes(&self) {
+    pub async fn run_node_duties(&self) {
         let Some(nodes) = self.nodes().cloned() else { return };
         // Side by side: a database that does not answer holds up a sweep, and must not hold up the fence.
         tokio::select! {
-            () = self.heed_standing(&nodes) => {}
-            () = self.hear_all(&nodes) => {}
+            () = self.watch_node_standing(&nodes) => {}
+            () = self.receive_node_signals(&nodes) => {}
             () = self.sweep(&nodes) => {}
         }
     }
@@ -119,7 +119,7 @@ impl Runtime {
         join_all(self.house.slots.give_away().iter().map(Session::give_away)).await;
     }
 
-    async fn heed_standing(&self, nodes: &SharedNodes) {
+    async fn watch_node_standing(&self, nodes: &SharedNodes) {
         let mut standing = nodes.standing();
         while standing.changed().await.is_ok() {
             let now = standing.borrow_and_update().clone();
@@ -131,7 +131,7 @@ impl Runtime {
         }
     }
 
-    async fn hear_all(&self, nodes: &SharedNodes) {
+    async fn receive_node_signals(&self, nodes: &SharedNodes) {
         let mut arrivals = nodes.arrivals();
         while let Some(id) = arrivals.next().await {
             self.hear(&id, nodes);

@@ -68,7 +68,7 @@ impl RuntimeInner {
         let mut pages = LogPageReader::of(&self.store, id);
         let mut page = pages.next().await?;
         let begun = newest_choice(&page).cloned();
-        let mut seat = self.seat_of(begun.as_ref()).await;
+        let mut seat = self.resolve_agent_binding(begun.as_ref()).await;
         let mut history = seat.agent.new_history();
         let mut log = Vec::new();
         while !pages.ended {
@@ -82,7 +82,7 @@ impl RuntimeInner {
         log.extend(last);
         let newest = newest_choice(&log);
         if newest != begun.as_ref() {
-            seat = self.seat_of(newest).await;
+            seat = self.resolve_agent_binding(newest).await;
             if !seat.agent.reads_as(&history) {
                 (history, log) = folded(id, seat.agent.new_history(), log).await?;
             }

@@ -69,7 +69,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Stopped`].
     pub async fn orders(&self) -> Result<Vec<StandingOrder>, SessionError> {
-        self.look(|run| run.history().all_orders().all().to_vec()).await
+        self.inspect_run(|run| run.history().all_orders().all().to_vec()).await
     }
 
     async fn change_orders(&self, change: OrderChange) -> Result<PinOutcome, SessionError> {

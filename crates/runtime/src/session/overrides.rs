@@ -131,7 +131,7 @@ impl Runtime {
                 }
             }
         };
-        self.govern(governed).await;
+        self.apply_overrides(governed).await;
         Ok(choices)
     }
 
@@ -160,7 +160,7 @@ impl Runtime {
             let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
             kept.map_err(std::io::Error::other)??;
         }
-        self.govern(governed).await;
+        self.apply_overrides(governed).await;
         Ok(self.settings())
     }
 
@@ -207,12 +207,14 @@ impl Runtime {
         }
     }
 
-    async fn govern(&self, governed: AgentOverrides) {
+    async fn apply_overrides(&self, governed: AgentOverrides) {
         self.house.steering.set(CurrentOverrides::of(governed, &self.house.agents));
         let governed = self.house.steering.now().governed;
         for session in self.house.open_sessions() {
             // One that has stopped meanwhile is opened under the new ones.
-            let Ok(choice) = session.look(|run| run.history().choice().clone()).await else { continue };
+            let Ok(choice) = session.inspect_run(|run| run.history().choice().clone()).await else {
+                continue;
+            };
             let agents = &self.house.agents;
             let plain = agents.named(choice.agent.as_deref()).unwrap_or_else(|_| agents.usual());
             let (policy, summariser) = governed.policy(&plain.rules);
@@ -242,9 +244,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Store`].
-    pub(super) async fn seat_in(&self, id: &SessionId) -> Result<AgentBinding, SessionError> {
+    pub(super) async fn read_agent_binding(&self, id: &SessionId) -> Result<AgentBinding, SessionError> {
         let log = self.log(id).await?;
-        let seat = self.house.seat_of(newest_choice(&log)).await;
+        let seat = self.house.resolve_agent_binding(newest_choice(&log)).await;
         seat.warn(id);
         Ok(seat)
     }
@@ -253,12 +255,12 @@ impl Runtime {
 impl RuntimeInner {
     /// The agent of a choice under the settings that hold.
     async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
-        Ok(self.steering.now().governed.agent(self.agents.chosen(choice).await?))
+        Ok(self.steering.now().governed.agent(self.agents.resolve_choice(choice).await?))
     }
 
     /// Who answers in a session in which that was chosen last. If its agent is not there the usual one looks after it,
     /// and answers nothing.
-    pub(super) async fn seat_of(&self, choice: Option<&ModelChoice>) -> AgentBinding {
+    pub(super) async fn resolve_agent_binding(&self, choice: Option<&ModelChoice>) -> AgentBinding {
         let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
             return AgentBinding { agent: self.usual_agent(), missing: None };
         };

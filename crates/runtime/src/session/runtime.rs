@@ -192,7 +192,7 @@ impl Runtime {
     /// A replay of a session's announcements, to be given its log.
     pub fn replay(&self, id: &SessionId) -> EventReplay {
         let open = self.house.slots.find(id);
-        let (agent, settings) = match open.map(|session| session.seat().agent) {
+        let (agent, settings) = match open.map(|session| session.agent_binding().agent) {
             Some(agent) => (Arc::clone(&agent), Arc::new(agent.settings())),
             None => self.house.steering.usual(),
         };
@@ -222,7 +222,7 @@ impl Runtime {
             None => self.enter(id).await?,
         };
         // What a crash left is put right when this answers; a run that goes on does so on its own.
-        session.look(|_| ()).await?;
+        session.inspect_run(|_| ()).await?;
         Ok(session)
     }
 
@@ -231,7 +231,7 @@ impl Runtime {
         let (reply, entered) = oneshot::channel();
         let slot = self.house.slots.slot(id);
         let span = tracing::info_span!("session", id = id.as_str());
-        self.spawn(Arc::clone(&self.house).live(id.clone(), slot, reply).instrument(span));
+        self.spawn(Arc::clone(&self.house).run_session(id.clone(), slot, reply).instrument(span));
         entered.await.map_err(|_| SessionError::Stopped)?
     }
 
@@ -254,11 +254,11 @@ impl Runtime {
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
-    pub async fn glance(&self, id: &SessionId) -> Result<Run, SessionError> {
+    pub async fn read_run(&self, id: &SessionId) -> Result<Run, SessionError> {
         self.glance_at(id, self.log(id).await?).await
     }
 
-    /// As [`Runtime::glance`], by the beginning of a log: all that stands before a damaged event.
+    /// As [`Runtime::read_run`], by the beginning of a log: all that stands before a damaged event.
     ///
     /// # Errors
     /// [`SessionError::Log`].
@@ -385,16 +385,21 @@ impl RuntimeInner {
     }
 
     /// The whole life of an open session, from its opening until it is given up.
-    async fn live(self: Arc<Self>, id: SessionId, slot: Arc<SessionEntry>, reply: Reply) {
+    async fn run_session(self: Arc<Self>, id: SessionId, slot: Arc<SessionEntry>, reply: Reply) {
         // Opening takes more room than being open.
-        if let Some(driver) = Box::pin(self.admit(&id, &slot, reply)).await {
+        if let Some(driver) = Box::pin(self.open_in_entry(&id, &slot, reply)).await {
             driver.drive(&slot, self.idle).await;
         }
         self.slots.leave(&id, slot);
     }
 
     /// Opens the session, unless somebody else has just done so.
-    async fn admit(&self, id: &SessionId, slot: &SessionEntry, reply: Reply) -> Option<Box<SessionDriver>> {
+    async fn open_in_entry(
+        &self,
+        id: &SessionId,
+        slot: &SessionEntry,
+        reply: Reply,
+    ) -> Option<Box<SessionDriver>> {
         let _gate = slot.gate.lock().await;
         let _settings_stay = self.steering.hold().await;
         let (opened, driver) = match slot.session() {
@@ -458,7 +463,7 @@ impl RuntimeInner {
         let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
         // The first thing that the driver does.
-        session.tell(RunLoopInput::Recover { partial })?;
+        session.send_input(RunLoopInput::Recover { partial })?;
         if let Some(nodes) = self.nodes.get() {
             session.hear(nodes, since);
         }

@@ -19,7 +19,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Refused`].
     pub(super) async fn submitted(&self, parts: Vec<Part>) -> Result<Vec<Part>, SessionError> {
-        submitted(&self.seat().agent, self.id(), parts).await
+        submitted(&self.agent_binding().agent, self.id(), parts).await
     }
 }
 
@@ -34,7 +34,7 @@ impl Runtime {
         id: &SessionId,
         message: NewMessage,
     ) -> Result<EnqueueReceipt, SessionError> {
-        let seat = self.seat_in(id).await?;
+        let seat = self.read_agent_binding(id).await?;
         seat.check()?;
         let parts = submitted(&seat.agent, id, message.parts).await?;
         let queue_id = QueueId::new(Uuid::now_v7().to_string());

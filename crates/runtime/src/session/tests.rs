@@ -30,7 +30,7 @@ async fn what_nobody_uses_is_given_up_and_opened_again() {
     let (runtime, _folder) = runtime().await;
     let session = runtime.create(Some("Kept".to_owned())).await.unwrap();
     session.ask("hello").await.unwrap();
-    let before = session.look(|run| run.history().clone()).await.unwrap();
+    let before = session.inspect_run(|run| run.history().clone()).await.unwrap();
     let id = session.id().clone();
     a_while().await;
     assert_eq!(runtime.opened().len(), 1, "a handle is in use");
@@ -38,10 +38,10 @@ async fn what_nobody_uses_is_given_up_and_opened_again() {
     a_while().await;
     assert_eq!((runtime.opened().len(), runtime.places()), (0, 0));
     let session = runtime.open(&id).await.unwrap();
-    let after = session.look(|run| run.history().clone()).await.unwrap();
+    let after = session.inspect_run(|run| run.history().clone()).await.unwrap();
     assert_eq!(after, before);
     session.ask("once more").await.unwrap();
-    assert_eq!(session.look(|run| run.history().view().len()).await.unwrap(), 4);
+    assert_eq!(session.inspect_run(|run| run.history().view().len()).await.unwrap(), 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,7 +140,7 @@ impl Turn {
             return Err(failure);
         }
         if self.has_missed {
-            self.output.text = self.session.look(|run| final_answer(run.history())).await?;
+            self.output.text = self.session.inspect_run(|run| final_answer(run.history())).await?;
         }
         Ok(self.output)
     }
@@ -222,7 +222,7 @@ impl TurnProgress {
             if self.is_over {
                 return self.failure.take().map(Err);
             }
-            let Some(announcement) = self.hear().await else { continue };
+            let Some(announcement) = self.next_item().await else { continue };
             let event = match announcement {
                 TurnStreamItem::Event(event) => event,
                 TurnStreamItem::Lagged(missed) => return Some(Ok(SessionEvent::Lagged { missed })),
@@ -241,7 +241,7 @@ impl TurnProgress {
     }
 
     /// The next event; `None` if there is something else to look at first.
-    async fn hear(&mut self) -> Option<TurnStreamItem> {
+    async fn next_item(&mut self) -> Option<TurnStreamItem> {
         let received = match &mut self.settled {
             Some(settled) => tokio::select! {
                 // What was announced before the session came to rest comes first.

@@ -133,7 +133,7 @@ async fn writing(
             let served = match agent {
                 Some((_, agent)) => agent.served(),
                 None => agents
-                    .served(name)
+                    .find_model(name)
                     .await
                     .map_err(|error| refused(format!("cannot be `{name}`: {error}")))?,
             };

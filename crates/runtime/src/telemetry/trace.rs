@@ -79,7 +79,7 @@ impl SessionTrace {
     }
 
     /// Takes what the loop is about to be told: operations end by it.
-    pub(crate) fn hear(&mut self, input: &RunLoopInput, run: &Run, agent: &Agent) {
+    pub(crate) fn observe_input(&mut self, input: &RunLoopInput, run: &Run, agent: &Agent) {
         let around = TracedRun { run, agent };
         match input {
             RunLoopInput::Cancel => self.stopped("cancelled"),
@@ -128,7 +128,7 @@ impl SessionTrace {
     }
 
     /// Takes what the loop answered: operations begin by it.
-    pub(crate) fn follow(&mut self, effects: &[RunEffect], run: &Run, agent: &Agent) {
+    pub(crate) fn observe_effects(&mut self, effects: &[RunEffect], run: &Run, agent: &Agent) {
         let around = TracedRun { run, agent };
         for effect in effects {
             match effect {

@@ -106,7 +106,7 @@ async fn what_a_node_leaves_is_looked_for_as_its_lease_ends() {
         pauses
     };
     let pauses = tokio::select! {
-        () = runtime.attend_nodes() => panic!("it does not attend"),
+        () = runtime.run_node_duties() => panic!("it does not attend"),
         pauses = looking => pauses,
     };
     let (usual, soon) = (millis(1_000)..=millis(2_000), millis(300)..=millis(510));
@@ -133,7 +133,7 @@ async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
             others.arriving.publish(session.id());
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
-        let taken = async || session.look(|run| run.history().view().len()).await.unwrap();
+        let taken = async || session.inspect_run(|run| run.history().view().len()).await.unwrap();
         say("first").await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert!(say("second").await.queued);
@@ -152,7 +152,7 @@ async fn news_of_what_waits_since_a_cancel_wakes_nobody() {
         assert_eq!((taken().await, session.queue().await.unwrap().len()), (before + 2, 0));
     };
     tokio::select! {
-        () = runtime.attend_nodes() => panic!("it does not attend"),
+        () = runtime.run_node_duties() => panic!("it does not attend"),
         () = talk => {}
     }
 }
@@ -223,7 +223,7 @@ async fn a_session_that_cannot_be_had_keeps_nobody_from_taking_others_over() {
         }
     };
     tokio::select! {
-        () = runtime.attend_nodes() => panic!("it does not attend"),
+        () = runtime.run_node_duties() => panic!("it does not attend"),
         taken = timeout(Duration::from_secs(10), taken) => taken.unwrap(),
     }
     assert_eq!(witness.claims(), 2, "each is taken once");

@@ -35,7 +35,7 @@ impl Provider for Server {
 
     async fn limits(&self) -> Limits {
         let window = Some(self.window.load(Ordering::Relaxed)).filter(|window| *window > 0);
-        Limits::of_window(window, LimitSource::Server)
+        Limits::from_window(window, LimitSource::Server)
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
@@ -74,7 +74,7 @@ fn prose(turn: usize) -> String {
 async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
     let (runtime, session, server, _folder) = session(|input| input.min(4_096)).await;
     let mut turns = 0;
-    while session.look(|run| run.history().compactions()).await.unwrap() == 0 {
+    while session.inspect_run(|run| run.history().compactions()).await.unwrap() == 0 {
         turns += 1;
         assert!(turns < 12, "twelve long messages, and nothing was noticed");
         let settled = session.ask(&prose(turns)).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_request_cut_in_silence_makes_room_and_is_sent_again() {
     }
     assert!(server.calls.load(Ordering::Relaxed) > turns, "the cut request was not sent again");
     let (window, newest) = session
-        .look(|run| (run.budget().window, run.history().view().last().map(|item| item.message.text())))
+        .inspect_run(|run| (run.budget().window, run.history().view().last().map(|item| item.message.text())))
         .await
         .unwrap();
     assert_eq!(window, 4_096, "what it holds is learned");
@@ -100,8 +100,10 @@ async fn a_wrong_report_leaves_nothing_out() {
         for turn in 0..46 {
             assert_eq!(session.ask(&prose(turn)[..2_000]).await.unwrap().end, Some(RunEnd::Stop));
         }
-        let (shown, compactions) =
-            session.look(|run| (run.history().view().len(), run.history().compactions())).await.unwrap();
+        let (shown, compactions) = session
+            .inspect_run(|run| (run.history().view().len(), run.history().compactions()))
+            .await
+            .unwrap();
         assert_eq!((shown, compactions), (92, 0), "questions and answers in view");
         assert_eq!(server.calls.load(Ordering::Relaxed), 46, "no request was sent twice");
         runtime.close().await;
@@ -132,7 +134,7 @@ async fn a_server_whose_counts_leave_something_out_is_put_up_with() {
         let settled = session.ask(&prose(turn)).await.unwrap();
         assert_eq!(settled.end, Some(RunEnd::Stop), "turn {turn}: {settled:?}");
     }
-    let compactions = session.look(|run| run.history().compactions()).await.unwrap();
+    let compactions = session.inspect_run(|run| run.history().compactions()).await.unwrap();
     assert!(compactions <= 2, "{compactions} compactions for nothing");
     runtime.close().await;
 }
@@ -141,7 +143,7 @@ async fn a_server_whose_counts_leave_something_out_is_put_up_with() {
 #[tokio::test]
 async fn a_window_that_changed_is_noticed() {
     let (runtime, session, server, _folder) = session(|input| input).await;
-    let window = || session.look(|run| (run.budget().window, run.settings().model.window));
+    let window = || session.inspect_run(|run| (run.budget().window, run.settings().model.window));
     assert_eq!(window().await.unwrap(), (32_000, None));
     server.window.store(9_000, Ordering::Relaxed);
     session.ask("go").await.unwrap();

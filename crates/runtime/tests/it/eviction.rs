@@ -86,7 +86,7 @@ impl World {
                 let found = said.iter().filter(|said| *said == text).count();
                 assert_eq!(found, 1, "seed {seed}: {text} is in the history of {id} {found} times");
             }
-            let shown = session.look(|run| run.history().last_seq()).await.unwrap();
+            let shown = session.inspect_run(|run| run.history().last_seq()).await.unwrap();
             assert_eq!(shown, log.len() as u64, "seed {seed}");
         }
         assert_eq!(self.witness.wrongs(), Vec::<String>::new(), "seed {seed}");
@@ -130,7 +130,7 @@ async fn work(
         if dice.below(3) == 0 {
             // Who holds on to a session finds it as it was.
             pause.await;
-            session.look(|_| ()).await.unwrap();
+            session.inspect_run(|_| ()).await.unwrap();
         } else {
             drop(session);
             pause.await;

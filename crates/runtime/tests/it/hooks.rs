@@ -62,7 +62,7 @@ impl World {
         let all = |run: &longhaul_core::run::Run| {
             run.history().entries().iter().map(|entry| Message::clone(&entry.message)).collect()
         };
-        self.session.look(all).await.unwrap()
+        self.session.inspect_run(all).await.unwrap()
     }
 
     async fn results(&self) -> Vec<ToolResult> {

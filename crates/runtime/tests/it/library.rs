@@ -231,7 +231,7 @@ async fn a_counter_of_the_programs_own_counts() {
         scripted(ModelScript::always("So it is.")).0.token_counter(words().exact()).build().await.unwrap();
     let session = agent.session().await.unwrap();
     session.turn("one two three four five").await.unwrap().finish().await.unwrap();
-    let tokens = session.look(|run| run.history().view()[0].tokens).await.unwrap();
+    let tokens = session.inspect_run(|run| run.history().view()[0].tokens).await.unwrap();
     assert_eq!(tokens, 5 + 4, "the words and the marks around a message");
     assert_eq!(agent.agent().counter.name(), "words");
     assert_eq!(words().kind(), longhaul::core::estimate::CountAccuracy::Estimated);

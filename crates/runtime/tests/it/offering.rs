@@ -96,15 +96,18 @@ async fn recall_comes_with_the_first_output_that_is_cut_and_stays() {
     let more = longhaul_core::estimate::tool_tokens(&longhaul::recall::spec());
     assert_eq!(starts[2].fixed_tokens, starts[1].fixed_tokens + more);
     // A fork, and the session after a restart.
-    let last = world.session.look(|run| run.history().last_seq()).await.unwrap();
+    let last = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
     let fork = world.runtime.fork(world.session.id(), last).await.unwrap();
-    assert!(fork.look(|run| run.history().offers_recall()).await.unwrap());
+    assert!(fork.inspect_run(|run| run.history().offers_recall()).await.unwrap());
     let id = world.session.id().clone();
     drop((fork, world));
     let again = world_over(store, ModelScript::always("Yes."), 100_000, |_| {}).await;
     again.runtime.open(&id).await.unwrap().ask("Are you there?").await.unwrap();
     assert!(offers(&requests(&again.model)[0]));
-    assert!(!again.session.look(|run| run.history().offers_recall()).await.unwrap(), "another session");
+    assert!(
+        !again.session.inspect_run(|run| run.history().offers_recall()).await.unwrap(),
+        "another session"
+    );
 }
 
 #[tokio::test]
@@ -130,7 +133,7 @@ async fn a_handle_is_never_without_the_tool_nor_the_tool_without_a_handle_before
         }
         assert!(said(&sent[first]).contains("lh:"), "the tool comes with the first cut");
         // No edit was planned for a smaller request than what was sent then.
-        let history = world.session.look(|run| run.history().clone()).await.unwrap();
+        let history = world.session.inspect_run(|run| run.history().clone()).await.unwrap();
         for state in history.edits() {
             assert!(state.edit.compressed_bound < state.edit.original_bound);
         }
@@ -186,7 +189,7 @@ async fn without_recall_no_handle_is_named() {
         world.session.ask("Read on.").await.unwrap();
     }
     let sent = requests(&world.model);
-    assert!(world.session.look(|run| run.history().edits().len()).await.unwrap() > 0);
+    assert!(world.session.inspect_run(|run| run.history().edits().len()).await.unwrap() > 0);
     assert!(sent.iter().all(|request| !offers(request) && !said(request).contains("lh:")));
 }
 

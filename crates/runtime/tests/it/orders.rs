@@ -92,7 +92,7 @@ async fn orders_are_pinned_edited_replaced_and_removed_and_the_model_hears_of_it
 async fn what_is_refused_stores_nothing() {
     let world = world(ModelScript::always("Yes.")).await;
     let session = &world.session;
-    let before = session.look(|run| run.history().last_seq()).await.unwrap();
+    let before = session.inspect_run(|run| run.history().last_seq()).await.unwrap();
     let refused = |refused: Result<_, SessionError>| match refused {
         Err(SessionError::Order(error)) => error,
         other => panic!("{other:?}"),
@@ -104,7 +104,7 @@ async fn what_is_refused_stores_nothing() {
     let missing = StandingOrderError::NotFound("o9".into());
     assert_eq!(refused(session.edit_order("o9".into(), "x").await), missing);
     assert_eq!(refused(session.remove_order("o9".into()).await), missing);
-    assert_eq!(session.look(|run| run.history().last_seq()).await.unwrap(), before);
+    assert_eq!(session.inspect_run(|run| run.history().last_seq()).await.unwrap(), before);
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn the_model_pins_an_order_of_its_own() {
     assert_eq!(world.session.ask(said).await.unwrap().end, Some(RunEnd::Stop));
     let orders = world.session.orders().await.unwrap();
     assert_eq!(texts(&orders), ["Answer in German."]);
-    let typed = world.session.look(|run| run.history().entries()[0].seq).await.unwrap();
+    let typed = world.session.inspect_run(|run| run.history().entries()[0].seq).await.unwrap();
     let facts: Vec<_> = orders.iter().map(|order| (order.source, order.from)).collect();
     assert_eq!(facts, [(OrderSource::Model, Some(typed)); 2], "where it was said is in the log");
     let log = world.runtime.log(world.session.id()).await.unwrap();

@@ -68,7 +68,7 @@ async fn log(world: &World) -> Vec<Event> {
 
 async fn newest(session: &Session) -> Message {
     let last = |run: &longhaul_core::run::Run| run.history().view().last().unwrap().message.clone();
-    Message::clone(&session.look(last).await.unwrap())
+    Message::clone(&session.inspect_run(last).await.unwrap())
 }
 
 /// Everything that is announced meanwhile, in order.

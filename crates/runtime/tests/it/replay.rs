@@ -194,7 +194,7 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
             Some(RunEnd::Error) => {
                 let error = settled.error.unwrap();
                 assert_eq!(error.code, ErrorCode::ContextOverflow, "{}", error.message);
-                let alone = session.look(newest_alone).await.unwrap();
+                let alone = session.inspect_run(newest_alone).await.unwrap();
                 assert!(
                     alone.0 > alone.1,
                     "{} tokens alone fit into {}: {}",
@@ -213,9 +213,9 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
     let largest = log.iter().map(|call| call.input_tokens).max().unwrap_or(0);
     seen.steps = log.len();
     seen.largest = largest;
-    seen.edits = session.look(|run| run.history().edits().len()).await.unwrap();
+    seen.edits = session.inspect_run(|run| run.history().edits().len()).await.unwrap();
     let typed = session
-        .look(|run| {
+        .inspect_run(|run| {
             run.history()
                 .entries()
                 .iter()

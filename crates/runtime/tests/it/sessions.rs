@@ -43,7 +43,7 @@ async fn world_over(store: SharedStore, model: ScriptedProvider, change: impl Fn
 
 async fn messages(session: &Session) -> Vec<(Role, String)> {
     session
-        .look(|run| {
+        .inspect_run(|run| {
             let items = run.history().view().iter();
             items.map(|item| (item.message.role, text(&item.message))).collect()
         })
@@ -132,7 +132,7 @@ async fn metadata_is_kept_with_a_message_and_in_its_forks_and_the_model_never_se
     assert_eq!(waiting, [metadata("first"), metadata("new")]);
     world.session.settled().await.unwrap();
 
-    let at = world.session.look(|run| run.history().last_seq()).await.unwrap();
+    let at = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
     let fork = world.runtime.fork(world.session.id(), at).await.unwrap();
     for session in [&world.session, &fork] {
         let log = world.runtime.log(session.id()).await.unwrap();
@@ -185,7 +185,7 @@ async fn reasoned(session: &Session) -> (Vec<String>, bool) {
         let view = run.history().view().iter().any(|item| item.message.parts.iter().any(is_thought));
         (texts.collect(), view)
     };
-    session.look(look).await.unwrap()
+    session.inspect_run(look).await.unwrap()
 }
 
 /// Nothing of an answer that never began is kept, and nobody is told otherwise.
@@ -280,7 +280,7 @@ async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     }
     assert_eq!(world.session.cancel(false).await.unwrap(), CancelPoint::ToolsInProgress);
     assert!(!is_running(&marker), "a process is left");
-    let statuses = world.session.look(|run| {
+    let statuses = world.session.inspect_run(|run| {
         assert!(run.history().open_calls().is_empty());
         let parts = run.history().entries().iter().flat_map(|entry| entry.message.parts.clone());
         parts
@@ -464,10 +464,11 @@ async fn a_session_outgrows_its_window_and_everything_can_be_recalled() {
         assert_eq!(world.session.ask("Read on.").await.unwrap().end, Some(RunEnd::Stop));
     }
     assert_eq!(world.model.invalid_requests(), 0);
-    let edits = world.session.look(|run| run.history().edits().len()).await.unwrap();
+    let edits = world.session.inspect_run(|run| run.history().edits().len()).await.unwrap();
     assert!(edits >= 3, "{edits}");
-    let originals = world.session.look(|run| run.history().entries().to_vec()).await.unwrap();
-    let source = world.session.look(|run| longhaul::recall::RecallSource::of(run.history())).await.unwrap();
+    let originals = world.session.inspect_run(|run| run.history().entries().to_vec()).await.unwrap();
+    let source =
+        world.session.inspect_run(|run| longhaul::recall::RecallSource::of(run.history())).await.unwrap();
     let limit = longhaul_core::truncate::TextLimit { max_chars: 1_000_000, max_tokens: 1_000_000 };
     for entry in originals.iter().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. })) {
         let arguments = format!(r#"{{"handle":"lh:{}"}}"#, entry.seq);
@@ -485,7 +486,7 @@ async fn compact_preview_undo_release() {
     }
     let view = |session: &Session| {
         let session = session.clone();
-        async move { session.look(|run| (run.history().view_hash(), run.meter().total)).await.unwrap() }
+        async move { session.inspect_run(|run| (run.history().view_hash(), run.meter().total)).await.unwrap() }
     };
     let before = view(&world.session).await;
     let mut watch = world.session.watch();
@@ -524,7 +525,7 @@ async fn compact_preview_undo_release() {
 async fn a_fork_has_the_same_past_and_its_own_future() {
     let world = reading_world(64_000).await;
     world.session.ask("Read on.").await.unwrap();
-    let at = world.session.look(|run| run.history().last_seq()).await.unwrap();
+    let at = world.session.inspect_run(|run| run.history().last_seq()).await.unwrap();
     let fork = world.runtime.fork(world.session.id(), at).await.unwrap();
     let original = messages(&world.session).await;
     assert!(messages(&fork).await == original, "the past differs");

@@ -97,7 +97,7 @@ async fn newest(session: &Session) -> String {
         let item = run.history().view().last().unwrap();
         item.message.parts.iter().filter_map(|part| part.as_text()).collect::<String>()
     };
-    session.look(newest).await.unwrap()
+    session.inspect_run(newest).await.unwrap()
 }
 
 fn change(change: Value) -> Map<String, Value> {
@@ -119,9 +119,13 @@ async fn a_session_has_the_agent_it_was_given_also_after_a_restart() {
     assert_eq!(newest(&session).await, "I am small.");
     assert_eq!(requests(&world.small)[0].system, "You are the helper.");
     let usual = world.runtime.create_in(None, Some("main")).await.unwrap();
-    assert_eq!(usual.look(|run| run.history().last_seq()).await.unwrap(), 1, "the usual agent needs no word");
+    assert_eq!(
+        usual.inspect_run(|run| run.history().last_seq()).await.unwrap(),
+        1,
+        "the usual agent needs no word"
+    );
     let (id, fork) = (session.id().clone(), world.runtime.fork(session.id(), 2).await.unwrap());
-    assert_eq!(fork.look(|run| run.history().choice().clone()).await.unwrap(), helper());
+    assert_eq!(fork.inspect_run(|run| run.history().choice().clone()).await.unwrap(), helper());
     assert!(matches!(world.runtime.create_in(None, Some("nobody")).await, Err(SessionError::NotFound(_))));
     assert!(matches!(world.runtime.create_in(None, Some("broken")).await, Err(SessionError::Conflict(_))));
     drop((session, usual, fork, world));
@@ -154,7 +158,8 @@ async fn a_switch_keeps_the_history_and_counts_it_anew() {
     assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::Now);
     let told = watch.recv().await.unwrap();
     assert_eq!((told.name, &told.payload["newConfig"]["model"]), ("llm:switched", &json!("small")));
-    let seen = session.look(|run| (run.budget().window, run.history().counter().clone())).await.unwrap();
+    let seen =
+        session.inspect_run(|run| (run.budget().window, run.history().counter().clone())).await.unwrap();
     assert_eq!(seen, (8_000, MessageTokenCounter::characters()));
     assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::Already);
     session.ask("Which word?").await.unwrap();
@@ -171,7 +176,7 @@ async fn a_switch_keeps_the_history_and_counts_it_anew() {
     assert!(world.runtime.models().await.contains(&"listed".to_owned()));
     let unknown = world.runtime.switch(&session, named("http://stranger")).await;
     assert!(matches!(unknown, Err(SessionError::Conflict(_))), "{unknown:?}");
-    assert!(session.look(|run| run.history().model().unwrap().model == "listed").await.unwrap());
+    assert!(session.inspect_run(|run| run.history().model().unwrap().model == "listed").await.unwrap());
     assert_eq!(requests(&world.small).len(), 1);
 }
 
@@ -190,7 +195,7 @@ async fn a_busy_session_is_switched_between_two_steps() {
     };
     until(&session, RunStatus::ExecutingTools).await;
     assert_eq!(world.runtime.switch(&session, helper()).await.unwrap(), SwitchOutcome::AtNextStep);
-    assert!(session.look(|run| run.history().model().unwrap().model == "big").await.unwrap());
+    assert!(session.inspect_run(|run| run.history().model().unwrap().model == "big").await.unwrap());
     let settled = asked.await.unwrap().unwrap();
     assert_eq!(settled.end, Some(RunEnd::Stop));
     assert_eq!(newest(&session).await, "Small goes on.");
@@ -222,11 +227,11 @@ async fn a_smaller_window_is_made_room_for_and_the_edit_says_why() {
         session.ask(&format!("Tell me more, {at}.")).await.unwrap();
     }
     let reasons = |run: &Run| run.history().edits().iter().map(|state| state.edit.reason).collect::<Vec<_>>();
-    assert!(session.look(reasons).await.unwrap().is_empty());
+    assert!(session.inspect_run(reasons).await.unwrap().is_empty());
     world.runtime.switch(&session, helper()).await.unwrap();
     let settled = session.ask("In short?").await.unwrap();
     assert_eq!(settled.end, Some(RunEnd::Stop), "{settled:?}");
-    assert_eq!(session.look(reasons).await.unwrap()[0], EditReason::ModelSwitch);
+    assert_eq!(session.inspect_run(reasons).await.unwrap()[0], EditReason::ModelSwitch);
 }
 
 #[tokio::test]
@@ -257,7 +262,7 @@ async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() 
     let writer = SummaryWriterModel::Other { window: 8_000, max_output: world.small_output() };
     let expected = ("pruning-agent".to_owned(), Some(StrategyTrigger::Tokens(5_000)), true, writer);
     for session in [&open, &other, &world.runtime.create(None).await.unwrap()] {
-        assert_eq!(session.look(policy).await.unwrap(), expected);
+        assert_eq!(session.inspect_run(policy).await.unwrap(), expected);
     }
     assert_eq!(world.runtime.agent().rules.summariser.as_ref().unwrap().0.origin().model, "small");
 
@@ -272,13 +277,13 @@ async fn settings_hold_for_open_sessions_and_new_ones_and_outlive_the_process() 
         assert!(matches!(&refused, SettingsError::Refused(refused) if refused.field == field), "{refused}");
         assert_eq!(world.runtime.settings(), holding, "nothing of it");
     }
-    assert_eq!(open.look(policy).await.unwrap(), expected);
+    assert_eq!(open.inspect_run(policy).await.unwrap(), expected);
 
     let again = self::world(ModelScript::always("Yes."), ModelScript::always("Small.")).await;
     assert_eq!(again.runtime.use_settings(file()).await.unwrap().names().len(), 4);
     assert_eq!(again.runtime.settings(), holding);
     let session = again.runtime.create(None).await.unwrap();
-    assert_eq!(session.look(policy).await.unwrap(), expected);
+    assert_eq!(session.inspect_run(policy).await.unwrap(), expected);
     let back = change(json!({ "strategy": null, "trigger": null, "pruningAgent": null, "autoRecall": null }));
     assert_eq!(again.runtime.change_settings(&back).await.unwrap(), before);
     assert!(file().read().unwrap().is_empty());
@@ -318,5 +323,5 @@ async fn after_a_compaction_by_another_strategy_the_settings_hold_again() {
     world.runtime.change_settings(&change(json!({ "strategy": "importance" }))).await.unwrap();
     session.compact_by(strategy::by_name("truncation"), None).await.unwrap();
     let name = |run: &Run| run.settings().policy.strategy.name().to_owned();
-    assert_eq!(session.look(name).await.unwrap(), "importance");
+    assert_eq!(session.inspect_run(name).await.unwrap(), "importance");
 }

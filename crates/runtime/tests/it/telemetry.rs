@@ -216,7 +216,7 @@ async fn a_compaction_has_its_summary_below_and_calls_after_it_say_so() {
     for _ in 0..4 {
         assert_eq!(world.session.ask("Read on.").await.unwrap().end, Some(RunEnd::Stop));
     }
-    let edits = world.session.look(|run| run.history().edits().len()).await.unwrap();
+    let edits = world.session.inspect_run(|run| run.history().edits().len()).await.unwrap();
     let mut compactions = world.spans();
     compactions.retain(|span| span.name.starts_with("compact "));
     assert_eq!(compactions.len(), edits, "{:?}", world.tree());
@@ -370,7 +370,7 @@ async fn a_tool_finds_its_span_and_the_session_in_its_context() {
 async fn metrics_have_the_names_and_buckets_of_the_conventions() {
     let world = world(writes_once(), ContentCapture::LeftOut, |_| {}).await;
     world.session.ask("Write it.").await.unwrap();
-    let used = world.session.look(|run| run.history().cumulative_usage().clone()).await.unwrap();
+    let used = world.session.inspect_run(|run| run.history().cumulative_usage().clone()).await.unwrap();
     world.meters.force_flush().unwrap();
     let exported = world.metrics.get_finished_metrics().unwrap();
     let newest = exported.last().unwrap();

@@ -57,7 +57,8 @@ fn model() -> ScriptedProvider {
 async fn live(session: &Session) {
     session.send(vec![Part::text("run it")]).await.unwrap();
     until(session, RunStatus::WaitingApproval).await;
-    let asked = session.look(|run| run.history().open_calls()[0].approval.clone()).await.unwrap().unwrap();
+    let asked =
+        session.inspect_run(|run| run.history().open_calls()[0].approval.clone()).await.unwrap().unwrap();
     session.send(vec![Part::text("one more")]).await.unwrap();
     session.send(vec![Part::text("and one")]).await.unwrap();
     assert!(session.decide(asked, true, None).await.unwrap());

@@ -148,7 +148,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         Some(key) => Some(app.requests().turn(&SessionId::from(KEYED), key).await),
         None => None,
     };
-    let aim = aim(app, &ask, &asked).await?;
+    let aim = resolve_destination(app, &ask, &asked).await?;
     if let Some(key) = &key {
         app.conversations().keyed(key.clone(), aim.session.clone());
     }
@@ -173,7 +173,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     let session = turn.session.clone();
     let turned = aim.before.map(|before| TurnFingerprint { before, user });
     let teller = AgentAnswerTask { app: app.clone(), session: session.clone(), turned, told };
-    app.spawn(teller.tell(turn));
+    app.spawn(teller.run_to_end(turn));
     let message = match hears.recv().await {
         Some(AgentAnswerEvent::Begins(message)) => message,
         Some(AgentAnswerEvent::Failed(fault)) => return Err(fault.into()),
@@ -269,11 +269,11 @@ impl AgentResponseStream {
                 }
                 Some(AgentAnswerEvent::Failed(fault)) => {
                     self.is_over = true;
-                    self.encoder.fail(&fault, &mut out);
+                    self.encoder.write_error(&fault, &mut out);
                 }
                 None => {
                     self.is_over = true;
-                    self.encoder.fail(&broken_off(), &mut out);
+                    self.encoder.write_error(&broken_off(), &mut out);
                 }
             }
         }
@@ -296,7 +296,7 @@ impl MessageDestination {
     }
 }
 
-async fn aim(
+async fn resolve_destination(
     app: &AppState,
     ask: &AgentModelRequest,
     asked: &ParsedAgentRequest,
@@ -347,7 +347,7 @@ async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiP
         Err(problem) if problem.is_not_found() => return Ok(()),
         Err(problem) => return Err(problem),
     };
-    let chosen = session.look(|run| run.history().choice().agent.clone()).await?;
+    let chosen = session.inspect_run(|run| run.history().choice().agent.clone()).await?;
     let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
     match chosen.or_else(usual) {
         Some(has) if has != agent => {

@@ -159,7 +159,7 @@ async fn pending(app: &AppState, session_id: Option<&str>) -> Result<Vec<Pending
             continue;
         }
         // One that has just stopped asks nothing any more.
-        let asked = session.look(asked).await.unwrap_or_default();
+        let asked = session.inspect_run(asked).await.unwrap_or_default();
         all.extend(asked.into_iter().map(|(approval_id, mut shown)| {
             shown["sessionId"] = json!(session.id());
             shown["approvalId"] = global_approval(session.id(), &approval_id).into();

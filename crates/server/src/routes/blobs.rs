@@ -76,7 +76,7 @@ pub(crate) async fn read(
         return Err(ApiProblem::not_found("such content in this session"));
     };
     let bytes = app.runtime().blobs().get(&blob).await?;
-    let kind = session.look(move |run| media_type(run, &hash)).await?;
+    let kind = session.inspect_run(move |run| media_type(run, &hash)).await?;
     let kind = kind.filter(|kind| SHOWN.contains(&kind.as_str()));
     let place = if kind.is_some() { "inline" } else { "attachment" };
     let headers = [

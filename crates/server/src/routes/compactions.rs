@@ -53,7 +53,7 @@ pub(crate) async fn compact(
         )));
     }
     let session = app.open(&id).await?;
-    let policy = session.look(|run| run.settings().policy.clone()).await?;
+    let policy = session.inspect_run(|run| run.settings().policy.clone()).await?;
     let strategy = how.strategy.as_deref().map(|name| named(&policy, name)).transpose()?;
     if how.dry_run {
         return preview(&session.preview_by(strategy, how.instructions).await?).map(Json);
@@ -62,14 +62,14 @@ pub(crate) async fn compact(
         let app = app.clone();
         async move {
             let what = format!("compact {how:?}");
-            let make = |since| make(&app, &session, strategy, how.instructions, since);
+            let make = |since| compact_once(&app, &session, strategy, how.instructions, since);
             once(&app, &session, key, what, make).await
         }
     };
     app.to_end(work).await.map(Json)
 }
 
-async fn make(
+async fn compact_once(
     app: &AppState,
     session: &Session,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -103,7 +103,7 @@ async fn outcome(app: &AppState, session: &Session, done: CompactionOutcome) -> 
                     compaction::survival(&log, &id)
                 }
             };
-            let mut state = session.look(move |run| shown_if(run, &id)).await?;
+            let mut state = session.inspect_run(move |run| shown_if(run, &id)).await?;
             if let (Some(state), Some(survival)) = (&mut state, survival) {
                 state["survival"] = json!(survival);
             }
@@ -157,7 +157,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, ApiProblem> {
     let session = app.open_or_read(&id).await?;
     let all = |run: &Run| run.history().edits().iter().map(|state| shown(run, state)).collect::<Vec<_>>();
-    Ok(Json(json!({ "compactions": session.look(all).await? })))
+    Ok(Json(json!({ "compactions": session.inspect_run(all).await? })))
 }
 
 fn shown(run: &Run, state: &ViewEditState) -> Value {
@@ -206,7 +206,7 @@ async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<V
     if !since.iter().any(|event| is_this(&event.body)) {
         session.undo(edit.clone()).await?;
     }
-    let tokens = session.look(|run| run.meter().total).await?;
+    let tokens = session.inspect_run(|run| run.meter().total).await?;
     Ok(json!({ "ok": true, "compactionId": edit, "tokens": tokens }))
 }
 

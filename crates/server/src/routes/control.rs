@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::AppState;
 use crate::extract::{IdempotencyKey, OptionalJsonBody, PathParams};
-use crate::idempotency::{once, once_in};
+use crate::idempotency::{once, run_once_in_session};
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
@@ -58,7 +58,7 @@ pub(crate) async fn leave(
         true => CancelRunRequestBody::default(),
         false => serde_json::from_slice(body).map_err(|error| ApiProblem::invalid(error.to_string()))?,
     };
-    once_in(app, session, key, named(&how), |since| async move {
+    run_once_in_session(app, session, key, named(&how), |since| async move {
         if let Some(done) = done(&since) {
             return Ok(done);
         }

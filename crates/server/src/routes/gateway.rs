@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::StreamExt;
 use longhaul::agents::AgentEntry;
-use longhaul_gateway::{ClientRequest, Gateway, GatewayReply, RelayedResponse, ReplyBody};
+use longhaul_gateway::{ClientRequest, Gateway, GatewayReply, RelayEndpoint, ReplyBody};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::{self, ResponseHead};
 use serde_json::{Value, json};
@@ -75,12 +75,12 @@ async fn count_tokens(State(app): State<AppState>, request: Request) -> Response
 
 /// Embeddings, of the model's server.
 async fn embeddings(State(app): State<AppState>, request: Request) -> Response {
-    passed(&app, RelayedResponse::Embeddings, request).await
+    passed(&app, RelayEndpoint::Embeddings, request).await
 }
 
 /// Completions of a text, of the model's server.
 async fn completions(State(app): State<AppState>, request: Request) -> Response {
-    passed(&app, RelayedResponse::Completions, request).await
+    passed(&app, RelayEndpoint::Completions, request).await
 }
 
 /// What a client can ask for, in the shape that the clients of both makers read: models, and for those who show the
@@ -183,7 +183,7 @@ enum GatewayRequestKind {
     Compaction,
 }
 
-async fn passed(app: &AppState, path: RelayedResponse, request: Request) -> Response {
+async fn passed(app: &AppState, path: RelayEndpoint, request: Request) -> Response {
     let answering = app.answering();
     let (headers, body) = match read(app, Dialect::Chat, request).await {
         Ok(read) => read,
@@ -191,7 +191,7 @@ async fn passed(app: &AppState, path: RelayedResponse, request: Request) -> Resp
     };
     let Some(gateway) = &app.config().gateway else { return missing(Dialect::Chat) };
     let call = ClientRequest { dialect: Dialect::Chat, headers: without_token(app, headers), body };
-    response(gateway.pass(path, call).await, Some(answering))
+    response(gateway.relay_request(path, call).await, Some(answering))
 }
 
 /// Head and body of a request, or what is wrong with it as an answer.
@@ -327,7 +327,8 @@ pub(crate) fn refused_at(path: &str, problem: &ApiProblem) -> Response {
 /// A problem at the end of a stream that was begun, as the dialect of its path says it.
 pub(crate) fn event_at(path: &str, problem: &ApiProblem) -> Vec<u8> {
     let mut out = Vec::new();
-    response_writer::stream(dialect_at(path), ResponseHead::default()).fail(&fault_of(problem), &mut out);
+    response_writer::stream(dialect_at(path), ResponseHead::default())
+        .write_error(&fault_of(problem), &mut out);
     out
 }
 

@@ -87,7 +87,7 @@ async fn done(
     wanted: SwitchModelRequestBody,
     since: Vec<Event>,
 ) -> Result<Value, ApiProblem> {
-    let present = session.look(|run| run.history().choice().clone()).await?;
+    let present = session.inspect_run(|run| run.history().choice().clone()).await?;
     let choice = ModelChoice { agent: wanted.agent.or(present.agent), model: wanted.model };
     let is_this = |event: &Event| matches!(&event.body, EventBody::ModelSwitched { choice: Some(made), .. } if *made == choice);
     let when = match since.iter().any(is_this) {
@@ -95,7 +95,7 @@ async fn done(
         false => app.runtime().switch(session, choice).await?,
     };
     let now = |run: &Run| run.history().model().unwrap_or(&run.settings().model.origin).clone();
-    let model = session.look(now).await?;
+    let model = session.inspect_run(now).await?;
     let done =
         SwitchModelResponse { ok: true, session_id: session.id().to_string(), when: when.into(), model };
     serde_json::to_value(done).map_err(|_| ApiProblem::internal())

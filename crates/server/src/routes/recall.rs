@@ -44,7 +44,7 @@ pub(crate) async fn recall(
 ) -> Result<Json<Value>, ApiProblem> {
     check(&wanted)?;
     let session = app.open_or_read(&id).await?;
-    let source = session.look(|run| RecallSource::of(run.history())).await?;
+    let source = session.inspect_run(|run| RecallSource::of(run.history())).await?;
     if let (None, Some(query)) = (&wanted.handle, &wanted.query) {
         let hits = wanted.limit.unwrap_or(DEFAULT_HITS);
         let hits = find_all(query, hits, &source, app.runtime().blobs(), &LIMIT).await;

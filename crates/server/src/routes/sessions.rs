@@ -338,7 +338,7 @@ fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
 
 async fn whole(app: &AppState, session: &Session) -> Result<Value, ApiProblem> {
     // One look: a run that ends after it is shown as it was before.
-    let seen = session.look(glimpse).await?;
+    let seen = session.inspect_run(glimpse).await?;
     let waiting = seen.waiting.as_ref().map(|wait| api_events::waiting(wait, session.next_attempt_at()));
     described(app, session.id(), seen, waiting).await
 }

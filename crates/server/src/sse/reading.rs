@@ -86,7 +86,7 @@ impl SharedLogReader {
             pass(app, session, &mut replay, after).await?;
         }
         let page = Arc::new(read(app, session, &mut replay, until).await?);
-        desk.keep(replay, Arc::clone(&page));
+        desk.store_page(replay, Arc::clone(&page));
         Ok(page)
     }
 
@@ -111,7 +111,7 @@ impl LogReaderCache {
         self.replays.remove(at)
     }
 
-    fn keep(&mut self, replay: EventReplay, page: Arc<SseFramePage>) {
+    fn store_page(&mut self, replay: EventReplay, page: Arc<SseFramePage>) {
         self.replays.push_back(replay);
         self.pages.push_back(page);
         self.replays.drain(..self.replays.len().saturating_sub(REPLAYS));
@@ -132,7 +132,7 @@ async fn pass(
     if events.is_empty() {
         return Err(ApiProblem::internal());
     }
-    events.iter().try_for_each(|event| replay.pass(event)).map_err(|_| ApiProblem::internal())
+    events.iter().try_for_each(|event| replay.skip_event(event)).map_err(|_| ApiProblem::internal())
 }
 
 /// Reads until the page is full or the log is at `until`.

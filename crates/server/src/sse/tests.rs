@@ -143,7 +143,7 @@ async fn who_does_not_send_holds_little_sleeps_and_finds_the_rest_later() {
         }
     }
     assert!(most >= MOST_HELD_BYTES, "it was never full");
-    let last = session.attend().told;
+    let last = session.subscribe().told;
     while told.last() != Some(&last) {
         body.take().await;
         assert!(!body.unsent.is_empty(), "nothing comes after {:?} of {last}", told.last());
@@ -162,7 +162,7 @@ async fn who_does_not_send_holds_little_sleeps_and_finds_the_rest_later() {
 async fn a_process_that_is_behind_the_log_sends_its_watchers_away() {
     let (app, session, _folder) = session_that_says("Some words.").await;
     session.ask("go").await.unwrap();
-    let told = session.attend().told;
+    let told = session.subscribe().told;
     // Somebody else has gone on with it.
     let store = app.runtime().store();
     let lease = store.claim(session.id(), "somebody else").await.unwrap();

@@ -105,10 +105,10 @@ impl UiStep {
 
     /// The message as far as it has come, told from its beginning.
     pub(super) fn catch_up(&mut self, parts: &[Value], acts: &mut Vec<UiStreamEvent>) {
-        self.tell([0; 2], parts, acts);
+        self.write_parts([0; 2], parts, acts);
     }
 
-    fn tell(&mut self, mut at: [u64; 2], parts: &[Value], acts: &mut Vec<UiStreamEvent>) -> [u64; 2] {
+    fn write_parts(&mut self, mut at: [u64; 2], parts: &[Value], acts: &mut Vec<UiStreamEvent>) -> [u64; 2] {
         for part in parts {
             let Some(voice) = voice(part["type"].as_str()) else { continue };
             let text = part["text"].as_str().unwrap_or_default();
@@ -129,7 +129,7 @@ impl UiStep {
         let mut calls = Vec::new();
         let mut at = self.stored;
         for part in parts {
-            at = self.tell(at, std::slice::from_ref(part), acts);
+            at = self.write_parts(at, std::slice::from_ref(part), acts);
             if part["type"] == "tool-call" {
                 let text = |key: &str| part[key].as_str().unwrap_or_default();
                 let call = self.call(calls.len() as u64);

@@ -67,10 +67,10 @@ impl UiAnswerStream {
         if self.fold.is_over() {
             return None;
         }
-        Some(self.hear().await)
+        Some(self.next_events().await)
     }
 
-    async fn hear(&mut self) -> Vec<UiStreamEvent> {
+    async fn next_events(&mut self) -> Vec<UiStreamEvent> {
         let frame = match self.fold.awaits().map(str::to_owned) {
             None => self.frames.next().await,
             Some(id) => tokio::select! {

@@ -118,7 +118,7 @@ impl UiStreamTranslator {
         match &self.stage {
             UiTranslatorStage::Over => {}
             UiTranslatorStage::Awaits(_) => self.wait(event),
-            UiTranslatorStage::Passes(_) | UiTranslatorStage::Tells => self.tell(event),
+            UiTranslatorStage::Passes(_) | UiTranslatorStage::Tells => self.translate_visible_event(event),
         }
         self.told()
     }
@@ -150,7 +150,7 @@ impl UiStreamTranslator {
         match event["name"].as_str().unwrap_or_default() {
             "message:dequeued" if items(&event["ids"]).iter().any(is_own) => {
                 self.stage = UiTranslatorStage::Tells;
-                self.tell(event);
+                self.translate_visible_event(event);
             }
             "message:removed" if is_own(&event["id"]) => self.end(UiStreamEnd::Failed {
                 code: "interrupted".to_owned(),
@@ -160,7 +160,7 @@ impl UiStreamTranslator {
         }
     }
 
-    fn tell(&mut self, event: &Value) {
+    fn translate_visible_event(&mut self, event: &Value) {
         match event["name"].as_str().unwrap_or_default() {
             "run:started" => self.run_begins(event),
             "message:dequeued" => {

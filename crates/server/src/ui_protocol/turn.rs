@@ -84,7 +84,7 @@ pub(crate) async fn running(
 ) -> Result<Option<UiAnswerSubscription>, ApiProblem> {
     // First: a run that begins now is heard.
     let watcher = SseWatcher::new(app.clone(), session.clone(), None);
-    let runs = session.look(|run| run.history().open_run().is_some()).await?;
+    let runs = session.inspect_run(|run| run.history().open_run().is_some()).await?;
     if runs {
         let found = beginning(app, session.id(), AnswerSelector::Newest).await?;
         return Ok(found.map(|found| from(app, session, found)));

@@ -49,7 +49,7 @@ impl PostgresLeasedWrite for PostgresChunkInsert {
         if put.is_some() || again && self.is_kept(&mut *db, place).await? {
             return Ok(());
         }
-        match place.look(db).await? {
+        match place.check_write_status(db).await? {
             PostgresWriteStatus::Void => Err(place.fenced().into()),
             _ => Err(StoreError::Conflict(format!("piece {index} is not the next of step {step}")).into()),
         }

@@ -81,7 +81,7 @@ impl PostgresEnqueue {
 impl PostgresOperation for PostgresEnqueue {
     type Answer = (EnqueueReceipt, i64);
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -140,7 +140,7 @@ impl PostgresQueueEdit {
 impl PostgresOperation for PostgresQueueEdit {
     type Answer = i64;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
         let edited = sqlx::query_scalar!(
             r#"WITH edited AS (
                    UPDATE inbox SET body = $3
@@ -181,7 +181,7 @@ impl PostgresQueueRemoval {
 impl PostgresOperation for PostgresQueueRemoval {
     type Answer = (Vec<QueueId>, i64);
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,

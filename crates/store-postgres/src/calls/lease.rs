@@ -26,7 +26,7 @@ pub(crate) struct PostgresLeaseRow {
 impl PostgresOperation for PostgresLeaseClaim {
     type Answer = PostgresLeaseRow;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -90,7 +90,7 @@ pub(crate) struct PostgresLeaseRelease {
 impl PostgresOperation for PostgresLeaseRelease {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         sqlx::query!(
             "UPDATE session SET owner = NULL WHERE no = $1 AND owner = $2 AND epoch = $3",
             self.no,

@@ -115,7 +115,7 @@ impl PostgresLeasedWrite for PostgresEventAppend {
         if let Some(before) = outcome.before {
             return Ok(from_db(before + 1));
         }
-        match place.look(db).await? {
+        match place.check_write_status(db).await? {
             PostgresWriteStatus::Done { last_seq } => Ok(from_db(last_seq - self.events.count() + 1)),
             PostgresWriteStatus::Before if outcome.waiting != limit_to_db(self.takes.len()) => {
                 Err(StoreError::Conflict(format!("not all of the queued messages {:?} wait", self.takes))

@@ -17,7 +17,7 @@ pub(crate) struct PostgresPrefixCacheQuery {
 impl PostgresOperation for PostgresPrefixCacheQuery {
     type Answer = Vec<(usize, String)>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -34,7 +34,7 @@ impl PostgresOperation for PostgresPrefixCacheQuery {
     }
 }
 
-/// [`PrefixCache::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
+/// [`PrefixCache::with_request_id`](longhaul_store::Memo::with_request_id), with the keys that were found since the last one.
 pub(crate) struct PostgresPrefixCacheInsert {
     /// The oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,
@@ -47,7 +47,7 @@ pub(crate) struct PostgresPrefixCacheInsert {
 impl PostgresOperation for PostgresPrefixCacheInsert {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         lock(&mut all).await?;
         self.touch(&mut all).await?;

@@ -55,7 +55,7 @@ impl PostgresNodeJoin {
 impl PostgresOperation for PostgresNodeJoin {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let address = self.address.as_deref().map(text_to_db);
         let mut all = db.begin().await?;
         if self.token_digest.is_some()
@@ -96,7 +96,7 @@ pub(crate) struct PostgresNodeRenewal {
 impl PostgresOperation for PostgresNodeRenewal {
     type Answer = bool;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
         let renewed = sqlx::query!(
             "UPDATE node SET lease_until = clock_timestamp() + make_interval(secs => $2)
              WHERE boot_id = $1 AND lease_until > clock_timestamp()",
@@ -118,7 +118,7 @@ pub(crate) struct PostgresNodeRemoval {
 impl PostgresOperation for PostgresNodeRemoval {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         sqlx::query!("DELETE FROM node WHERE boot_id = $1", self.boot.as_str()).execute(db).await?;
         Ok(())
     }
@@ -149,7 +149,7 @@ pub(crate) struct PostgresLiveNodesQuery;
 impl PostgresOperation for PostgresLiveNodesQuery {
     type Answer = Vec<ClusterNode>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -175,7 +175,7 @@ pub(crate) struct PostgresOwnerQuery {
 impl PostgresOperation for PostgresOwnerQuery {
     type Answer = Option<ClusterNode>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -211,7 +211,7 @@ pub(crate) struct PostgresOrphansQuery {
 impl PostgresOperation for PostgresOrphansQuery {
     type Answer = Vec<SessionId>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -244,7 +244,7 @@ pub(crate) struct PostgresNextLeaseEndQuery {
 impl PostgresOperation for PostgresNextLeaseEndQuery {
     type Answer = Option<Duration>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -270,7 +270,7 @@ pub(crate) struct PostgresRecentStartQuery {
 impl PostgresOperation for PostgresRecentStartQuery {
     type Answer = bool;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
         let young = sqlx::query_scalar!(
             r#"SELECT pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => $1) AS "young!""#,
             self.ttl.as_secs_f64()
@@ -297,7 +297,7 @@ pub(crate) struct PostgresSessionHeadRow {
 impl PostgresOperation for PostgresMissedNewsQuery {
     type Answer = Vec<PostgresSessionHeadRow>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -323,7 +323,7 @@ pub(crate) struct PostgresNotifyCommand {
 impl PostgresOperation for PostgresNotifyCommand {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         sqlx::query!("SELECT pg_notify($1, $2)", self.channel, self.payload).execute(db).await?;
         Ok(())
     }

@@ -86,7 +86,7 @@ pub(crate) struct PostgresEventRow {
 impl PostgresOperation for PostgresSessionQuery {
     type Answer = SessionRecord;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -108,7 +108,7 @@ impl PostgresOperation for PostgresSessionQuery {
 impl PostgresOperation for PostgresSessionListQuery {
     type Answer = Vec<SessionRecord>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -130,7 +130,11 @@ impl PostgresOperation for PostgresSessionListQuery {
 impl PostgresOperation for PostgresLogExtentQuery {
     type Answer = (i64, Seq);
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(i64, Seq), PostgresOperationError> {
+    async fn run_once(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<(i64, Seq), PostgresOperationError> {
         let row =
             sqlx::query!("SELECT no, last_seq FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
                 .fetch_optional(db)
@@ -143,7 +147,7 @@ impl PostgresOperation for PostgresLogExtentQuery {
 impl PostgresOperation for PostgresEventsQuery {
     type Answer = Vec<PostgresEventRow>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -178,7 +182,7 @@ impl PostgresOperation for PostgresEventsQuery {
 impl PostgresOperation for PostgresQueueQuery {
     type Answer = Vec<QueuedMessage>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -206,7 +210,7 @@ impl PostgresOperation for PostgresQueueQuery {
 impl PostgresOperation for PostgresChunksQuery {
     type Answer = Vec<AnswerChunk>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -232,7 +236,7 @@ impl PostgresOperation for PostgresChunksQuery {
 impl PostgresOperation for PostgresBlobsQuery {
     type Answer = Vec<BlobRef>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -254,7 +258,11 @@ impl PostgresOperation for PostgresBlobsQuery {
 impl PostgresOperation for PostgresViewChangesQuery {
     type Answer = Vec<Event>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Vec<Event>, PostgresOperationError> {
+    async fn run_once(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Vec<Event>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let (after, limit) = (to_db(self.after), limit_to_db(self.limit));
         let rows = match self.kind {
@@ -297,7 +305,7 @@ impl PostgresOperation for PostgresViewChangesQuery {
 impl PostgresOperation for PostgresSessionCountsQuery {
     type Answer = SessionCounts;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,

@@ -27,7 +27,7 @@ struct PostgresRequestRow {
 impl PostgresOperation for PostgresRequestBegin {
     type Answer = IdempotentRequest;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -104,7 +104,7 @@ pub(crate) struct PostgresRequestAnswer {
 impl PostgresOperation for PostgresRequestAnswer {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<(), PostgresOperationError> {
         let (id, key) = (text_to_db(self.id.as_str()), text_to_db(&self.key));
         let no = sqlx::query_scalar!("SELECT no FROM session WHERE id = $1", &*id)
             .fetch_optional(&mut *db)

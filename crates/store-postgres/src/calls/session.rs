@@ -97,7 +97,7 @@ impl PostgresSessionCreation {
 impl PostgresOperation for PostgresSessionCreation {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         if self.insert(db).await? || again && self.is_mine(db).await? {
             return Ok(());
         }
@@ -115,7 +115,7 @@ pub(crate) struct PostgresSessionDeletion {
 impl PostgresOperation for PostgresSessionDeletion {
     type Answer = ();
 
-    async fn make(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
         // First the lock, then a statement of its own, so that it sees what was appended until then.
         let held = sqlx::query_scalar!(

@@ -21,7 +21,7 @@ pub(crate) struct PostgresSignalInsert {
 impl PostgresOperation for PostgresSignalInsert {
     type Answer = i64;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
+    async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
         let no = sqlx::query_scalar!(
             r#"WITH addressed AS (
                    UPDATE session SET mail = mail + 1 WHERE id = $1 RETURNING no
@@ -60,7 +60,7 @@ pub(crate) struct PostgresSignalsQuery {
 impl PostgresOperation for PostgresSignalsQuery {
     type Answer = Vec<SessionSignal>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -120,7 +120,9 @@ impl PostgresLeasedWrite for PostgresSignalsTake {
         )
         .fetch_optional(&mut *db)
         .await?;
-        if held.is_none() && !matches!(place.look(&mut *db).await?, PostgresWriteStatus::Done { .. }) {
+        if held.is_none()
+            && !matches!(place.check_write_status(&mut *db).await?, PostgresWriteStatus::Done { .. })
+        {
             return Err(place.fenced().into());
         }
         let rows = sqlx::query_as!(

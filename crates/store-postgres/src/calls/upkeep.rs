@@ -18,7 +18,7 @@ pub(crate) struct PostgresReferencedBlobsQuery;
 impl PostgresOperation for PostgresReferencedBlobsQuery {
     type Answer = ReferencedBlobs;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -50,7 +50,7 @@ pub(crate) struct PostgresIdleSessionsQuery {
 impl PostgresOperation for PostgresIdleSessionsQuery {
     type Answer = Vec<SessionId>;
 
-    async fn make(
+    async fn run_once(
         &self,
         db: &mut PgConnection,
         _again: bool,
@@ -80,7 +80,11 @@ pub(crate) struct PostgresIdleSessionDeletion {
 impl PostgresOperation for PostgresIdleSessionDeletion {
     type Answer = Option<i64>;
 
-    async fn make(&self, db: &mut PgConnection, _again: bool) -> Result<Option<i64>, PostgresOperationError> {
+    async fn run_once(
+        &self,
+        db: &mut PgConnection,
+        _again: bool,
+    ) -> Result<Option<i64>, PostgresOperationError> {
         let mut all = db.begin().await?;
         // First the lock, then a statement of its own, so that it sees what was said until then.
         let no = sqlx::query_scalar!(

@@ -6,7 +6,7 @@ use longhaul_core::event::EventBody;
 use longhaul_core::message::{BlobRef, MediaPart, Message, Part};
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_store::memo::conformance::{edit, key};
-use longhaul_store::transfer::{SessionCopy, SessionTransfer, carry};
+use longhaul_store::transfer::{SessionCopy, SessionTransfer, transfer_session};
 use longhaul_store::{
     AnswerChunk, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage, NewSession, PrefixCache,
     PrefixCacheLimits, Store, StoreError,
@@ -87,8 +87,8 @@ async fn a_session_goes_to_postgres_and_back_and_is_the_same() {
     let postgres = place.open().await;
     let back = SqliteStore::open(folders[1].path()).await.unwrap();
     let first = fill(&sqlite, ID).await;
-    let there = carry(&sqlite, &postgres, &ID.into()).await.unwrap();
-    let again = carry(&postgres, &back, &ID.into()).await.unwrap();
+    let there = transfer_session(&sqlite, &postgres, &ID.into()).await.unwrap();
+    let again = transfer_session(&postgres, &back, &ID.into()).await.unwrap();
     assert_eq!(there, again);
     let copies = [
         sqlite.export(&ID.into()).await.unwrap(),
@@ -156,7 +156,7 @@ async fn sessions_and_memos_keep_their_order() {
         sqlite.create(new).await.unwrap();
     }
     for id in sqlite.created().await.unwrap() {
-        carry(&*sqlite, &*postgres, &id).await.unwrap();
+        transfer_session(&*sqlite, &*postgres, &id).await.unwrap();
     }
     assert_eq!(postgres.sessions(9).await, sqlite.sessions(9).await);
     assert_eq!(postgres.created().await.unwrap(), ["c".into(), "a".into(), "b".into()]);

@@ -55,7 +55,7 @@ pub(crate) struct SqliteCommitNotices {
 }
 
 impl SqliteCommitNotices {
-    pub(crate) fn tell(self, watchers: &SessionWatchers) {
+    pub(crate) fn notify_watchers(self, watchers: &SessionWatchers) {
         for (id, seq) in &self.grown {
             watchers.publish(id, *seq);
         }
@@ -264,7 +264,7 @@ impl SqliteLeaseTable {
     }
 
     /// The transaction was committed.
-    pub(crate) fn keep(&mut self) {
+    pub(crate) fn commit_changes(&mut self) {
         self.before.clear();
     }
 

@@ -40,7 +40,7 @@ impl StoreMaintenance for MemoryStore {
     }
 
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
-        self.open().map(|_| Some(MaintenanceLock::alone()))
+        self.open().map(|_| Some(MaintenanceLock::unshared()))
     }
 }
 

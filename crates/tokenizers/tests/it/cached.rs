@@ -54,7 +54,7 @@ fn a_known_key_finds_the_same_count() {
     let counter = CachedCounter::new(&asked);
     let text = block(7);
     let groups = counter.groups(&text);
-    assert_eq!(counter.groups_of(ContentKey::of(&text), ""), groups, "the text is not read again");
+    assert_eq!(counter.groups_for_key(ContentKey::of(&text), ""), groups, "the text is not read again");
     assert_ne!(ContentKey::of(&text), ContentKey::of(&block(8)));
 }
 

@@ -66,8 +66,8 @@ impl WireCodec for ChatCodec {
         RequestEnvelope::read(bytes, &NAMES)
     }
 
-    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
-        RequestEnvelope::read_after(bytes, &NAMES, known)
+    fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
+        RequestEnvelope::parse_continued(bytes, &NAMES, known)
     }
 
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
@@ -75,12 +75,12 @@ impl WireCodec for ChatCodec {
         items.iter().enumerate().map(read).collect()
     }
 
-    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
+    fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
         let tools = envelope.tools_at.as_ref().map(|at| item::tools(envelope.text(at))).transpose()?;
         Ok(FixedContent { system: String::new(), tools: tools.unwrap_or_default() })
     }
 
-    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let mut node: JsonNode<'_> =
             serde_json::from_str(item).map_err(|error| item::unreadable(index, &error))?;
         item::settle(&mut node);

@@ -192,7 +192,7 @@ mod tests {
         ];
         let name = |item: &str| {
             let mut form = Vec::new();
-            MessagesCodec.canonical(item, 0, &mut form).unwrap();
+            MessagesCodec.write_canonical_item(item, 0, &mut form).unwrap();
             form
         };
         for (old, new) in first.iter().zip(&second) {

@@ -48,7 +48,7 @@ impl HiddenCallReplay {
     }
 
     /// What the step says, each part with whether it is a call, with the hidden calls in their places.
-    pub(crate) fn woven(
+    pub(crate) fn with_hidden_calls(
         &self,
         shown: Vec<(bool, String)>,
         written: impl Fn(&PartialToolCall) -> String,
@@ -68,7 +68,7 @@ impl HiddenCallReplay {
     }
 
     /// Returns whether these are the calls that the client has of this step.
-    pub(crate) fn is_of(&self, ids: &[String]) -> bool {
+    pub(crate) fn has_shown_calls(&self, ids: &[String]) -> bool {
         self.shown == ids
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn object(arguments: &str) -> &str {
 }
 
 /// What is left of a text that begins with what was said before it, one text after another; `None` if it does not.
-pub(crate) fn without_said<'t>(
+pub(crate) fn strip_shown_texts<'t>(
     text: &'t str,
     said: &mut std::collections::VecDeque<String>,
 ) -> Option<&'t str> {
@@ -95,7 +95,7 @@ pub(crate) fn without_said<'t>(
 
 /// Takes a message out of a list, so that it can be changed: where it stood, and how it is written there. `None` if it
 /// is not there by itself.
-pub(crate) fn single_out(
+pub(crate) fn take_message(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,
     item: usize,
@@ -131,7 +131,7 @@ mod tests {
         let woven = |hidden: Vec<(usize, AnsweredToolCall)>, shown: &[&str]| {
             let replay = HiddenCallReplay { hidden, ..HiddenCallReplay::default() };
             let shown = shown.iter().map(|id| (*id != "text", (*id).to_owned())).collect();
-            replay.woven(shown, |call| call.id.clone()).join(" ")
+            replay.with_hidden_calls(shown, |call| call.id.clone()).join(" ")
         };
         assert_eq!(woven(vec![hidden(0, "x")], &["a", "b"]), "x a b");
         assert_eq!(woven(vec![hidden(1, "x"), hidden(1, "y")], &["a", "b"]), "a x y b");

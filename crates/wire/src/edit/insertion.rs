@@ -48,10 +48,10 @@ pub trait RolePolicy {
     ///
     /// # Errors
     /// [`ParseError`] if that cannot be expressed.
-    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError>;
+    fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError>;
 
     /// Two messages of the model's as one, the first of which only says something; `None` if they stay two.
-    fn spoken(&self, _first: &str, _second: &str) -> Option<String> {
+    fn join_model_messages(&self, _first: &str, _second: &str) -> Option<String> {
         None
     }
 
@@ -68,7 +68,7 @@ pub trait RolePolicy {
 ///
 /// # Errors
 /// [`ParseError`] if a message cannot be read.
-pub fn settle(
+pub fn insert_and_merge(
     envelope: &RequestEnvelope,
     slots: Vec<MessageListEntry>,
     manners: &dyn RolePolicy,
@@ -151,9 +151,10 @@ impl MessageListBuilder<'_> {
                 // Two that the client itself put side by side stay two.
                 let before = if self.next_in_list() == Some(index) { None } else { self.pop_person()? };
                 let settled = match before {
-                    Some((first, before)) => {
-                        MessageListEntry::Change(first, self.manners.joined(&before, &text, index)?)
-                    }
+                    Some((first, before)) => MessageListEntry::Change(
+                        first,
+                        self.manners.join_user_messages(&before, &text, index)?,
+                    ),
                     None => MessageListEntry::Change(index, text),
                 };
                 self.settled.push(settled);
@@ -172,10 +173,12 @@ impl MessageListBuilder<'_> {
     /// between them is gone.
     fn spoken_on(&mut self, text: String) -> String {
         match pop(self.envelope, &mut self.settled) {
-            Some(MessageListEntry::Change(first, before)) => match self.manners.spoken(&before, &text) {
-                Some(joined) => return joined,
-                None => self.settled.push(MessageListEntry::Change(first, before)),
-            },
+            Some(MessageListEntry::Change(first, before)) => {
+                match self.manners.join_model_messages(&before, &text) {
+                    Some(joined) => return joined,
+                    None => self.settled.push(MessageListEntry::Change(first, before)),
+                }
+            }
             other => self.settled.extend(other),
         }
         text

@@ -31,7 +31,7 @@ pub fn linked(media_type: &str, name: Option<String>, address: &str) -> Part {
 
 /// Content behind an address: a data URL is content, any other address stays one. `None` if it is a data URL that
 /// cannot be read.
-pub fn behind(url: &str, media_type: &str, name: Option<String>) -> Option<Part> {
+pub fn part_from_url(url: &str, media_type: &str, name: Option<String>) -> Option<Part> {
     match url.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         None => Some(linked(media_type, name, url)),
         Some(Some((kind, base64))) => encoded(kind.split(';').next().unwrap_or(media_type), name, base64),
@@ -103,7 +103,7 @@ mod tests {
     fn a_picture_is_measured() {
         let gif = STANDARD.encode(b"GIF89a\x05\x00\x07\x00\x00\x00\x00;");
         let url = format!("data:image/gif;base64,{gif}");
-        for part in [encoded("image/gif", None, &gif), behind(&url, "image/png", None)] {
+        for part in [encoded("image/gif", None, &gif), part_from_url(&url, "image/png", None)] {
             let Some(Part::Image(media)) = part else { panic!("{part:?}") };
             assert_eq!((media.width, media.height, media.blob.bytes), (Some(5), Some(7), 14));
             assert_eq!(media.media_type, "image/gif");
@@ -123,11 +123,11 @@ mod tests {
             r#"{"content":[{"type":"input_image","image_url":"https://x/y.png"},{"text":"http://no"}]}"#;
         let links = found(item).links;
         assert_eq!(links.values().collect::<Vec<_>>(), ["https://x/y.png"]);
-        let Some(Part::Image(media)) = behind("https://x/y.png", "image/png", None) else { panic!() };
+        let Some(Part::Image(media)) = part_from_url("https://x/y.png", "image/png", None) else { panic!() };
         assert!(links.contains_key(&media.blob.hash));
         assert_eq!(encoded("image/gif", None, "no base64!"), None);
-        assert_eq!(behind("data:image/gif,x", "image/png", None), None);
-        assert!(matches!(behind("https://x/y.png", "image/png", None), Some(Part::Image(_))));
+        assert_eq!(part_from_url("data:image/gif,x", "image/png", None), None);
+        assert!(matches!(part_from_url("https://x/y.png", "image/png", None), Some(Part::Image(_))));
         assert!(matches!(linked("application/pdf", None, "file_1"), Part::File(_)));
     }
 }

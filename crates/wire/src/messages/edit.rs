@@ -56,21 +56,21 @@ impl WireCodec for MessagesCodec {
         RequestEnvelope::read(bytes, &NAMES)
     }
 
-    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
-        RequestEnvelope::read_after(bytes, &NAMES, known)
+    fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
+        RequestEnvelope::parse_continued(bytes, &NAMES, known)
     }
 
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
         (before..).zip(items).map(|(index, item)| item::segments(item, index)).collect()
     }
 
-    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
+    fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
         let system = envelope.system_at.as_ref().map(|at| system(envelope.text(at))).transpose()?;
         let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
         Ok(FixedContent { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
     }
 
-    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let place = || format!("messages[{index}]");
         let mut node = JsonNode::parse(item).ok_or_else(|| ParseError::field(place(), "not JSON"))?;
         if let Some(content) = node.get_mut("content") {

@@ -184,7 +184,7 @@ impl StreamDecoder for MessagesStreamDecoder {
         self.is_closed()
     }
 
-    fn works_unseen(&self) -> bool {
+    fn is_working_silently(&self) -> bool {
         self.blocks.last().is_some_and(PartialMessagesBlock::grows_unseen)
     }
 

@@ -139,13 +139,13 @@ impl AnsweredRequestTokens {
         self.counted_before.saturating_add(self.estimated)
     }
 
-    fn at_most(&self) -> u64 {
+    fn max_input_tokens(&self) -> u64 {
         let counted = self.counted();
         counted.saturating_add((counted as f64 * self.margin).ceil() as u64)
     }
 
     /// The least that a server reports which has read everything.
-    fn at_least(&self) -> u64 {
+    fn min_reported_tokens(&self) -> u64 {
         let counted = self.counted_before.saturating_mul(COUNTED_BEFORE_PERCENT) / 100;
         let estimated = self.estimated.saturating_mul(ESTIMATED_PERCENT) / 100;
         counted.saturating_add(estimated).saturating_sub(self.may_be_left_out)
@@ -154,21 +154,21 @@ impl AnsweredRequestTokens {
     /// A report that never grows with the request, or that is below half of any window the server may have, is a wrong report
     /// and no cut. A small one is no reason to doubt a window that was stated or discovered.
     fn was_cut_to(&self, reported: u64) -> bool {
-        let has_room = self.window.is_some_and(|window| self.at_most() <= window);
+        let has_room = self.window.is_some_and(|window| self.max_input_tokens() <= window);
         let least_kept = self.window.map_or(MIN_KEPT_TOKENS, |window| MIN_KEPT_TOKENS.max(window / 2));
         if has_room || reported < least_kept {
             return false;
         }
-        if self.stands_still_at(reported) {
+        if self.is_unchanged_report(reported) {
             return self.has_grown;
         }
         let missing = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(reported);
-        missing >= MIN_MISSING_TOKENS && reported < self.at_least()
+        missing >= MIN_MISSING_TOKENS && reported < self.min_reported_tokens()
     }
 
     /// Returns whether it counts to the token what it counted last time, although more was sent. If it has counted
     /// more each time before, that is where it cuts.
-    fn stands_still_at(&self, reported: u64) -> bool {
+    fn is_unchanged_report(&self, reported: u64) -> bool {
         let grown = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(self.last_input);
         reported == self.last_input && grown >= MIN_GROWN_TOKENS
     }
@@ -196,7 +196,7 @@ impl AnsweredRequestTokens {
 
     fn is_nearly_full(&self) -> bool {
         match self.window {
-            Some(window) => self.at_most() >= window.saturating_mul(NEARLY_FULL_PERCENT) / 100,
+            Some(window) => self.max_input_tokens() >= window.saturating_mul(NEARLY_FULL_PERCENT) / 100,
             None => self.counted() >= NEARLY_FULL_TOKENS,
         }
     }

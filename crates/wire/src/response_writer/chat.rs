@@ -118,7 +118,7 @@ impl ResponseWriter for ChatResponseWriter {
         }
     }
 
-    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+    fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
         out.extend_from_slice(&ChatCodec.error_event(fault));
     }
 }

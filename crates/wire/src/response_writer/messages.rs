@@ -190,7 +190,7 @@ impl ResponseWriter for MessagesResponseWriter {
         }
     }
 
-    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+    fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
         out.extend_from_slice(&MessagesCodec.error_event(fault));
     }
 }

@@ -52,9 +52,9 @@ impl<E: ResponseWriter> ResponseWriter for OrderedResponseWriter<E> {
         }
     }
 
-    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+    fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
         self.release(out);
-        self.inner.fail(fault, out);
+        self.inner.write_error(fault, out);
     }
 }
 

@@ -275,7 +275,7 @@ impl ResponseWriter for ResponsesResponseWriter {
         }
     }
 
-    fn fail(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+    fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
         let id = Some(format!("resp_{}", self.head.id));
         let seen = PartialResponse { id, number: self.number.checked_sub(1), ..PartialResponse::default() };
         out.extend_from_slice(&ResponsesCodec.error_event_after(fault, &seen));

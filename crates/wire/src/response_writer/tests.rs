@@ -251,7 +251,7 @@ fn a_failure_is_told_inside_the_stream() {
         let mut encoder = stream(dialect, head());
         let mut out = Vec::new();
         encoder.event(&ModelEvent::Text("x".to_owned()), &mut out);
-        encoder.fail(&fault, &mut out);
+        encoder.write_error(&fault, &mut out);
         let seen = seen(dialect, &out);
         assert!(seen.error.is_some_and(|error| error.contains("gone")), "{dialect:?}");
         assert_eq!(seen.finish, None);

@@ -64,8 +64,8 @@ impl WireCodec for ResponsesCodec {
         RequestEnvelope::read(bytes, &NAMES)
     }
 
-    fn read_after(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
-        RequestEnvelope::read_after(bytes, &NAMES, known)
+    fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope> {
+        RequestEnvelope::parse_continued(bytes, &NAMES, known)
     }
 
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
@@ -73,7 +73,7 @@ impl WireCodec for ResponsesCodec {
         (before..).zip(items).map(one).collect()
     }
 
-    fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
+    fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
         let bad = || ParseError::field("instructions", "`instructions` must be a string");
         let system =
             envelope.system_at.as_ref().map(|at| string(envelope.text(at)).ok_or_else(bad)).transpose()?;
@@ -81,7 +81,7 @@ impl WireCodec for ResponsesCodec {
         Ok(FixedContent { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
     }
 
-    fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let bad = || ParseError::field(format!("input[{index}]"), "not JSON");
         let mut node = JsonNode::parse(item).ok_or_else(bad)?;
         if let JsonNode::Text(text) = &mut node {

@@ -86,11 +86,11 @@ impl EditorConnection {
         additional: Vec<PathBuf>,
         servers: Vec<McpServer>,
     ) -> Result<Arc<EditorSession>, Error> {
-        let room = self.enter(cwd, &additional, servers).await?;
+        let room = self.open_workspace(cwd, &additional, servers).await?;
         let session = room.runtime.create(None).await.map_err(|error| internal(error.to_string()))?;
         let id = session.id().clone();
         self.made().insert(id.as_str().to_owned());
-        self.rooms.settle(&id, &room.folder);
+        self.rooms.record_session_folder(&id, &room.folder);
         let talk = Arc::new(EditorSession::new(session, room, false, self.shows()));
         self.talks().insert(id.as_str().to_owned(), Arc::clone(&talk));
         Ok(talk)
@@ -106,7 +106,7 @@ impl EditorConnection {
         tell: Option<&Connection>,
     ) -> Result<Arc<EditorSession>, Error> {
         let id = OwnId::new(&*wanted.id.0);
-        let room = self.enter(wanted.cwd, &wanted.additional, wanted.servers).await?;
+        let room = self.open_workspace(wanted.cwd, &wanted.additional, wanted.servers).await?;
         let record = room.runtime.store().session(&id).await.map_err(|error| match error {
             StoreError::NotFound(_) => not_found(id.as_str()),
             error => internal(error.to_string()),
@@ -114,7 +114,7 @@ impl EditorConnection {
         // Whoever had it open here sees no more of it: it is theirs who opened it last.
         self.let_go(id.as_str()).await;
         let session = room.runtime.open(&id).await.map_err(|error| refused(id.as_str(), &error))?;
-        self.rooms.settle(&id, &room.folder);
+        self.rooms.record_session_folder(&id, &room.folder);
         let talk = Arc::new(EditorSession::new(session, room, record.title.is_some(), self.shows()));
         if let Some(to) = tell {
             talk.tell_again(to).await?;
@@ -123,7 +123,7 @@ impl EditorConnection {
         Ok(talk)
     }
 
-    async fn enter(
+    async fn open_workspace(
         &self,
         cwd: PathBuf,
         additional: &[PathBuf],
@@ -133,7 +133,7 @@ impl EditorConnection {
             return Err(invalid("a session has one folder: additionalDirectories are not supported"));
         }
         let servers = servers(named).map_err(invalid)?;
-        self.rooms.enter(&cwd, servers).await.map_err(|failure| failed(&failure))
+        self.rooms.get_or_start_runtime(&cwd, servers).await.map_err(|failure| failed(&failure))
     }
 
     /// A prompt of an open session has come.

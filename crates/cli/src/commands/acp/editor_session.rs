@@ -138,7 +138,7 @@ impl EditorSession {
         let parts =
             stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
         if !self.is_titled.swap(true, Ordering::Relaxed) {
-            self.entitle(to, title).await;
+            self.set_session_title(to, title).await;
         }
         let handing = self.handing.lock().await;
         if ticket.0.is_cancelled() {
@@ -187,7 +187,7 @@ impl EditorSession {
     }
 
     /// A title is a convenience: a session that is busy goes without.
-    async fn entitle(&self, to: &Connection, title: String) {
+    async fn set_session_title(&self, to: &Connection, title: String) {
         if title.is_empty() || self.session.rename(title.clone()).await.is_err() {
             return;
         }
@@ -197,7 +197,8 @@ impl EditorSession {
 
     /// Returns whether nothing was said in it.
     pub(super) async fn is_empty(&self) -> bool {
-        let is_empty = self.session.look(|run| run.history().entries().is_empty()).await.unwrap_or(false);
+        let is_empty =
+            self.session.inspect_run(|run| run.history().entries().is_empty()).await.unwrap_or(false);
         is_empty && self.session.queue().await.is_ok_and(|waiting| waiting.is_empty())
     }
 

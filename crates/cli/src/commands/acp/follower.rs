@@ -59,7 +59,7 @@ impl SessionFollower {
         root: PathBuf,
         shows: EditorCapabilities,
     ) -> Self {
-        let attendance = session.attend();
+        let attendance = session.subscribe();
         Self {
             session: session.clone(),
             room: Arc::clone(room),
@@ -118,7 +118,7 @@ impl SessionFollower {
         let mut replay = self.room.runtime.replay(self.session.id());
         for event in &log {
             let told = match event.seq <= self.seen {
-                true => replay.pass(event).map(|()| Vec::new()),
+                true => replay.skip_event(event).map(|()| Vec::new()),
                 false => replay.take(event),
             };
             for told in told.map_err(|error| super::stop::internal(error.to_string()))? {
@@ -188,7 +188,7 @@ impl SessionFollower {
             });
             Some(texts.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty())
         };
-        self.session.look(look).await.ok().flatten()
+        self.session.inspect_run(look).await.ok().flatten()
     }
 
     async fn before(&self, told: &ApiEvent) -> PriorFileContent {
@@ -277,7 +277,7 @@ pub(super) async fn cost(session: &Session) -> Option<f64> {
         let prices = run.settings().policy.prices?;
         Some(dollars(run.history().cumulative_usage(), &prices))
     };
-    session.look(look).await.ok().flatten()
+    session.inspect_run(look).await.ok().flatten()
 }
 
 /// Prices are for a million tokens.

@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
 use longhaul::session::{Runtime, Session};
 use longhaul_core::run::CompactionOutcome;
 
-use crate::commands::compact::{check_length, make};
+use crate::commands::compact::{check_length, compact_session};
 use crate::commands::compactions;
 use crate::commands::orders::OrderCommand;
 use crate::commands::undo::undo;
@@ -53,12 +53,12 @@ impl EditorCommand {
         match self {
             Self::Context => {
                 let report = session.context().await?;
-                let beside = session.look(PlannerSummary::of).await?;
+                let beside = session.inspect_run(PlannerSummary::of).await?;
                 Ok(fenced(&table(&report, &beside, model)))
             }
             Self::Compactions => {
                 let events = runtime.log(session.id()).await?;
-                Ok(fenced(&session.look(move |run| compactions::listed(run, &events, "/undo")).await?))
+                Ok(fenced(&session.inspect_run(move |run| compactions::listed(run, &events, "/undo")).await?))
             }
             Self::Undo(edit) => Ok(undo(session, edit).await?.words()),
             Self::Orders(work) => Ok(fenced(&work.perform(session).await?)),
@@ -70,12 +70,12 @@ impl EditorCommand {
 async fn compact(session: &Session, instructions: Option<String>) -> Outcome<String> {
     check_length(instructions.as_deref())?;
     let is_instructed = instructions.is_some();
-    let before = session.look(|run| run.meter().total).await?;
-    let made = Box::pin(make(session, None, instructions, |_| ())).await?;
+    let before = session.inspect_run(|run| run.meter().total).await?;
+    let made = Box::pin(compact_session(session, None, instructions, |_| ())).await?;
     let unheard = made.unheard();
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
-            let after = session.look(|run| run.meter().total).await?;
+            let after = session.inspect_run(|run| run.meter().total).await?;
             let unheard =
                 unheard.filter(|_| is_instructed).map(|why| format!("\n\n{why}")).unwrap_or_default();
             let (before, after, id) = (short(before), short(after), &edit.id);

@@ -67,7 +67,11 @@ impl WorkspaceRegistry {
     ///
     /// # Errors
     /// There is no such folder; its agent file, its model or the data folder cannot be used.
-    pub(super) async fn enter(&self, folder: &Path, servers: Servers) -> Outcome<Arc<WorkspaceRuntime>> {
+    pub(super) async fn get_or_start_runtime(
+        &self,
+        folder: &Path,
+        servers: Servers,
+    ) -> Outcome<Arc<WorkspaceRuntime>> {
         if !folder.is_absolute() || !folder.is_dir() {
             return Err(CommandError::usage(format!(
                 "{} is no folder that can be worked in",
@@ -79,17 +83,17 @@ impl WorkspaceRegistry {
         if let Some(room) = known {
             return Ok(Arc::clone(room));
         }
-        let room = Arc::new(Box::pin(self.furnish(folder, servers)).await?);
+        let room = Arc::new(Box::pin(self.start_runtime(folder, servers)).await?);
         rooms.push(Arc::clone(&room));
         Ok(room)
     }
 
-    async fn furnish(&self, folder: &Path, servers: Servers) -> Outcome<WorkspaceRuntime> {
+    async fn start_runtime(&self, folder: &Path, servers: Servers) -> Outcome<WorkspaceRuntime> {
         let store: SharedStore = Arc::new(SharedStoreHandle(Arc::clone(self.store()?)));
         let place = self.place_in(folder);
         let loaded = agent_file::load(&place)?;
         let loaded = model_discovery::complete(&place, loaded).await?;
-        hosted_providers::tell(&loaded);
+        hosted_providers::log_choice(&loaded);
         let mut config = loaded.config;
         assemble::check_key(&place, &config.model)?;
         let blobs = BlobStore::local(&place.data_dir.join("blobs"), config.blobs.max_bytes)?;
@@ -139,7 +143,7 @@ impl WorkspaceRegistry {
     }
 
     /// Keeps where a session is worked on. A session without that is a session all the same.
-    pub(super) fn settle(&self, session: &SessionId, folder: &Path) {
+    pub(super) fn record_session_folder(&self, session: &SessionId, folder: &Path) {
         if let Err(error) = self.folders().keep(session, folder) {
             tracing::warn!("the editor will not find this session in its list: {error}");
         }

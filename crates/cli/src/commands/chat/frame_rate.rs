@@ -27,7 +27,7 @@ pub(super) enum SubscriptionItem {
 ///
 /// # Errors
 /// The session has ended.
-pub(super) fn gathered(
+pub(super) fn collect_event_batch(
     received: Result<Arc<SharedEvent>, RecvError>,
     watch: &mut EventReceiver,
 ) -> Outcome<Vec<SubscriptionItem>> {

@@ -24,7 +24,7 @@ use crate::undo_check;
 
 use super::approvals::{ApprovalQueue, TypedApprovalAnswer, question};
 use super::console::{ConsoleInput, LineConsole};
-use super::frame_rate::{SETTLE, SubscriptionItem, TICK, gathered};
+use super::frame_rate::{SETTLE, SubscriptionItem, TICK, collect_event_batch};
 use super::paste::{LineInputResult, PasteBuffer};
 use super::slash::{ChatCommand, ChatCommandResult};
 use super::status::ActivityTracker;
@@ -87,7 +87,7 @@ impl LineChat<'_, '_> {
                 }
                 Some(done) = self.work.join_next() => self.worked(done.unwrap_or_else(|_| Ok(String::new()))),
                 _ = tick.tick() => {
-                    self.transcript.beat();
+                    self.transcript.flush_idle_rows();
                     None
                 }
                 _ = resized.recv() => {
@@ -246,7 +246,7 @@ impl LineChat<'_, '_> {
         told: Result<Arc<SharedEvent>, RecvError>,
         watch: &mut EventReceiver,
     ) -> Outcome<()> {
-        for heard in gathered(told, watch)? {
+        for heard in collect_event_batch(told, watch)? {
             match heard {
                 SubscriptionItem::Told(announcement) => self.take(&announcement).await?,
                 SubscriptionItem::Missed(missed) => self.transcript.warning(&texts::missed(missed)),
@@ -256,7 +256,7 @@ impl LineChat<'_, '_> {
     }
 
     async fn take(&mut self, announcement: &ApiEvent) -> Outcome<()> {
-        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        let Some(mut happening) = ui_event::event_from_announcement(announcement) else { return Ok(()) };
         undo_check::complete(&self.talk.session, &mut happening).await;
         match &happening {
             UiEvent::Usage | UiEvent::Omitted { .. } | UiEvent::Restored { .. } => self.read_meter().await?,

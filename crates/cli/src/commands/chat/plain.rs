@@ -134,7 +134,7 @@ impl PlainChatTurn<'_> {
     }
 
     async fn print(&mut self, announcement: &ApiEvent) -> io::Result<()> {
-        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        let Some(mut happening) = ui_event::event_from_announcement(announcement) else { return Ok(()) };
         // Nobody waits at a pipe.
         if matches!(happening, UiEvent::Compacting { .. }) && !self.is_seen {
             return Ok(());

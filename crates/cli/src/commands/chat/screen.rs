@@ -28,7 +28,7 @@ use crate::tui::{
 use crate::undo_check;
 
 use super::approvals::{ApprovalQueue, TypedApprovalAnswer, question};
-use super::frame_rate::{self, SETTLE, TICK, gathered};
+use super::frame_rate::{self, SETTLE, TICK, collect_event_batch};
 use super::slash::{ChatCommand, ChatCommandResult, described};
 use super::{ChatContext, ChatTransition, texts};
 
@@ -107,7 +107,7 @@ impl ScreenChat<'_, '_> {
                 () = sleep_until(self.draw_at), if is_stale => None,
                 _ = tick.tick() => {
                     is_stale = true;
-                    self.state.transcript.beat();
+                    self.state.transcript.flush_idle_rows();
                     (!is_there()).then(|| self.leave())
                 }
                 () = interrupts.next() => Some(ChatTransition::Leave(ExitCode::from(CANCELLED))),
@@ -268,7 +268,7 @@ impl ScreenChat<'_, '_> {
         told: Result<Arc<SharedEvent>, RecvError>,
         watch: &mut EventReceiver,
     ) -> Outcome<()> {
-        for heard in gathered(told, watch)? {
+        for heard in collect_event_batch(told, watch)? {
             match heard {
                 frame_rate::SubscriptionItem::Told(announcement) => self.take(&announcement).await?,
                 frame_rate::SubscriptionItem::Missed(missed) => {
@@ -280,7 +280,7 @@ impl ScreenChat<'_, '_> {
     }
 
     async fn take(&mut self, announcement: &ApiEvent) -> Outcome<()> {
-        let Some(mut happening) = ui_event::of_announcement(announcement) else { return Ok(()) };
+        let Some(mut happening) = ui_event::event_from_announcement(announcement) else { return Ok(()) };
         undo_check::complete(&self.talk.session, &mut happening).await;
         match &happening {
             UiEvent::Usage | UiEvent::Omitted { .. } | UiEvent::Restored { .. } => self.read_meter().await?,

@@ -24,7 +24,7 @@ use crate::term::{out, table};
 use crate::undo_check;
 
 use super::{ChatContext, ChatSwitch, ChatTransition, model};
-use crate::commands::compact::{check_length, make, previewed};
+use crate::commands::compact::{check_length, compact_session, previewed};
 use crate::commands::compactions;
 use crate::commands::orders::OrderCommand;
 use crate::commands::recall::{check, recall};
@@ -167,19 +167,19 @@ impl ChatContext<'_> {
         let text = match slash {
             ChatCommand::Context => {
                 let report = self.session.context().await?;
-                let beside = self.session.look(PlannerSummary::of).await?;
+                let beside = self.session.inspect_run(PlannerSummary::of).await?;
                 table::table(&report, &beside, &self.runtime.agent().provider.origin().model)
             }
             ChatCommand::Show => self.show().await?,
             ChatCommand::Recall(query) => self.recall(&query).await?,
             ChatCommand::Preview(instructions) => {
                 check_length(instructions.as_deref())?;
-                self.session.look(|run| previewed(run, None, instructions)).await?
+                self.session.inspect_run(|run| previewed(run, None, instructions)).await?
             }
             ChatCommand::Compact(instructions) => return self.compact(instructions),
             ChatCommand::Compactions => {
                 let events = self.runtime.log(self.session.id()).await?;
-                self.session.look(move |run| compactions::listed(run, &events, "/undo")).await?
+                self.session.inspect_run(move |run| compactions::listed(run, &events, "/undo")).await?
             }
             // The row in the transcript says the rest.
             ChatCommand::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
@@ -222,7 +222,7 @@ impl ChatContext<'_> {
 
     async fn show(&self) -> Outcome<String> {
         let events = self.runtime.log(self.session.id()).await?;
-        let offers = self.session.look(undo_check::of_run).await?;
+        let offers = self.session.inspect_run(undo_check::undo_options_of_run).await?;
         let transcript = TranscriptRenderer::new(self.style, TranscriptTarget::Chat, out::width());
         Ok(conversation(&events, 0, &offers, transcript.rows_of(out::row_width()).with_reasons()))
     }
@@ -231,7 +231,7 @@ impl ChatContext<'_> {
         let asked = query.to_owned();
         let look =
             move |run: &Run| check(&asked, run.history(), "/undo").map(|()| RecallSource::of(run.history()));
-        let source = self.session.look(look).await??;
+        let source = self.session.inspect_run(look).await??;
         let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
         Ok(visible(&found))
     }
@@ -252,7 +252,7 @@ impl ChatContext<'_> {
         let session = self.session.clone();
         Ok(ChatCommandResult::Work(Box::pin(async move {
             let asked = instructions.is_some();
-            let made = make(&session, None, instructions, |_| ()).await?;
+            let made = compact_session(&session, None, instructions, |_| ()).await?;
             let unheard = made.unheard();
             match made.outcome {
                 // The row in the transcript says the rest.
@@ -330,7 +330,7 @@ pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> 
 /// The commands, set for `columns`: what they do hangs beside them.
 fn help(place: &CliEnvironment, columns: usize) -> String {
     let text = HELP
-        .replace("`longhaul chat -c`", &format!("`{}`", place.talking("chat -c")))
+        .replace("`longhaul chat -c`", &format!("`{}`", place.command_with_model("chat -c")))
         .replace("`longhaul recall last WORDS`", &format!("`{}`", place.command("recall last WORDS")));
     let lines = text.lines().map(|line| match line.split_at_checked(HELP_COLUMN) {
         Some((command, does)) if line.starts_with('/') => {

@@ -173,7 +173,7 @@ fn what_was_done_is_told_by_its_kind() {
         let edit = edit(kind, vec![ViewOperation::clear(11), ViewOperation::clear(13)], "why");
         let undo = "undo with: longhaul undo s1 e1".to_owned();
         let (gone, totals) = (would_go(&edit, None), (9_000, 4_000));
-        committed(&CompactionReport { edit: &edit, gone, totals, notes: &[], survival: None, undo })
+        format_report(&CompactionReport { edit: &edit, gone, totals, notes: &[], survival: None, undo })
     };
     assert_eq!(
         told(EditKind::Prune),
@@ -205,7 +205,10 @@ fn instructions_have_a_limit_that_is_said() {
 #[test]
 fn what_stands_in_the_place_of_a_summary_is_said() {
     let by = |strategy: &str, kind| {
-        instead(&ViewEdit { strategy: strategy.to_owned(), ..edit(kind, Vec::new(), "why") }, "no answer")
+        describe_fallback(
+            &ViewEdit { strategy: strategy.to_owned(), ..edit(kind, Vec::new(), "why") },
+            "no answer",
+        )
     };
     assert_eq!(by("adaptive", EditKind::Compaction), "no summary: no answer; an extract stands in its place");
     assert!(by("truncation", EditKind::Compaction).ends_with("nothing stands in its place"));

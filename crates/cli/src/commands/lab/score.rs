@@ -35,7 +35,7 @@ pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
 /// Off the threads that wait for input and output.
 async fn public_measures(receipts: ReceiptsFolder) -> Outcome<ScoreReport> {
     let measure = move || {
-        ScoreReport::of_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))
+        ScoreReport::from_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))
     };
     let measured = tokio::task::spawn_blocking(measure).await?;
     measured.map_err(|error| CommandError::usage(error.to_string()))

@@ -41,7 +41,7 @@ pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Out
 }
 
 /// The newest, unless another is meant.
-fn meant(session: Option<&String>) -> &str {
+fn session_or_last(session: Option<&String>) -> &str {
     session.map_or("last", String::as_str)
 }
 
@@ -52,7 +52,7 @@ fn about(record: &SessionRecord) -> String {
 
 async fn recalled(place: &CliEnvironment, asked: McpRecallArgs) -> Outcome<McpToolAnswer> {
     let data = reading::usual(place).await?;
-    let record = session_lookup::session(place, &data.store, meant(asked.session.as_ref())).await?;
+    let record = session_lookup::session(place, &data.store, session_or_last(asked.session.as_ref())).await?;
     let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     let McpRecallArgs { handle, range, query, limit, .. } = asked;
     let mut call = json!({});
@@ -71,7 +71,7 @@ async fn recalled(place: &CliEnvironment, asked: McpRecallArgs) -> Outcome<McpTo
 }
 
 async fn status(place: &CliEnvironment, asked: McpStatusArgs) -> Outcome<McpToolAnswer> {
-    let (runtime, record) = reading::session(place, meant(asked.session.as_ref())).await?;
+    let (runtime, record) = reading::session(place, session_or_last(asked.session.as_ref())).await?;
     let report = report(&runtime, &record).await;
     runtime.close().await;
     let report = report?;
@@ -79,7 +79,7 @@ async fn status(place: &CliEnvironment, asked: McpStatusArgs) -> Outcome<McpTool
 }
 
 async fn report(runtime: &Runtime, record: &SessionRecord) -> Outcome<Value> {
-    let run = runtime.glance(&record.id).await?;
+    let run = runtime.read_run(&record.id).await?;
     let mut report = serde_json::to_value(runtime.context(&run))?;
     report["session"] = record.id.as_str().into();
     report["title"] = json!(record.title);
@@ -90,11 +90,11 @@ async fn report(runtime: &Runtime, record: &SessionRecord) -> Outcome<Value> {
 
 async fn compacted(place: &CliEnvironment, asked: McpCompactArgs) -> Outcome<McpToolAnswer> {
     check_length(asked.instructions.as_deref())?;
-    let session = meant(asked.session.as_ref()).to_owned();
+    let session = session_or_last(asked.session.as_ref()).to_owned();
     let text = match asked.dry_run {
         true => {
             let (runtime, record) = reading::session(place, &session).await?;
-            let run = runtime.glance(&record.id).await;
+            let run = runtime.read_run(&record.id).await;
             runtime.close().await;
             previewed(&run?, None, asked.instructions)
         }

@@ -38,7 +38,7 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
         }
         searched += 1;
         // One that cannot be read hides no other.
-        match said_in(store, record, at).await {
+        match session_messages(store, record, at).await {
             Ok(said) => {
                 bytes += said.iter().map(|said| said.text.len()).sum::<usize>();
                 all.extend(said);
@@ -53,7 +53,7 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
     Ok(told(&records, &all, &hits, searched, query))
 }
 
-async fn said_in(
+async fn session_messages(
     store: &SharedStore,
     record: &SessionRecord,
     session: usize,

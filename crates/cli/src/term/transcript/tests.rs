@@ -30,7 +30,7 @@ fn a_turn_reads_from_top_to_bottom() {
     let shrunk = ViewEditInfo {
         id: "e9".into(),
         strategy: "adaptive".into(),
-        gone: RemovedMessages::some(41),
+        gone: RemovedMessages::from_message_count(41),
         before_tokens: 96_200,
         after_tokens: 11_400,
         undo: UndoOption::Newest,
@@ -74,7 +74,7 @@ fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
     let shrunk = ViewEditInfo {
         id: "e9".into(),
         strategy: "adaptive".into(),
-        gone: RemovedMessages::some(41),
+        gone: RemovedMessages::from_message_count(41),
         before_tokens: 96_200,
         after_tokens: 11_400,
         undo: UndoOption::Newest,
@@ -137,9 +137,9 @@ agent  one two three four five six seven
 #[test]
 fn a_row_in_between_does_not_wait_for_an_answer_that_halts() {
     let mut transcript = interrupted();
-    transcript.beat();
+    transcript.flush_idle_rows();
     assert!(!transcript.output().contains("queued"), "it has just moved");
-    transcript.beat();
+    transcript.flush_idle_rows();
     assert!(transcript.output().ends_with("si\n  queued 1\n"));
     let mut ended = interrupted();
     ended.take(&UiEvent::RunEnded(RunEndInfo::default()), 0);
@@ -152,7 +152,7 @@ fn the_notice_says_what_was_done() {
     let told = |strategy: &str| {
         let shrunk = ViewEditInfo {
             strategy: strategy.to_owned(),
-            gone: RemovedMessages::some(2),
+            gone: RemovedMessages::from_message_count(2),
             ..ViewEditInfo::default()
         };
         printed(&[UiEvent::Compacted(shrunk)])
@@ -163,7 +163,7 @@ fn the_notice_says_what_was_done() {
 
 fn edit(strategy: &str, undo: UndoOption) -> ViewEditInfo {
     let (id, strategy) = ("e9".to_owned(), strategy.to_owned());
-    let gone = RemovedMessages::some(41);
+    let gone = RemovedMessages::from_message_count(41);
     ViewEditInfo {
         id,
         strategy,

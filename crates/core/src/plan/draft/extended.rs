@@ -19,7 +19,7 @@ impl PlanContext<'_> {
             let mut choice = self.policy.strategy.choose(self, protection)?;
             self.protect(&mut choice.gone);
             self.spare_unread(&mut choice);
-            self.settle(&mut choice);
+            self.drop_redundant_clears(&mut choice);
             if !choice.gone.contains(&true) {
                 return None;
             }

@@ -75,7 +75,7 @@ fn what_was_made_of_it_counts_and_what_is_too_large_is_not_kept() {
         state.count(&pieces);
         state.log.feed(pieces).unwrap();
         conversation.weigh(&state);
-        cache.settle(conversation);
+        cache.update_size(conversation);
     };
     let held = || {
         let entries = cache.entries.lock().unwrap();
@@ -113,7 +113,7 @@ fn what_is_known_by_its_bytes_is_not_named_again() {
         let mut names = ItemNames::new(&ChatCodec, envelope);
         cache.recall(&[scope; 32], &mut names);
         let new: Vec<usize> = (0..names.len()).filter(|at| names.made(*at).is_none()).collect();
-        let made: Vec<Option<Name>> = (0..names.len()).map(|at| names.made(at)).collect();
+        let made: Vec<Option<ItemDigest>> = (0..names.len()).map(|at| names.made(at)).collect();
         let all = ItemNames::new(&ChatCodec, envelope).all().unwrap();
         assert!(made.iter().zip(&all).all(|(made, name)| made.is_none_or(|made| made == *name)));
         let bytes = new.iter().map(|at| envelope.item(*at).len()).sum::<usize>();

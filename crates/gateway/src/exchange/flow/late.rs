@@ -14,12 +14,12 @@ use crate::gateway::ReplyStream;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, WireCodec};
 
 /// A stream whose upstream is long in coming: comments until then, errors inside.
-pub(in crate::exchange) fn late(
+pub(in crate::exchange) fn delayed_stream(
     wire: &'static dyn WireCodec,
     keep_alive: Duration,
     opening: Pin<Box<dyn Future<Output = Result<UpstreamDisposition, GatewayError>> + Send>>,
 ) -> ReplyStream {
-    let begun = DelayedAnswer { wire, keep_alive, state: LateState::Opening(opening) };
+    let begun = DelayedAnswer { wire, keep_alive, state: DelayedAnswerState::Opening(opening) };
     let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
     Box::pin(first.chain(unfold(begun, |mut late| async move { Some((Ok(late.next().await?), late)) })))
 }
@@ -27,10 +27,10 @@ pub(in crate::exchange) fn late(
 struct DelayedAnswer {
     wire: &'static dyn WireCodec,
     keep_alive: Duration,
-    state: LateState,
+    state: DelayedAnswerState,
 }
 
-enum LateState {
+enum DelayedAnswerState {
     Opening(Pin<Box<dyn Future<Output = Result<UpstreamDisposition, GatewayError>> + Send>>),
     Open(ReplyStream),
     Over,
@@ -40,18 +40,18 @@ impl DelayedAnswer {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let opened = match &mut self.state {
-                LateState::Over => return None,
-                LateState::Open(stream) => return stream.next().await?.ok(),
-                LateState::Opening(opening) => match timeout(self.keep_alive, opening).await {
+                DelayedAnswerState::Over => return None,
+                DelayedAnswerState::Open(stream) => return stream.next().await?.ok(),
+                DelayedAnswerState::Opening(opening) => match timeout(self.keep_alive, opening).await {
                     Ok(opened) => opened,
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
                 },
             };
-            self.state = LateState::Over;
+            self.state = DelayedAnswerState::Over;
             match opened {
                 Ok(
                     UpstreamDisposition::Stream(_, _, stream) | UpstreamDisposition::Failed(_, _, _, stream),
-                ) => self.state = LateState::Open(stream),
+                ) => self.state = DelayedAnswerState::Open(stream),
                 Ok(UpstreamDisposition::Whole(status, _, body)) => {
                     let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
                     let fault =

@@ -3,7 +3,7 @@
 use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
 
-use super::{AnswerFlow, EventRecipient, OutputPauseDetector};
+use super::{AnswerFlow, EventProcessor, OutputPauseDetector};
 use longhaul_wire::edit::{StreamMerger, ephemeral};
 
 /// From this share of the window on, in percent, it counts as full.
@@ -11,10 +11,10 @@ const FULL_PERCENT: u64 = 97;
 
 impl AnswerFlow {
     /// A notice: as a comment, and in the text where that is wanted.
-    pub(super) fn tell(&mut self, notice: &str, in_text: &str) {
+    pub(super) fn send_notice(&mut self, notice: &str, in_text: &str) {
         self.out.push_back(notice.comment().into());
-        let wanted = self.route.as_ref().is_some_and(|route| route.exchange.inner.config.notices_in_text);
-        if let (EventRecipient::Joins(splice), true) = (&mut self.reader, wanted) {
+        let wanted = self.attempt.as_ref().is_some_and(|route| route.exchange.inner.config.notices_in_text);
+        if let (EventProcessor::Joins(splice), true) = (&mut self.reader, wanted) {
             let mut out = Vec::new();
             splice.notice(in_text, &mut out);
             self.out.push_back(out.into());
@@ -22,22 +22,24 @@ impl AnswerFlow {
     }
 
     /// Says that the window is full, if it is.
-    pub(super) fn exceeded(&mut self) {
-        let Some(window) = self.route.as_ref().map(|route| route.window.tokens) else { return };
+    pub(super) fn report_full_window(&mut self) {
+        let Some(window) = self.attempt.as_ref().map(|route| route.window.tokens) else { return };
         let seen = self.reader.seen();
         let new_tokens =
             self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
-        let counted = self.prepared.input + new_tokens;
+        let counted = self.outbound_request.input + new_tokens;
         let used = self.usage().as_ref().map_or(counted, Usage::total_tokens);
         let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
-        if !self.is_spent && !is_full || seen.finish.is_some_and(|finish| finish != ModelStopReason::Length) {
+        if !self.is_window_exhausted && !is_full
+            || seen.finish.is_some_and(|finish| finish != ModelStopReason::Length)
+        {
             return;
         }
-        if let Some(route) = self.route.as_ref().filter(|_| self.is_spent) {
-            route.totals.spent();
+        if let Some(route) = self.attempt.as_ref().filter(|_| self.is_window_exhausted) {
+            route.totals.mark_window_exhausted();
         }
         let notice = ephemeral::exceeded(used, window);
-        self.tell(&notice, &format!("\n\n{notice}"));
+        self.send_notice(&notice, &format!("\n\n{notice}"));
     }
 }
 

@@ -60,12 +60,12 @@ impl OutputPauseDetector {
             before: 0,
             reported: 0,
         };
-        pause.go_on(window, input);
+        pause.start_stream(window, input);
         pause
     }
 
     /// A new stream begins, whose input has all that was written so far.
-    pub(super) fn go_on(&mut self, window: u64, input: u64) {
+    pub(super) fn start_stream(&mut self, window: u64, input: u64) {
         (self.window, self.input, self.before, self.reported) = (window, input, self.tokens, 0);
         self.set_end();
     }
@@ -80,7 +80,7 @@ impl OutputPauseDetector {
 
     /// The server says what the present stream has read and written so far: where that is more than was thought, it is less
     /// room. More than the window is no count.
-    pub(super) fn heed(&mut self, usage: &Usage) {
+    pub(super) fn apply_reported_usage(&mut self, usage: &Usage) {
         if usage.input_tokens > self.input && usage.input_tokens <= self.window {
             self.input = usage.input_tokens;
             self.set_end();
@@ -119,7 +119,7 @@ impl OutputPauseDetector {
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
         if is_all
             || self.written() < self.at_tokens
-            || seen.inside != StreamPosition::Text
+            || seen.position != StreamPosition::Text
             || seen.finish.is_some()
         {
             return false;
@@ -161,7 +161,11 @@ mod tests {
     use super::*;
 
     fn seen(text: &str) -> PartialResponse {
-        PartialResponse { text: text.to_owned(), inside: StreamPosition::Text, ..PartialResponse::default() }
+        PartialResponse {
+            text: text.to_owned(),
+            position: StreamPosition::Text,
+            ..PartialResponse::default()
+        }
     }
 
     fn due(pause: &mut OutputPauseDetector, seen: &PartialResponse, next: &str) -> bool {
@@ -182,9 +186,9 @@ mod tests {
         let behind = "word ".repeat(82);
         assert!(!due(&mut pause, &seen(&behind), "and"), "a blank is still to come");
         assert!(due(&mut pause, &seen(behind.trim_end()), " and"));
-        let thinking = PartialResponse { inside: StreamPosition::Reasoning, ..seen(&full) };
+        let thinking = PartialResponse { position: StreamPosition::Reasoning, ..seen(&full) };
         assert!(!due(&mut pause, &thinking, " and"));
-        let calling = PartialResponse { inside: StreamPosition::Call, ..seen(&full) };
+        let calling = PartialResponse { position: StreamPosition::Call, ..seen(&full) };
         assert!(!due(&mut pause, &calling, " and"));
     }
 
@@ -201,7 +205,7 @@ mod tests {
         let mut pause = OutputPauseDetector::new(1_000, 800, Some(100));
         let text = "word ".repeat(60);
         assert!(!due(&mut pause, &seen(text.trim_end()), " x"));
-        pause.heed(&Usage { input_tokens: 850, ..Usage::default() });
+        pause.apply_reported_usage(&Usage { input_tokens: 850, ..Usage::default() });
         assert!(due(&mut pause, &seen(text.trim_end()), " x"));
     }
 
@@ -239,9 +243,9 @@ mod tests {
         ] {
             let mut pause = OutputPauseDetector::new(1_000, 800, None);
             assert!(!due(&mut pause, &seen(text), " x"));
-            pause.heed(&usage);
+            pause.apply_reported_usage(&usage);
             assert_eq!(due(&mut pause, &seen(text), " x"), expected, "{usage:?}");
-            pause.go_on(1_000, 400);
+            pause.start_stream(1_000, 400);
             assert!(!due(&mut pause, &seen(text), " x"), "the next stream has its own");
         }
     }
@@ -252,7 +256,7 @@ mod tests {
         let text = "word ".repeat(101);
         let text = text.trim_end();
         assert!(due(&mut pause, &seen(text), " x"));
-        pause.go_on(1_000, 400);
+        pause.start_stream(1_000, 400);
         assert!(!due(&mut pause, &seen(text), " x"));
     }
 }

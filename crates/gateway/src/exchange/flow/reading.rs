@@ -7,7 +7,11 @@ use longhaul_wire::surrogates::{SurrogateJoiner, is_ping};
 use longhaul_wire::edit::{PartialResponse, SseEvent, SseReader, StreamParser, StreamPosition, WireCodec};
 
 /// Reads a chunk of a stream that passes as it is.
-pub(super) fn watched(watcher: &mut dyn StreamParser, events: &mut SseReader, chunk: Bytes) -> ParsedChunk {
+pub(super) fn parse_chunk(
+    watcher: &mut dyn StreamParser,
+    events: &mut SseReader,
+    chunk: Bytes,
+) -> ParsedChunk {
     let begun = events.begun_bytes() > 0;
     events.feed(chunk.clone());
     let (mut whole_bytes, mut joined) = (0, Vec::new());
@@ -81,7 +85,7 @@ pub(super) fn is_comment(raw: &[u8]) -> bool {
 /// Returns whether an event is more than a sign of life. Signs are enough where the model may be at something that
 /// it does not show.
 pub(super) fn says_more(raw: &[u8], seen: &PartialResponse) -> bool {
-    let works_unseen = matches!(seen.inside, StreamPosition::Reasoning | StreamPosition::Call);
+    let works_unseen = matches!(seen.position, StreamPosition::Reasoning | StreamPosition::Call);
     let data = SseEvent::parse(raw).data;
     works_unseen || !data.is_empty() && !is_ping(&data)
 }

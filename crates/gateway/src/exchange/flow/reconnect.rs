@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep};
 
 use super::notices::StreamComment;
 use super::reading::seen_in;
-use super::restart::{LeftStream, ResumedStream, StreamContinuation, go_on};
-use super::{AnswerFlow, EventRecipient, FlowPhase};
+use super::restart::{AbandonedStream, ResumedStream, StreamContinuation, request_continuation};
+use super::{AnswerFlow, EventProcessor, FlowPhase};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, StreamPosition};
 
 /// The comment that tells a client why its stream pauses.
@@ -16,7 +16,7 @@ const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
 
 impl AnswerFlow {
     /// Handles a stream that broke off: the answer goes on in another one where that repeats nothing, else it has failed.
-    pub(super) fn broke(&mut self, fault: GatewayError) {
+    pub(super) fn handle_broken_stream(&mut self, fault: GatewayError) {
         match self.after_break() {
             BrokenAnswerAction::GiveUp => self.break_off(fault),
             BrokenAnswerAction::Continue | BrokenAnswerAction::AskAgain => self.reconnect(fault),
@@ -25,7 +25,7 @@ impl AnswerFlow {
 
     /// Returns how the answer goes on if its stream breaks off here.
     fn after_break(&self) -> BrokenAnswerAction {
-        let (Some(route), EventRecipient::Joins(_)) = (&self.route, &self.reader) else {
+        let (Some(route), EventProcessor::Joins(_)) = (&self.attempt, &self.reader) else {
             return BrokenAnswerAction::GiveUp;
         };
         let seen = self.reader.seen();
@@ -47,7 +47,7 @@ impl AnswerFlow {
     /// The error of an event that ends the answer for a reason that may pass, where the answer can go on.
     pub(super) fn passing_error(&self, raw: &[u8]) -> Option<GatewayError> {
         let error = seen_in(self.wire, raw).error?;
-        let fault = self.route.as_ref()?.said_error(&error);
+        let fault = self.attempt.as_ref()?.said_error(&error);
         let may_pass = matches!(
             fault.kind,
             GatewayErrorKind::Upstream
@@ -63,9 +63,9 @@ impl AnswerFlow {
         let newest = self.reader.seen().usage.clone();
         let Some(left) = self.leave_for_next("", newest) else { return self.break_off(fault) };
         self.broken_streams += 1;
-        let retry = left.route.exchange.inner.config.retry;
+        let retry = left.attempt.exchange.inner.config.retry;
         tracing::warn!(
-            upstream = left.route.target.server.upstream.name,
+            upstream = left.attempt.target.server.upstream.name,
             broken_streams = self.broken_streams,
             "an answer broke off and is asked to go on: {}",
             fault.message
@@ -79,25 +79,27 @@ impl AnswerFlow {
 
 /// Asks the upstream to go on, again and again while it cannot be reached, until the patience of `retry` ends.
 async fn resume(
-    left: LeftStream,
+    left: AbandonedStream,
     retry: RetryPolicy,
     mut attempt: u32,
     mut asked: Option<Duration>,
 ) -> ResumedStream {
-    let LeftStream { route, prepared, text, new_tokens, written_tokens, .. } = left;
+    let AbandonedStream { attempt: route, prepared, text, new_tokens, written_tokens, .. } = left;
     let prepared = prepared.with_more_input(new_tokens);
     let begun = Instant::now();
     loop {
         let asked_ms = asked.and_then(|asked| u64::try_from(asked.as_millis()).ok());
         sleep(Duration::from_millis(retry.delay_ms(attempt, asked_ms))).await;
-        let body = go_on(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
+        let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_patient = retry.patience_ms.is_none_or(|ms| begun.elapsed() < Duration::from_millis(ms));
         match &body {
             Err(fault) if is_outage(fault) && is_patient => {
                 asked = fault.retry_after;
                 attempt += 1;
             }
-            _ => return ResumedStream { route, prepared, body, then: StreamContinuation::AfterBreak },
+            _ => {
+                return ResumedStream { attempt: route, prepared, body, then: StreamContinuation::AfterBreak };
+            }
         }
     }
 }

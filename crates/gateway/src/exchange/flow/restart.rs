@@ -13,7 +13,7 @@ use super::super::prepare::OutboundRequest;
 use super::super::usage_totals::PartialUsage;
 use super::notices::StreamComment;
 use super::reading::{CharacterFilter, seen_in};
-use super::{AnswerFlow, EventRecipient, FlowPhase, UpstreamBody, pause};
+use super::{AnswerFlow, EventProcessor, FlowPhase, UpstreamBody, pause};
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
@@ -25,8 +25,8 @@ const MAX_RESTARTS: u32 = 3;
 const MAX_CONTINUATIONS: u32 = 12;
 
 /// A stream that was left, and what the next one needs to go on with its answer.
-pub(super) struct LeftStream {
-    pub(super) route: UpstreamAttempt,
+pub(super) struct AbandonedStream {
+    pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
     /// What the present step of the answer has said, without blanks at its end.
     pub(super) text: String,
@@ -40,7 +40,7 @@ pub(super) struct LeftStream {
 
 /// What the answer goes on with: the next stream, or why there is none.
 pub(super) struct ResumedStream {
-    pub(super) route: UpstreamAttempt,
+    pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
     pub(super) body: Result<UpstreamBody, GatewayError>,
     pub(super) then: StreamContinuation,
@@ -59,7 +59,7 @@ pub(super) enum StreamContinuation {
 
 impl AnswerFlow {
     /// Leaves the upstream's stream before this event, and begins to make room.
-    pub(super) fn stop(&mut self, next: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn leave_before_event(&mut self, next: &[u8], out: &mut Vec<u8>) {
         let PartialResponse { text, usage, .. } = seen_in(self.wire, next);
         let gap_bytes = text.len() - text.trim_start().len();
         self.leave(&text[..gap_bytes], usage, out);
@@ -67,14 +67,14 @@ impl AnswerFlow {
 
     /// Returns whether the stream has ended because the window is full, although the client wants more of its text.
     pub(super) fn has_no_room(&self) -> bool {
-        let (Some(_), Some(route)) = (&self.pause, &self.route) else { return false };
+        let (Some(_), Some(route)) = (&self.pause, &self.attempt) else { return false };
         let seen = self.reader.seen();
         let is_cut = seen.finish == Some(ModelStopReason::Length) && !seen.has_other && !self.has_hidden();
         if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
             return false;
         }
         let is_wanted = match route.left_output(self.left_tokens) {
-            Ok(Some(left)) => route.room(&self.prepared).is_some_and(|room| room < left),
+            Ok(Some(left)) => route.room(&self.outbound_request).is_some_and(|room| room < left),
             Ok(None) => true,
             Err(_) => false,
         };
@@ -83,7 +83,7 @@ impl AnswerFlow {
             // Nobody set a limit and nothing was reported: only the window can have ended it.
             None if route.asked_output().is_none() => true,
             None => {
-                let used = self.prepared.input + pause::with_error(self.output_tokens());
+                let used = self.outbound_request.input + pause::with_error(self.output_tokens());
                 pause::is_full(used, route.window.tokens)
             }
         };
@@ -102,54 +102,54 @@ impl AnswerFlow {
     /// was reported last.
     fn leave(&mut self, gap: &str, newest: Option<Usage>, out: &mut Vec<u8>) {
         let Some(left) = self.leave_for_next(gap, newest) else { return };
-        if !left.route.goes_on_exactly() {
-            left.route.totals.approximate();
+        if !left.attempt.goes_on_exactly() {
+            left.attempt.totals.approximate();
         }
-        if let EventRecipient::Joins(splice) = &mut self.reader
-            && left.route.exchange.inner.config.notices_in_text
+        if let EventProcessor::Joins(splice) = &mut self.reader
+            && left.attempt.exchange.inner.config.notices_in_text
         {
             splice.notice(&format!("\n\n{COMPACTING}\n"), out);
         }
         self.restarts += 1;
         out.extend_from_slice(COMPACTING.comment().as_bytes());
-        left.route.totals.restarted();
+        left.attempt.totals.restarted();
         // The upstream's connection closes here: most local servers have room for one request.
         self.phase = FlowPhase::Waiting(Box::pin(resume(left)));
     }
 
     /// Leaves the upstream's stream, which another one goes on with.
-    pub(super) fn leave_for_next(&mut self, gap: &str, newest: Option<Usage>) -> Option<LeftStream> {
+    pub(super) fn leave_for_next(&mut self, gap: &str, newest: Option<Usage>) -> Option<AbandonedStream> {
         let text = self.step_text();
-        let route = self.route.take()?;
+        let route = self.attempt.take()?;
         let tokens = self.counted_output(&route);
         let new_tokens = tokens.saturating_sub(self.counted_tokens);
         let partial = self.partial(&route, new_tokens, newest);
         self.counted_tokens = tokens;
         // Some say less as they begin than they have read.
-        let is_news = |input: &u64| (self.prepared.input + 1..=route.window.tokens).contains(input);
+        let is_news = |input: &u64| (self.outbound_request.input + 1..=route.window.tokens).contains(input);
         let is_first = self.is_first_stream();
         let reported_input = self.reported_input(&route).filter(|input| is_first && is_news(input));
         self.leave_stream();
-        if let EventRecipient::Joins(splice) = &mut self.reader {
+        if let EventProcessor::Joins(splice) = &mut self.reader {
             // A blank that the client has already does not come a second time.
             let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
             match route.goes_on_exactly() {
-                true => splice.go_on(self.prepared.shown_of(&text)),
-                false => splice.go_on_about(&text, gap),
+                true => splice.begin_next_stream(self.outbound_request.shown_of(&text)),
+                false => splice.begin_requested_stream(&text, gap),
             }
         }
         self.left_tokens += new_tokens;
         (self.events, self.characters, self.open_until) =
             (SseReader::default(), CharacterFilter::default(), None);
         route.totals.partial(partial);
-        Some(LeftStream {
-            prepared: self.prepared.clone(),
+        Some(AbandonedStream {
+            prepared: self.outbound_request.clone(),
             // Some servers cut blanks at the end of what they are to go on with: they are not sent, and may come again.
             text: text.trim_end().to_owned(),
             new_tokens,
             written_tokens: self.left_tokens,
             reported_input,
-            route,
+            attempt: route,
         })
     }
 
@@ -166,12 +166,13 @@ impl AnswerFlow {
 
     /// Returns whether no stream of the answer was left, and no step of it is over.
     pub(super) fn is_first_stream(&self) -> bool {
-        self.restarts == 0 && self.broken_streams == 0 && self.prepared.rounds.answered == 0
+        self.restarts == 0 && self.broken_streams == 0 && self.outbound_request.rounds.answered == 0
     }
 
     /// The input of the present stream, if its server has reported it.
     fn reported_input(&self, route: &UpstreamAttempt) -> Option<u64> {
-        let usage = if route.crosses() { route.totals.told() } else { self.reader.seen().usage.clone() };
+        let usage =
+            if route.needs_translation() { route.totals.told() } else { self.reader.seen().usage.clone() };
         usage.map(|usage| usage.input_tokens).filter(|input| *input > 0)
     }
 
@@ -184,7 +185,8 @@ impl AnswerFlow {
         newest: Option<Usage>,
     ) -> PartialUsage {
         // What the encoder of another dialect writes is no report.
-        let reported = |usage: Usage| Some(usage).filter(|usage| !route.crosses() && usage.input_tokens > 0);
+        let reported =
+            |usage: Usage| Some(usage).filter(|usage| !route.needs_translation() && usage.input_tokens > 0);
         if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
             return PartialUsage {
                 input: usage.input_tokens,
@@ -193,14 +195,14 @@ impl AnswerFlow {
             };
         }
         let begun = self.reader.seen().usage.clone().and_then(reported);
-        let input = begun.map_or(self.prepared.input, |usage| usage.input_tokens);
+        let input = begun.map_or(self.outbound_request.input, |usage| usage.input_tokens);
         PartialUsage { input, output, is_estimated: true }
     }
 
     pub(super) fn resume(&mut self, resumed: ResumedStream) {
-        let ResumedStream { route, prepared, body, then } = resumed;
+        let ResumedStream { attempt: route, prepared, body, then } = resumed;
         let window = route.window.tokens;
-        self.route = Some(route);
+        self.attempt = Some(route);
         self.said_at = Instant::now();
         let body = match body {
             Ok(body) => body,
@@ -208,45 +210,45 @@ impl AnswerFlow {
         };
         let is_last = match then {
             StreamContinuation::SameStep { is_last } => {
-                let only_own = prepared.tail.is_some() && prepared.steps == self.prepared.steps;
+                let only_own = prepared.tail.is_some() && prepared.steps == self.outbound_request.steps;
                 self.continuations += u32::from(only_own);
                 let is_spent = self.restarts - self.continuations >= MAX_RESTARTS;
                 is_last || is_spent || self.continuations >= MAX_CONTINUATIONS
             }
-            StreamContinuation::NextStep | StreamContinuation::AfterBreak => self.is_spent,
+            StreamContinuation::NextStep | StreamContinuation::AfterBreak => self.is_window_exhausted,
         };
         let is_restart = matches!(then, StreamContinuation::SameStep { .. });
         self.is_between = false;
-        let has_new_tail = prepared.tail != self.prepared.tail;
-        self.prepared = prepared;
+        let has_new_tail = prepared.tail != self.outbound_request.tail;
+        self.outbound_request = prepared;
         if has_new_tail {
             // The next stream may repeat what it was sent, which is less than was thought when the last one was left.
             let text = self.step_text();
-            if let EventRecipient::Joins(splice) = &mut self.reader
-                && self.route.as_ref().is_some_and(UpstreamAttempt::goes_on_exactly)
+            if let EventProcessor::Joins(splice) = &mut self.reader
+                && self.attempt.as_ref().is_some_and(UpstreamAttempt::goes_on_exactly)
             {
-                splice.go_on(self.prepared.shown_of(&text));
+                splice.begin_next_stream(self.outbound_request.shown_of(&text));
             }
         }
         self.phase = FlowPhase::Reading(Box::new(body));
         if let Some(pause) = self.pause.as_mut().filter(|_| !is_last) {
-            pause.go_on(window, self.prepared.input);
+            pause.start_stream(window, self.outbound_request.input);
         }
         match (is_restart, is_last) {
             (false, _) => {}
             (true, true) => {
                 self.pause = None;
-                self.is_spent = true;
-                self.tell(SPENT, &format!("{SPENT}\n\n"));
+                self.is_window_exhausted = true;
+                self.send_notice(SPENT, &format!("{SPENT}\n\n"));
             }
-            (true, false) => self.tell(CONTINUING, &format!("{CONTINUING}\n\n")),
+            (true, false) => self.send_notice(CONTINUING, &format!("{CONTINUING}\n\n")),
         }
     }
 
     /// There is no next stream. The answer ends for its length where the client wanted no more, and where the server goes
     /// on with none; else it has failed.
     fn end_there(&mut self, fault: GatewayError, then: StreamContinuation, prepared: &OutboundRequest) {
-        let Some(route) = self.route.as_ref() else { return self.break_off(fault) };
+        let Some(route) = self.attempt.as_ref() else { return self.break_off(fault) };
         if route.left_output(self.left_tokens).is_err() {
             self.is_between |= !matches!(then, StreamContinuation::NextStep);
             return self.end();
@@ -269,8 +271,8 @@ impl AnswerFlow {
         }
         match fault.kind {
             GatewayErrorKind::Invalid | GatewayErrorKind::ContextOverflow => {
-                self.is_spent = true;
-                self.exceeded();
+                self.is_window_exhausted = true;
+                self.report_full_window();
                 self.end();
             }
             _ => self.break_off(fault),
@@ -279,8 +281,9 @@ impl AnswerFlow {
 }
 
 /// Makes room, and asks the upstream to go on.
-async fn resume(left: LeftStream) -> ResumedStream {
-    let LeftStream { route, prepared: old, text, new_tokens, written_tokens, reported_input } = left;
+async fn resume(left: AbandonedStream) -> ResumedStream {
+    let AbandonedStream { attempt: route, prepared: old, text, new_tokens, written_tokens, reported_input } =
+        left;
     if let Some(tokens) = reported_input {
         route.count_left(&old, tokens).await;
     }
@@ -295,10 +298,15 @@ async fn resume(left: LeftStream) -> ResumedStream {
             // Without room it goes on to the real limit.
             Err(_) => old.clone().with_more_input(new_tokens),
         };
-        let body = go_on(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
+        let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_too_long = body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow);
         if !is_too_long || is_last || refusals >= MAX_LENGTH_RETRIES {
-            return ResumedStream { route, prepared, body, then: StreamContinuation::SameStep { is_last } };
+            return ResumedStream {
+                attempt: route,
+                prepared,
+                body,
+                then: StreamContinuation::SameStep { is_last },
+            };
         }
         route.totals.refused();
         refusals += 1;
@@ -306,13 +314,13 @@ async fn resume(left: LeftStream) -> ResumedStream {
 }
 
 /// Asks for the rest of an answer of which so many tokens were said; `text` is what of its last step was.
-pub(super) async fn go_on(
+pub(super) async fn request_continuation(
     route: &UpstreamAttempt,
     prepared: &OutboundRequest,
     text: &str,
     said_tokens: u64,
 ) -> Result<UpstreamBody, GatewayError> {
-    if route.crosses() {
+    if route.needs_translation() {
         return route.cross_again(prepared, text, said_tokens).await;
     }
     let body = route.body(prepared, Some((text, said_tokens)), !route.exchange.envelope.stream).await?;

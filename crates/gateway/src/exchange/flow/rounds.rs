@@ -7,13 +7,13 @@ use super::super::UpstreamAttempt;
 use super::super::prepare::OutboundRequest;
 use super::super::recall::NO_ANSWER;
 use super::reading::CharacterFilter;
-use super::restart::{ResumedStream, StreamContinuation, go_on};
-use super::{AnswerFlow, EventRecipient, FlowPhase, OutputPauseDetector};
+use super::restart::{ResumedStream, StreamContinuation, request_continuation};
+use super::{AnswerFlow, EventProcessor, FlowPhase, OutputPauseDetector};
 use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
 
 /// What is kept of the present step of an answer, where calls of it may be answered here.
 #[derive(Default)]
-pub(super) struct StepSoFar {
+pub(super) struct AnswerStepBuffer {
     /// The present stream's events as they came.
     raw: Vec<Bytes>,
     /// Where the step's text begins in that of the answer.
@@ -22,7 +22,7 @@ pub(super) struct StepSoFar {
     begun: String,
 }
 
-impl StepSoFar {
+impl AnswerStepBuffer {
     pub(super) fn take(&mut self, raw: &Bytes) {
         self.raw.push(raw.clone());
     }
@@ -46,7 +46,7 @@ impl AnswerFlow {
 
     /// Returns whether the present stream has begun a call that is answered here.
     pub(super) fn has_hidden(&self) -> bool {
-        matches!(&self.reader, EventRecipient::Joins(splice) if splice.has_hidden())
+        matches!(&self.reader, EventProcessor::Joins(splice) if splice.has_hidden())
     }
 
     /// The stream is over: what becomes of calls in it that are answered here. Whether the answer goes on.
@@ -59,27 +59,28 @@ impl AnswerFlow {
         }
         let shown = self.reader.seen().calls.clone();
         let has_hidden = self.has_hidden();
-        if !has_hidden && (shown.is_empty() || self.prepared.rounds.answered == 0) {
+        if !has_hidden && (shown.is_empty() || self.outbound_request.rounds.answered == 0) {
             return false;
         }
-        let Some(route) = self.route.take() else { return false };
+        let Some(route) = self.attempt.take() else { return false };
         let output = self.output_tokens();
         let step = if has_hidden { self.hidden_step() } else { None };
         match step {
             step if !shown.is_empty() => {
                 let calls = step.map_or(shown, |step| step.calls);
                 let text = self.step_text();
-                self.division = route.withhold(&self.prepared, (&text, &calls), output).await;
-                self.route = Some(route);
+                self.division =
+                    route.store_hidden_calls(&self.outbound_request, (&text, &calls), output).await;
+                self.attempt = Some(route);
                 false
             }
-            Some(step) if !self.prepared.rounds.must_answer() => {
+            Some(step) if !self.outbound_request.rounds.must_answer() => {
                 self.begin_round(route, step, output);
                 true
             }
             // The client would wait for a call that it has not.
             _ => {
-                self.route = Some(route);
+                self.attempt = Some(route);
                 self.conclude();
                 false
             }
@@ -88,7 +89,7 @@ impl AnswerFlow {
 
     /// Returns whether the answer would end with nothing said, where the client was not shown all of it.
     pub(super) fn is_silent(&self) -> bool {
-        let hides = self.is_between || self.has_hidden() || self.prepared.rounds.answered > 0;
+        let hides = self.is_between || self.has_hidden() || self.outbound_request.rounds.answered > 0;
         let seen = self.reader.seen();
         let says_nothing = seen.text.trim().is_empty() && seen.calls.is_empty() && seen.error.is_none();
         self.step.is_some() && hides && says_nothing
@@ -96,20 +97,20 @@ impl AnswerFlow {
 
     /// Ends the answer in our own words: a client cannot go on from nothing.
     pub(super) fn conclude(&mut self) {
-        let no_answer = self.route.as_ref().map_or(NO_ANSWER, UpstreamAttempt::no_answer);
-        if let EventRecipient::Joins(splice) = &mut self.reader {
+        let no_answer = self.attempt.as_ref().map_or(NO_ANSWER, UpstreamAttempt::no_answer);
+        if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
-            splice.conclude(no_answer, &mut out);
+            splice.end_with_text(no_answer, &mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
         }
     }
 
     fn begin_round(&mut self, route: UpstreamAttempt, step: ModelStep, output: u64) {
-        let counted = || route.counted(&self.prepared, self.reader.seen(), self.left_tokens);
+        let counted = || route.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
         route.totals.add(self.usage().as_ref(), counted);
         self.left_tokens += output;
         self.counted_tokens = self.pause.as_ref().map_or(0, OutputPauseDetector::tokens);
-        if let EventRecipient::Joins(splice) = &mut self.reader {
+        if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.next_step(&mut out);
             self.out.extend((!out.is_empty()).then(|| Bytes::from(out)));
@@ -118,8 +119,8 @@ impl AnswerFlow {
             (SseReader::default(), CharacterFilter::default(), None);
         self.is_between = true;
         let from = self.reader.seen().text.len();
-        self.step = Some(StepSoFar { from, ..StepSoFar::default() });
-        let (prepared, said) = (self.prepared.clone(), self.left_tokens);
+        self.step = Some(AnswerStepBuffer { from, ..AnswerStepBuffer::default() });
+        let (prepared, said) = (self.outbound_request.clone(), self.left_tokens);
         self.phase = FlowPhase::Waiting(Box::pin(round(route, prepared, step, (output, said))));
     }
 
@@ -153,10 +154,10 @@ async fn round(
     (output, said): (u64, u64),
 ) -> ResumedStream {
     let mut prepared = route.next_round(old.clone(), step.clone(), output).await;
-    let mut body = go_on(&route, &prepared, "", said).await;
+    let mut body = request_continuation(&route, &prepared, "", said).await;
     if body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow) {
         prepared = route.empty_round(old, step, output);
-        body = go_on(&route, &prepared, "", said).await;
+        body = request_continuation(&route, &prepared, "", said).await;
     }
-    ResumedStream { route, prepared, body, then: StreamContinuation::NextStep }
+    ResumedStream { attempt: route, prepared, body, then: StreamContinuation::NextStep }
 }

@@ -137,7 +137,7 @@ fn what_was_reported_is_the_anchor_of_the_next_request() {
     let mut log = log();
     log.feed(vec![typed("go")]).unwrap();
     let usage = Usage { input_tokens: 40, output_tokens: 9, ..Usage::default() };
-    let start = RequestStart { view_hash: log.history.view_hash(), fixed_tokens: 3, window: None };
+    let start = RequestSnapshot { view_hash: log.history.view_hash(), fixed_tokens: 3, window: None };
     log.reported = Some(ReportedUsage { usage, start, estimated: 38 });
     log.feed(vec![
         vec![ItemSegment::Assistant(vec![Part::text("one two three four five six")])],
@@ -149,7 +149,7 @@ fn what_was_reported_is_the_anchor_of_the_next_request() {
     assert_eq!(log.feed(vec![vec![ItemSegment::Assistant(Vec::new())]]), Ok(()));
     assert_eq!(
         log.feed(vec![vec![ItemSegment::Assistant(Vec::new())]]),
-        Err(HistoryDiverged),
+        Err(HistoryMismatchError),
         "an answer goes on"
     );
 }
@@ -168,7 +168,7 @@ fn an_edit_that_was_stored_goes_back_to_where_it_was() {
         let edit = edit(&log, vec![replace(from, last, "so")]);
         made.push(edit.ops.clone());
         log.commit(edit, None);
-        log.refused(&RequestStart::default(), None, None);
+        log.refused(&RequestSnapshot::default(), None, None);
     }
     let (stored, _) = log.portable().unwrap();
     assert_ne!(stored[3].0.ops, made[3], "stored as if nothing had been edited");

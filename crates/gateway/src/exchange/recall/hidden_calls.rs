@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::cache::Scope;
-use super::super::conversation::Name;
+use super::super::cache::ConversationScope;
+use super::super::conversation::ItemDigest;
 use longhaul_wire::edit::HiddenCallReplay;
 
 /// What all of it may have, in bytes.
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 32 << 20;
 const MAX_STEPS: usize = 10_000;
 
 /// Names what was said before a step, to whom.
-type Key = [u8; 32];
+type HiddenCallKey = [u8; 32];
 
 /// The steps that are kept, the newest.
 #[derive(Default)]
@@ -22,8 +22,8 @@ pub(crate) struct HiddenToolCalls(Mutex<HiddenCallEntries>);
 
 #[derive(Default)]
 struct HiddenCallEntries {
-    steps: HashMap<Key, Arc<HiddenCallReplay>>,
-    oldest: VecDeque<Key>,
+    steps: HashMap<HiddenCallKey, Arc<HiddenCallReplay>>,
+    oldest: VecDeque<HiddenCallKey>,
     bytes: usize,
 }
 
@@ -35,8 +35,8 @@ impl HiddenToolCalls {
     /// The step that follows what `before` names, as the one that begins with item `at`.
     pub(in crate::exchange) fn find(
         &self,
-        scope: &Scope,
-        before: &Name,
+        scope: &ConversationScope,
+        before: &ItemDigest,
         at: usize,
     ) -> Option<HiddenCallReplay> {
         let found = self.known().steps.get(&key(scope, before)).cloned()?;
@@ -44,7 +44,12 @@ impl HiddenToolCalls {
     }
 
     /// Keeps a step. Of two after the same words the newer one counts.
-    pub(in crate::exchange) fn keep(&self, scope: &Scope, before: &Name, step: HiddenCallReplay) {
+    pub(in crate::exchange) fn keep(
+        &self,
+        scope: &ConversationScope,
+        before: &ItemDigest,
+        step: HiddenCallReplay,
+    ) {
         let mut known = self.known();
         let key = key(scope, before);
         known.bytes += bytes(&step);
@@ -64,7 +69,7 @@ impl HiddenToolCalls {
     }
 }
 
-fn key(scope: &Scope, before: &Name) -> Key {
+fn key(scope: &ConversationScope, before: &ItemDigest) -> HiddenCallKey {
     let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway withheld calls");
     hasher.update(scope);
     hasher.update(before);

@@ -2,7 +2,7 @@
 
 use super::{ChartScale, drawing, label, line, path, place, ticks};
 use crate::outcome::ReplayOutcome;
-use crate::report::figures::{counted, percent_said, tokens};
+use crate::report::figures::{counted, percent_in_sentence, tokens};
 use crate::report::markup::MarkupWriter;
 use crate::report::summary::ComparisonCell;
 use crate::report::{PolicyRole, ReportHeader};
@@ -49,7 +49,7 @@ fn caption(
     let role = header.role(&outcome.policy);
     out.leaf("b", &[], &outcome.policy);
     let share = cell.cost_of_baseline(outcome).filter(|_| role != PolicyRole::Baseline);
-    let share = share.map_or_else(String::new, |it| format!("{} of append-only · ", percent_said(it)));
+    let share = share.map_or_else(String::new, |it| format!("{} of append-only · ", percent_in_sentence(it)));
     let shortened = counted(outcome.edits.len(), "edit");
     out.leaf("span", &[], &format!("{share}{shortened}"));
 }

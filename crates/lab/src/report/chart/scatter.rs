@@ -1,7 +1,7 @@
 //! Cost against needed-later recall: a mark for each policy, the frontier drawn.
 
 use super::{ChartScale, drawing, label, line, path, place, ticks};
-use crate::report::figures::percent_said;
+use crate::report::figures::percent_in_sentence;
 use crate::report::markup::MarkupWriter;
 use crate::report::summary::{ComparisonCell, RecordingScope, at_hand, frontier, in_view, quartiles};
 use crate::report::{PolicyRole, ReportHeader};
@@ -42,7 +42,7 @@ pub(in crate::report) fn points(
     scope: &RecordingScope,
 ) -> Vec<ScatterPoint> {
     let held: Vec<&ComparisonCell<'_>> =
-        cells.iter().filter(|it| it.any().prices == prices && scope.holds(it)).collect();
+        cells.iter().filter(|it| it.any().prices == prices && scope.contains_cell(it)).collect();
     let point = |(index, policy): (usize, &crate::report::PolicyFacts)| {
         let rows: Vec<_> = held.iter().filter_map(|cell| Some((cell, cell.of(&policy.name)?))).collect();
         Some(ScatterPoint {
@@ -253,7 +253,7 @@ fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
     for point in order {
         let mark = axes.at((point.cost[1], point.in_view[1]));
         let text = match point.role {
-            PolicyRole::Subject => format!("{} {}", point.policy, percent_said(point.cost[1])),
+            PolicyRole::Subject => format!("{} {}", point.policy, percent_in_sentence(point.cost[1])),
             _ if !point.fits => format!("{}*", point.policy),
             _ => point.policy.clone(),
         };

@@ -1,7 +1,7 @@
 //! The result in one sentence.
 
 use super::super::ReportHeader;
-use super::super::figures::{listed, percent_said, tokens};
+use super::super::figures::{listed, percent_in_sentence, tokens};
 use super::super::summary::{self, ComparisonCell, WindowChoice, median};
 use super::{GoalResult, PolicyGoal};
 
@@ -15,7 +15,7 @@ pub fn headline(header: &ReportHeader, goals: &[GoalResult], cells: &[Comparison
     let of = |goal: PolicyGoal| {
         let result =
             goals.iter().find(|it| it.goal == goal && it.prices == first.prices && it.scope == first.scope);
-        result.and_then(|it| it.measured).map(percent_said)
+        result.and_then(|it| it.measured).map(percent_in_sentence)
     };
     let costs =
         [(PolicyGoal::CostOfBaseline, "of append-only"), (PolicyGoal::CostOfBestPeer, "of the best peer")];
@@ -25,7 +25,7 @@ pub fn headline(header: &ReportHeader, goals: &[GoalResult], cells: &[Comparison
     let at_hand = of(PolicyGoal::AtHand).map(|it| format!("{it} of what was needed later is at hand"));
     let hits = of(PolicyGoal::PrefixHits).map(|it| format!("{it} of the input is read from the cache"));
     let clauses: Vec<String> = [costs, at_hand, hits].into_iter().flatten().collect();
-    let held = cells.iter().filter(|it| it.any().prices == first.prices && first.scope.holds(it));
+    let held = cells.iter().filter(|it| it.any().prices == first.prices && first.scope.contains_cell(it));
     let spread = spread(&held.collect::<Vec<_>>());
     match clauses.split_last() {
         None => format!("{subject} was not replayed, so there is no verdict."),
@@ -60,9 +60,9 @@ fn spread_of(goal: PolicyGoal, of: &str, cells: &[&ComparisonCell<'_>]) -> Optio
     let (least, most) = (figures.first()?, figures.last()?);
     let (best, worst) = if at_most { (least, most) } else { (most, least) };
     let said = |(figure, window): &(f64, WindowChoice), of| {
-        format!("{}{of} ({})", percent_said(*figure), named(*window))
+        format!("{}{of} ({})", percent_in_sentence(*figure), named(*window))
     };
-    (percent_said(best.0) != percent_said(worst.0))
+    (percent_in_sentence(best.0) != percent_in_sentence(worst.0))
         .then(|| format!("{} to {}", said(best, of), said(worst, "")))
 }
 

@@ -137,7 +137,7 @@ impl<'a> ReadingAgent<'a> {
         match effect {
             RunEffect::Append { id, events, takes, .. } => {
                 self.queue.retain(|entry| !takes.contains(&entry.id));
-                let events = events.into_iter().map(|body| self.stored(body)).collect();
+                let events = events.into_iter().map(|body| self.append_event(body)).collect();
                 self.feed(RunLoopInput::Appended { id, events });
             }
             RunEffect::ReadQueue => self.feed(RunLoopInput::QueueRead(self.queue.clone())),
@@ -146,14 +146,14 @@ impl<'a> ReadingAgent<'a> {
                 let result = self.read_file(&call, &limit);
                 self.feed(RunLoopInput::ToolEnded(result));
             }
-            RunEffect::Summarise { task, ahead, request } => self.summarise(task, ahead, &request),
+            RunEffect::Summarise { task, ahead, request } => self.write_summary(task, ahead, &request),
             RunEffect::StopSummary { task } => self.beside.retain(|(at, ..)| *at != task),
             RunEffect::RunEnded(end) => self.ended = Some(end),
             _ => {}
         }
     }
 
-    fn stored(&mut self, body: EventBody) -> Event {
+    fn append_event(&mut self, body: EventBody) -> Event {
         let event = Event { seq: self.log.len() as u64 + 1, at: self.now, format: FORMAT, body };
         if let EventBody::ToolFinished { result } = &event.body
             && let Some(wanted) = self.asked.get(&result.call_id)
@@ -307,7 +307,7 @@ impl<'a> ReadingAgent<'a> {
     }
 
     /// The stand-in writes it of what the request shows; beside the work it takes a while.
-    fn summarise(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
+    fn write_summary(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
         let counter = MessageTokenCounter::default();
         let shown: Vec<RecordedMessage> =
             request.messages.iter().map(|message| recorded(message, &counter)).collect();

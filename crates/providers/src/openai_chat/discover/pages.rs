@@ -92,7 +92,7 @@ pub(super) fn models(page: &Value, model: &str) -> Option<ServerFacts> {
         max_output: first(OUTPUTS),
         tools: named("/supported_parameters", "tools").or(flag("/capabilities/function_calling")).into(),
         images: named("/architecture/input_modalities", "image").or(flag("/capabilities/vision")).into(),
-        ..Limits::of_window(first(WINDOWS), LimitSource::Server)
+        ..Limits::from_window(first(WINDOWS), LimitSource::Server)
     };
     Some(ServerFacts { family: owner(entry), limits })
 }
@@ -117,7 +117,7 @@ fn alone(entries: &[Value]) -> Option<&Value> {
 }
 
 fn window(said: Option<&Value>) -> Limits {
-    Limits::of_window(token_count::limit(said), LimitSource::Server)
+    Limits::from_window(token_count::limit(said), LimitSource::Server)
 }
 
 #[cfg(test)]

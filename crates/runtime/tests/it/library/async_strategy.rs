@@ -74,7 +74,8 @@ async fn compacted(
     let summary = |item: &longhaul::core::history::ViewItem| {
         matches!(item.kind, ViewItemKind::Summary(_)).then(|| item.message.text())
     };
-    let summary = session.look(move |run| run.history().view().iter().find_map(summary)).await.unwrap();
+    let summary =
+        session.inspect_run(move |run| run.history().view().iter().find_map(summary)).await.unwrap();
     let summaries_asked = model.log().iter().filter(|call| call.kind == ScriptedCallKind::Summary).count();
     let requests = std::iter::from_fn(|| asked.try_recv().ok()).collect();
     Outcome { strategies, summary: summary.unwrap_or_default(), summaries_asked, requests }

@@ -64,10 +64,10 @@ struct AnswerAccumulator {
 }
 
 impl AgentAnswerTask {
-    pub(super) async fn tell(self, mut turn: UiAnswerSubscription) {
+    pub(super) async fn run_to_end(self, mut turn: UiAnswerSubscription) {
         let mut said = AnswerAccumulator::default();
         let last = loop {
-            match self.hear(turn, &mut said).await {
+            match self.forward_events(turn, &mut said).await {
                 UiStreamEnd::Asks(asked) => match self.deny(asked).await {
                     Ok(next) => turn = next,
                     Err(problem) => break AgentAnswerEvent::Failed(fault_of(&problem)),
@@ -90,7 +90,7 @@ impl AgentAnswerTask {
     }
 
     /// One stretch of the answer, up to where it ends or somebody is asked.
-    async fn hear(&self, turn: UiAnswerSubscription, said: &mut AnswerAccumulator) -> UiStreamEnd {
+    async fn forward_events(&self, turn: UiAnswerSubscription, said: &mut AnswerAccumulator) -> UiStreamEnd {
         let mut heard = pin!(acts(turn));
         while let Some(acts) = heard.next().await {
             for act in acts {

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use longhaul_core::message::ToolSpec;
 use serde_json::{Value, json};
 
-use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, single_out, without_said};
+use crate::edit::hidden::{
+    AnsweredToolCall, HiddenCallReplay, ModelStep, object, strip_shown_texts, take_message,
+};
 use crate::edit::insertion::MessageListEntry;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
@@ -100,7 +102,7 @@ pub(super) fn replay(
     replays: &[HiddenCallReplay],
 ) {
     for replay in replays {
-        let Some((at, message)) = single_out(envelope, slots, replay.at) else { continue };
+        let Some((at, message)) = take_message(envelope, slots, replay.at) else { continue };
         let Some(message) = with_calls(&message, replay) else { continue };
         let answered: Vec<AnsweredToolCall> =
             replay.hidden.iter().map(|(_, answered)| answered.clone()).collect();
@@ -115,9 +117,9 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     let said = fields(message)?;
     let shown = elements(field(&said, "tool_calls")?)?;
     let ids: Vec<String> = shown.iter().map(|call| id_of(call).unwrap_or_default()).collect();
-    let is_one = replay.is_of(&ids) && field(&said, "role").and_then(string)? == "assistant";
+    let is_one = replay.has_shown_calls(&ids) && field(&said, "role").and_then(string)? == "assistant";
     let shown = shown.into_iter().map(|call| (true, call.to_owned())).collect();
-    let calls = replay.woven(shown, |call| {
+    let calls = replay.with_hidden_calls(shown, |call| {
         let function = json!({ "name": call.name, "arguments": object(&call.arguments) });
         json!({ "id": call.id, "type": "function", "function": function }).to_string()
     });
@@ -141,7 +143,7 @@ fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
             rounds.iter().filter(by_model).filter_map(|raw| text_of(raw)).collect();
         let now = changed.as_deref().unwrap_or(message);
         let Some(text) = text_of(now) else { continue };
-        let Some(rest) = without_said(&text, &mut said) else { continue };
+        let Some(rest) = strip_shown_texts(&text, &mut said) else { continue };
         let rest = if rest.is_empty() { "null".to_owned() } else { quote(rest) };
         changed = Some(with_field(now, name, &rest)?);
     }

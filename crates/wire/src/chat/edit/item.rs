@@ -80,7 +80,7 @@ impl ClientChatFile<'_> {
     fn part(self) -> Option<Part> {
         let name = self.filename.map(Cow::into_owned);
         match (self.file_data, self.file_id) {
-            (Some(data), _) => media::behind(&data, PDF, name),
+            (Some(data), _) => media::part_from_url(&data, PDF, name),
             (None, Some(id)) => Some(media::linked(PDF, name, &id)),
             (None, None) => None,
         }
@@ -220,7 +220,7 @@ fn block_part(raw: &RawValue) -> Option<Part> {
             Ok(image) => Some(image.url.into_owned()),
             Err(_) => serde_json::from_str(image.get()).ok(),
         });
-    let image = url.and_then(|url| media::behind(&url, "image/*", None));
+    let image = url.and_then(|url| media::part_from_url(&url, "image/*", None));
     let image = image.or_else(|| block.file.and_then(ClientChatFile::part));
     let native = || RawJson(raw.get().to_owned());
     Some(

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::hidden;
-use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, pop, settle, write};
+use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, insert_and_merge, pop, write};
 use crate::edit::patch::RequestPatch;
 use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
@@ -32,7 +32,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
     if edited.changes_items() {
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
-        let mut slots = settle(envelope, slots, &ChatRolePolicy)?;
+        let mut slots = insert_and_merge(envelope, slots, &ChatRolePolicy)?;
         hidden::replay(envelope, &mut slots, &edited.replays);
         slots.extend(edited.rounds.iter().cloned().map(MessageListEntry::Own));
         if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
@@ -98,7 +98,7 @@ impl RolePolicy for ChatRolePolicy {
         merged(message, index, &said.join("\n\n"), before)
     }
 
-    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
+    fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
         let wrong = || no_message(index);
         let (fields, more) = (fields(first).ok_or_else(wrong)?, fields(second).ok_or_else(wrong)?);
         let content = |fields| field(fields, "content").unwrap_or("null");
@@ -110,7 +110,7 @@ impl RolePolicy for ChatRolePolicy {
         with_field(first, "content", &joined).ok_or_else(wrong)
     }
 
-    fn spoken(&self, first: &str, second: &str) -> Option<String> {
+    fn join_model_messages(&self, first: &str, second: &str) -> Option<String> {
         let own = fields(first).filter(|_| is_role(first, "assistant") && is_role(second, "assistant"))?;
         let has_more = ["tool_calls", "function_call", "audio"]
             .iter()

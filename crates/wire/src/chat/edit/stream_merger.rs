@@ -31,7 +31,7 @@ pub struct ChatStreamMerger {
 const HEAD: [&str; 5] = ["id", "object", "created", "model", "system_fingerprint"];
 
 impl StreamMerger for ChatStreamMerger {
-    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+    fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = SseEvent::parse(raw);
         let data = event.data.trim();
         if data == "[DONE]" {
@@ -53,7 +53,7 @@ impl StreamMerger for ChatStreamMerger {
         }
     }
 
-    fn go_on(&mut self, prefill: &str) {
+    fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
         self.held.clear();
         self.calls_before = self.watcher.calls();
@@ -62,8 +62,8 @@ impl StreamMerger for ChatStreamMerger {
         self.echo.expect_trimmed(prefill);
     }
 
-    fn go_on_about(&mut self, said: &str, gap: &str) {
-        self.go_on("");
+    fn begin_requested_stream(&mut self, said: &str, gap: &str) {
+        self.begin_next_stream("");
         self.echo.expect_about(said, gap);
     }
 
@@ -73,7 +73,7 @@ impl StreamMerger for ChatStreamMerger {
         }
     }
 
-    fn hide(&mut self, tool: &'static str) {
+    fn hide_tool(&mut self, tool: &'static str) {
         self.sieve.hide(tool);
     }
 
@@ -83,12 +83,12 @@ impl StreamMerger for ChatStreamMerger {
 
     fn next_step(&mut self, out: &mut Vec<u8>) {
         self.flush_echo(out);
-        self.go_on("");
+        self.begin_next_stream("");
         let said = &self.watcher.seen().text;
         self.begins_paragraph = !said.is_empty() && !said.ends_with("\n\n");
     }
 
-    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>) {
         if self.head.is_empty() {
             return;
         }

@@ -224,13 +224,13 @@ impl ChatStreamParser {
 
     /// After a call nothing can be continued.
     fn go_to(&mut self, inside: StreamPosition) {
-        if self.seen.inside != StreamPosition::Call {
-            self.seen.inside = inside;
+        if self.seen.position != StreamPosition::Call {
+            self.seen.position = inside;
         }
     }
 
     fn call(&mut self, piece: &ChatStreamToolCall<'_>) {
-        self.seen.inside = StreamPosition::Call;
+        self.seen.position = StreamPosition::Call;
         let id = piece.id.as_deref().unwrap_or_default();
         let newest = self.seen.calls.last().map(|call| call.id.as_str()).unwrap_or_default();
         // Some servers give no index: a new id is a new call.

@@ -239,7 +239,7 @@ fn one_stream_passes_as_it_came() {
     let events = stream("a", "hello there", 3, 10);
     let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
-    events.iter().for_each(|event| splice.pass(event.as_bytes(), &mut out));
+    events.iter().for_each(|event| splice.pass_event(event.as_bytes(), &mut out));
     assert!(!String::from_utf8_lossy(&out).contains("[DONE]"), "the end is held back");
     splice.end(0, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), events.concat());
@@ -260,7 +260,7 @@ fn what_one_choice_says_beside_another_s_end_comes_once() {
         json!([{ "index": 0, "delta": {}, "finish_reason": "stop" }, choice(1, " tres", Value::Null)]),
         json!([choice(1, "", json!("length"))]),
     ] {
-        splice.pass(chunk(choices).as_bytes(), &mut out);
+        splice.pass_event(chunk(choices).as_bytes(), &mut out);
     }
     splice.end(0, &mut out);
     let (_, chunks) = read(&out);
@@ -285,7 +285,9 @@ fn what_one_choice_says_beside_another_s_end_comes_once() {
 fn an_answer_that_was_left_ends_for_its_length() {
     let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
-    stream("a", "hello there", 3, 10)[..3].iter().for_each(|event| splice.pass(event.as_bytes(), &mut out));
+    stream("a", "hello there", 3, 10)[..3]
+        .iter()
+        .for_each(|event| splice.pass_event(event.as_bytes(), &mut out));
     splice.end(2, &mut out);
     let (seen, _) = read(&out);
     assert_eq!((seen.text.as_str(), seen.finish, seen.over), ("hello ", Some(ModelStopReason::Length), true));
@@ -296,15 +298,15 @@ fn calls_are_numbered_on_and_where_a_stream_is_shows() {
     let call = |index: u64, id: &str| json!({"tool_calls": [{"index": index, "id": id, "function": {"name": "f", "arguments": "{\"x\":"}}]});
     let mut splice = ChatStreamMerger::default();
     let mut out = Vec::new();
-    splice.pass(chunk("a", json!({"reasoning_content": "hm"}), Value::Null).as_bytes(), &mut out);
-    assert_eq!(splice.seen().inside, StreamPosition::Reasoning);
-    splice.pass(chunk("a", json!({"content": "text"}), Value::Null).as_bytes(), &mut out);
-    assert_eq!(splice.seen().inside, StreamPosition::Text);
-    splice.go_on("text");
-    splice.pass(chunk("b", call(0, "c1"), Value::Null).as_bytes(), &mut out);
-    splice.pass(chunk("b", call(1, "c2"), Value::Null).as_bytes(), &mut out);
-    splice.pass(chunk("b", json!({"content": "late"}), json!("tool_calls")).as_bytes(), &mut out);
-    assert_eq!(splice.seen().inside, StreamPosition::Call);
+    splice.pass_event(chunk("a", json!({"reasoning_content": "hm"}), Value::Null).as_bytes(), &mut out);
+    assert_eq!(splice.seen().position, StreamPosition::Reasoning);
+    splice.pass_event(chunk("a", json!({"content": "text"}), Value::Null).as_bytes(), &mut out);
+    assert_eq!(splice.seen().position, StreamPosition::Text);
+    splice.begin_next_stream("text");
+    splice.pass_event(chunk("b", call(0, "c1"), Value::Null).as_bytes(), &mut out);
+    splice.pass_event(chunk("b", call(1, "c2"), Value::Null).as_bytes(), &mut out);
+    splice.pass_event(chunk("b", json!({"content": "late"}), json!("tool_calls")).as_bytes(), &mut out);
+    assert_eq!(splice.seen().position, StreamPosition::Call);
     splice.end(0, &mut out);
     let (seen, _) = read(&out);
     assert_eq!(seen.calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c1", "c2"]);
@@ -338,7 +340,7 @@ fn errors_have_openais_shape() {
 fn habits_of_clients_do_not_change_the_name_of_a_message() {
     let form = |item: &str| {
         let mut out = Vec::new();
-        ChatCodec.canonical(item, 0, &mut out).unwrap();
+        ChatCodec.write_canonical_item(item, 0, &mut out).unwrap();
         out
     };
     let plain = form(r#"{"role":"user","content":"hi"}"#);
@@ -374,14 +376,14 @@ proptest! {
             let events = stream(&format!("id{at}"), &rest, steps[at], 100 + at as u64);
             // A stream is left before its end: at least the finish, the usage and the end are missing.
             let most = (events.len() - 4).max(1);
-            events[..(*cut).min(most)].iter().for_each(|event| splice.pass(event.as_bytes(), &mut out));
+            events[..(*cut).min(most)].iter().for_each(|event| splice.pass_event(event.as_bytes(), &mut out));
             let said = splice.seen().text.clone();
             prop_assert!(text.starts_with(&said), "{said:?} of {text:?}");
-            splice.go_on(&said);
+            splice.begin_next_stream(&said);
         }
         let said = splice.seen().text.clone();
         for event in stream("last", &text[said.trim_end().len()..], steps[3], 900) {
-            splice.pass(event.as_bytes(), &mut out);
+            splice.pass_event(event.as_bytes(), &mut out);
         }
         splice.end(77, &mut out);
         let (seen, chunks) = read(&out);

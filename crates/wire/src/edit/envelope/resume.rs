@@ -14,7 +14,7 @@ impl RequestEnvelope {
     /// Reads a request of which `known` is an earlier one: the items that both begin with, byte by byte, are taken over
     /// and what stands behind them is read. It is what [`RequestEnvelope::read`] makes of it. `None`: it must be read whole,
     /// because it begins otherwise or is not as it should be.
-    pub fn read_after(bytes: &Bytes, names: &EnvelopeFieldNames, known: &Self) -> Option<Self> {
+    pub fn parse_continued(bytes: &Bytes, names: &EnvelopeFieldNames, known: &Self) -> Option<Self> {
         let shared = shared_bytes(bytes, &known.bytes);
         if shared == bytes.len() && shared == known.bytes.len() {
             return Some(Self { bytes: bytes.clone(), ..known.clone() });
@@ -145,12 +145,12 @@ mod tests {
         ] {
             let bytes = body(before, items, after, tail);
             let read =
-                RequestEnvelope::read_after(&bytes, &NAMES, &known).expect("it begins as the known one");
+                RequestEnvelope::parse_continued(&bytes, &NAMES, &known).expect("it begins as the known one");
             assert_eq!(format!("{read:?}"), format!("{:?}", RequestEnvelope::read(bytes, &NAMES).unwrap()));
         }
         for other in [body(&[1], &[0, 3], &[], ""), body(&[0], &[1, 3], &[], ""), body(&[0], &[0], &[], "x")]
         {
-            assert!(RequestEnvelope::read_after(&other, &NAMES, &known).is_none(), "{other:?}");
+            assert!(RequestEnvelope::parse_continued(&other, &NAMES, &known).is_none(), "{other:?}");
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
             if let Some(cut) = cut {
                 bytes.truncate(cut.max(1));
             }
-            let read = RequestEnvelope::read_after(&bytes, &NAMES, &known);
+            let read = RequestEnvelope::parse_continued(&bytes, &NAMES, &known);
             let whole = RequestEnvelope::read(bytes, &NAMES);
             if let Some(read) = read {
                 let whole = whole.expect("nothing is read that is not whole");

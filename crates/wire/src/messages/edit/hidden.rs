@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::item::{BorrowedMessagesBlock, BorrowedMessagesContent, BorrowedMessagesItem};
-use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, single_out, without_said};
+use crate::edit::hidden::{
+    AnsweredToolCall, HiddenCallReplay, ModelStep, object, strip_shown_texts, take_message,
+};
 use crate::edit::insertion::MessageListEntry;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
@@ -117,13 +119,13 @@ pub(super) fn replay(
     replays: &[HiddenCallReplay],
 ) {
     for replay in replays {
-        let next = single_out(envelope, slots, replay.at + 1);
+        let next = take_message(envelope, slots, replay.at + 1);
         let answers = next.and_then(|(_, message)| with_results(&message, replay));
-        let step = single_out(envelope, slots, replay.at);
+        let step = take_message(envelope, slots, replay.at);
         let step = step.and_then(|(at, message)| Some((at, with_calls(&message, replay)?)));
         let (Some((at, step)), Some(answers)) = (step, answers) else { continue };
         slots[at] = MessageListEntry::Change(replay.at, step);
-        if let Some((behind, _)) = single_out(envelope, slots, replay.at + 1) {
+        if let Some((behind, _)) = take_message(envelope, slots, replay.at + 1) {
             slots[behind] = MessageListEntry::Change(replay.at + 1, answers);
         }
         slots.splice(at..at, replay.rounds.iter().cloned().map(MessageListEntry::Own));
@@ -136,11 +138,11 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     let is_call = |block: &&BorrowedMessagesBlock<'_>| block.kind == "tool_use";
     let ids: Vec<String> =
         blocks.iter().filter(is_call).map(|block| block.text("id").unwrap_or_default()).collect();
-    if !replay.is_of(&ids) || item.role != "assistant" {
+    if !replay.has_shown_calls(&ids) || item.role != "assistant" {
         return None;
     }
     let own = without_rounds(blocks, replay.shown_rounds());
-    let all = replay.woven(own, |call| {
+    let all = replay.with_hidden_calls(own, |call| {
         let (id, name) = (quote(&call.id), quote(&call.name));
         format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{}}}"#, object(&call.arguments))
     });
@@ -166,7 +168,7 @@ fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Ve
             continue;
         }
         let text = if block.kind == "text" { block.text("text") } else { None };
-        let rest = text.as_deref().and_then(|text| without_said(text, &mut said));
+        let rest = text.as_deref().and_then(|text| strip_shown_texts(text, &mut said));
         match rest {
             Some("") => {}
             Some(rest) => all.push((false, with_field(&raw, "text", &quote(rest)).unwrap_or(raw))),

@@ -2,7 +2,7 @@
 
 use super::hidden;
 use super::item::{BorrowedMessagesBlock, BorrowedMessagesContent, BorrowedMessagesItem};
-use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, pop, settle, write};
+use crate::edit::insertion::{MessageListEntry, MessageSpeaker, RolePolicy, insert_and_merge, pop, write};
 use crate::edit::patch::RequestPatch;
 use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{quote, with_field};
@@ -28,7 +28,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
     if edited.changes_items() {
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let steps = edited.steps.as_deref().unwrap_or(&whole);
-        let mut messages = settle(envelope, place(envelope, steps)?, &MessagesRolePolicy)?;
+        let mut messages = insert_and_merge(envelope, place(envelope, steps)?, &MessagesRolePolicy)?;
         hidden::replay(envelope, &mut messages, &edited.replays);
         messages.extend(edited.rounds.iter().cloned().map(MessageListEntry::Own));
         if let Some(prefill) = &edited.prefill {
@@ -145,7 +145,7 @@ impl RolePolicy for MessagesRolePolicy {
         merged(message, index, said, before)
     }
 
-    fn joined(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
+    fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
         let (mut results, mut own) = parts_of(first, index)?;
         let (more_results, more) = parts_of(second, index)?;
         results.extend(more_results);
@@ -153,7 +153,7 @@ impl RolePolicy for MessagesRolePolicy {
         with_blocks(first, index, &[results, own].concat())
     }
 
-    fn spoken(&self, first: &str, second: &str) -> Option<String> {
+    fn join_model_messages(&self, first: &str, second: &str) -> Option<String> {
         let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
         let more = said_by_model(second)?;
         // Reasoning must come first.

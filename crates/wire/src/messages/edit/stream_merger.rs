@@ -32,7 +32,7 @@ pub(super) struct MessagesStreamMerger {
 }
 
 impl StreamMerger for MessagesStreamMerger {
-    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+    fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = SseEvent::parse(raw);
         if event.is_error() {
             self.reader.fail(&event.data);
@@ -63,7 +63,7 @@ impl StreamMerger for MessagesStreamMerger {
         }
     }
 
-    fn go_on(&mut self, prefill: &str) {
+    fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
         self.held.clear();
         self.theirs = None;
@@ -72,8 +72,8 @@ impl StreamMerger for MessagesStreamMerger {
         self.echo.expect_trimmed(prefill);
     }
 
-    fn go_on_about(&mut self, said: &str, gap: &str) {
-        self.go_on("");
+    fn begin_requested_stream(&mut self, said: &str, gap: &str) {
+        self.begin_next_stream("");
         self.echo.expect_about(said, gap);
     }
 
@@ -83,7 +83,7 @@ impl StreamMerger for MessagesStreamMerger {
         }
     }
 
-    fn hide(&mut self, tool: &'static str) {
+    fn hide_tool(&mut self, tool: &'static str) {
         self.unseen.push(tool);
     }
 
@@ -95,10 +95,10 @@ impl StreamMerger for MessagesStreamMerger {
         self.flush_echo(out);
         self.held.retain(|raw| !is_end(raw));
         self.close(out);
-        self.go_on("");
+        self.begin_next_stream("");
     }
 
-    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>) {
         if !self.has_start {
             return;
         }

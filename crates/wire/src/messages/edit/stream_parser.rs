@@ -112,7 +112,7 @@ impl MessagesStreamParser {
             "message_start" => self.start(payload.message.as_ref()),
             "content_block_start" => self.begin(payload.content_block.as_ref()),
             "content_block_delta" => self.grow(payload.delta.as_ref()),
-            "content_block_stop" if !self.called => self.seen.inside = StreamPosition::Nothing,
+            "content_block_stop" if !self.called => self.seen.position = StreamPosition::Nothing,
             "message_delta" => {
                 let reason = payload.delta.as_ref().and_then(|delta| delta.stop_reason.as_deref());
                 self.seen.finish = reason.map(finish).or(self.seen.finish);
@@ -131,7 +131,7 @@ impl MessagesStreamParser {
     /// More text, from wherever it came.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
-        self.seen.inside = StreamPosition::Text;
+        self.seen.position = StreamPosition::Text;
     }
 
     /// What was reported, newest numbers first.
@@ -179,11 +179,11 @@ impl MessagesStreamParser {
             "text" => self.text(block.text.as_deref().unwrap_or_default()),
             "thinking" | "redacted_thinking" => {
                 self.seen.reasoning.push_str(block.thinking.as_deref().unwrap_or_default());
-                self.seen.inside = StreamPosition::Reasoning;
+                self.seen.position = StreamPosition::Reasoning;
             }
             kind => {
                 self.called = true;
-                self.seen.inside = StreamPosition::Call;
+                self.seen.position = StreamPosition::Call;
                 if kind == "tool_use" {
                     let owned = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
                     let (id, name) = (owned(&block.id), owned(&block.name));
@@ -194,7 +194,7 @@ impl MessagesStreamParser {
             }
         }
         if self.called {
-            self.seen.inside = StreamPosition::Call;
+            self.seen.position = StreamPosition::Call;
         }
     }
 

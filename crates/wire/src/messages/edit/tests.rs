@@ -157,27 +157,27 @@ fn system_and_tools_are_fixed() {
     let request = r#"{"model":"m","messages":[],"system":[{"type":"text","text":"a"},{"type":"text","text":"b"}],
         "tools":[{"name":"ls","description":"lists","input_schema":{"type" : "object"}},
                  {"type":"web_search_20250305","name":"web_search"}]}"#;
-    let fixed = MessagesCodec.fixed(&envelope(request)).unwrap();
+    let fixed = MessagesCodec.fixed_content(&envelope(request)).unwrap();
     assert_eq!(fixed.system, "a\n\nb");
     assert_eq!(fixed.tools[0].parameters.as_str(), r#"{"type" : "object"}"#);
     assert_eq!((fixed.tools[0].description.as_str(), fixed.tools[1].name.as_str()), ("lists", "web_search"));
     let attributed = r#"{"model":"m","messages":[],"system":[
         {"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.1; cch=00000;"},{"type":"text","text":"a"}]}"#;
     assert_eq!(
-        MessagesCodec.fixed(&envelope(attributed)).unwrap().system,
+        MessagesCodec.fixed_content(&envelope(attributed)).unwrap().system,
         "a",
         "it is another with every request"
     );
     let plain = envelope(r#"{"model":"m","messages":[],"system":"s","tools":[]}"#);
-    assert_eq!(MessagesCodec.fixed(&plain).unwrap().system, "s");
-    assert!(MessagesCodec.fixed(&envelope(r#"{"model":"m","messages":[],"tools":{}}"#)).is_err());
+    assert_eq!(MessagesCodec.fixed_content(&plain).unwrap().system, "s");
+    assert!(MessagesCodec.fixed_content(&envelope(r#"{"model":"m","messages":[],"tools":{}}"#)).is_err());
 }
 
 #[test]
 fn a_message_keeps_its_name_when_it_is_sent_again() {
     let form = |item: &str| {
         let mut out = Vec::new();
-        MessagesCodec.canonical(item, 0, &mut out).unwrap();
+        MessagesCodec.write_canonical_item(item, 0, &mut out).unwrap();
         out
     };
     let first = form(r#"{"role":"user","content":"list the files"}"#);

@@ -128,7 +128,7 @@ fn tool_use<'a>(
     own: bool,
     names: &mut MessagesCallIdMap<'a>,
 ) -> MessagesAssistantBlock<'a> {
-    let id = names.give(call, own);
+    let id = names.assign_id(call, own);
     let input = input(&call.arguments);
     let Some(native) = native else {
         return MessagesAssistantBlock::Told(TranslatedAssistantBlock::ToolUse {

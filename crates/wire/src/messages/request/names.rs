@@ -14,7 +14,7 @@ pub(super) struct MessagesCallIdMap<'a> {
 
 impl<'a> MessagesCallIdMap<'a> {
     /// Names a call: as its own model did, else as we do; in letters the API takes, and as no call before.
-    pub(super) fn give(&mut self, call: &'a ToolCall, own: bool) -> String {
+    pub(super) fn assign_id(&mut self, call: &'a ToolCall, own: bool) -> String {
         let given = call.provider_id.as_deref().filter(|id| own && is_legal(id) && !self.used.contains(*id));
         let name = given.map_or_else(|| self.free(&legal(call.call_id.as_str())), str::to_owned);
         self.used.insert(name.clone());
@@ -75,10 +75,10 @@ mod tests {
             call("", Some("")),
         ];
         let mut names = MessagesCallIdMap::default();
-        let given: Vec<String> = calls.iter().map(|call| names.give(call, true)).collect();
+        let given: Vec<String> = calls.iter().map(|call| names.assign_id(call, true)).collect();
         assert_eq!(given, ["toolu_1", "c2", "functions_read_0", "functions_read_0_2", "c3", "call"]);
         assert_eq!(names.of(&"functions_read_0".into()), Some("functions_read_0_2"));
         assert_eq!(names.of(&"c9".into()), None);
-        assert_eq!(MessagesCallIdMap::default().give(&call("ours", Some("theirs")), false), "ours");
+        assert_eq!(MessagesCallIdMap::default().assign_id(&call("ours", Some("theirs")), false), "ours");
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use longhaul_core::message::ToolSpec;
 
 use super::item::BorrowedResponsesItem;
-use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, without_said};
+use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, strip_shown_texts};
 use crate::edit::patch::ItemListWriter;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
@@ -117,7 +117,8 @@ impl HiddenItemInsertions {
     fn add(&mut self, envelope: &RequestEnvelope, replay: &HiddenCallReplay) {
         let calls = calls_from(envelope, replay.at);
         let ids: Vec<String> = calls.iter().map(|(_, id)| id.clone()).collect();
-        let (true, Some((first, _)), Some((last, _))) = (replay.is_of(&ids), calls.first(), calls.last())
+        let (true, Some((first, _)), Some((last, _))) =
+            (replay.has_shown_calls(&ids), calls.first(), calls.last())
         else {
             return;
         };
@@ -146,7 +147,7 @@ impl HiddenItemInsertions {
                     said.drain(..=found);
                     Some("")
                 }
-                None => without_said(&own, &mut said),
+                None => strip_shown_texts(&own, &mut said),
             };
             match rest {
                 Some("") => self.gone.extend(replay.at..=at),

@@ -134,16 +134,17 @@ fn part(raw: &str, place: &str) -> Result<Option<Part>, ParseError> {
         }
         "refusal" => said("refusal").and_then(text),
         "input_image" | "computer_screenshot" => match said("image_url") {
-            Some(url) => {
-                Some(media::behind(&url, "image/png", None).ok_or_else(|| bad("`image_url` is unreadable"))?)
-            }
+            Some(url) => Some(
+                media::part_from_url(&url, "image/png", None)
+                    .ok_or_else(|| bad("`image_url` is unreadable"))?,
+            ),
             None => Some(media::linked("image/png", None, &said("file_id").unwrap_or_default())),
         },
         "input_file" => {
             let name = said("filename");
             match said("file_data") {
                 Some(data) => Some(
-                    media::behind(&data, "application/pdf", name)
+                    media::part_from_url(&data, "application/pdf", name)
                         .ok_or_else(|| bad("`file_data` is unreadable"))?,
                 ),
                 None => {

@@ -56,7 +56,7 @@ struct OpenMessageItem {
 }
 
 impl StreamMerger for ResponsesStreamMerger {
-    fn pass(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+    fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = SseEvent::parse(raw);
         let data = &*event.data;
         if is_foreign_error(&event) {
@@ -80,7 +80,7 @@ impl StreamMerger for ResponsesStreamMerger {
         self.reader.sent(self.next.and_then(|next| next.checked_sub(1)));
     }
 
-    fn go_on(&mut self, prefill: &str) {
+    fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
         self.held.clear();
         self.ours.clear();
@@ -93,8 +93,8 @@ impl StreamMerger for ResponsesStreamMerger {
         self.echo.expect_trimmed(prefill);
     }
 
-    fn go_on_about(&mut self, said: &str, gap: &str) {
-        self.go_on("");
+    fn begin_requested_stream(&mut self, said: &str, gap: &str) {
+        self.begin_next_stream("");
         self.echo.expect_about(said, gap);
     }
 
@@ -117,7 +117,7 @@ impl StreamMerger for ResponsesStreamMerger {
         }
     }
 
-    fn hide(&mut self, tool: &'static str) {
+    fn hide_tool(&mut self, tool: &'static str) {
         self.unseen.hide(tool);
     }
 
@@ -135,10 +135,10 @@ impl StreamMerger for ResponsesStreamMerger {
         }
         self.release(out);
         self.open = None;
-        self.go_on("");
+        self.begin_next_stream("");
     }
 
-    fn conclude(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>) {
         let Some(response) = &self.response else { return };
         let name = fields(response).and_then(|said| string(field(&said, "id")?)).unwrap_or_default();
         self.renumbers();

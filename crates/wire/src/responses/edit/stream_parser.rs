@@ -108,7 +108,7 @@ impl ResponsesStreamParser {
     /// More text, from wherever it came.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
-        self.seen.inside = if self.called { StreamPosition::Call } else { StreamPosition::Text };
+        self.seen.position = if self.called { StreamPosition::Call } else { StreamPosition::Text };
     }
 
     /// The client was sent events up to this number.
@@ -127,7 +127,7 @@ impl ResponsesStreamParser {
         let Some(item) = item.and_then(|item| BorrowedResponsesItem::read(item, 0).ok()) else { return };
         match item.kind.as_str() {
             "message" => self.text(""),
-            "reasoning" => self.seen.inside = StreamPosition::Reasoning,
+            "reasoning" => self.seen.position = StreamPosition::Reasoning,
             kind => {
                 self.called = true;
                 if kind == "function_call" || kind == "custom_tool_call" {
@@ -140,14 +140,14 @@ impl ResponsesStreamParser {
             }
         }
         if self.called {
-            self.seen.inside = StreamPosition::Call;
+            self.seen.position = StreamPosition::Call;
         }
     }
 
     /// The whole item: some servers send arguments only here.
     fn done(&mut self, item: Option<&str>) {
         if !self.called {
-            self.seen.inside = StreamPosition::Nothing;
+            self.seen.position = StreamPosition::Nothing;
         }
         let Some(item) = item.and_then(|item| BorrowedResponsesItem::read(item, 0).ok()) else { return };
         let said = item.text("arguments").or_else(|| item.text("input"));

@@ -82,18 +82,20 @@ fn an_item_that_is_none_is_named() {
 fn instructions_and_tools_are_fixed() {
     let request = r#"{"model":"m","input":"x","instructions":"s","tools":[
         {"type":"function","name":"ls","description":"d","parameters":{ "type":"object"}},{"type":"web_search"}]}"#;
-    let fixed = ResponsesCodec.fixed(&envelope(request)).unwrap();
+    let fixed = ResponsesCodec.fixed_content(&envelope(request)).unwrap();
     assert_eq!((fixed.system.as_str(), fixed.tools.len()), ("s", 2));
     assert_eq!(fixed.tools[0].parameters.as_str(), r#"{ "type":"object"}"#);
     assert_eq!(fixed.tools[1].name, "web_search");
-    assert!(ResponsesCodec.fixed(&envelope(r#"{"model":"m","input":"x","instructions":1}"#)).is_err());
+    assert!(
+        ResponsesCodec.fixed_content(&envelope(r#"{"model":"m","input":"x","instructions":1}"#)).is_err()
+    );
 }
 
 #[test]
 fn an_item_keeps_its_name_when_it_is_sent_again() {
     let form = |item: &str| {
         let mut out = Vec::new();
-        ResponsesCodec.canonical(item, 0, &mut out).unwrap();
+        ResponsesCodec.write_canonical_item(item, 0, &mut out).unwrap();
         out
     };
     let said = form(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}"#);
@@ -141,7 +143,7 @@ fn a_tool_that_takes_text_is_known() {
         {"type":"custom","name":"patch","description":"d","format":{"type":"grammar","definition":"start: x"}}]}"#;
     let envelope = envelope(request);
     assert_eq!(super::custom_tools(&envelope), ["patch"]);
-    let tools = ResponsesCodec.fixed(&envelope).unwrap().tools;
+    let tools = ResponsesCodec.fixed_content(&envelope).unwrap().tools;
     assert_eq!(tools[1].description, "d\n\nstart: x");
     assert!(tools[1].parameters.as_str().contains("\"input\""));
 }

@@ -5,7 +5,7 @@ use crate::FeatureSupport;
 use crate::openai_chat::discover::root;
 
 fn known(window: u64) -> Limits {
-    Limits::of_window(Some(window), LimitSource::Server)
+    Limits::from_window(Some(window), LimitSource::Server)
 }
 
 fn seen(family: &'static ServerFamily, limits: Limits) -> Option<ServerFacts> {

@@ -163,12 +163,12 @@ fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) 
         let texts = events.iter().filter(|event| event.windows(10).any(|at| at == b"text_delta")).count();
         let cut = cut.map(|cut| before + (*cut % (texts + 1)));
         for event in &events[..cut.unwrap_or(events.len())] {
-            joint.pass(event, &mut out);
+            joint.pass_event(event, &mut out);
         }
         if cut.is_some() {
             restarts += 1;
             said.clone_from(&joint.seen().text);
-            joint.go_on(&said);
+            joint.begin_next_stream(&said);
         }
     }
     joint.end(7 * restarts, &mut out);
@@ -239,9 +239,9 @@ fn an_answer_that_is_given_up_ends_at_its_limit() {
     let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
     let (events, before) = upstream.stream(0, "");
-    events[..before + 2].iter().for_each(|event| joint.pass(event, &mut out));
-    assert_eq!(joint.seen().inside, StreamPosition::Text);
-    joint.go_on("Hello ");
+    events[..before + 2].iter().for_each(|event| joint.pass_event(event, &mut out));
+    assert_eq!(joint.seen().position, StreamPosition::Text);
+    joint.begin_next_stream("Hello ");
     joint.end(5, &mut out);
     let client = Client::read(&out);
     assert_eq!((client.text.as_str(), client.reason.as_str()), ("Hello ", "max_tokens"));
@@ -264,10 +264,10 @@ fn an_upstream_that_ended_early_is_continued_in_the_same_block() {
     let short = Upstream { text: "Hello ".to_owned(), ..upstream };
     let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
-    short.stream(0, "").0.iter().for_each(|event| joint.pass(event, &mut out));
-    joint.go_on("Hello ");
+    short.stream(0, "").0.iter().for_each(|event| joint.pass_event(event, &mut out));
+    joint.begin_next_stream("Hello ");
     let upstream = Upstream { text: "Hello world".to_owned(), ..short };
-    upstream.stream(1, "Hello ").0.iter().for_each(|event| joint.pass(event, &mut out));
+    upstream.stream(1, "Hello ").0.iter().for_each(|event| joint.pass_event(event, &mut out));
     joint.end(10, &mut out);
     let client = Client::read(&out);
     assert_eq!((client.text.as_str(), client.kinds.len()), ("Hello world", 1));
@@ -285,10 +285,10 @@ fn a_model_that_thinks_again_opens_a_block() {
     let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();
     let (events, before) = upstream.stream(0, "");
-    events[..before + 2].iter().for_each(|event| joint.pass(event, &mut out));
-    joint.go_on("Hello ");
+    events[..before + 2].iter().for_each(|event| joint.pass_event(event, &mut out));
+    joint.begin_next_stream("Hello ");
     let again = Upstream { text: "world".to_owned(), ..upstream };
-    again.stream(0, "").0.iter().for_each(|event| joint.pass(event, &mut out));
+    again.stream(0, "").0.iter().for_each(|event| joint.pass_event(event, &mut out));
     joint.end(3, &mut out);
     let client = Client::read(&out);
     assert_eq!(client.text, "Hello world");

@@ -40,7 +40,7 @@ fn recorded_requests_are_read_and_rendered() {
             let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
             let pieces = MessagesCodec.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             assert_eq!(pieces.len(), items.len());
-            MessagesCodec.fixed(&envelope).unwrap();
+            MessagesCodec.fixed_content(&envelope).unwrap();
             let keep =
                 RequestEdit { steps: Some(vec![RenderOp::Keep(0..items.len())]), ..RequestEdit::default() };
             assert_eq!(MessagesCodec.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
@@ -87,7 +87,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
         if !file.contains("spliced") {
             let mut joint = MessagesCodec.stream_merger();
             let mut out = Vec::new();
-            events.iter().for_each(|raw| joint.pass(raw, &mut out));
+            events.iter().for_each(|raw| joint.pass_event(raw, &mut out));
             joint.end(0, &mut out);
             assert_eq!(
                 String::from_utf8(out).unwrap(),
@@ -107,7 +107,7 @@ fn a_second_start_voids_the_first() {
     events.iter().for_each(|raw| watcher.read(&SseEvent::parse(raw)));
     assert_eq!(watcher.seen().id.as_deref(), Some("msg_second"));
     assert_eq!(watcher.seen().calls.len(), 1);
-    assert_eq!(watcher.seen().inside, StreamPosition::Call);
+    assert_eq!(watcher.seen().position, StreamPosition::Call);
     assert_eq!(watcher.seen().finish, Some(ModelStopReason::ToolCalls));
 }
 

@@ -94,11 +94,11 @@ fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) 
         };
         let first = events.iter().position(is_text).unwrap();
         let kept = cut.map_or(events.len(), |cut| first + cut % (texts + 1));
-        events[..kept].iter().for_each(|event| joint.pass(event, &mut out));
+        events[..kept].iter().for_each(|event| joint.pass_event(event, &mut out));
         if cut.is_some() {
             restarts += 1;
             said.clone_from(&joint.seen().text);
-            joint.go_on(&said);
+            joint.begin_next_stream(&said);
         }
     }
     joint.end(7 * restarts, &mut out);
@@ -198,9 +198,9 @@ fn an_answer_that_is_given_up_ends_at_its_limit() {
     let mut out = Vec::new();
     let events = upstream.stream(0, "");
     let cut = events.iter().position(|event| is_delta(event)).unwrap() + 2;
-    events[..cut].iter().for_each(|event| joint.pass(event, &mut out));
-    assert_eq!(joint.seen().inside, StreamPosition::Text);
-    joint.go_on("Hello ");
+    events[..cut].iter().for_each(|event| joint.pass_event(event, &mut out));
+    assert_eq!(joint.seen().position, StreamPosition::Text);
+    joint.begin_next_stream("Hello ");
     joint.end(5, &mut out);
     let (response, text) = read(&out);
     assert_eq!((text.as_str(), response["status"].as_str()), ("Hello ", Some("incomplete")));
@@ -214,10 +214,10 @@ fn an_upstream_that_ended_early_is_continued_in_the_same_item() {
     let short = Upstream { text: "Hello ".to_owned(), size: 3, calls: false, thinks: false, repeats: false };
     let mut joint = ResponsesCodec.stream_merger();
     let mut out = Vec::new();
-    short.stream(0, "").iter().for_each(|event| joint.pass(event, &mut out));
-    joint.go_on("Hello ");
+    short.stream(0, "").iter().for_each(|event| joint.pass_event(event, &mut out));
+    joint.begin_next_stream("Hello ");
     let upstream = Upstream { text: "Hello world".to_owned(), ..short };
-    upstream.stream(1, "Hello ").iter().for_each(|event| joint.pass(event, &mut out));
+    upstream.stream(1, "Hello ").iter().for_each(|event| joint.pass_event(event, &mut out));
     joint.end(10, &mut out);
     let (response, text) = read(&out);
     assert_eq!((text.as_str(), response["output"].as_array().unwrap().len()), ("Hello world", 1));
@@ -231,10 +231,10 @@ fn a_model_that_thinks_again_opens_an_item() {
     let mut out = Vec::new();
     let events = upstream.stream(0, "");
     let cut = events.iter().position(|event| is_delta(event)).unwrap() + 2;
-    events[..cut].iter().for_each(|event| joint.pass(event, &mut out));
-    joint.go_on("Hello ");
+    events[..cut].iter().for_each(|event| joint.pass_event(event, &mut out));
+    joint.begin_next_stream("Hello ");
     let again = Upstream { text: "world".to_owned(), ..upstream };
-    again.stream(0, "").iter().for_each(|event| joint.pass(event, &mut out));
+    again.stream(0, "").iter().for_each(|event| joint.pass_event(event, &mut out));
     let mut end = Vec::new();
     joint.end(3, &mut end);
     assert_eq!(joint.seen().text, "Hello world");

@@ -46,7 +46,7 @@ fn recorded_requests_are_read_and_rendered() {
             let Ok(envelope) = ResponsesCodec.read(Bytes::copy_from_slice(body.as_bytes())) else { continue };
             let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
             ResponsesCodec.segments(&items, 0).unwrap_or_else(|bad| panic!("{file}: {bad}"));
-            ResponsesCodec.fixed(&envelope).unwrap_or_else(|bad| panic!("{file}: {bad}"));
+            ResponsesCodec.fixed_content(&envelope).unwrap_or_else(|bad| panic!("{file}: {bad}"));
             let keep =
                 RequestEdit { steps: Some(vec![RenderOp::Keep(0..items.len())]), ..RequestEdit::default() };
             assert_eq!(ResponsesCodec.render(&envelope, &keep).unwrap(), body.as_bytes(), "{file}");
@@ -86,7 +86,7 @@ fn recorded_streams_pass_untouched_and_are_read() {
         assert_eq!((&whole.calls, &whole.usage), (&seen.calls, &seen.usage), "{file}");
         let mut joint = ResponsesCodec.stream_merger();
         let mut out = Vec::new();
-        events.iter().for_each(|raw| joint.pass(raw, &mut out));
+        events.iter().for_each(|raw| joint.pass_event(raw, &mut out));
         joint.end(0, &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), String::from_utf8(events.concat()).unwrap(), "{file}");
         streams += 1;
