@@ -85,7 +85,7 @@ pub enum BlobError {
 }
 
 impl BlobStore {
-    /// Blobs under `folder` (created if missing), flushed to disk before [`BlobStore::with_request_id`] answers.
+    /// Blobs under `folder` (created if missing), flushed to disk before [`BlobStore::put`] answers.
     /// `max_bytes` is the largest size of one blob.
     ///
     /// # Errors

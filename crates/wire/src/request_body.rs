@@ -28,7 +28,7 @@ impl RequestBody {
     /// Adds a field unless `declared` has it: its value was put already, or is `null` to have none.
     ///
     /// # Errors
-    /// As [`put`](Self::with_request_id).
+    /// As [`put`](Self::put).
     pub fn put_unless(
         &mut self,
         declared: &Map<String, Value>,
@@ -41,7 +41,7 @@ impl RequestBody {
     /// Adds every declared field but `null`s and those of `ours`, which no configuration may replace.
     ///
     /// # Errors
-    /// As [`put`](Self::with_request_id).
+    /// As [`put`](Self::put).
     pub fn put_declared(
         &mut self,
         declared: &Map<String, Value>,

@@ -15,9 +15,9 @@ const SUMMARY_REST: u32 = 7;
 /// use longhaul_core::history::SummaryWriterRecord;
 /// let mut writer = SummaryWriterRecord::default();
 /// (0..3).for_each(|_| writer.failed());
-/// assert!(writer.rests());
-/// writer.wrote();
-/// assert!(!writer.rests());
+/// assert!(writer.is_suspended());
+/// writer.record_summary();
+/// assert!(!writer.is_suspended());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryWriterRecord {

@@ -55,7 +55,7 @@ impl AgentConfig {
     ///
     /// let user = UserConfigFile::parse("sandbox: { network: deny }", "~/longhaul.yml").unwrap();
     /// let found = AgentConfig::parse("sandbox: { network: allow }", "longhaul.yml").unwrap();
-    /// let narrowed = found.under(&user);
+    /// let narrowed = found.restricted_by(&user);
     /// assert_eq!(narrowed.config.sandbox.network, NetworkAccess::Denied);
     /// assert!(narrowed.held.contains("sandbox.network"));
     /// ```

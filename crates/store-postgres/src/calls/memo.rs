@@ -34,7 +34,7 @@ impl PostgresOperation for PostgresPrefixCacheQuery {
     }
 }
 
-/// [`PrefixCache::with_request_id`](longhaul_store::Memo::with_request_id), with the keys that were found since the last one.
+/// [`PrefixCache::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
 pub(crate) struct PostgresPrefixCacheInsert {
     /// The oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,

@@ -45,7 +45,7 @@ pub struct DatabasePrefixCache<S> {
 }
 
 impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
-    /// The memo in `store`. What is beyond `limits` gives way at the next [`PrefixCache::with_request_id`].
+    /// The memo in `store`. What is beyond `limits` gives way at the next [`PrefixCache::put`].
     pub fn new(store: Arc<S>, limits: PrefixCacheLimits) -> Self {
         Self { store, limits, found: Mutex::default() }
     }
