@@ -113,7 +113,7 @@ impl SummaryDraft {
     }
 
     /// The edit for the view as it is now, if what it is about has not changed and nothing else stands in the way. What is
-    /// not written yet has an extract in its place, to be [swapped](Self::swap_extract_for_summary) later.
+    /// not written yet has an extract in its place, to be [swapped](Self::swapped) later.
     pub(in crate::plan) fn rebased(&self, scene: &PlanContext<'_>) -> Option<ViewEdit> {
         let view = scene.history.view();
         if !self.is_about(view) {
