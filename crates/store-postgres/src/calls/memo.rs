@@ -34,7 +34,7 @@ impl PostgresOperation for PostgresPrefixCacheQuery {
     }
 }
 
-/// [`PrefixCache::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
+/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last one.
 pub(crate) struct PostgresPrefixCacheInsert {
     /// The oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,

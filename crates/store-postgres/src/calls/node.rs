@@ -142,7 +142,7 @@ impl From<PostgresNodeRow> for ClusterNode {
     }
 }
 
-/// [`ClusterStore::nodes`](longhaul_store::Nodes::nodes).
+/// [`ClusterStore::nodes`](longhaul_store::ClusterStore::nodes).
 pub(crate) struct PostgresLiveNodesQuery;
 
 #[async_trait]
@@ -166,7 +166,7 @@ impl PostgresOperation for PostgresLiveNodesQuery {
     }
 }
 
-/// [`ClusterStore::living_owner`](longhaul_store::Nodes::living_owner).
+/// [`ClusterStore::living_owner`](longhaul_store::ClusterStore::living_owner).
 pub(crate) struct PostgresOwnerQuery {
     pub(crate) id: SessionId,
 }
@@ -198,7 +198,7 @@ impl PostgresOperation for PostgresOwnerQuery {
     }
 }
 
-/// [`ClusterStore::orphans`](longhaul_store::Nodes::orphans).
+/// [`ClusterStore::orphans`](longhaul_store::ClusterStore::orphans).
 pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
     /// Whether messages count that wait since a cancel or a crash.
@@ -234,7 +234,7 @@ impl PostgresOperation for PostgresOrphansQuery {
     }
 }
 
-/// [`ClusterStore::next_lease_end`](longhaul_store::Nodes::next_lease_end).
+/// [`ClusterStore::next_lease_end`](longhaul_store::ClusterStore::next_lease_end).
 pub(crate) struct PostgresNextLeaseEndQuery {
     /// The node that asks.
     pub(crate) boot: BootId,

@@ -10,7 +10,7 @@ use crate::error::{PostgresOperationError, not_found};
 use crate::held::{PostgresLeasedWrite, PostgresWriteContext, PostgresWriteStatus};
 use crate::text::{from_db, text_from_db, text_to_db};
 
-/// [`ClusterStore::signal`](longhaul_store::Nodes::signal); answers with the session's number.
+/// [`ClusterStore::signal`](longhaul_store::ClusterStore::signal); answers with the session's number.
 pub(crate) struct PostgresSignalInsert {
     pub(crate) id: SessionId,
     pub(crate) body: String,
@@ -51,7 +51,7 @@ impl From<PostgresSignalRow> for SessionSignal {
     }
 }
 
-/// [`ClusterStore::signals`](longhaul_store::Nodes::signals).
+/// [`ClusterStore::signals`](longhaul_store::ClusterStore::signals).
 pub(crate) struct PostgresSignalsQuery {
     pub(crate) id: SessionId,
 }
@@ -83,7 +83,7 @@ impl PostgresOperation for PostgresSignalsQuery {
     }
 }
 
-/// [`ClusterStore::take_signals`](longhaul_store::Nodes::take_signals).
+/// [`ClusterStore::take_signals`](longhaul_store::ClusterStore::take_signals).
 pub(crate) struct PostgresSignalsTake;
 
 #[async_trait]

@@ -11,7 +11,7 @@ use crate::calls::session::remove;
 use crate::error::PostgresOperationError;
 use crate::text::{limit_to_db, text_from_db, text_to_db, to_db};
 
-/// [`StoreMaintenance::named_blobs`](longhaul_store::Upkeep::named_blobs).
+/// [`StoreMaintenance::named_blobs`](longhaul_store::StoreMaintenance::named_blobs).
 pub(crate) struct PostgresReferencedBlobsQuery;
 
 #[async_trait]
@@ -40,7 +40,7 @@ impl PostgresOperation for PostgresReferencedBlobsQuery {
     }
 }
 
-/// [`StoreMaintenance::at_rest_before`](longhaul_store::Upkeep::at_rest_before).
+/// [`StoreMaintenance::at_rest_before`](longhaul_store::StoreMaintenance::at_rest_before).
 pub(crate) struct PostgresIdleSessionsQuery {
     pub(crate) before: Millis,
     pub(crate) limit: usize,
@@ -70,7 +70,7 @@ impl PostgresOperation for PostgresIdleSessionsQuery {
     }
 }
 
-/// [`StoreMaintenance::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest); answers with the number of what is gone.
+/// [`StoreMaintenance::delete_at_rest`](longhaul_store::StoreMaintenance::delete_at_rest); answers with the number of what is gone.
 pub(crate) struct PostgresIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,

@@ -9,7 +9,7 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::limit_to_db;
 
-/// [`PrefixCache::put`](longhaul_store::Memo::put), with the keys that were found since the last one.
+/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last one.
 pub(crate) struct SqlitePrefixCacheInsert {
     /// The oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,

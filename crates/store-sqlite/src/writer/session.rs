@@ -116,7 +116,7 @@ async fn remove(batch: &mut SqliteWriteBatch<'_>, id: &SessionId, no: i64) -> Re
     Ok(())
 }
 
-/// [`StoreMaintenance::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest).
+/// [`StoreMaintenance::delete_at_rest`](longhaul_store::StoreMaintenance::delete_at_rest).
 pub(crate) struct SqliteIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,

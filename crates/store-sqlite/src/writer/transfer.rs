@@ -10,7 +10,7 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::{advance, event_id, limit_to_db, to_db};
 
-/// [`SessionTransfer::import`](longhaul_store::Transfer::import).
+/// [`SessionTransfer::import`](longhaul_store::SessionTransfer::import).
 pub(crate) struct SqliteSessionImport {
     pub(crate) copy: SessionCopy,
 }
@@ -143,7 +143,7 @@ impl SqliteSessionImport {
     }
 }
 
-/// [`SessionTransfer::import_memo`](longhaul_store::Transfer::import_memo).
+/// [`SessionTransfer::import_memo`](longhaul_store::SessionTransfer::import_memo).
 pub(crate) struct SqlitePrefixCacheImport {
     pub(crate) entries: Vec<PrefixCacheEntryCopy>,
 }
