@@ -29,7 +29,7 @@ const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
 pub enum PathAccess {
     /// The path must exist.
     Read,
-    /// It may be missing, together with folders above it.
+    /// The path may be missing, together with folders above it.
     Write,
 }
 
@@ -75,7 +75,7 @@ pub enum WorkspaceError {
     /// There is no such file or folder.
     #[error("`{path}` does not exist")]
     NotFound {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
     /// The path is a link to something that is missing.
