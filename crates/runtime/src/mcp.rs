@@ -1,10 +1,12 @@
-//! Tools of MCP servers: programs started for the agent (stdio) and servers that are there already (streamable
-//! HTTP).
+//! The tools of MCP servers: programs started for the agent (stdio) and servers that already run (streamable HTTP).
 //!
-//! The protocol is rmcp's work. Ours is what rmcp does not promise: a program runs confined and dies with its
-//! group, schemas, arguments and answers keep their bytes (`wire`), the list of tools that the model is told of
-//! stays as it was at the start whatever the server says later (`tool_list`), and a server that dies is started
-//! again (`server`).
+//! The crate `rmcp` speaks the protocol. This module adds the guarantees that `rmcp` does not give:
+//!
+//! - A program runs confined and dies with its process group.
+//! - Schemas, arguments and answers keep their bytes (`wire`).
+//! - The tool list that the model was shown at the start stays the same, whatever the server reports later
+//!   (`tool_list`).
+//! - A server that dies is started again (`server`).
 
 mod http;
 mod lenient_parse;
@@ -40,37 +42,37 @@ use crate::tools::Tool;
 pub use self::name::is_server_name;
 pub use self::tool_list::ToolListChange;
 
-/// Where servers are started, and how long that may take.
+/// The folder and sandbox that servers are started with, and the time that a start may take.
 #[derive(Clone, Debug)]
 pub struct McpLaunchOptions {
-    /// The folder programs are started in: the workspace.
+    /// The folder that programs are started in: the workspace.
     pub directory: PathBuf,
-    /// What confines them.
+    /// The sandbox that confines the programs.
     pub sandbox: Arc<Sandbox>,
-    /// The longest start, list of tools included. Programs may have to be downloaded first.
+    /// The maximum duration of a start, tool list included. Some programs are downloaded first.
     pub start_timeout: Duration,
 }
 
 impl McpLaunchOptions {
-    /// A start may take a minute.
+    /// Makes options with a start timeout of one minute.
     pub fn new(directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
         Self { directory: directory.into(), sandbox, start_timeout: Duration::from_secs(60) }
     }
 }
 
-/// A server that is not there.
+/// The failure to start or reach a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the MCP server `{server}` could not be started: {why}")]
 pub struct McpError {
-    /// Its name.
+    /// The server's name.
     pub server: String,
-    /// Whether the configuration says that the agent can do without it.
+    /// True if the configuration says that the agent works without this server.
     pub optional: bool,
-    /// What went wrong, for a person: it may quote what the program wrote to standard error.
+    /// The cause, for a person. The text may quote the program's standard error.
     pub why: String,
 }
 
-/// The servers of one agent. They run until the last of their tools is dropped, or until they are closed.
+/// The MCP servers of one agent. They run until the last of their tools is dropped, or until [`close`](Self::close).
 #[derive(Clone, Debug, Default)]
 pub struct McpServers {
     servers: Vec<Arc<McpServerState>>,
@@ -78,8 +80,8 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts all servers at once and asks for their tools. Those that cannot be started are told beside the
-    /// others: whether the agent can do without them is the caller's word.
+    /// Starts all servers at once and lists their tools. Servers that fail to start are returned as errors beside the
+    /// others. The caller decides whether the agent works without them.
     pub async fn start(
         configs: &BTreeMap<String, McpServerConfig>,
         place: &McpLaunchOptions,
@@ -108,7 +110,7 @@ impl McpServers {
         (all, errors)
     }
 
-    /// Adds a server with those of its tools that the configuration chooses and that a model can be told of.
+    /// Adds a server with those of its tools that the configuration selects and that a model can use.
     fn add(&mut self, server: Arc<McpServerState>, filter: &McpToolFilter) {
         let name = server.name().to_owned();
         for unmatched in filter.unmatched(server.tools().iter().map(|tool| tool.own_name.as_str())) {
@@ -126,18 +128,17 @@ impl McpServers {
         self.servers.push(server);
     }
 
-    /// The tools of all servers: by server, then by name, so that the model is told of them in the same order
-    /// every time.
+    /// Returns the tools of all servers, ordered by server and then by name. The model sees the same order every time.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.tools.iter().map(|tool| -> Arc<dyn Tool> { Arc::<McpTool>::clone(tool) }).collect()
     }
 
-    /// How what the servers offer now differs from what the model was told at the start.
+    /// Returns the differences between the servers' current tools and the tools that the model was shown at the start.
     pub fn changes(&self) -> Vec<ToolListChange> {
         self.servers.iter().filter_map(|server| server.change()).collect()
     }
 
-    /// Ends the servers: programs see their input close, then are asked to end, then are killed.
+    /// Stops the servers. A program first sees its input close, then is asked to end, and is finally killed.
     pub async fn close(&self) {
         join_all(self.servers.iter().map(|server| server.close())).await;
     }
@@ -161,8 +162,10 @@ async fn start(
     McpServerState::start(endpoint, config.timeout, place.start_timeout).await
 }
 
-/// The files of the workspace that the commands of such programs name that may do more than the agent's commands: they
-/// have the network where those have none, or were given a secret. By server; links are followed.
+/// Returns the workspace files that are named by the commands of privileged programs, by server, with links followed.
+///
+/// A program is privileged if it may do more than the agent's commands: the program has the network while commands have
+/// none, or the configuration gave the program a secret.
 pub fn exposed_files(
     configs: &BTreeMap<String, McpServerConfig>,
     place: &McpLaunchOptions,
@@ -179,7 +182,8 @@ pub fn exposed_files(
     exposed
 }
 
-/// What has to be as it is now at each start of a program, if it may do more than commands.
+/// Takes digests of a program's files if the program may do more than commands. Each later start compares the files
+/// with these digests.
 async fn noted(
     transport: &McpTransport,
     place: &McpLaunchOptions,
@@ -190,6 +194,7 @@ async fn noted(
     }
     let (command, directory, sandbox) =
         (command.clone(), place.directory.clone(), Arc::clone(&place.sandbox));
+    // Hashing reads whole files, so the work runs on a blocking thread.
     let noting = tokio::task::spawn_blocking(move || CommandFileDigests::now(command, directory, sandbox));
     match noting.await {
         Ok(noted) => noted.map(|noted| Some(Arc::new(noted))).map_err(|refused| refused.to_string()),

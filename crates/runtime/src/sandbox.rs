@@ -1,14 +1,20 @@
-//! What child processes may do: a scrubbed environment, a process group of their own, private temporary
-//! files, and on Linux a Landlock domain.
+//! The confinement of child processes: a scrubbed environment, a process group of their own, private temporary files,
+//! and on Linux a Landlock domain.
 //!
-//! Landlock restricts the thread that asks for it and what that thread starts. Each child is therefore started by a
-//! thread that confines itself and ends before the child's first instruction; another, outside, waits for the child
-//! (`child`) and ends what it left behind, which it knows by a tag (`process_tag`).
+//! Landlock restricts the thread that asks for it and every process that this thread starts. Each child is therefore
+//! started by a thread that confines itself and ends before the child's first instruction. An unconfined thread waits
+//! for the child (`child`). This second thread also ends the processes that the child left behind, which it finds by a
+//! tag (`process_tag`).
 //!
-//! Landlock guards opening, running, creating, renaming and removing files. It guards neither a file's mode and owner,
-//! which are put back in the protected folders (`folder_permissions`), nor its times, nor (below ABI 9) connecting to a UNIX socket by its path. Seccomp refuses system calls that no
-//! ordinary program needs (`calls`), and, where the network is denied, sockets of every kind. Limits of the kernel
-//! bound what a process may use (`limits`). [`Sandbox::report`] says all of it for one machine and policy.
+//! Landlock guards opening, running, creating, renaming and removing files. Three things it does not guard:
+//!
+//! - a file's mode and owner, which are put back in the protected folders (`folder_permissions`),
+//! - a file's times,
+//! - below ABI 9, connecting to a UNIX socket by its path.
+//!
+//! Seccomp refuses system calls that no ordinary program needs (`calls`) and, where the network is denied, sockets of
+//! every kind. Kernel limits bound a process's use of resources (`limits`). [`Sandbox::report`] describes all of these
+//! guards for one machine and policy.
 
 #[cfg(target_os = "linux")]
 mod calls;
@@ -46,36 +52,36 @@ use self::private_tmp::PrivateTempFolder;
 pub use self::report::SandboxReport;
 use crate::workspace::canonical_as_far_as_possible;
 
-/// What children are allowed. Nothing here is read from the process' own environment: the binary hands it in.
+/// The permissions of children. The binary passes every value in; nothing is read from the process's own environment.
 #[derive(Clone, Debug)]
 pub struct SandboxPolicy {
     /// The agent's folder: readable and writable.
     pub workspace: PathBuf,
-    /// The data folder, the token, key files: never readable, also inside an allowed folder.
+    /// The paths that are never readable, even inside an allowed folder: the data folder, the token, key files.
     pub protected: Vec<PathBuf>,
-    /// The agent files in use, which say what children may do. Landlock cannot take one out of a folder that may be
-    /// changed: the report names those that children can change.
+    /// The agent files in use, which define the permissions of children. Landlock cannot exclude one file from a
+    /// writable folder, so the report names the agent files that children can change.
     pub agent_files: Vec<PathBuf>,
-    /// Where the private folder for home and temporary files is made, for example `/tmp`.
+    /// The folder in which the private home and temporary folder is made, for example `/tmp`.
     pub scratch: PathBuf,
     /// The person's home folder, whose toolchains (`.cargo/bin`, `.rustup`, `.nvm` …) become readable.
     pub home: Option<PathBuf>,
-    /// The environment of the process that starts the runtime; only harmless names are passed on.
+    /// The environment of the process that starts the runtime. Only harmless names are passed on.
     pub environment: Vec<(OsString, OsString)>,
-    /// More names to pass on.
+    /// Additional variable names to pass on.
     pub pass: Vec<String>,
-    /// Names never passed on, whatever `pass` says: those of API keys.
+    /// The variable names that are never passed on, even if `pass` lists them: those of API keys.
     pub secret: Vec<String>,
-    /// More paths to make readable.
+    /// Additional readable paths.
     pub read: Vec<PathBuf>,
-    /// More paths to make writable.
+    /// Additional writable paths.
     pub write: Vec<PathBuf>,
-    /// Whether children reach the network. Where it is denied and the system cannot do that, none is started.
+    /// The children's network access. If the system cannot enforce a denial, no child is started.
     pub network: NetworkAccess,
-    /// How much of the machine each child may use.
+    /// The resources of the machine that each child may use.
     pub limits: ChildLimits,
-    /// Whether to confine children as far as the system can. Switching this off leaves the scrubbed
-    /// environment and the process group.
+    /// True to confine children as far as the system can. False leaves only the scrubbed environment and the process
+    /// group.
     pub confine: bool,
 }
 
@@ -100,41 +106,41 @@ impl SandboxPolicy {
     }
 }
 
-/// Whether children reach the network.
+/// The access of children to the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkAccess {
-    /// As the user does.
+    /// The same access as the user has.
     #[default]
     Open,
-    /// They can make no sockets: neither to other machines, nor to this one's services, nor UNIX sockets.
+    /// No sockets at all: neither to other machines, nor to this machine's services, nor UNIX sockets.
     Denied,
 }
 
-/// What is confined, and what is not.
+/// The guards that are in force, and those that are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxStatus {
-    /// How files and processes are guarded.
+    /// The guard over files and processes.
     pub confinement: Confinement,
-    /// Whether system calls are filtered; if not, why.
+    /// `Ok` if system calls are filtered, otherwise the reason.
     pub calls: Result<(), String>,
-    /// What a person should know besides, one sentence each.
+    /// Further notes for a person, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// How files and processes are guarded.
+/// The guard over files and processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Confinement {
-    /// By Landlock.
+    /// Confinement by Landlock.
     Landlock {
-        /// The kernel's version of it.
+        /// The kernel's Landlock ABI version.
         abi: i32,
-        /// Whether everything the runtime asks for is enforced; older kernels do part of it.
+        /// True if the kernel enforces every right that the runtime asks for. Older kernels enforce some.
         complete: bool,
     },
-    /// Not at all.
+    /// No confinement.
     None {
-        /// Why.
+        /// The reason, for a person.
         reason: String,
     },
 }
@@ -160,7 +166,7 @@ impl std::fmt::Display for SandboxStatus {
     }
 }
 
-/// Why a child cannot be started.
+/// The reason that a child cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
@@ -190,23 +196,23 @@ pub enum SandboxError {
 pub struct SpawnRequest {
     /// The program: a path, or a name looked up in the child's `PATH`.
     pub program: OsString,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<OsString>,
-    /// Environment on top of what the policy passes on (what a person configured for this child).
+    /// The environment variables that a person configured for this child, added to those that the policy passes on.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: PathBuf,
-    /// Its standard input.
+    /// The standard input.
     pub stdin: Stdio,
-    /// Its standard output.
+    /// The standard output.
     pub stdout: Stdio,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: Stdio,
 }
 
-/// `HOME` and `TMPDIR` of children that commands may not tell what to do: what a program finds there it obeys
-/// (`.curlrc`, `.npmrc`, Python's site-packages). No other child can open the folder. It is made for the first child, is
-/// the same for all that follow, and goes when this and all its clones are dropped.
+/// `HOME` and `TMPDIR` of children that commands must not influence. Programs obey the files they find there
+/// (`.curlrc`, `.npmrc`, Python's site-packages), so no other child can open the folder. The folder is made for the
+/// first child and shared by all that follow. It is removed when this value and all its clones are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct IsolatedHome(Arc<OnceCell<PrivateTempFolder>>);
 
@@ -221,20 +227,20 @@ impl IsolatedHome {
     }
 }
 
-/// Starts children that are confined.
+/// The launcher of confined children.
 #[derive(Debug)]
 pub struct Sandbox {
     policy: Arc<SandboxPolicy>,
     private: PrivateTempFolder,
     status: SandboxStatus,
     report: SandboxReport,
-    /// Over the protected folders, from the first child on.
+    /// The watch over the protected folders, from the first child on.
     watch: OnceLock<Watch>,
 }
 
 impl Sandbox {
-    /// Makes the private folder, removes those that killed processes left beside it, and finds out what the system
-    /// can confine, by trying it.
+    /// Makes the private folder and removes the folders that killed processes left beside it. Then probes which guards
+    /// the system offers by applying them.
     ///
     /// # Errors
     /// [`SandboxError::Private`].
@@ -250,46 +256,46 @@ impl Sandbox {
         Ok(Self { policy: Arc::new(policy), private, status, report, watch: OnceLock::new() })
     }
 
-    /// What is confined, and what is not.
+    /// Returns the guards that are in force, and those that are not.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
     }
 
-    /// What children may read, write, reach and use.
+    /// Returns the paths, network access and resources that children have.
     pub fn report(&self) -> &SandboxReport {
         &self.report
     }
 
-    /// Returns whether children reach the network by the policy.
+    /// Returns the policy's network access of children.
     pub(crate) fn network(&self) -> NetworkAccess {
         self.policy.network
     }
 
-    /// The folders that children's programs are looked for in: `PATH`, unless the child is given another.
+    /// Returns the folders in which children's programs are looked up: `PATH`, unless the child is given another.
     pub(crate) fn search_path(&self) -> OsString {
         environment::scrubbed(&self.policy, &self.private.path).remove(OsStr::new("PATH")).unwrap_or_default()
     }
 
-    /// The folder children have as `HOME` and `TMPDIR`; it goes when the sandbox is dropped.
+    /// Returns the folder that children have as `HOME` and `TMPDIR`. The folder is removed when the sandbox is dropped.
     pub fn private_folder(&self) -> &Path {
         &self.private.path
     }
 
-    /// Starts a child. It is killed, with everything it started, when the [`ConfinedChild`] is dropped, and where marks are
-    /// possible (Linux) when the sandbox is.
+    /// Starts a child. Dropping the [`ConfinedChild`] kills the child and every process that the child started. Where
+    /// process tags are possible (Linux), dropping the sandbox kills them, too.
     ///
     /// # Errors
-    /// [`SandboxError::Confine`] when confinement worked at first and does not now, or the network is denied and the
-    /// system cannot do that; [`SandboxError::Start`].
+    /// [`SandboxError::Confine`] if confinement worked at first and fails now, or if the network is denied and the
+    /// system cannot enforce that; [`SandboxError::Start`].
     pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
         self.start(request, self.policy.network, self.policy.limits, &self.private).await
     }
 
-    /// Starts a child that serves for as long as the agent lives: it may use the processor for any time. `network`
-    /// is what a person configured for it; `None` is the policy's.
+    /// Starts a child that serves for as long as the agent lives, so its processor time has no limit. `network` is the
+    /// access that a person configured for the child; `None` takes the policy's.
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    /// Those of [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_server(
         &self,
         request: SpawnRequest,
@@ -301,10 +307,10 @@ impl Sandbox {
         self.start(request, network.unwrap_or(self.policy.network), limits, folder).await
     }
 
-    /// [`spawn`](Self::spawn) with a home that is not the commands'.
+    /// Starts a child with a home that commands do not share; otherwise like [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// As [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    /// Those of [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_apart(
         &self,
         request: SpawnRequest,
@@ -321,6 +327,7 @@ impl Sandbox {
         limits: ChildLimits,
         folder: &PrivateTempFolder,
     ) -> Result<ConfinedChild, SandboxError> {
+        // Without the seccomp filter a "denied" network would be open, so the child is refused.
         if let (NetworkAccess::Denied, Err(reason)) = (network, &self.status.calls)
             && self.policy.confine
         {
@@ -329,7 +336,7 @@ impl Sandbox {
         let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
         let (policy, private) = (Arc::clone(&self.policy), folder.path.clone());
         let guards = ChildGuards {
-            // Listing them reads folders, which is the child's thread's work.
+            // Listing the grants reads folders, so the child's own thread does it.
             grants: confined
                 .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
             network: self.status.calls.is_ok().then_some(network),
@@ -353,11 +360,11 @@ impl Sandbox {
     }
 }
 
-/// Hides this process from processes of the same user that are not confined: no core dump, no `ptrace`, no
-/// `/proc/<pid>/environ` or `mem` for them. It does nothing against root, against whom only Landlock helps.
+/// Hides this process from unconfined processes of the same user: no core dump, no `ptrace`, no `/proc/<pid>/environ`
+/// or `mem` for them. The switch does nothing against root; only Landlock helps there.
 ///
 /// # Errors
-/// The system's error. On systems without such a switch nothing happens and that is no error.
+/// The system's error. On systems without such a switch nothing happens, which is no error.
 pub fn protect_this_process() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
@@ -382,7 +389,7 @@ fn not_confined(reason: &str) -> SandboxStatus {
 
 type Probed = (Result<Confinement, String>, Result<(), String>);
 
-/// Confines a thread that does nothing else and ends.
+/// Confines a thread that does nothing else and ends, and returns the outcome.
 #[cfg(target_os = "linux")]
 fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());

@@ -1,4 +1,4 @@
-//! Sessions as a program uses them: [`Runtime`] opens them, [`Session`] is a handle to one.
+//! Sessions as a program uses them: [`Runtime`] opens sessions, and a [`Session`] is a handle to one.
 
 mod cluster;
 mod error;
@@ -47,57 +47,57 @@ use crate::driver::{
 };
 use crate::event_bus::{EventReceiver, EventSubscription, MissedEvents};
 
-/// A handle to an open session. Cheap to clone; dropping it stops nothing, and as long as there is one the
-/// session stays open.
+/// A handle to an open session. Cloning is cheap, and dropping a handle stops nothing. The session stays open as long
+/// as a handle exists.
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<SharedSessionState>,
-    /// One for each handle and each watcher.
+    /// A reference for each handle and each watcher; the count tells whether the session is in use.
     in_use: Arc<()>,
 }
 
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendReceipt {
-    /// Its name.
+    /// The message's id in the queue.
     pub id: QueueId,
-    /// Whether it waits for a busy session.
+    /// True if the message waits for a busy session.
     pub queued: bool,
-    /// Its place among those that wait, from 1.
+    /// The position among the waiting messages, from 1.
     pub position: usize,
 }
 
-/// What a cancel met.
+/// The work that a cancel interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelPoint {
-    /// The model was answering and had said something: that is kept.
+    /// The model's partial answer, which is kept.
     PartialAssistant,
-    /// Tools were running: each open call got a result.
+    /// Running tools; each open call got a result.
     ToolsInProgress,
-    /// Something that leaves no trace: a count, a compaction, the step from one call to the next, a model that had said
-    /// nothing yet.
+    /// Work that leaves no trace: a count, a compaction, the step from one call to the next, or a model before its
+    /// first output.
     BetweenCalls,
-    /// Nothing was going on.
+    /// No work at all.
     Idle,
 }
 
-/// What a resume met.
+/// The effect of a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
-    /// A run has begun: with what waited, or with what was left unanswered.
+    /// A run has begun, with waiting messages or with an unanswered one.
     Begun,
-    /// A run was going on already.
+    /// A run was in progress already.
     Busy,
-    /// Nothing waits, and the newest message has its answer, be it a cancelled one.
+    /// No message waits, and the newest one has its answer, even if that answer was cancelled.
     NothingToDo,
 }
 
-/// How a session came to rest.
+/// The way in which a session came to rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOutcome {
-    /// How its newest run ended, if one ran since it was opened.
+    /// The end of the newest run, if a run took place since the session was opened.
     pub end: Option<RunEnd>,
-    /// The error it ended with.
+    /// The error that ended the run.
     pub error: Option<ErrorInfo>,
 }
 
@@ -106,30 +106,29 @@ impl Session {
         Self { shared, in_use: Arc::default() }
     }
 
-    /// Who answers in it.
+    /// Returns the agent that answers in the session.
     pub(crate) fn agent_binding(&self) -> AgentBinding {
         self.shared.agent_binding()
     }
 
-    /// Its name.
+    /// Returns the session's id.
     pub fn id(&self) -> &SessionId {
         &self.shared.session_id
     }
 
-    /// Sends a message. It is durable when this answers; a busy session takes it at its next step.
+    /// Sends a message. The message is durable when the future resolves, and a busy session takes it at its next step.
     ///
     /// # Errors
-    /// [`SessionError::Refused`] by a hook; [`SessionError::Conflict`] if the session's agent is not there;
-    /// [`SessionError::Store`], above all
-    /// [`StoreError::QueueFull`](longhaul_store::StoreError::QueueFull).
+    /// [`SessionError::Refused`] by a hook; [`SessionError::Conflict`] if the session's agent is unavailable;
+    /// [`SessionError::Store`], above all [`StoreError::QueueFull`](longhaul_store::StoreError::QueueFull).
     pub async fn send(&self, parts: Vec<Part>) -> Result<SendReceipt, SessionError> {
         self.send_keyed(parts, None).await
     }
 
-    /// Sends a message with a key of the caller's: the same key again adds nothing. A hook is asked each time.
+    /// Sends a message with a key of the caller's. Sending the same key again adds nothing, but hooks run each time.
     ///
     /// # Errors
-    /// As [`Session::send`].
+    /// Those of [`Session::send`].
     pub async fn send_keyed(
         &self,
         parts: Vec<Part>,
@@ -138,16 +137,16 @@ impl Session {
         self.send_message(NewMessage { key, ..NewMessage::new(parts) }).await
     }
 
-    /// Sends a message with all that its sender gives it: its parts, a key, metadata.
+    /// Sends a message with its parts, key and metadata.
     ///
     /// # Errors
-    /// As [`Session::send`].
+    /// Those of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
         let seat = self.agent_binding();
         seat.check()?;
-        // Before anything is said of the session: it is at rest while a hook thinks.
+        // The hook runs before the status is set, because the session stays at rest while the hook decides.
         let parts = self.submitted(message.parts).await?;
-        // Of several that come at once to a session at rest one finds it so.
+        // Of several messages that arrive at once at a resting session, exactly one finds it at rest.
         let busy = !self.shared.status.send_if_modified(|status| {
             let at_rest = matches!(status, RunStatus::Idle | RunStatus::Parked);
             if at_rest {
@@ -173,7 +172,7 @@ impl Session {
             self.shared.feed.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
         }
         if accepted.position > 0 {
-            // It is accepted, also by a session that has just been closed: it waits in the queue then.
+            // The message is accepted even if the session has just been closed; it then waits in the queue.
             let _ = self.send_input(RunLoopInput::Wake);
         } else {
             self.publish_status();
@@ -184,13 +183,13 @@ impl Session {
     /// Sends a text and waits until the session has come to rest.
     ///
     /// # Errors
-    /// As [`Session::send`].
+    /// Those of [`Session::send`].
     pub async fn ask(&self, text: &str) -> Result<RunOutcome, SessionError> {
         self.send(vec![Part::text(text)]).await?;
         self.settled().await
     }
 
-    /// Waits until nothing is going on, and says how the newest run ended.
+    /// Waits until the session is at rest and returns the end of the newest run.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -198,16 +197,16 @@ impl Session {
         self.request(|reply| SessionCommand::WhenIdle { reply }).await
     }
 
-    /// Goes on: with what waits, or with what was left unanswered. Says whether there was anything.
+    /// Continues with waiting messages or with an unanswered one, and returns whether there were any.
     ///
     /// # Errors
-    /// [`SessionError::Conflict`] if its agent is not there; [`SessionError::Stopped`].
+    /// [`SessionError::Conflict`] if the session's agent is unavailable; [`SessionError::Stopped`].
     pub async fn resume(&self) -> Result<ResumeOutcome, SessionError> {
         self.agent_binding().check()?;
         self.request(|reply| SessionCommand::Resume { reply }).await
     }
 
-    /// Makes the next attempt at once, if the model's server is waited for; says whether it was.
+    /// Makes the next attempt at once if the session waits for the model's server, and returns whether it did.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -215,19 +214,19 @@ impl Session {
         self.request(|reply| SessionCommand::RetryNow { reply }).await
     }
 
-    /// Returns when the model's server is asked again, in milliseconds since 1970. It means something only while the
-    /// session waits for that server ([`RunStatus::WaitingForServer`]).
+    /// Returns the time of the next attempt to reach the model's server, in milliseconds since 1970. The value is valid
+    /// only while the session waits for that server ([`RunStatus::WaitingForServer`]).
     pub fn next_attempt_at(&self) -> Millis {
         self.shared.next_attempt_at.load(Ordering::Relaxed)
     }
 
-    /// Takes up messages that wait since a crash or a cancel, if its agent's rules say that they do not wait for a person
-    /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session they go on waiting.
+    /// Takes messages that have waited since a crash or a cancel, if the agent's rules say that they wait for no person
+    /// ([`RunRecovery::Continue`](longhaul_core::run::Recovery)). In a parked session they keep waiting.
     pub fn take_up(&self) {
         self.command(SessionCommand::TakeUp);
     }
 
-    /// Cancels what is going on and says what that was, once it has ended. Queued messages stay unless `clear_queue`.
+    /// Cancels the current work, waits for its end, and returns its kind. Queued messages stay unless `clear_queue`.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -235,38 +234,39 @@ impl Session {
         if clear_queue {
             self.clear_queue().await?;
         }
-        // What the driver computes ends before it can read the command.
+        // A computation of the driver must end before the driver can read the command.
         self.shared.stop_flag.raise();
         self.request(|reply| SessionCommand::Cancel { reply }).await
     }
 
-    /// Announcements from now on.
+    /// Returns the announcements from now on.
     pub fn watch(&self) -> EventReceiver {
         self.subscribe().announcements
     }
 
-    /// Announcements from now on, and what they go on from: for a watcher that comes late or comes back.
+    /// Returns the announcements from now on and the state that they continue, for a watcher that comes late or
+    /// returns.
     pub fn subscribe(&self) -> EventSubscription {
         self.shared.feed.subscribe(Arc::clone(&self.in_use))
     }
 
-    /// What the events after `after` up to `until` mean to watchers, those of the first `events` events, if it is
-    /// still in memory. `None`: the log must be asked.
+    /// Returns the announcements of the events after `after` up to `until`, for the first `events` events. The result
+    /// is `None` if they are no longer in memory and the log must be read.
     pub fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
         self.shared.feed.missed_events(after, until, events)
     }
 
-    /// Ends when the session has stopped: closed, deleted, or its storage failed.
+    /// Resolves when the session has stopped: closed, deleted, or its storage failed.
     pub async fn stopped(&self) {
         self.shared.inbox.closed().await;
     }
 
-    /// What is going on, now and later.
+    /// Returns a receiver of the session's status, now and later.
     pub fn status(&self) -> watch::Receiver<RunStatus> {
         self.shared.status.subscribe()
     }
 
-    /// The waiting messages, oldest first.
+    /// Returns the waiting messages, oldest first.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -274,19 +274,19 @@ impl Session {
         Ok(self.shared.store.queue(self.id()).await?)
     }
 
-    /// Changes what a waiting message says. It keeps its metadata.
+    /// Changes the parts of a waiting message, which keeps its metadata.
     ///
     /// # Errors
-    /// [`SessionError::Refused`] by a hook: it waits as it was. [`SessionError::Store`] (not found) if it does not
-    /// wait (any more).
+    /// [`SessionError::Refused`] by a hook; the message then waits unchanged. [`SessionError::Store`] (not found) if
+    /// the message does not wait (any more).
     pub async fn edit_queued(&self, id: QueueId, parts: Vec<Part>) -> Result<(), SessionError> {
         self.edit_queued_message(id, parts, None).await
     }
 
-    /// Changes a waiting message. Without `metadata` it keeps what it has.
+    /// Changes a waiting message. Without `metadata` the message keeps its own.
     ///
     /// # Errors
-    /// As [`Session::edit_queued`].
+    /// Those of [`Session::edit_queued`].
     pub async fn edit_queued_message(
         &self,
         id: QueueId,
@@ -300,12 +300,12 @@ impl Session {
     /// Removes a waiting message.
     ///
     /// # Errors
-    /// [`SessionError::Store`] (not found) if it does not wait (any more).
+    /// [`SessionError::Store`] (not found) if the message does not wait (any more).
     pub async fn remove_queued(&self, id: QueueId) -> Result<(), SessionError> {
         self.change_queue(QueueChange::Remove { id }).await.map(drop)
     }
 
-    /// Removes all waiting messages and says which.
+    /// Removes all waiting messages and returns their ids.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -317,8 +317,8 @@ impl Session {
         Ok(self.request(|reply| SessionCommand::Queue { change, reply }).await??)
     }
 
-    /// Returns what a compaction has left of the view before it, if it is the newest one that was made since the session was
-    /// opened. [`compaction::survival`](crate::compaction::survival) reads the log for any other.
+    /// Returns the retention report of a compaction, if it is the newest one since the session was opened.
+    /// [`compaction::survival`](crate::compaction::survival) reads the log for any other.
     pub fn newest_survival(&self, edit_id: &EditId) -> Option<RetentionReport> {
         let newest = self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner);
         newest.as_ref().filter(|(id, _)| id == edit_id).map(|(_, survival)| survival.clone())
@@ -332,7 +332,7 @@ impl Session {
         self.compact_by(None, instructions).await
     }
 
-    /// Compacts now, by a strategy that need not be the configured one.
+    /// Compacts now with a strategy that may differ from the configured one.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -344,10 +344,10 @@ impl Session {
         self.request(|reply| SessionCommand::Compact { strategy, instructions, reply }).await
     }
 
-    /// What [`Session::compact_by`] would do, and what that would leave.
+    /// Returns the edit that [`Session::compact_by`] would make, and the view that the edit would leave.
     ///
     /// # Errors
-    /// [`SessionError::Busy`] if a cancel came meanwhile; [`SessionError::Stopped`].
+    /// [`SessionError::Busy`] if a cancel arrived meanwhile; [`SessionError::Stopped`].
     pub async fn preview_by(
         &self,
         strategy: Option<SharedStrategy>,
@@ -357,10 +357,10 @@ impl Session {
             .await?
     }
 
-    /// What [`Session::compact`] would do.
+    /// Returns the plan that [`Session::compact`] would carry out.
     ///
     /// # Errors
-    /// [`SessionError::Busy`] if a cancel came meanwhile; [`SessionError::Stopped`].
+    /// [`SessionError::Busy`] if a cancel arrived meanwhile; [`SessionError::Stopped`].
     pub async fn preview(&self) -> Result<Plan, SessionError> {
         self.inspect_run(|run| unless_stopped(run, run.preview(None))).await?
     }
@@ -406,7 +406,7 @@ impl Session {
         self.record(Box::new(move |_| Ok(vec![EventBody::TitleSet { title }]))).await.map(drop)
     }
 
-    /// How full the window is.
+    /// Returns the use of the window.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -414,8 +414,8 @@ impl Session {
         self.request(|reply| SessionCommand::Context { reply }).await
     }
 
-    /// Decides an approval, by the name that watchers were told or the one in the log. `false` if nobody waits
-    /// for it (any more).
+    /// Decides an approval, by the id that watchers received or the one in the log. The result is `false` if no call
+    /// waits for the approval (any more).
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -429,7 +429,7 @@ impl Session {
         self.request(|reply| SessionCommand::Decide { approval_id, allowed, reason, reply }).await
     }
 
-    /// Looks at the loop between two of its decisions.
+    /// Runs a function on the loop's state between two of its decisions.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -463,9 +463,9 @@ impl Session {
         self.shared.inbox.send(input.into()).map_err(|_| SessionError::Stopped)
     }
 
-    /// Lets the driver say again what is going on.
+    /// Makes the driver publish its status again.
     fn publish_status(&self) {
-        // One that has ended says nothing, and nothing goes on.
+        // A driver that has ended publishes nothing, and no work is in progress then.
         let _ =
             self.shared.inbox.send(DriverMessage::Command(SessionCommand::Look { look: Box::new(|_| ()) }));
     }
@@ -474,7 +474,7 @@ impl Session {
         self.shared.inbox.is_closed()
     }
 
-    /// Returns whether nobody else has a handle, or watches. What others have sent before they left has arrived.
+    /// Reports whether no other handle or watcher exists. Messages that others sent before they left have arrived.
     fn is_only_handle(&mut self) -> bool {
         Arc::get_mut(&mut self.in_use).is_some()
     }
@@ -484,13 +484,13 @@ impl Session {
         let _ = self.request(|reply| SessionCommand::Close { reply }).await;
     }
 
-    /// Closes it if it is at rest. Whether it is closed now.
+    /// Closes the session if it is at rest, and returns whether the session is closed now.
     async fn close_at_rest(&self) -> bool {
         self.request(|reply| SessionCommand::CloseAtRest { reply }).await.is_ok() || self.is_closed()
     }
 }
 
-/// Returns what was computed, unless a cancel has ended the computation early.
+/// Returns a computed value, unless a cancel has ended the computation early.
 fn unless_stopped<T>(run: &Run, computed: T) -> Result<T, SessionError> {
     if run.history().stop_flag().is_raised() { Err(SessionError::Busy) } else { Ok(computed) }
 }

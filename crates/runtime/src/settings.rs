@@ -1,4 +1,4 @@
-//! What may be changed while agents run: a few scalars, kept in a file. They stand above the agent file.
+//! The settings that may be changed while agents run: a few scalars, kept in a file. They override the agent file.
 
 mod agent_overrides;
 mod file;
@@ -18,64 +18,64 @@ use crate::config::TriggerConfig;
 pub const SAME_AGENT: &str = "__same__";
 /// The session's own model, as `summarizeWith` names it.
 pub const SAME_MODEL: &str = "same";
-/// Nobody, as `summarizeWith` says it: extracts are made without a model.
+/// The value of `summarizeWith` for no model: extracts are made by program.
 pub const EXTRACT: &str = "extract";
 
-/// Characters of a name at most.
+/// The maximum length of a name, in characters.
 const NAME_CHARS: usize = 200;
 
-/// What was changed; what is `None` is as the agent file has it.
+/// The changed settings. `None` leaves a setting to the agent file.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsOverrides {
     /// The strategy's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// When it acts.
+    /// The condition under which the strategy acts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<TriggerChoice>,
-    /// Who prunes, where the strategy is `pruning-agent`: [`SAME_AGENT`], an agent or a model.
+    /// The pruner, if the strategy is `pruning-agent`: [`SAME_AGENT`], an agent or a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruning_agent: Option<String>,
-    /// Whether a compaction is followed by what it left out and is spoken of.
+    /// True to restore, after a compaction, the parts that were left out and that the conversation mentions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_recall: Option<bool>,
-    /// Who writes summaries under the other strategies: [`SAME_MODEL`], [`EXTRACT`] or a model.
+    /// The writer of summaries under the other strategies: [`SAME_MODEL`], [`EXTRACT`] or a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize_with: Option<String>,
 }
 
-/// When a strategy acts.
+/// The condition under which a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TriggerChoice {
-    /// When the strategy itself says.
+    /// The strategy's own condition.
     None,
-    /// At a share of the window, above 0 and at most 1.
+    /// A share of the window, above 0 and at most 1.
     Percentage(f64),
-    /// At a number of tokens.
+    /// A number of tokens.
     TriggerTokens(u64),
-    /// When the usable room is full.
+    /// The moment at which the usable room is full.
     Overflow,
-    /// When somebody asks, or the usable room is full.
+    /// A request by the user, or a full usable room.
     Manual,
-    /// When the strategy finds that it pays; only `adaptive` knows.
+    /// The strategy's judgement that acting pays; only `adaptive` supports this trigger.
     Planner,
 }
 
-/// Why a change is refused.
+/// The reason that a change is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {why}")]
 pub struct SettingRefusal {
     /// The setting.
     pub field: String,
-    /// What it must be.
+    /// The values that the setting accepts.
     pub why: String,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// Nobody has said anything.
+    /// The built-in default: neither the agent file nor the settings name the value.
     Default,
     /// The agent file.
     AgentFile,
@@ -83,28 +83,28 @@ pub enum SettingSource {
     Settings,
 }
 
-/// The settings that hold, each with where it comes from.
+/// The settings in force, each with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveSettings {
     /// The strategy's name.
     pub strategy: (String, SettingSource),
-    /// When it acts; `None` is when the strategy itself says.
+    /// The condition under which the strategy acts; `None` is the strategy's own.
     pub trigger: (Option<StrategyTrigger>, SettingSource),
-    /// Who prunes.
+    /// The pruner.
     pub pruning_agent: (String, SettingSource),
-    /// Whether what a compaction left out and is spoken of follows it.
+    /// True if the parts that a compaction left out and the conversation mentions are restored after it.
     pub auto_recall: (bool, SettingSource),
-    /// Who writes summaries.
+    /// The writer of summaries.
     pub summarize_with: (String, SettingSource),
 }
 
 impl SettingsOverrides {
-    /// Returns whether nothing was changed.
+    /// Reports whether no setting was changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The names of what was changed.
+    /// Returns the names of the changed settings.
     pub fn names(&self) -> Vec<String> {
         match serde_json::to_value(self) {
             Ok(Value::Object(changed)) => changed.keys().cloned().collect(),
@@ -112,8 +112,8 @@ impl SettingsOverrides {
         }
     }
 
-    /// These choices with a change: `null` gives a setting back to the agent file, what is not named stays. Names of
-    /// agents and models are not looked up.
+    /// Returns these settings with a change applied. `null` gives a setting back to the agent file, and unnamed
+    /// settings stay. Names of agents and models are not looked up.
     ///
     /// # Errors
     /// [`SettingRefusal`], with the first setting that is unknown or wrong.
@@ -127,6 +127,7 @@ impl SettingsOverrides {
                 "autoRecall" => changed.auto_recall = given(value, |value| flag(field, value))?,
                 "summarizeWith" => changed.summarize_with = given(value, |value| name(field, value))?,
                 _ => {
+                    // The name comes from a request and is quoted in the answer, so it is cleaned and shortened.
                     let field: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
                     return refused(&field, "is no setting");
                 }
@@ -175,6 +176,7 @@ fn trigger(field: &str, value: &Value) -> Result<TriggerChoice, SettingRefusal> 
         return Ok(TriggerChoice::None);
     }
     let Some(given) = value.as_object() else { return refused(field, what) };
+    // The file format allows a figure without `type`, which means a threshold.
     let kind = given.get("type").map_or(Some("threshold"), Value::as_str);
     let figures: Vec<_> = given.iter().filter(|(key, _)| *key != "type").collect();
     match (kind, figures.as_slice()) {

@@ -1,8 +1,8 @@
-//! The built-in tools: what a tool is, what it is given, what it gives back, and the set of them.
+//! The built-in tools: the tool trait, the input and output of a call, and the tool set.
 //!
-//! A tool never fails the run: bad arguments, missing files and failed commands are answers for the model.
-//! Cutting answers to the room that is left is not a tool's business; a tool only says which end of a long
-//! answer matters ([`PreservedEnd`]).
+//! A tool never fails the run: bad arguments, missing files and failed commands are answers for the model. A tool does
+//! not shorten its answer to the room that is left. It only reports which end of a long answer matters
+//! ([`PreservedEnd`]).
 
 pub mod arguments;
 pub mod bash;
@@ -36,106 +36,107 @@ use crate::agent::DeferralDecision;
 use crate::sandbox::Sandbox;
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// The names of the tools that come with the library, `recall` among them: what `tools.enabled` and `tools.disabled`
-/// may hold. In the order in which a model is told of them.
+/// The names of the library's tools, `recall` among them, in the model's order. These are the valid values of
+/// `tools.enabled` and `tools.disabled`.
 pub const BUILTIN: [&str; 8] = ["read", "bash", "edit", "write", "grep", "glob", "ls", RECALL];
 
-/// The tool that every session has beside its set.
+/// The tool that every session has in addition to its tool set.
 const RECALL: &str = crate::recall::NAME;
 
 /// The source of the built-in tools in their specs.
 const BUILTIN_SOURCE: &str = "builtin";
 
-/// Something a model can call.
+/// A function that a model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// The tool as the model is told of it. The same bytes every time.
+    /// Returns the tool's spec for the model. The bytes must be the same every time.
     fn spec(&self) -> ToolSpec;
 
     /// Runs one call. Dropping the future ends everything the call has started.
     async fn run(&self, call: ToolInput) -> ToolOutput;
 
-    /// Returns whether it is taken at its word when its spec says that it only reads: such a tool needs no
-    /// approval. A tool that passes on what somebody else's program says of itself answers `false`.
+    /// Reports whether the runtime believes the spec's claim that the tool only reads. Such a tool needs no approval. A
+    /// tool that forwards the claims of another party's program returns `false`.
     fn is_vouched_for(&self) -> bool {
         true
     }
 
-    /// Returns whether a call may run where no rule of the agent names the tool. [`ToolApproval::Ask`] means what
-    /// [`AgentRules::default_approval`](crate::agent::AgentRules::default_approval) says; `None` means the same for a tool that
+    /// Returns the approval of calls for which no rule of the agent names the tool. [`ToolApproval::Ask`] follows
+    /// [`AgentRules::default_approval`](crate::agent::Rules::default_approval). `None` means the same for a tool that
     /// changes something, and [`ToolApproval::Allow`] for one that only reads.
     fn approval(&self) -> Option<ToolApproval> {
         None
     }
 
-    /// Returns whether the tool comes from somebody else's program, an MCP server as a rule. Where the tools of an agent
-    /// take much of the window, the model is not told of foreign ones: it finds them
+    /// Reports whether the tool comes from another party's program, usually an MCP server. If an agent's tools take
+    /// much of the window, foreign tools are not shown to the model, which finds them by search
     /// ([`deferral`](longhaul_core::deferral)).
     fn is_foreign(&self) -> bool {
         false
     }
 
-    /// Ends in good order what it keeps running between calls. Dropping the tool ends it, too, at once.
+    /// Stops in an orderly way whatever the tool keeps running between calls. Dropping the tool stops it at once.
     async fn close(&self) {}
 }
 
-/// One call.
+/// One call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolInput {
     /// The arguments, as parsed from what the model wrote.
     pub arguments: serde_json::Value,
     /// The arguments, byte for byte as the model wrote them.
     pub written: RawJson,
-    /// Where and under which limits it runs.
+    /// The place and the limits of the call.
     pub context: ToolContext,
 }
 
 impl ToolInput {
-    /// A call with those arguments, as a model could have written them.
+    /// Makes a call with arguments, written as a model could have written them.
     pub fn new(arguments: serde_json::Value, context: ToolContext) -> Self {
         let written = RawJson(arguments.to_string());
         Self { arguments, written, context }
     }
 }
 
-/// Where a call runs.
+/// The place and the limits of a call.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     /// The agent's folder.
     pub workspace: Arc<Workspace>,
-    /// What child processes are confined to.
+    /// The sandbox of child processes.
     pub sandbox: Arc<Sandbox>,
-    /// Ends the call early.
+    /// The token that cancels the call.
     pub cancel: CancellationToken,
-    /// Takes output while it comes. A full channel loses progress (the offsets show it), never output.
+    /// The channel for output while the call runs. A full channel loses progress (the offsets show the gap), never
+    /// output.
     pub progress: mpsc::Sender<ToolProgress>,
-    /// Limits from the configuration.
+    /// The limits from the configuration.
     pub limits: ToolLimits,
 }
 
-/// A piece of output of a call that still runs.
+/// A piece of output of a running call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolProgress {
-    /// Characters of output before this piece.
+    /// The number of characters of output before this piece.
     pub offset: u64,
     /// The piece.
     pub text: String,
 }
 
-/// Limits of the built-in tools; the defaults are those of the configuration file.
+/// The limits of the built-in tools. The defaults are those of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
-    /// Lines that `read` gives at most.
+    /// The maximum number of lines that `read` returns.
     pub read_max_lines: usize,
-    /// Characters of a line that `read` gives at most.
+    /// The maximum number of characters of a line that `read` returns.
     pub read_max_line_chars: usize,
-    /// Matches that `grep`, and paths that `glob` and `ls`, give at most.
+    /// The maximum number of matches of `grep`, and of paths of `glob` and `ls`.
     pub grep_max_matches: usize,
-    /// Time a command may take unless the call says otherwise.
+    /// The maximum duration of a command, unless the call sets its own.
     pub bash_timeout: Duration,
-    /// Time between asking a process to end and killing it.
+    /// The time between asking a process to end and killing it.
     pub kill_grace: Duration,
-    /// Bytes of a command's output that are kept; its middle is lost beyond that.
+    /// The bytes of a command's output that are kept. The middle of a longer output is lost.
     pub capture_bytes: usize,
 }
 
@@ -152,19 +153,19 @@ impl Default for ToolLimits {
     }
 }
 
-/// What a call gave.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
     /// The answer, in order. Only the first piece may be long.
     pub content: Vec<ToolOutputPart>,
-    /// Whether it reports an error.
+    /// True if the answer reports an error.
     pub is_error: bool,
-    /// Whether the call was stopped before it was done. A call that ends by itself in spite of a cancel has
-    /// its real result and `false` here.
+    /// True if the call was stopped before it was done. A call that ends by itself in spite of a cancel keeps its real
+    /// result and `false` here.
     pub cancelled: bool,
-    /// Which end matters when it is too long.
+    /// The end of the answer that matters if the answer is too long.
     pub keep: PreservedEnd,
-    /// Bytes of output that are gone because there were too many.
+    /// The number of bytes of output that were dropped.
     pub lost_bytes: u64,
 }
 
@@ -179,40 +180,40 @@ pub enum ToolOutputPart {
         bytes: Bytes,
         /// Its MIME type.
         media_type: String,
-        /// File name, if it has one.
+        /// The file name, if there is one.
         name: Option<String>,
     },
 }
 
-/// Which end of an answer matters.
+/// The end of an answer that matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreservedEnd {
-    /// Its start.
+    /// The start.
     Head,
-    /// Its end.
+    /// The end.
     Tail,
-    /// Both.
+    /// Both start and end.
     Both,
 }
 
 impl ToolOutput {
-    /// A text whose start matters.
+    /// Makes an answer of one text whose start matters.
     pub fn text(text: impl Into<String>) -> Self {
         let content = vec![ToolOutputPart::Text(text.into())];
         Self { content, is_error: false, cancelled: false, keep: PreservedEnd::Head, lost_bytes: 0 }
     }
 
-    /// An error, in words for the model.
+    /// Makes an error answer, in words for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// The answer of a call that was stopped.
+    /// Makes the answer of a stopped call.
     pub fn cancelled() -> Self {
         Self { cancelled: true, ..Self::error("The call was cancelled before it was done.") }
     }
 
-    /// The texts, joined with line breaks; for tests and logs.
+    /// Returns the texts, joined with line breaks, for tests and logs.
     pub fn as_text(&self) -> String {
         let texts = self.content.iter().filter_map(|piece| match piece {
             ToolOutputPart::Text(text) => Some(text.as_str()),
@@ -222,11 +223,11 @@ impl ToolOutput {
     }
 }
 
-/// Why a call has no result.
+/// The reason that a call has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The arguments are not what the tool takes.
+    /// The arguments do not match the tool.
     #[error("{0}")]
     Arguments(String),
     /// A path cannot be used.
@@ -249,30 +250,30 @@ impl From<ToolError> for ToolOutput {
     }
 }
 
-/// Tools in a fixed order: the order in which the model is told of them.
+/// The tools of an agent, in the order in which the model sees them.
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
-    /// Built-in tools that were asked for by name: small windows are told of them, too.
+    /// The built-in tools that were enabled by name. Models with a small window see them, too.
     enabled: Vec<String>,
-    /// `recall` was turned off.
+    /// True if `recall` was turned off.
     without_recall: bool,
-    /// Whether the model is told of foreign tools.
+    /// The decision whether foreign tools are shown to the model.
     pub(crate) deferral: DeferralDecision,
 }
 
-/// Two tools have one name.
+/// The error that two tools have one name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a tool named `{0}`")]
 pub struct DuplicateTool(pub String);
 
 impl ToolSet {
-    /// No tools.
+    /// Makes a set without tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The built-in tools of this module: `read`, `bash`, `edit`, `write`, `grep`, `glob`, `ls`.
+    /// Makes the set of the built-in tools: `read`, `bash`, `edit`, `write`, `grep`, `glob`, `ls`.
     pub fn builtin() -> Self {
         let tools: [Arc<dyn Tool>; 7] = [
             Arc::new(read::ReadTool),
@@ -286,8 +287,8 @@ impl ToolSet {
         Self { tools: tools.into_iter().map(|tool| (tool.spec(), tool)).collect(), ..Self::default() }
     }
 
-    /// Keeps of the built-in tools only those that are `enabled` (`None`: all) and not `disabled`. `recall` stays unless
-    /// `disabled` names it: without it, what leaves the view is out of the model's reach. Other tools stay.
+    /// Keeps only the built-in tools that are `enabled` (`None`: all) and not `disabled`. `recall` stays unless
+    /// `disabled` names it, because without it the model cannot reach messages that left the view. Other tools stay.
     #[must_use]
     pub fn choose_builtin(mut self, enabled: Option<&[String]>, disabled: &[String]) -> Self {
         let is_chosen =
@@ -298,15 +299,15 @@ impl ToolSet {
         self
     }
 
-    /// Returns whether sessions have the tool `recall` beside this set.
+    /// Reports whether sessions have the tool `recall` in addition to this set.
     pub fn has_recall(&self) -> bool {
         !self.without_recall
     }
 
-    /// Adds a tool behind the others.
+    /// Appends a tool to the set.
     ///
     /// # Errors
-    /// [`DuplicateTool`] when its name is taken; the set is unchanged.
+    /// [`DuplicateTool`] if the tool's name is taken; the set is unchanged then.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), DuplicateTool> {
         let spec = tool.spec();
         if self.get(&spec.name).is_some() {
@@ -316,34 +317,34 @@ impl ToolSet {
         Ok(())
     }
 
-    /// The tool of that name.
+    /// Returns the tool with a name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
     }
 
-    /// What the model is told of the tool of that name.
+    /// Returns the spec of the tool with a name.
     pub fn spec(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().map(|(spec, _)| spec).find(|spec| spec.name == name)
     }
 
-    /// What the model is told, in order.
+    /// Returns the specs of all tools, in order.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.iter().map(|(spec, _)| spec.clone()).collect()
     }
 
-    /// Returns whether there are foreign tools.
+    /// Reports whether the set has foreign tools.
     pub(crate) fn has_foreign(&self) -> bool {
         self.tools.iter().any(|(_, tool)| tool.is_foreign())
     }
 
-    /// Returns what the model could be told of foreign tools, in order.
+    /// Returns the specs of the foreign tools, in order.
     pub(crate) fn foreign_specs(&self) -> Vec<ToolSpec> {
         let foreign = self.tools.iter().filter(|(_, tool)| tool.is_foreign());
         foreign.map(|(spec, _)| spec.clone()).collect()
     }
 
-    /// What a model with a small window is told, in order: the built-in tools in few words, without those that `bash`
-    /// replaces unless they were enabled by name. All tools of the set can be called nevertheless.
+    /// Returns the specs for a model with a small window, in order. Built-in tools have short descriptions, and those
+    /// that `bash` replaces are left out unless enabled by name. All tools of the set can be called nevertheless.
     pub fn brief_specs(&self) -> Vec<ToolSpec> {
         let is_told =
             |spec: &ToolSpec| short_descriptions::is_essential(spec) || self.enabled.contains(&spec.name);
@@ -351,12 +352,12 @@ impl ToolSet {
         specs.filter(|spec| is_told(spec)).map(short_descriptions::shorten).collect()
     }
 
-    /// Ends in good order what the tools keep running.
+    /// Stops in an orderly way whatever the tools keep running.
     pub async fn close(&self) {
         futures_util::future::join_all(self.tools.iter().map(|(_, tool)| tool.close())).await;
     }
 
-    /// Runs a call by name; an unknown name is answered with the known ones.
+    /// Runs a call by the tool's name. The answer to an unknown name lists the known ones.
     pub async fn run(&self, name: &str, call: ToolInput) -> ToolOutput {
         match self.get(name) {
             Some(tool) => tool.run(call).await,
@@ -366,6 +367,7 @@ impl ToolSet {
 
     fn unknown(&self, name: &str) -> ToolOutput {
         let known: Vec<&str> = self.tools.iter().map(|(spec, _)| spec.name.as_str()).collect();
+        // The name comes from the model and may be of any length.
         let name: String = name.chars().take(80).collect();
         ToolOutput::error(format!(
             "Error: there is no tool named `{name}`. The tools are: {}.",
@@ -380,7 +382,7 @@ impl std::fmt::Debug for ToolSet {
     }
 }
 
-/// The spec of a built-in tool. `parameters` is its JSON Schema.
+/// Makes the spec of a built-in tool. `parameters` is its JSON Schema.
 fn builtin(name: &str, read_only: bool, description: &str, parameters: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
@@ -392,7 +394,7 @@ fn builtin(name: &str, read_only: bool, description: &str, parameters: &str) -> 
     }
 }
 
-/// Runs file work off the async threads, to its end: a file is written or it is not.
+/// Runs file work off the async threads and to its end: a file is either written or unchanged.
 async fn finishing<F>(cancel: &CancellationToken, work: F) -> ToolOutput
 where
     F: FnOnce() -> Result<ToolOutput, ToolError> + Send + 'static,
@@ -410,7 +412,7 @@ fn settle(done: Result<Result<ToolOutput, ToolError>, tokio::task::JoinError>) -
     }
 }
 
-/// Runs file work off the async threads. It is asked to stop when the call is cancelled or dropped.
+/// Runs file work off the async threads. The work is asked to stop when the call is cancelled or dropped.
 async fn blocking<F>(cancel: &CancellationToken, work: F) -> ToolOutput
 where
     F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,

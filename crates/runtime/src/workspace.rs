@@ -1,10 +1,10 @@
-//! The folder an agent works in: what a path means there, and every file access below it.
+//! The folder an agent works in: the resolution of paths, and every file access below the folder.
 //!
-//! A path is resolved in two steps. First its links are followed and the result is checked to lie inside the
-//! root and outside the protected folders. Then the *resolved* path is opened from the root's descriptor, one
-//! component after the other and without following any link, so that a folder swapped for a link between
-//! check and use fails instead of leading outside. This needs no system call beyond POSIX and guarantees what
-//! Linux' `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` would.
+//! A path is resolved in two steps. First its links are followed, and the result is checked to lie inside the root and
+//! outside the protected folders. Then the *resolved* path is opened from the root's descriptor, one component after
+//! the other, without following any link. A folder that is swapped for a link between check and use thus fails to open
+//! instead of leading outside. The method needs no system call beyond POSIX and guarantees the same as Linux's
+//! `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`.
 
 mod open;
 mod replace;
@@ -21,96 +21,97 @@ use std::time::SystemTime;
 
 pub use turns::{FileVersion, FileWriteLock};
 
-/// Folders of the system that are no files of anybody: never part of a workspace, even of `/`.
+/// System folders without ordinary files, which are never part of a workspace, even of `/`.
 const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// What a path is wanted for.
+/// The purpose for which a path is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathAccess {
-    /// It must exist.
+    /// The path must exist.
     Read,
-    /// It may be missing, together with folders above it.
+    /// The path may be missing, together with folders above it.
     Write,
 }
 
-/// Why a path cannot be used, in words a model can act on.
+/// The reason that a path cannot be used, in words that help a model to correct the call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// It leads out of the workspace.
+    /// The path leads out of the workspace.
     #[error("`{path}` is outside the workspace; only paths inside `{root}` can be used")]
     Outside {
-        /// As it was given.
+        /// The path that was given.
         path: String,
         /// The workspace's root.
         root: String,
     },
-    /// It lies in a folder that tools may not touch.
+    /// The path lies in a folder that tools may not touch.
     #[error("`{path}` belongs to the runtime itself and is closed to tools")]
     Protected {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
-    /// It says what the agent may do, which is not the agent's to change.
+    /// The file defines the agent's permissions, which the agent must not change.
     #[error("`{path}` is the agent file in use: tools do not change it, a person does")]
     AgentFile {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
-    /// It is not what it was when it was read.
+    /// The file has changed since it was read.
     #[error("`{path}` was changed by somebody else meanwhile, and nothing was written: read it again")]
     Changed {
-        /// Relative to the root.
+        /// The path relative to the root.
         path: String,
     },
-    /// Whoever changes it runs with what an MCP program may, which is more than a command may.
+    /// The file belongs to an MCP program that may do more than a command. A change of the file would run with those
+    /// rights.
     #[error(
         "`{path}` belongs to an MCP program that may do more than commands may: tools do not change it, a person does"
     )]
     McpProgram {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
     /// There is no such file or folder.
     #[error("`{path}` does not exist")]
     NotFound {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
-    /// It is a link to something that is missing.
+    /// The path is a link to something that is missing.
     #[error("`{path}` is a link to something that does not exist")]
     DanglingLink {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
-    /// It is not what the operation needs.
+    /// The path is not of the kind that the operation needs.
     #[error("`{path}` is {found}, not {wanted}")]
     WrongKind {
-        /// As it was given.
+        /// The path that was given.
         path: String,
-        /// What it is.
+        /// The kind that was found.
         found: &'static str,
-        /// What it should be.
+        /// The kind that is needed.
         wanted: &'static str,
     },
-    /// It is marked read-only.
+    /// The file is marked read-only.
     #[error("`{path}` is read-only")]
     ReadOnly {
-        /// As it was given.
+        /// The path that was given.
         path: String,
     },
-    /// It cannot be a path here.
+    /// The text is not a usable path.
     #[error("`{path}` is not a usable path: {why}")]
     Unusable {
-        /// As it was given, shortened.
+        /// The path that was given, shortened.
         path: String,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// The system refused.
+    /// The system refused the access.
     #[error("`{path}`: {source}")]
     Io {
-        /// As it was given.
+        /// The path that was given.
         path: String,
         /// The system's error.
         source: io::Error,
@@ -124,12 +125,12 @@ pub struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    /// The path relative to the root; empty for the root itself.
+    /// Returns the path relative to the root; the root itself is empty.
     pub fn relative(&self) -> &Path {
         &self.relative
     }
 
-    /// The path for people and models: relative, `.` for the root, control characters made visible.
+    /// Returns the path for people and models: relative, `.` for the root, with control characters made visible.
     pub fn display(&self) -> String {
         if self.relative.as_os_str().is_empty() {
             return ".".to_owned();
@@ -138,7 +139,7 @@ impl ResolvedPath {
     }
 }
 
-/// What an entry of a folder is.
+/// The kind of a folder entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderEntryKind {
     /// A regular file.
@@ -154,13 +155,13 @@ pub enum FolderEntryKind {
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// Its name.
+    /// The entry's name.
     pub name: OsString,
-    /// What it is.
+    /// The entry's kind.
     pub kind: FolderEntryKind,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// For a link: where it points.
+    /// The target of a link.
     pub target: Option<PathBuf>,
 }
 
@@ -176,8 +177,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Opens a workspace. `protected` are folders and files closed to tools (the data folder, key files), also
-    /// when they lie inside.
+    /// Opens a workspace. `protected` lists folders and files closed to tools (the data folder, key files), even if
+    /// they lie inside.
     ///
     /// # Errors
     /// [`WorkspaceError::NotFound`], [`WorkspaceError::WrongKind`] or [`WorkspaceError::Io`] when `root` is no
@@ -198,32 +199,32 @@ impl Workspace {
         })
     }
 
-    /// The same workspace with files that tools may read and not change: the agent files in use.
+    /// Returns the workspace with the agent files in use, which tools may read but not change.
     #[must_use]
     pub fn with_agent_files(mut self, files: &[PathBuf]) -> Self {
         self.agent_files = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         self
     }
 
-    /// The same workspace with more files that tools may read and not change: those of MCP programs that may do more
-    /// than commands.
+    /// Returns the workspace with the files of privileged MCP programs, which tools may read but not change. Such a
+    /// program may do more than commands.
     #[must_use]
     pub fn with_mcp_programs(mut self, files: &[PathBuf]) -> Self {
         self.mcp_programs = files.iter().map(|path| canonical_as_far_as_possible(path)).collect();
         self
     }
 
-    /// The root, links followed.
+    /// Returns the root with links followed.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns whether an absolute, resolved path is closed to tools.
+    /// Reports whether an absolute, resolved path is closed to tools.
     pub fn is_protected(&self, absolute: &Path) -> bool {
         self.protected.iter().any(|closed| absolute.starts_with(closed))
     }
 
-    /// Finds out what `path` (relative to the root, or absolute) means here.
+    /// Resolves `path`, which is relative to the root or absolute.
     ///
     /// # Errors
     /// Every [`WorkspaceError`] except [`WorkspaceError::ReadOnly`], [`WorkspaceError::AgentFile`] and
@@ -237,7 +238,7 @@ impl Workspace {
         self.admit(path, &absolute)
     }
 
-    /// Admits a path a walk below the root has found. Links are not followed.
+    /// Admits a path that a walk below the root has found. Links are not followed.
     ///
     /// # Errors
     /// [`WorkspaceError::Outside`] and [`WorkspaceError::Protected`].
@@ -251,7 +252,7 @@ impl Workspace {
         Ok(ResolvedPath { relative: relative.to_owned() })
     }
 
-    /// The absolute form of a resolved path.
+    /// Returns the absolute form of a resolved path.
     pub fn absolute(&self, path: &ResolvedPath) -> PathBuf {
         self.root.join(&path.relative)
     }
@@ -264,18 +265,18 @@ impl Workspace {
         open::regular_file(&self.root_fd, &path.relative)
     }
 
-    /// When a file was last changed; it need not be readable.
+    /// Returns the time of a file's last change. The file need not be readable.
     ///
     /// # Errors
-    /// As [`open_file`](Self::open_file).
+    /// Those of [`open_file`](Self::open_file).
     pub fn modified(&self, path: &ResolvedPath) -> Result<SystemTime, WorkspaceError> {
         open::modified(&self.root_fd, &path.relative)
     }
 
-    /// Lists a folder by name, protected entries left out.
+    /// Lists a folder, sorted by name, without protected entries.
     ///
     /// # Errors
-    /// [`WorkspaceError::WrongKind`] if it is no folder, [`WorkspaceError::Io`] otherwise.
+    /// [`WorkspaceError::WrongKind`] if the path is no folder, [`WorkspaceError::Io`] otherwise.
     pub fn list(&self, path: &ResolvedPath) -> Result<Vec<FolderEntry>, WorkspaceError> {
         let absolute = self.absolute(path);
         let mut entries = open::entries(&self.root_fd, &path.relative)?;
@@ -284,8 +285,8 @@ impl Workspace {
         Ok(entries)
     }
 
-    /// Replaces a file's content, or makes the file and the folders above it: all or nothing, also if the
-    /// machine stops in the middle.
+    /// Replaces a file's content, or makes the file and the folders above it. The change is atomic, even if the machine
+    /// stops in the middle.
     ///
     /// # Errors
     /// [`WorkspaceError::WrongKind`] if something else has the name, [`WorkspaceError::ReadOnly`],
@@ -314,10 +315,12 @@ impl Workspace {
         if path.contains('\0') {
             return Err(unusable("it contains a NUL character"));
         }
+        // Linux accepts at most 4,096 bytes, the closing NUL included (`PATH_MAX`).
         if path.len() >= 4096 {
             return Err(unusable("it is too long (4,095 bytes at most)"));
         }
         let given = Path::new(path);
+        // An absolute path may name the root as it was configured, before its links were followed.
         Ok(match given.strip_prefix(&self.given_root) {
             Ok(inside) if given.is_absolute() => self.root.join(inside),
             _ => self.root.join(given),
@@ -328,6 +331,8 @@ impl Workspace {
 fn canonical(path: &str, wanted: &Path) -> Result<PathBuf, WorkspaceError> {
     match wanted.canonicalize() {
         Ok(found) => Ok(found),
+        // `canonicalize` reports a dangling link as missing, too. The link's target cannot be checked, so the path is
+        // an error and not a new file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && wanted.symlink_metadata().is_ok() => {
             Err(WorkspaceError::DanglingLink { path: short(path) })
         }
@@ -357,6 +362,8 @@ fn append_plain(path: &str, mut base: PathBuf, missing: &Path) -> Result<PathBuf
         match component {
             Component::Normal(name) => base.push(name),
             _ => {
+                // The kernel cannot resolve `..` below a missing folder, and textual removal would be wrong if a link
+                // appears there.
                 let why = "`..` after a folder that does not exist";
                 return Err(WorkspaceError::Unusable { path: short(path), why });
             }
@@ -365,7 +372,7 @@ fn append_plain(path: &str, mut base: PathBuf, missing: &Path) -> Result<PathBuf
     Ok(base)
 }
 
-/// Follows links as far as the path exists; for paths that may be made later.
+/// Follows links as far as the path exists. The rest may be made later.
 pub(crate) fn canonical_as_far_as_possible(path: &Path) -> PathBuf {
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     path.ancestors()
@@ -392,7 +399,7 @@ fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() { ".".to_owned() } else { short(&path.to_string_lossy()) }
 }
 
-/// A path as it is quoted in an error: at most 200 characters, control characters made visible.
+/// Quotes a path for an error: at most 200 characters, with control characters made visible.
 fn short(path: &str) -> String {
     let mut text: String = path.chars().take(200).flat_map(escape_control).collect();
     if path.chars().nth(200).is_some() {
@@ -401,7 +408,7 @@ fn short(path: &str) -> String {
     text
 }
 
-/// Control characters made visible.
+/// Makes control characters visible.
 pub(crate) fn visible(text: &str) -> String {
     text.chars().flat_map(escape_control).collect()
 }

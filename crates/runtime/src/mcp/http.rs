@@ -1,7 +1,6 @@
-//! A server over streamable HTTP: the requests, with bytes as they are; sessions and streams that break are
-//! rmcp's.
+//! A server over streamable HTTP: the requests, with their bytes unchanged. `rmcp` handles sessions and broken streams.
 //!
-//! Neither the address nor the headers are given to rmcp, which writes what it knows into the log.
+//! `rmcp` gets neither the address nor the headers, because it writes the values it knows into the log.
 
 mod limit;
 
@@ -32,17 +31,17 @@ use crate::ssrf_guard;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Redirects within one origin that are followed: `/mcp` to `/mcp/`.
+/// The maximum number of redirects within one origin, as from `/mcp` to `/mcp/`.
 const MAX_REDIRECTS: usize = 3;
 
-/// The most of an error's body that is read, and that is shown.
+/// The bytes of an error's body that are read at most, and the characters that are shown.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 const SHOWN_CHARS: usize = 300;
 
 /// Shorter header values are words of a protocol, not secrets: hiding them would garble errors.
 const MIN_HIDDEN_BYTES: usize = 8;
 
-/// Why a request has no answer. Without address, path and query, which may hold a secret.
+/// The reason that a request has no answer. The texts leave out user, path and query, which may hold a secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum McpHttpError {
     #[error("{place} cannot be reached: {why}")]
@@ -72,23 +71,23 @@ struct McpHttpState {
     secrets: Vec<String>,
     wire: Arc<McpExchangeRegistry>,
     was_initialized: AtomicBool,
-    /// The last request for which a new session was begun: it is made once more, and no third time.
+    /// The last request for which a new session was begun. The request is repeated once, never a third time.
     renewed_for: Mutex<Option<RequestId>>,
 }
 
-/// What rmcp is told: no address, no headers.
+/// Makes the configuration for `rmcp`, without address and headers.
 pub(super) fn transport_config() -> StreamableHttpClientTransportConfig {
     StreamableHttpClientTransportConfig::with_uri("mcp:")
 }
 
-/// What an error of a transport means for a call.
+/// Translates a transport's error into the fault of a call.
 pub(super) fn fault(error: &(dyn StdError + Send + Sync + 'static)) -> McpConnectionError {
     match error.downcast_ref::<Failed>() {
         Some(Failed::Client(error)) => {
             let words = error.to_string();
             match error {
                 McpHttpError::Unreachable { .. } => McpConnectionError::NotSent(words),
-                // It has not looked at what was asked.
+                // A server that refuses the caller or the rate has not looked at the request.
                 McpHttpError::Status { status: 401 | 403 | 429, .. } => McpConnectionError::NotSent(words),
                 McpHttpError::Status { status: 400..500, .. } => McpConnectionError::Refused(words),
                 _ => McpConnectionError::Lost(words),
@@ -100,10 +99,11 @@ pub(super) fn fault(error: &(dyn StdError + Send + Sync + 'static)) -> McpConnec
 }
 
 impl McpHttpClient {
-    /// Connects nothing yet.
+    /// Makes a client that has not connected yet.
     ///
     /// # Errors
-    /// [`McpConnectionError::NotSent`] for an address or a header that cannot be used. Their values are not repeated.
+    /// [`McpConnectionError::NotSent`] for an address or a header that cannot be used. The error does not repeat their
+    /// values.
     pub(super) fn new(
         remote: &McpHttpEndpoint,
         wire: Arc<McpExchangeRegistry>,
@@ -167,7 +167,7 @@ impl McpHttpClient {
         Failed::Client(McpHttpError::NoMessage { place: self.0.place.clone(), why })
     }
 
-    /// The text with every secret taken out of it: servers repeat what they were sent.
+    /// Returns the text with every secret removed, because servers repeat the values they were sent.
     fn hidden(&self, text: String) -> String {
         self.0.secrets.iter().fold(text, |text, secret| text.replace(secret, "[redacted]"))
     }
@@ -185,8 +185,8 @@ impl McpHttpClient {
         String::from_utf8(body).map_err(|_| self.no_message("it is not UTF-8".to_owned()))
     }
 
-    /// Returns what an answer that is no success means. A JSON-RPC error for this request is its answer. Errors for
-    /// another request, or for none, would leave rmcp waiting: they end the request with the server's words.
+    /// Interprets an unsuccessful answer. A JSON-RPC error for this request is the request's answer. An error for
+    /// another request, or for none, would leave `rmcp` waiting, so it ends the request with the server's words.
     async fn refused(
         &self,
         response: Response,
@@ -219,7 +219,7 @@ impl McpHttpClient {
         }
     }
 
-    /// Returns whether a new session may be begun for a request: once.
+    /// Reports whether a new session may be begun for a request, which is allowed once.
     fn may_renew(&self, asked: &RequestId) -> bool {
         let mut renewed = self.0.renewed_for.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.replace(asked.clone()).as_ref() != Some(asked)
@@ -231,7 +231,8 @@ impl McpHttpClient {
         Failed::Client(McpHttpError::Status { place: self.0.place.clone(), status: status.as_u16(), said })
     }
 
-    /// The events of a body, each seen on its way. `asked` is the request that the body answers.
+    /// Returns the events of a body. Each event passes through the registry. `asked` is the request that the body
+    /// answers.
     fn events(&self, response: Response, asked: Option<RequestId>) -> Events {
         let wire = Arc::clone(&self.0.wire);
         let bytes = limit::events(response.bytes_stream(), MAX_MESSAGE_BYTES);
@@ -343,7 +344,7 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
-/// An event that rmcp can read: in its place the failure of the request that it answers, if need be.
+/// Returns an event that `rmcp` can read. An unreadable answer is replaced by a failure of its request.
 fn readable(wire: &McpExchangeRegistry, mut event: Sse, asked: Option<&RequestId>) -> Sse {
     let Some(data) = &event.data else { return event };
     let instead = match (wire.read(data), asked) {
@@ -364,13 +365,14 @@ fn readable(wire: &McpExchangeRegistry, mut event: Sse, asked: Option<&RequestId
     event
 }
 
-/// Returns whether an answer's id is that of a request: some servers make a text of a number.
+/// Reports whether an answer's id is that of a request. Some servers turn a number into a string.
 fn is_same(id: &RequestId, asked: &RequestId) -> bool {
     id.to_string() == asked.to_string()
 }
 
-/// Returns the only message of a body as the answer to the request, under the request's own id; `None` if it answers
-/// another one, or none. An error without an id, or with a foreign one, is about the request that it came for.
+/// Returns the only message of a body as the answer to the request, under the request's own id. The result is `None` if
+/// the message answers another request or none. An error without an id, or with a foreign one, concerns the request it
+/// came for.
 fn answer_to(asked: &RequestId, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
     match message {
         ServerJsonRpcMessage::Response(mut response) if is_same(&response.id, asked) => {
@@ -390,8 +392,9 @@ fn no_answer_to(asked: &RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(ErrorData::internal_error(words, None), Some(asked.clone()))
 }
 
-/// Returns whether a refusal says that the server does not know the session: it was started again, or has forgotten
-/// it. The protocol has 404 for that; the official TypeScript SDK's servers answer 400 with an error of no request.
+/// Reports whether a refusal says that the server has lost the session, after a restart or by forgetting it. The
+/// protocol has 404 for this case. Servers of the official TypeScript SDK answer 400 with an error that names no
+/// request.
 fn names_a_lost_session(status: StatusCode, words: &str) -> bool {
     let words = words.to_lowercase();
     status == StatusCode::NOT_FOUND || words.contains("session") || words.contains("not initialized")
@@ -405,7 +408,7 @@ fn is_of_type(response: &Response, wanted: &str) -> bool {
     header(response, CONTENT_TYPE.as_str()).is_some_and(|found| found.starts_with(wanted))
 }
 
-/// A secret header must not follow a redirect to somebody else.
+/// Follows redirects within one origin only: a secret header must not reach another host.
 fn within_one_origin() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
@@ -413,20 +416,20 @@ fn within_one_origin() -> redirect::Policy {
     })
 }
 
-/// Scheme, host and port: never user, path or query.
+/// Returns scheme, host and port of an address, never user, path or query.
 fn place(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// Header values, also without their scheme (`Bearer …`).
+/// Returns the header values, each also without its scheme (`Bearer …`).
 fn secrets(remote: &McpHttpEndpoint) -> Vec<String> {
     let bare = |value: &String| value.rsplit(' ').next().unwrap_or_default().to_owned();
     let forms = remote.headers.values().flat_map(|value| [value.clone(), bare(value)]);
     forms.filter(|form| form.len() >= MIN_HIDDEN_BYTES).collect()
 }
 
-/// The causes of an error without its own first sentence, which repeats the address.
+/// Returns the causes of an error. The error's own first sentence is left out, because it repeats the address.
 fn causes(error: &reqwest::Error) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut cause = error.source();

@@ -1,20 +1,20 @@
-//! What can be told of a message that cannot be read: whose request it answers.
+//! A lenient look at a message that cannot be parsed, to find the request that the message answers.
 //!
-//! Servers send what no JSON reader takes: half of a surrogate pair, nesting without end, raw line breaks. Whoever
-//! waits for such an answer must hear of it at once and not when the time is up.
+//! Some servers send JSON that no parser accepts: half of a surrogate pair, endless nesting, raw line breaks. The
+//! caller that waits for such an answer must get an error at once and not only after the timeout.
 
 use rmcp::model::RequestId;
 
-/// What stands at the top level of a text that begins like a message.
+/// The top-level facts of a text that begins like a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct McpMessageOutline {
-    /// The request that it answers.
+    /// The request that the message answers.
     pub(super) answers: Option<RequestId>,
-    /// Whether it says that it is a message of the protocol, and asks and tells nothing by itself.
+    /// True if the text claims to be a JSON-RPC message and has no `method` of its own.
     pub(super) is_answer: bool,
 }
 
-/// Looks through a text that need not be JSON. It stops at nothing, keeps nothing and goes into no depth.
+/// Scans a text that need not be valid JSON. The scan never fails, copies nothing and does not recurse.
 pub(super) fn outline(text: &str) -> McpMessageOutline {
     let (mut id, mut is_message, mut has_method) = (None, false, false);
     for (key, rest) in TopLevelKeys::of(text) {
@@ -25,10 +25,11 @@ pub(super) fn outline(text: &str) -> McpMessageOutline {
             _ => {}
         }
     }
+    // A message with a method is the server's own request; its id does not belong to one of ours.
     McpMessageOutline { answers: id.filter(|_| !has_method), is_answer: is_message && !has_method }
 }
 
-/// The keys of the outermost object, each with what stands behind its colon.
+/// The keys of the outermost object, each with the text after its colon.
 struct TopLevelKeys<'a> {
     text: &'a str,
     at: usize,
@@ -41,7 +42,7 @@ impl<'a> TopLevelKeys<'a> {
         Self { text, at: if begins { 0 } else { text.len() }, depth: 0 }
     }
 
-    /// The string that begins behind the quote at `at`, which is left behind.
+    /// Returns the string that begins after the quote at `at`, and moves past it.
     fn string(&mut self) -> Option<&'a str> {
         let start = self.at + 1;
         let bytes = self.text.as_bytes();
@@ -78,7 +79,7 @@ impl<'a> Iterator for TopLevelKeys<'a> {
     }
 }
 
-/// A number or a string at the start of a text, as an id.
+/// Reads a number or a string at the start of a text as an id.
 fn scalar(text: &str) -> Option<RequestId> {
     let text = text.trim_start();
     match text.strip_prefix('"') {

@@ -31,64 +31,64 @@ use super::wire::{McpExchange, McpExchangeRegistry, words};
 use crate::config::McpTransport;
 use crate::sandbox::{IsolatedHome, Sandbox};
 
-/// The most pages a list of tools may have: a server whose list never ends is broken.
+/// The maximum number of pages of a tool list. A server whose list never ends is broken.
 const MAX_PAGES: usize = 100;
 
-/// How long the answer to a call that was cancelled is waited for. The protocol asks servers to send none, but
-/// one may be on its way.
+/// The time to wait for the answer to a cancelled call. The protocol asks servers to send none, but an answer may
+/// already be on its way.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// The least time between two lists: a server that keeps saying that its tools have changed is not followed.
+/// The minimum time between two lists. A server that reports changes all the time is not followed at its pace.
 const RELIST_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a connection may take to close.
+/// The maximum time for closing a connection.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Where a server is, or how it is started.
+/// The address of a server, or the way to start it.
 #[derive(Clone, Debug)]
 pub(super) struct McpEndpoint {
     pub(super) server: String,
     pub(super) transport: McpTransport,
     pub(super) directory: PathBuf,
     pub(super) sandbox: Arc<Sandbox>,
-    /// What it was given and may not give back.
+    /// The secrets that the server was given, which its texts must not repeat.
     pub(super) secrets: Arc<McpSecrets>,
-    /// The files that have to be what they were at its first start.
+    /// The files that must be the same as at the server's first start.
     pub(super) noted: Option<Arc<CommandFileDigests>>,
-    /// Where it has its home, if it is a program.
+    /// The home folder of a server that is a program.
     pub(super) home: IsolatedHome,
 }
 
-/// Why there is no answer.
+/// The reason that there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum McpConnectionError {
-    /// The server said no.
+    /// The server answered with an error.
     #[error("it answered with an error: {0}")]
     Refused(String),
-    /// It cannot have heard.
+    /// The server cannot have received the request.
     #[error("{0}")]
     NotSent(String),
-    /// It is not started, because its files are not what they were.
+    /// The server is not started, because its files have changed.
     #[error("{0}")]
     Changed(String),
-    /// It may have heard.
+    /// The server may have received the request.
     #[error("{0}")]
     Lost(String),
-    /// It has answered, and the answer cannot be read.
+    /// The server answered, but the answer cannot be read.
     #[error("its answer cannot be read: {0}")]
     Unreadable(String),
     /// The connection is closed.
     #[error("it closed the connection")]
     Closed,
-    /// The caller gave up.
+    /// The caller cancelled the call.
     #[error("cancelled")]
     Cancelled,
-    /// Its time was up.
+    /// The call timed out.
     #[error("it took too long")]
     TimedOut,
 }
 
-/// A connection.
+/// One connection to a server.
 #[derive(Debug)]
 pub(super) struct McpConnection {
     peer: Peer<RoleClient>,
@@ -99,23 +99,23 @@ pub(super) struct McpConnection {
     watching: JoinSet<()>,
 }
 
-/// A call as it is sent.
+/// A call to send.
 #[derive(Clone, Debug)]
 pub(super) struct McpOutgoingCall {
-    /// The tool, as the server calls it.
+    /// The tool's name on the server.
     pub(super) tool: String,
-    /// The arguments as rmcp reads them, for the headers that it makes of them.
+    /// The arguments as `rmcp` reads them, for the headers that it derives from them.
     pub(super) arguments: Option<JsonObject>,
-    /// The bytes.
+    /// The exchange that carries the bytes.
     pub(super) exchange: Arc<McpExchange>,
 }
 
 impl McpConnection {
-    /// Connects. Almost every server knows the handshake of the older protocols; one that refuses it is asked
-    /// again in the newer way, which has none.
+    /// Connects. Almost every server knows the handshake of the older protocols. A server that refuses the handshake is
+    /// asked again in the newer way, which has none.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason that the server cannot be reached.
     pub(super) async fn open(endpoint: &McpEndpoint) -> Result<Self, McpConnectionError> {
         let refused = match Self::open_as(endpoint, ClientLifecycleMode::Initialize).await {
             Err(refused @ McpConnectionError::Refused(_)) => refused,
@@ -152,27 +152,27 @@ impl McpConnection {
         })
     }
 
-    /// Returns whether calls can be sent.
+    /// Reports whether calls can be sent.
     pub(super) fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
 
-    /// Returns whether a connection on which a call met that fault is of no more use.
+    /// Reports whether a fault of a call means that the connection is of no more use.
     pub(super) fn is_broken_by(&self, fault: &McpConnectionError) -> bool {
         let ended = matches!(fault, McpConnectionError::Closed | McpConnectionError::NotSent(_))
             && self.process.is_some();
         ended || !self.is_open()
     }
 
-    /// All tools.
+    /// Lists all tools.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason that there is no list.
     pub(super) async fn list(&self) -> Result<Vec<McpToolDefinition>, McpConnectionError> {
         list(&self.peer, &self.wire, &self.server).await
     }
 
-    /// From now on the roster hears of other tools.
+    /// Starts updating the tool list whenever the server reports other tools.
     pub(super) fn watch(&mut self, roster: Arc<McpToolList>) {
         let (peer, wire) = (self.peer.clone(), Arc::clone(&self.wire));
         self.watching.spawn(async move {
@@ -193,11 +193,11 @@ impl McpConnection {
         });
     }
 
-    /// Makes a call and gives the answer as the server wrote it.
+    /// Makes a call and returns the answer's bytes.
     ///
     /// # Errors
-    /// Why there is none. A call that was cancelled or took too long is called off first; an answer that comes
-    /// nevertheless counts.
+    /// The reason that there is no answer. A call that was cancelled or timed out is called off first; an answer that
+    /// arrives nevertheless is returned.
     pub(super) async fn call(
         &self,
         call: McpOutgoingCall,
@@ -226,16 +226,16 @@ impl McpConnection {
             if let Err(error) = self.peer.send_notification(notification).await {
                 tracing::debug!(server = %self.server, "a call could not be called off: {error}");
             }
-            // Over HTTP nothing is read any more once a call is called off.
+            // Over HTTP, no answer is read any more once a call is called off.
             if self.process.is_some() {
                 exchange.answer.wait().await;
             }
         };
-        // Too late is no error here.
+        // A timeout is no error here: the call has been given up already.
         let _ = timeout(CANCEL_GRACE, told).await;
     }
 
-    /// How a connection ended that is closed, in words for the model.
+    /// Returns, in words for the model, how a closed connection ended.
     pub(super) async fn describe_exit(&self) -> String {
         match &self.process {
             Some(process) => {
@@ -247,11 +247,11 @@ impl McpConnection {
         }
     }
 
-    /// Closes the connection in good order.
+    /// Closes the connection in an orderly way.
     pub(super) async fn close(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut service) = service {
-            // A task of its own that has failed has closed nothing; the program is killed all the same.
+            // A failed closing task has closed nothing, but the program is killed all the same.
             let _ = service.close_with_timeout(CLOSE_LIMIT).await;
         }
         if let Some(process) = &self.process {
@@ -260,7 +260,7 @@ impl McpConnection {
     }
 }
 
-/// Takes an exchange off the wire when nobody waits for it any more.
+/// Removes an exchange from the registry when no caller waits for it any more.
 struct McpExchangeGuard<'a> {
     wire: &'a McpExchangeRegistry,
     exchange: &'a Arc<McpExchange>,
@@ -281,7 +281,7 @@ where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    // Its state is large and lives only here.
+    // Boxed, because the handshake's state is large and needed only here.
     Box::pin(serve_client_with_lifecycle(listener, transport, mode)).await.map_err(|error| match error {
         ClientInitializeError::JsonRpcError(error) => McpConnectionError::Refused(words(&error)),
         ClientInitializeError::TransportError { error, .. } => unsent(error.error.as_ref()),
@@ -290,7 +290,7 @@ where
     })
 }
 
-/// A failed start with how the program ended and what it said.
+/// Adds the program's exit and its last lines to a failed start.
 async fn explained(fault: McpConnectionError, process: &McpProcess) -> McpConnectionError {
     match fault {
         McpConnectionError::Closed | McpConnectionError::NotSent(_) => {
@@ -334,7 +334,7 @@ fn fault(error: ServiceError) -> McpConnectionError {
 
 fn unsent(error: &(dyn std::error::Error + Send + Sync + 'static)) -> McpConnectionError {
     match error.downcast_ref::<io::Error>() {
-        // A program's input: it has not read the line to its end, and acts on whole lines only.
+        // The program has not read the whole line, and servers act on whole lines only.
         Some(error) => McpConnectionError::NotSent(format!("its input is closed ({error})")),
         None => http::fault(error),
     }
@@ -370,7 +370,7 @@ async fn list(
     Err(McpConnectionError::Lost(format!("its list of tools has more than {MAX_PAGES} pages")))
 }
 
-/// Servers of the newer protocol say that their tools have changed only to those who ask.
+/// Asks a server of the newer protocol to report changes of its tools; such servers do not report unasked.
 async fn subscribe(peer: &Peer<RoleClient>, wire: &McpExchangeRegistry) {
     let Some(info) = peer.peer_info().filter(|info| !info.protocol_version.has_initialize()) else { return };
     let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
@@ -388,7 +388,7 @@ async fn subscribe(peer: &Peer<RoleClient>, wire: &McpExchangeRegistry) {
     }
 }
 
-/// Hears what a server says unasked.
+/// The handler of a server's notifications.
 #[derive(Debug)]
 struct McpNotificationHandler {
     server: String,

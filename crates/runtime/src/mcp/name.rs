@@ -1,16 +1,16 @@
-//! Names: of servers, and of their tools as the model is told of them.
+//! The names of servers, and the names of their tools in the model's list.
 
-/// What every provider accepts: `[a-zA-Z0-9_-]{1,64}`, for some a letter first.
+/// The maximum length of a tool name that every provider accepts: `[a-zA-Z0-9_-]{1,64}`, for some with a letter first.
 const LONGEST: usize = 64;
 
-/// Leaves half of a tool's name to the tool.
+/// The maximum length of a server's name, which leaves half of the tool name to the tool.
 const LONGEST_SERVER: usize = 32;
 
-/// Hexadecimal digits that tell names apart that would otherwise be the same.
+/// The number of hexadecimal digits that distinguish names which would otherwise be equal.
 const HASH_CHARS: usize = 6;
 
-/// Returns whether a server can have that name: a letter, then letters, digits, `-` and single `_` in between, at
-/// most 32 characters, and not `builtin`. So the first `__` in a tool's name always ends the server's.
+/// Reports whether a server can have a name: a letter, then letters, digits, `-` and single `_` in between, at most 32
+/// characters, and not `builtin`. The first `__` in a tool's name therefore always ends the server's name.
 pub fn is_server_name(name: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.len() <= LONGEST_SERVER
@@ -21,8 +21,8 @@ pub fn is_server_name(name: &str) -> bool {
         && name != "builtin"
 }
 
-/// `SERVER__TOOL`. A tool's name that has other characters or is too long is rewritten, and a hash of it is
-/// added: two tools never get one name, whatever else the server offers.
+/// Returns the name `SERVER__TOOL`. A tool name that is too long or has other characters is rewritten, and a hash of
+/// the original is added. Two tools thus never share a name, whatever else the server offers.
 pub(super) fn of_tool(server: &str, tool: &str) -> String {
     let plain: String = tool
         .chars()

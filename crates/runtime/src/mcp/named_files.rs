@@ -1,8 +1,8 @@
-//! The files of the workspace that a program's command names: the program itself, and files among its arguments.
+//! The workspace files that a program's command names: the program itself, and files among its arguments.
 //!
-//! Whoever changes such a file runs, from the program's next start, with what the program may. Commands can change all
-//! files of the workspace. So a program that may do more than they may is started again only as long as its files are
-//! what they were at its first start.
+//! Commands can change every file of the workspace. A changed file would run, from the program's next start, with the
+//! program's permissions. A program that may do more than commands is therefore started again only while its files are
+//! the same as at its first start.
 
 use std::fs::File;
 use std::io;
@@ -15,23 +15,23 @@ use super::secrets::McpSecrets;
 use crate::config::{McpCommand, McpTransport};
 use crate::sandbox::{NetworkAccess, Sandbox};
 
-/// The files that one command names and that lie in the workspace, or are reached by a link in it.
+/// The files that one command names and that lie in the workspace or are reached by a link in it.
 #[derive(Clone, Debug)]
 pub(super) struct CommandFiles {
     program: Option<CommandFile>,
     args: Vec<CommandFile>,
 }
 
-/// A file as its command names it, from the workspace, and with all links followed.
+/// One file: the path that the command names, from the workspace, and the path with all links followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CommandFile {
     path: PathBuf,
     real: PathBuf,
-    /// Whether that lies in the workspace, too.
+    /// True if the real path lies in the workspace, too.
     is_inside: bool,
 }
 
-/// The files of one command as they were.
+/// The digests of one command's files at a program's first start.
 #[derive(Debug)]
 pub(super) struct CommandFileDigests {
     command: McpCommand,
@@ -41,7 +41,7 @@ pub(super) struct CommandFileDigests {
     digests: Vec<(PathBuf, blake3::Hash)>,
 }
 
-/// Why a program is not started.
+/// The reason for refusing to start a program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum McpStartRefusal {
     #[error(
@@ -53,8 +53,8 @@ pub(super) enum McpStartRefusal {
     Unreadable { path: String, source: io::Error },
 }
 
-/// Returns whether a program may do more than commands may: it has the network and they have none, or it was given
-/// a secret.
+/// Reports whether a program may do more than commands: the program has the network while commands have none, or the
+/// configuration gave the program a secret.
 pub(super) fn does_more(transport: &McpTransport, sandbox: &Sandbox) -> bool {
     let McpTransport::Command(command) = transport else { return false };
     let is_open = command.network == Some(NetworkAccess::Open) && sandbox.network() == NetworkAccess::Denied;
@@ -62,7 +62,7 @@ pub(super) fn does_more(transport: &McpTransport, sandbox: &Sandbox) -> bool {
 }
 
 impl CommandFiles {
-    /// Finds them.
+    /// Finds the workspace files that a command names.
     pub(super) fn of(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Self {
         let root = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let named = |path: PathBuf| {
@@ -75,7 +75,7 @@ impl CommandFiles {
             true => Some(directory.join(&command.program)),
             false => looked_up(command, directory, sandbox),
         };
-        // Of `--config=server.json`, too.
+        // An argument may carry a file after an equals sign, as in `--config=server.json`.
         let values = |arg: &String| [Some(arg.clone()), arg.split_once('=').map(|(_, file)| file.to_owned())];
         let args = command.args.iter().flat_map(values).flatten();
         Self {
@@ -84,14 +84,14 @@ impl CommandFiles {
         }
     }
 
-    /// Those that lie in the workspace, links followed.
+    /// Returns the files that lie in the workspace, with links followed.
     pub(super) fn inside(&self) -> impl Iterator<Item = &Path> {
         let all = self.program.iter().chain(&self.args);
         all.filter(|named| named.is_inside).map(|named| named.real.as_path())
     }
 }
 
-/// Where the child finds its program.
+/// Returns the path at which the child will find its program.
 fn looked_up(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Option<PathBuf> {
     let path = command.env.get("PATH").map(Into::into).unwrap_or_else(|| sandbox.search_path());
     let mut places = std::env::split_paths(&path).map(|folder| directory.join(folder).join(&command.program));
@@ -99,7 +99,7 @@ fn looked_up(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Optio
 }
 
 impl CommandFileDigests {
-    /// Notes the files as they are now. It reads them all.
+    /// Computes the digests of the current files, reading each file whole.
     ///
     /// # Errors
     /// [`McpStartRefusal::Unreadable`].
@@ -117,13 +117,13 @@ impl CommandFileDigests {
         Ok(Self { command, directory, sandbox, files, digests })
     }
 
-    /// Looks whether the files are what they were. It reads them all.
+    /// Checks that the files are the same as at the first start, reading each file whole.
     ///
     /// # Errors
     /// [`McpStartRefusal::Changed`].
     pub(super) fn check(&self) -> Result<(), McpStartRefusal> {
         let now = CommandFiles::of(&self.command, &self.directory, &self.sandbox);
-        // What is named by now and was not there at first is none of them: programs write files, too.
+        // A file that is named now but did not exist at first is ignored: programs write files, too.
         let mut other = self.files.args.iter().find(|arg| !now.args.contains(arg));
         if self.files.program != now.program {
             other = self.files.program.as_ref().or(now.program.as_ref());
@@ -137,7 +137,7 @@ impl CommandFileDigests {
     }
 }
 
-/// A path from the workspace, where it lies there.
+/// Returns a path relative to the workspace if the path lies there.
 fn shown(file: &Path, directory: &Path) -> String {
     let root = directory.canonicalize().unwrap_or_default();
     let below = [directory, &root].into_iter().find_map(|root| file.strip_prefix(root).ok());
@@ -145,7 +145,7 @@ fn shown(file: &Path, directory: &Path) -> String {
 }
 
 fn digest(file: &Path) -> io::Result<blake3::Hash> {
-    // A pipe in its place would block until somebody writes to it.
+    // Opening a pipe in the file's place would block until somebody writes to the pipe.
     let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(file, how, Mode::empty())?);
     if !file.metadata()?.is_file() {

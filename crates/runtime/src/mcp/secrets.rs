@@ -1,4 +1,4 @@
-//! Values that are taken out of what a server sends: some repeat what they were sent.
+//! The secrets that are removed from a server's texts, because some servers repeat the values they were given.
 
 use crate::config::McpTransport;
 use reqwest::Url;
@@ -6,10 +6,10 @@ use reqwest::Url;
 /// Shorter values are words of a language or a protocol, not secrets: hiding them would garble answers.
 const MIN_BYTES: usize = 8;
 
-/// What stands where one was.
+/// The replacement for a secret.
 const HIDDEN: &str = "[redacted]";
 
-/// Parts of the names that secrets have.
+/// The words that mark a variable or header name as a secret's.
 const NAMES: [&str; 10] = [
     "auth",
     "authorization",
@@ -23,16 +23,16 @@ const NAMES: [&str; 10] = [
     "signature",
 ];
 
-/// How such parts end.
+/// The endings that mark a part of a name as a secret's.
 const ENDINGS: [&str; 6] = ["key", "passphrase", "passwd", "password", "secret", "token"];
 
-/// The secrets that one server was given: the values of headers, variables and query fields that are named like one,
-/// and passwords in addresses. A folder's path or a project's name, which an answer may well hold, is none.
+/// The secrets that one server was given: values of headers, variables and query fields with a secret's name, and
+/// passwords in addresses. A folder's path or a project's name is no secret, because answers legitimately contain them.
 #[derive(Default)]
 pub(super) struct McpSecrets(Vec<String>);
 
 impl McpSecrets {
-    /// The secrets among what is configured.
+    /// Collects the secrets in a server's configuration.
     pub(super) fn of(transport: &McpTransport) -> Self {
         let mut found = Vec::new();
         match transport {
@@ -45,22 +45,22 @@ impl McpSecrets {
             }
         }
         found.retain(|value| value.len() >= MIN_BYTES);
-        // As it stands inside JSON, which structured answers are shown as.
+        // Structured answers are shown as JSON, where the value is escaped.
         let quoted: Vec<String> =
             found.iter().filter_map(|value| serde_json::to_string(value).ok()).collect();
         found.extend(quoted.iter().filter_map(|text| text.get(1..text.len() - 1).map(str::to_owned)));
-        // A value before its own parts.
+        // A longer value first: otherwise hiding a part of the value would leave the rest visible.
         found.sort_by_key(|value| std::cmp::Reverse(value.len()));
         found.dedup();
         Self(found)
     }
 
-    /// Returns whether there is none.
+    /// Reports whether the server was given no secret.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text without them.
+    /// Returns the text with all secrets replaced.
     pub(super) fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| match text.contains(secret) {
             true => text.replace(secret, HIDDEN),
@@ -79,13 +79,13 @@ fn take(name: &str, value: &str, found: &mut Vec<String>) {
     let value = value.trim();
     if is_secret(name) {
         found.push(value.to_owned());
-        // Without the scheme of `Bearer …`.
+        // Servers may repeat the token without the scheme of `Bearer …`.
         found.extend(value.rsplit_once(' ').map(|(_, bare)| bare.to_owned()));
     }
     take_address(value, found);
 }
 
-/// The secrets of an address, as it is written and as it is meant.
+/// Adds the secrets of an address, percent-encoded and decoded.
 fn take_address(text: &str, found: &mut Vec<String>) {
     let Ok(url) = Url::parse(text) else { return };
     found.extend(url.password().map(str::to_owned));
@@ -94,7 +94,7 @@ fn take_address(text: &str, found: &mut Vec<String>) {
     found.extend(written.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.to_owned()));
 }
 
-/// Returns whether a name says that its value is one: `Authorization`, `GITHUB_TOKEN`, `x-api-key`, `PGPASSWORD`.
+/// Reports whether a name marks its value as a secret: `Authorization`, `GITHUB_TOKEN`, `x-api-key`, `PGPASSWORD`.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());

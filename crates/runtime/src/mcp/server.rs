@@ -1,4 +1,4 @@
-//! One server for the life of an agent: its tools as they were at the start, and a connection that is made again
+//! One MCP server for the life of an agent: its tools as they were at the start, and a connection that is opened again
 //! when it is lost.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use super::link::{McpConnection, McpConnectionError, McpEndpoint, McpOutgoingCall};
 use super::tool_list::{McpToolDefinition, McpToolList, McpToolStatus, ToolListChange};
 
-/// The longest pause before a server that keeps ending is started again.
+/// The maximum pause before a server that keeps ending is started again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How often a call looks for a connection that is open.
+/// The number of attempts to find an open connection for one call.
 const TRIES: usize = 3;
 
-/// A server.
+/// The state of one server.
 #[derive(Debug)]
 pub(super) struct McpServerState {
     endpoint: McpEndpoint,
@@ -30,7 +30,7 @@ pub(super) struct McpServerState {
     losses: AtomicU32,
 }
 
-/// A connection that is there or will be, made by the first call that needs it.
+/// A connection, or the place of one that the first call to need it will open.
 #[derive(Debug)]
 struct McpConnectionSlot {
     link: OnceCell<McpConnection>,
@@ -48,10 +48,10 @@ impl McpConnectionSlot {
 }
 
 impl McpServerState {
-    /// Starts or reaches the server and asks for its tools.
+    /// Starts or reaches the server and lists its tools.
     ///
     /// # Errors
-    /// Why not, in words for a person.
+    /// The cause of the failure, in words for a person.
     pub(super) async fn start(
         endpoint: McpEndpoint,
         call_timeout: Duration,
@@ -75,41 +75,41 @@ impl McpServerState {
         Ok(Self { endpoint, call_timeout, start_timeout, roster, line, losses: AtomicU32::new(0) })
     }
 
-    /// Its name.
+    /// Returns the server's name.
     pub(super) fn name(&self) -> &str {
         &self.endpoint.server
     }
 
-    /// What the model or a person is told of what it said, without the secrets that it was given.
+    /// Returns a text of the server without the secrets that the server was given.
     pub(super) fn without_secrets(&self, text: String) -> String {
         self.endpoint.secrets.redact(text)
     }
 
-    /// Its tools as the model is told of them.
+    /// Returns the server's tools as the model was shown them.
     pub(super) fn tools(&self) -> &[McpToolDefinition] {
         &self.roster.tools
     }
 
-    /// What has become of a tool.
+    /// Returns the current status of a tool.
     pub(super) fn fate(&self, tool: &McpToolDefinition) -> McpToolStatus {
         self.roster.fate(&tool.name)
     }
 
-    /// How its tools have changed.
+    /// Returns the difference between the server's current tools and the first list.
     pub(super) fn change(&self) -> Option<ToolListChange> {
         self.roster.change()
     }
 
-    /// How long a call may take, a new start included.
+    /// Returns the maximum duration of a call, including a restart of the server.
     pub(super) fn call_timeout(&self) -> Duration {
         self.call_timeout
     }
 
-    /// Makes a call and gives the answer as the server wrote it. A call that cannot have been heard, because the
-    /// server had just ended, is made again on a new connection.
+    /// Makes a call and returns the answer's bytes. If the server had just ended, so that it cannot have read the call,
+    /// the call is repeated on a new connection.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason that there is no answer.
     pub(super) async fn call(
         &self,
         call: McpOutgoingCall,
@@ -140,7 +140,7 @@ impl McpServerState {
         connected.map_err(|fault| McpCallError::NotRun(fault.to_string()))
     }
 
-    /// Makes a call. A connection that turns out to be broken is given up.
+    /// Makes a call on one connection. A connection that turns out to be broken is given up.
     async fn call_on(
         &self,
         line: &Arc<McpConnectionSlot>,
@@ -168,7 +168,7 @@ impl McpServerState {
         })
     }
 
-    /// Ends it. A later call would start it again.
+    /// Closes the connection. A later call would start the server again.
     pub(super) async fn close(&self) {
         let line = self.line();
         if let Some(link) = line.link.get() {
@@ -181,7 +181,7 @@ impl McpServerState {
         Arc::clone(&self.line.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An open connection; whoever finds none makes it, and others wait for that.
+    /// Returns an open connection. The first caller that finds none opens one, and the others wait for that attempt.
     async fn connected(&self) -> Result<Arc<McpConnectionSlot>, McpConnectionError> {
         for _ in 0..TRIES {
             let line = self.line();
@@ -189,7 +189,7 @@ impl McpServerState {
             if link.is_open() {
                 return Ok(line);
             }
-            // It ended between two calls.
+            // The connection ended between two calls.
             self.replace(&line);
             link.describe_exit().await;
         }
@@ -219,16 +219,17 @@ impl McpServerState {
         })
     }
 
-    /// The next call connects anew: at once after the first loss, later after a pause that grows.
+    /// Makes the next call connect again: at once after the first loss, later after a growing pause.
     fn replace(&self, lost: &Arc<McpConnectionSlot>) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two calls may notice the same loss; only the first one replaces the slot.
         if Arc::ptr_eq(&line, lost) {
             *line = McpConnectionSlot::after(pause(self.losses.fetch_add(1, Ordering::Relaxed)));
         }
     }
 }
 
-/// Nothing, 1 s, 2 s, 4 s … 30 s.
+/// Returns the pause before the next start: none, 1 s, 2 s, 4 s … 30 s.
 fn pause(losses_before: u32) -> Duration {
     match losses_before {
         0 => Duration::ZERO,
@@ -236,20 +237,20 @@ fn pause(losses_before: u32) -> Duration {
     }
 }
 
-/// Why a call has no answer, as far as the model is concerned.
+/// The reason that a call has no answer, as far as the model is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum McpCallError {
-    /// It was stopped by the caller.
+    /// The caller cancelled the call.
     Cancelled,
-    /// Its time was up.
+    /// The call timed out.
     TimedOut,
-    /// The server refused it.
+    /// The server refused the call.
     Refused(String),
-    /// It was answered, and the answer cannot be read.
+    /// The server answered, but the answer cannot be read.
     Unreadable(String),
-    /// It has certainly had no effect.
+    /// The call has certainly had no effect.
     NotRun(String),
-    /// It may have had any effect.
+    /// The call may have had any effect.
     Lost(String),
 }
 

@@ -1,5 +1,5 @@
-//! A server that is a program: started confined, spoken to over its standard input and output, one message a
-//! line.
+//! The stdio transport: a program that is started confined and exchanges one message a line over standard input and
+//! output.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -25,23 +25,23 @@ use super::wire::{MAX_MESSAGE_BYTES, McpExchangeRegistry, UnreadableMcpMessage};
 use crate::config::McpCommand;
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
-/// How long the end of a program that has closed its output is waited for. Its group is ended first, which takes
+/// The time to wait for the exit of a program that has closed its output. The process group is ended first, which takes
 /// time on a busy machine.
 const BURIAL: Duration = Duration::from_secs(5);
 
-/// How long a program whose input was closed gets to end, and then once more when it was asked to.
+/// The time that a program gets to end after its input was closed, and again after it was asked to end.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// What of standard error is kept for the message that it could not be started, in lines and bytes.
+/// The number of lines of standard error that the start-failure message quotes, and the characters of each line.
 const LAST_WORDS: usize = 8;
 const LONGEST_WORD: usize = 400;
 
-/// The program behind a connection. It is killed with its group when this is dropped.
+/// The program behind a connection. The program and its process group are killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct McpProcess {
     child: Mutex<Option<ConfinedChild>>,
     last_words: LastWords,
-    /// Cancelled when standard error has ended and all of it was read.
+    /// Cancelled when standard error has ended and was read to its end.
     heard: CancellationToken,
     _listening: JoinSet<()>,
 }
@@ -52,10 +52,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the program.
+/// Starts the program and connects its pipes.
 ///
 /// # Errors
-/// [`McpConnectionError::NotSent`]: it could not be started. [`McpConnectionError::Changed`]: it is not to be.
+/// [`McpConnectionError::NotSent`] if the program could not be started. [`McpConnectionError::Changed`] if one of the
+/// program's files has changed, so that the program must not be started.
 pub(super) async fn start(
     endpoint: &McpEndpoint,
     command: &McpCommand,
@@ -78,6 +79,7 @@ pub(super) async fn start(
         stdout: Stdio::from(stdout),
         stderr: Stdio::from(stderr),
     };
+    // The check comes last before the spawn, so that a change of the files has as little time as possible to slip in.
     if let Some(noted) = endpoint.noted.clone() {
         let checked = tokio::task::spawn_blocking(move || noted.check()).await;
         let unread = |_| McpConnectionError::NotSent("its files could not be read".to_owned());
@@ -98,7 +100,7 @@ pub(super) async fn start(
     Ok((process, McpStdioTransport::new(endpoint.server.clone(), from_child, to_child, wire)))
 }
 
-/// Words of a program that may not open what lies elsewhere, with what opens it.
+/// Appends advice about the sandbox to an error text that looks like a denied access.
 fn with_way_out(words: String) -> String {
     let is_denied = ["permission denied", "eacces", "operation not permitted"];
     let lower = words.to_lowercase();
@@ -112,7 +114,7 @@ fn with_way_out(words: String) -> String {
     )
 }
 
-/// Standard error goes to the log; the end of it is kept.
+/// Writes standard error to the log and keeps its last lines.
 async fn listen(server: String, secrets: Arc<McpSecrets>, errors: pipe::Receiver, last_words: LastWords) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
@@ -136,7 +138,7 @@ async fn listen(server: String, secrets: Arc<McpSecrets>, errors: pipe::Receiver
 }
 
 impl McpProcess {
-    /// How a program ended whose connection is closed, in words. One that has not ended is killed.
+    /// Returns the exit of a program whose connection is closed, in words. A program that has not ended is killed.
     pub(super) async fn reap_and_describe(&self) -> String {
         let child = locked(&self.child).take();
         let Some(mut child) = child else { return "its program has ended".to_owned() };
@@ -147,9 +149,9 @@ impl McpProcess {
         }
     }
 
-    /// The end of what a program that has ended wrote to standard error, for a person.
+    /// Returns the last lines that an ended program wrote to standard error, for a person.
     pub(super) async fn last_words(&self) -> String {
-        // What is late is left out.
+        // Lines that arrive later are left out of the message.
         let _ = tokio::time::timeout(LAST_MOMENT, self.heard.cancelled()).await;
         let words = locked(&self.last_words);
         match words.is_empty() {
@@ -161,7 +163,7 @@ impl McpProcess {
         }
     }
 
-    /// Lets the program end, whose input is closed by now; then asks it to, then kills it.
+    /// Waits for the program, whose input is closed by now, to end; then asks the program to end, then kills it.
     pub(super) async fn close(&self) {
         let child = locked(&self.child).take();
         let Some(mut child) = child else { return };
@@ -181,32 +183,32 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// A line to write, and whom to tell that it is written.
+/// A line to write, and the sender that reports its completion.
 type Line = (String, oneshot::Sender<io::Result<()>>);
 
-/// Both directions of a connection. Dropping it closes the program's input.
+/// Both directions of a connection. Dropping the transport closes the program's input.
 pub(super) struct McpStdioTransport {
     server: String,
     reader: BufReader<pipe::Receiver>,
-    /// As much of the next message as is there: reading may be given up in the middle and taken up again.
+    /// The part of the next message that has arrived. A cancelled read keeps it, so that the next read continues there.
     line: Vec<u8>,
     lines: Option<mpsc::Sender<Line>>,
     writing: JoinSet<()>,
     wire: Arc<McpExchangeRegistry>,
-    /// What stands in for messages that could not be read.
+    /// The replacements for messages that could not be read.
     stand_ins: VecDeque<ServerJsonRpcMessage>,
-    /// Whether the rest of a line is passed over.
+    /// True while the rest of an oversized line is being skipped.
     is_skipping: bool,
 }
 
-/// What reading on has come to.
+/// The outcome of one read.
 #[derive(Debug, PartialEq, Eq)]
 enum LineReadOutcome {
     /// A whole line.
     Line,
-    /// More of a line than anybody keeps.
+    /// The start of a line that is longer than the limit.
     TooMuch,
-    /// The end.
+    /// The end of the program's output.
     End,
 }
 
@@ -227,7 +229,7 @@ impl McpStdioTransport {
         }
     }
 
-    /// Reads on until there is a whole line, or as much of one as is kept.
+    /// Reads on until a whole line has arrived, or as much of one as the limit allows.
     async fn read_line(&mut self) -> LineReadOutcome {
         loop {
             let room = MAX_MESSAGE_BYTES.saturating_sub(self.line.len()) as u64;
@@ -244,7 +246,8 @@ impl McpStdioTransport {
         }
     }
 
-    /// Takes the message that was read; what is none is passed over, as programs print all kinds of things.
+    /// Returns the message that was read. A line that is no message is skipped, because programs print all kinds of
+    /// text.
     fn message(&mut self) -> Option<ServerJsonRpcMessage> {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
@@ -256,7 +259,8 @@ impl McpStdioTransport {
         }
     }
 
-    /// The server lives on; whoever waits for the message hears of it, and the rest of it is passed over.
+    /// Drops an oversized message and skips the rest of its line. The server keeps running, and the caller that waits
+    /// for the message receives an error.
     fn too_much(&mut self) -> Option<ServerJsonRpcMessage> {
         self.is_skipping = true;
         let line = std::mem::take(&mut self.line);
@@ -275,7 +279,7 @@ impl McpStdioTransport {
     }
 }
 
-/// One line after the other, each whole, whoever stops waiting for it.
+/// Writes one line after the other. Each line is written whole, even if its caller stops waiting.
 async fn write(mut to: pipe::Sender, mut lines: mpsc::Receiver<Line>) {
     while let Some((mut line, written)) = lines.recv().await {
         line.push('\n');
@@ -322,7 +326,7 @@ impl Transport<RoleClient> for McpStdioTransport {
 
     async fn close(&mut self) -> Result<(), io::Error> {
         self.lines = None;
-        // A program that does not read would keep it waiting.
+        // A program that does not read its input would keep the writing task waiting.
         self.writing.shutdown().await;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One tool of a server, as the agent's.
+//! One tool of an MCP server as a tool of the agent.
 
 use std::sync::Arc;
 
@@ -19,11 +19,13 @@ use crate::tools::{Tool, ToolInput, ToolOutput, ToolOutputPart};
 pub(super) struct McpTool {
     server: Arc<McpServerState>,
     listed: McpToolDefinition,
-    /// The schema as every provider takes it, and the property names that were changed for it.
+    /// The schema in the form that every provider accepts, and the property names that were changed for that form.
     normalized: NormalizedSchema,
 }
 
 impl McpTool {
+    /// Makes the tool with a normalized schema.
+    ///
     /// # Errors
     /// The tool's schema cannot be brought into a form that every provider takes.
     pub(super) fn new(
@@ -34,7 +36,7 @@ impl McpTool {
         Ok(Self { server, listed, normalized })
     }
 
-    /// The call as it is sent.
+    /// Builds the call from the model's input.
     fn call(&self, input: &ToolInput) -> Result<McpOutgoingCall, ToolOutput> {
         let names = &self.normalized.names;
         let (arguments, written) = match &input.arguments {

@@ -1,8 +1,8 @@
-//! The tools of one server: the list the model was told of, which stays, and how what the server offers now
-//! differs from it.
+//! The tools of one server: the list that the model was shown, which stays, and the difference to the server's current
+//! list.
 //!
-//! The list stands at the start of every request. Were it to follow the server, a notification could make the
-//! provider read a whole conversation anew and take tools from under a model that is using them.
+//! The tool list stands at the start of every request. If the list followed the server, one notification could
+//! invalidate the provider's cache of a whole conversation. Tools could also disappear while a model is using them.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -17,20 +17,21 @@ use super::secrets::McpSecrets;
 /// One tool of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct McpToolDefinition {
-    /// Its name, as the model is told it.
+    /// The tool's name in the model's list.
     pub(super) name: String,
-    /// Its name, as the server calls it.
+    /// The tool's name on the server.
     pub(super) own_name: String,
-    /// What it does, in the server's words.
+    /// The description, in the server's words.
     pub(super) description: String,
-    /// The schema of its arguments, as the server wrote it; `null` if it has none.
+    /// The schema of the arguments, byte for byte as the server wrote it; `null` if there is none.
     pub(super) schema: RawJson,
-    /// Whether the server says that it changes nothing.
+    /// True if the server declares that the tool changes nothing.
     pub(super) read_only: bool,
 }
 
 impl McpToolDefinition {
-    /// The same, with secrets taken out of what the model reads. The schema stays as it is: a change would break it.
+    /// Returns the definition with secrets removed from the description. The schema stays, because a change would break
+    /// it.
     pub(super) fn without(self, secrets: &McpSecrets) -> Self {
         Self { description: secrets.redact(self.description), ..self }
     }
@@ -57,7 +58,7 @@ struct McpToolJson {
     name: String,
     title: Option<String>,
     description: Option<String>,
-    /// Some servers have none for a tool without arguments.
+    /// The schema. Some servers send none for a tool without arguments.
     input_schema: Option<Box<RawValue>>,
     annotations: Option<McpToolAnnotations>,
 }
@@ -69,10 +70,10 @@ struct McpToolAnnotations {
 }
 
 impl McpToolPage {
-    /// Reads the result of `tools/list`. A tool that cannot be read is passed over and told.
+    /// Reads the result of `tools/list`. A tool that cannot be read is left out with a warning.
     ///
     /// # Errors
-    /// It is no list of tools.
+    /// The text is no list of tools.
     pub(super) fn read(server: &str, text: &str) -> serde_json::Result<Self> {
         let page: McpToolPageJson<'_> = serde_json::from_str(text)?;
         let tools = page.tools.into_iter().filter_map(|tool| listed(server, tool.get()));
@@ -109,23 +110,23 @@ fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
     })
 }
 
-/// Orders a list by name, one tool per name: some servers list in another order every time.
+/// Sorts a list by name and keeps one tool per name, because some servers change their order every time.
 pub(super) fn ordered(mut tools: Vec<McpToolDefinition>) -> Vec<McpToolDefinition> {
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     tools.dedup_by(|one, other| one.name == other.name);
     tools
 }
 
-/// How the tools of a server differ from those the model was told of. Names as the model knows them.
+/// The difference between a server's tools and those that the model was shown. Names are those in the model's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolListChange {
     /// The server.
     pub server: String,
-    /// Offered now, unknown to the model.
+    /// Tools that are offered now and unknown to the model.
     pub added: Vec<String>,
-    /// Known to the model, no longer offered.
+    /// Tools that are known to the model and no longer offered.
     pub removed: Vec<String>,
-    /// With another description or schema than the model was told.
+    /// Tools whose description or schema differs from the one that the model was shown.
     pub changed: Vec<String>,
 }
 
@@ -146,7 +147,7 @@ impl fmt::Display for ToolListChange {
     }
 }
 
-/// What has become of a tool.
+/// The current status of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum McpToolStatus {
     Same,
@@ -154,7 +155,7 @@ pub(super) enum McpToolStatus {
     Gone,
 }
 
-/// The list that stays, and the difference.
+/// The list that stays, and the current difference.
 #[derive(Debug)]
 pub(super) struct McpToolList {
     pub(super) server: String,
@@ -168,11 +169,12 @@ impl McpToolList {
         Self { server, tools: ordered(tools), change: Mutex::new(change) }
     }
 
-    /// Takes note of what the server offers now, and tells it once.
+    /// Compares the server's current tools with the list and logs a difference once.
     pub(super) fn compare(&self, now: Vec<McpToolDefinition>) {
         let now = ordered(now);
         let change = self.difference(&now);
         let mut known = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        // Servers may notify again and again; the same difference is logged only once.
         if *known == change {
             return;
         }
@@ -199,13 +201,13 @@ impl McpToolList {
         change
     }
 
-    /// The difference, if there is one.
+    /// Returns the difference, if there is one.
     pub(super) fn change(&self) -> Option<ToolListChange> {
         let change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         (!change.is_empty()).then(|| change.clone())
     }
 
-    /// What has become of one of its tools.
+    /// Returns the current status of a tool.
     pub(super) fn fate(&self, name: &str) -> McpToolStatus {
         let change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         let is_in = |names: &[String]| names.iter().any(|other| other == name);

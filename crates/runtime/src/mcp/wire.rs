@@ -1,8 +1,8 @@
-//! What goes over a connection, byte for byte.
+//! The messages of a connection, byte for byte.
 //!
-//! rmcp reads JSON into values and writes values as JSON, which loses numbers, escapes and duplicate keys. Its
-//! requests carry an [`McpExchange`] with them: the transports take the arguments to send from it, and put the
-//! answer into it as it came. rmcp still sees every message; it decides, the bytes pass by.
+//! `rmcp` reads JSON into values and writes values as JSON, which loses numbers, escapes and duplicate keys. Each
+//! request therefore carries an [`McpExchange`] through `rmcp`. The transports send the arguments from the exchange and
+//! put the answer's bytes into the exchange. `rmcp` still sees every message and decides about it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -21,23 +21,23 @@ use super::lenient_parse::outline;
 use super::secrets::McpSecrets;
 use crate::tools::ToolProgress;
 
-/// The most that one message may have, in bytes; what a tool's output may have is checked later.
+/// The maximum size of one message, in bytes. The size of a tool's output is checked later.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// One request whose bytes matter.
+/// One request whose bytes are kept.
 #[derive(Debug, Default)]
 pub(super) struct McpExchange {
-    /// The arguments to send instead of those that rmcp knows.
+    /// The arguments to send in place of those in `rmcp`'s message.
     pub(super) arguments: Option<RawJson>,
-    /// Who watches.
+    /// The receiver of progress notifications.
     pub(super) watcher: Option<McpProgressSink>,
-    /// The result, as the server wrote it.
+    /// The result, byte for byte as the server wrote it.
     pub(super) answer: SetOnce<String>,
-    /// Why its answer cannot be read, if one came that cannot.
+    /// The reason that the answer cannot be read, if an unreadable one arrived.
     pub(super) unreadable: OnceLock<String>,
 }
 
-/// Takes what a server says of a call while it runs.
+/// Passes on a server's progress notifications while a call runs.
 #[derive(Debug)]
 pub(super) struct McpProgressSink {
     output: mpsc::Sender<ToolProgress>,
@@ -52,7 +52,7 @@ impl McpProgressSink {
     fn send_progress(&self, text: String) {
         let mut offset = locked(&self.offset);
         let chars = text.chars().count() as u64;
-        // A watcher who does not keep up misses pieces; the offsets show it.
+        // A slow receiver misses pieces; the offsets show the gaps.
         let _ = self.output.try_send(ToolProgress { offset: *offset, text });
         *offset += chars;
     }
@@ -62,20 +62,20 @@ impl McpProgressSink {
 #[derive(Debug, Default)]
 pub(super) struct McpExchangeRegistry {
     open: Mutex<Vec<PendingMcpExchange>>,
-    /// Told when the server may offer other tools than before.
+    /// Notified when the server may offer other tools than before.
     pub(super) list_changed: Notify,
-    /// What is not repeated of what the server says.
+    /// The secrets that are hidden in the server's texts.
     pub(super) secrets: Arc<McpSecrets>,
 }
 
 /// A message that cannot be read.
 #[derive(Debug)]
 pub(super) struct UnreadableMcpMessage {
-    /// What is wrong with it.
+    /// The reason.
     pub(super) why: String,
-    /// What rmcp is to be given in its place, so that nobody waits on.
+    /// The message to give to `rmcp` instead, so that no caller waits forever.
     pub(super) stand_in: Option<Box<ServerJsonRpcMessage>>,
-    /// Whether it is an answer to one of the open requests, and nobody knows to which.
+    /// True if the message answers one of the open requests, but its id cannot be read.
     pub(super) is_lost_answer: bool,
 }
 
@@ -87,19 +87,20 @@ struct PendingMcpExchange {
 }
 
 impl McpExchangeRegistry {
-    /// No exchange yet.
+    /// Makes a registry without exchanges.
     pub(super) fn new(secrets: Arc<McpSecrets>) -> Self {
         Self { secrets, ..Self::default() }
     }
 
-    /// The message as it is to be sent, on one line. Answers to it are expected from here on.
+    /// Returns the message to send, on one line. From here on the registry expects an answer.
     ///
     /// # Errors
-    /// It cannot be written as JSON, which no message of ours can be.
+    /// The message cannot be written as JSON, which our own messages always can.
     pub(super) fn outgoing(&self, message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
         let Some(open) = open(message) else { return serde_json::to_string(message) };
         let exchange = Arc::clone(&open.exchange);
         let mut all = locked(&self.open);
+        // A request that is sent again in a new session keeps its id and is registered once.
         all.retain(|other| other.id != open.id);
         all.push(open);
         drop(all);
@@ -109,11 +110,11 @@ impl McpExchangeRegistry {
         }
     }
 
-    /// Takes a message as it came: an answer's bytes for who waits for them, the message for rmcp.
+    /// Reads a received message. The answer's bytes are given to the waiting exchange, the message to `rmcp`.
     ///
     /// # Errors
-    /// [`UnreadableMcpMessage`]. rmcp reads less than can be passed on (half of a surrogate pair, deep nesting): what could
-    /// be passed on has been.
+    /// [`UnreadableMcpMessage`]. `rmcp` cannot read every answer (half of a surrogate pair, deep nesting). The bytes of
+    /// such an answer have still been passed on if the outer object was readable.
     pub(super) fn read(&self, text: &str) -> Result<ServerJsonRpcMessage, UnreadableMcpMessage> {
         let taken = self.incoming(text);
         serde_json::from_str(text).map_err(|error| match taken {
@@ -129,7 +130,7 @@ impl McpExchangeRegistry {
         })
     }
 
-    /// What is to be made of a message, or the beginning of one, that cannot be read.
+    /// Decides what to do about a message, or the beginning of one, that cannot be read.
     pub(super) fn unreadable(&self, text: &str, why: String) -> UnreadableMcpMessage {
         let outline = outline(text);
         let is_lost_answer = outline.answers.is_none() && outline.is_answer;
@@ -140,7 +141,7 @@ impl McpExchangeRegistry {
         UnreadableMcpMessage { why, stand_in, is_lost_answer }
     }
 
-    /// All open requests have failed, as any of them may have been answered by what cannot be read.
+    /// Fails all open requests, because the unreadable message may have answered any of them.
     pub(super) fn fail_all(&self, why: &str) -> Vec<ServerJsonRpcMessage> {
         let all = std::mem::take(&mut *locked(&self.open));
         let fail = |open: PendingMcpExchange| {
@@ -156,7 +157,7 @@ impl McpExchangeRegistry {
         }
     }
 
-    /// Gives the result of an open request to who waits for it, and says of which request.
+    /// Gives a result to the open request that waits for it and returns the request's id.
     fn incoming(&self, text: &str) -> Option<RequestId> {
         let answer = serde_json::from_str::<McpResponseJson<'_>>(text).ok()?;
         let (id, result) = (answer.id?, answer.result?);
@@ -173,7 +174,7 @@ impl McpExchangeRegistry {
         Some(all.swap_remove(at))
     }
 
-    /// Passes on what a server says of a call that runs.
+    /// Passes on a progress notification of a running call.
     pub(super) fn progress(&self, said: &ProgressNotificationParam) {
         let all = locked(&self.open);
         let about = all.iter().find(|open| open.token.as_ref() == Some(&said.progress_token));
@@ -182,7 +183,7 @@ impl McpExchangeRegistry {
         }
     }
 
-    /// Nobody waits for that answer any more.
+    /// Removes an exchange whose answer no caller waits for any more.
     pub(super) fn forget(&self, exchange: &Arc<McpExchange>) {
         locked(&self.open).retain(|open| !Arc::ptr_eq(&open.exchange, exchange));
     }
@@ -202,7 +203,7 @@ fn open(message: &ClientJsonRpcMessage) -> Option<PendingMcpExchange> {
     Some(PendingMcpExchange { id: request.id.clone(), token, exchange: Arc::clone(exchange) })
 }
 
-/// rmcp keeps it beside the parameters until the message is written.
+/// Returns the progress token, which `rmcp` keeps beside the parameters until the message is written.
 fn progress_token(message: &ClientJsonRpcMessage, params: &impl RequestParamsMeta) -> Option<ProgressToken> {
     use rmcp::model::GetMeta as _;
     let ClientJsonRpcMessage::Request(request) = message else { return None };
@@ -227,8 +228,8 @@ struct McpResponseJson<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// The message with the arguments' own bytes. Line breaks become spaces: in valid JSON they stand only between
-/// its parts, and a line is a message.
+/// Writes the message with the arguments' own bytes. Line breaks become spaces, because each message is one line. In
+/// valid JSON, line breaks occur only between tokens.
 fn with_arguments(message: &ClientJsonRpcMessage, arguments: &RawJson) -> serde_json::Result<String> {
     let arguments = RawValue::from_string(arguments.as_str().replace(['\n', '\r'], " "))?;
     let fields = serde_json::to_value(message)?;
@@ -272,13 +273,13 @@ impl Serialize for McpParamsJson<'_> {
     }
 }
 
-/// The answer to a request whose own cannot be read.
+/// Makes the error answer for a request whose own answer cannot be read.
 fn failed(id: RequestId, why: &str) -> ServerJsonRpcMessage {
     let words = format!("its answer cannot be read: {why}");
     ServerJsonRpcMessage::error(ErrorData::parse_error(words, None), Some(id))
 }
 
-/// A JSON-RPC error in words.
+/// Describes a JSON-RPC error in words.
 pub(super) fn words(error: &ErrorData) -> String {
     match &error.data {
         Some(Value::String(data)) => format!("{} ({}): {data}", error.message, error.code.0),

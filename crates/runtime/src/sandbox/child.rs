@@ -1,4 +1,4 @@
-//! A child process: a thread that confines itself starts it and ends, another waits for it and cleans up.
+//! A child process: one thread confines itself, starts the child and ends; another waits for the child and cleans up.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -24,27 +24,27 @@ use super::{ChildLimits, NetworkAccess, SandboxError};
 #[cfg(target_os = "linux")]
 use super::{calls, limits, spawn_gate};
 
-/// Children are held on Linux only.
+/// The gate that holds a child back exists on Linux only.
 #[cfg(not(target_os = "linux"))]
 enum SpawnGate {}
 
-/// Says what a child is granted, at the moment it is started.
+/// Computes a child's grants at the moment of its start.
 pub(super) type Grants = Box<dyn FnOnce() -> Vec<PathGrant> + Send>;
 
-/// What is done to a child, as far as the system can do it.
+/// The guards of a child, as far as the system offers them.
 pub(super) struct ChildGuards {
-    /// Landlock.
+    /// The Landlock grants.
     pub(super) grants: Option<Grants>,
-    /// Seccomp.
+    /// The network access for seccomp.
     pub(super) network: Option<NetworkAccess>,
-    /// What its mark begins with.
+    /// The family of the child's process tag.
     pub(super) family: ProcessTagFamily,
     pub(super) limits: ChildLimits,
-    /// What is put back once the child has ended.
+    /// The protected folders whose permissions are restored once the child has ended.
     pub(super) seal: Arc<ProtectedFolderSet>,
 }
 
-/// A child with everything that is known about it.
+/// The full description of a child to start.
 pub(super) struct ChildCommand {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
@@ -54,7 +54,7 @@ pub(super) struct ChildCommand {
 }
 
 impl ChildCommand {
-    /// The command that starts it, held by a gate or not.
+    /// Builds the command that starts the child, with or without a gate that holds it back.
     fn command(self, held: bool) -> io::Result<(Command, Option<SpawnGate>)> {
         let (mut command, gate) = match held {
             true => held_command(&self.program)?,
@@ -77,12 +77,13 @@ pub struct ConfinedChild {
 }
 
 impl ConfinedChild {
-    /// Its process id, which is also that of its group.
+    /// Returns the child's process id, which is also the id of its group.
     pub fn id(&self) -> u32 {
         self.group.leader.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until it has ended; what it left running is killed then. May be dropped and called again.
+    /// Waits until the child has ended, then kills the processes that it left running. The future may be dropped and
+    /// called again.
     ///
     /// # Errors
     /// The system's error.
@@ -142,7 +143,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Waits for the leader, ends the rest, and gives the number back.
+    /// Waits for the leader, ends the rest of the group, and releases the process number.
     fn finish(
         &self,
         child: &mut Child,
@@ -163,7 +164,7 @@ impl ProcessGroup {
         child.wait()
     }
 
-    /// Killed members of the group take a moment to go.
+    /// Waits until the killed members of the group are gone, which takes a moment.
     fn wait_until_gone(&self) {
         for _ in 0..100 {
             if test_kill_process_group(self.leader).is_err() {
@@ -188,7 +189,7 @@ pub(super) async fn start(
     }
 }
 
-/// The life of a child's thread. It stays outside the sandbox: what is inside can signal whatever else is.
+/// Runs the life of a child on a thread outside the sandbox. Inside, processes could signal this thread.
 fn live(
     prepared: ChildCommand,
     guards: ChildGuards,
@@ -214,11 +215,11 @@ fn live(
     }
 }
 
-/// What is set for a child from outside, because inside no process may change another's.
+/// The limits and the tag that are set from outside, because inside no process may change another's limits.
 struct ChildSetup {
     limits: ChildLimits,
     mark: Option<ProcessTag>,
-    /// Whether it does nothing until they are set.
+    /// True if the child waits until they are set.
     held: bool,
 }
 
@@ -229,7 +230,7 @@ impl ChildSetup {
         Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
-    /// Sets them; the child goes on if it was held.
+    /// Sets the limits and the tag; a child that was held back then continues.
     fn set(&self, mut child: Child, gate: Option<SpawnGate>) -> Result<Child, SandboxError> {
         let Err(error) = bound(Pid::from_child(&child), self, gate) else { return Ok(child) };
         let _ = child.kill();
@@ -238,7 +239,7 @@ impl ChildSetup {
     }
 }
 
-/// Starts it from a thread that confines itself and is gone when this returns.
+/// Starts the child from a thread that confines itself and is gone when this function returns.
 fn start_confined(
     prepared: ChildCommand,
     guards: ChildGuards,
@@ -256,10 +257,10 @@ fn start_confined(
     child
 }
 
-/// Descriptors from here on are not for children: whoever started this process may have left some open.
+/// The first descriptor that is not for children. The starter of this process may have left descriptors open.
 const FIRST_TO_CLOSE: i32 = 3;
 
-/// Starts it, and gives up our copies of its pipes' ends: else their readers never see an end.
+/// Starts the child and drops our copies of its pipe ends. Otherwise the pipes' readers would never see an end.
 fn spawn(prepared: ChildCommand, held: bool) -> Result<(Child, Option<SpawnGate>), SandboxError> {
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
@@ -267,14 +268,15 @@ fn spawn(prepared: ChildCommand, held: bool) -> Result<(Child, Option<SpawnGate>
         find(&prepared).map_err(failed)?;
     }
     let (command, gate) = prepared.command(held).map_err(failed)?;
-    // Here they are only marked; a program that is started closes what is marked.
+    // `close_fds` only marks the descriptors; the start of the program closes the marked ones.
     close_fds::set_fds_cloexec_threadsafe(FIRST_TO_CLOSE, &[]);
     let child = spawn_in_session(command).map_err(failed)?;
     Ok((child, gate))
 }
 
-/// The child is the first of a session: it cannot leave its group, where it is sought to be ended, and neither it nor
-/// what it starts can join ours. A group of ours that they are in gets signals that the kernel sends to groups.
+/// Starts the child as the leader of a new session. The child cannot leave its group, in which it is ended, and neither
+/// the child nor its descendants can join a group of ours. Such a group would pass them the signals that the kernel
+/// sends to groups.
 fn spawn_in_session(command: Command) -> io::Result<Child> {
     let child: Box<dyn Any> = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
     child.downcast().map(|child| *child).map_err(|_| io::Error::other("it is no process of the system's"))
@@ -285,7 +287,7 @@ fn confine(guards: ChildGuards) -> Result<(), SandboxError> {
     if let Some(grants) = guards.grants {
         super::confine::this_thread(&grants()).map_err(SandboxError::Confine)?;
     }
-    // Last: it refuses what the others may need.
+    // The filter comes last, because it refuses calls that the other guards may need.
     guards.network.map_or(Ok(()), calls::refuse).map_err(SandboxError::Confine)
 }
 
@@ -306,7 +308,7 @@ fn find(prepared: &ChildCommand) -> io::Result<()> {
     spawn_gate::look_for(&prepared.program, path, &prepared.directory)
 }
 
-/// Without a shell to hold it, it runs for a moment before they are set.
+/// Sets the limits and the tag. Without a shell to hold it back, the child runs for a moment before they are set.
 #[cfg(target_os = "linux")]
 fn bound(child: Pid, bounds: &ChildSetup, gate: Option<SpawnGate>) -> io::Result<()> {
     limits::set(child, &bounds.limits)?;
@@ -319,7 +321,7 @@ fn this_thread() -> Pid {
     rustix::thread::gettid()
 }
 
-/// A thread that was joined is the system's for a moment longer, and signals still reach it.
+/// Waits until a joined thread has left the system, because signals can still reach it for a moment.
 #[cfg(target_os = "linux")]
 fn wait_for_the_end_of(thread: Pid) {
     let task = format!("/proc/self/task/{}", thread.as_raw_nonzero());
@@ -348,7 +350,7 @@ fn find(_: &ChildCommand) -> io::Result<()> {
     Ok(())
 }
 
-/// Limits of another process can be set on Linux only.
+/// Does nothing: only Linux can set the limits of another process.
 #[cfg(not(target_os = "linux"))]
 fn bound(_: Pid, _: &ChildSetup, _: Option<SpawnGate>) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Where no process can be marked: nothing knows what left its group.
+//! Systems without process tags: processes that left their group cannot be found.
 
 use rustix::process::Pid;
 use uuid::Uuid;

@@ -1,8 +1,8 @@
-//! The children's home and temporary folder: made, held, removed, and swept up after a process that was killed.
+//! The children's home and temporary folder: made, locked, removed, and cleaned up after a killed process.
 //!
-//! Who has a folder holds a lock on it, which the system takes back when the process ends, however it ends. So a
-//! folder that can be locked is nobody's, whatever process now has the number in its name. With it goes what its owner
-//! has left running (`mark`).
+//! The owner of a folder holds a lock on it. The system releases the lock when the process ends, however that happens.
+//! A folder that can be locked is therefore abandoned, even if another process now has the number in its name. Removing
+//! such a folder also ends the processes that its owner left running (`process_tag`).
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
@@ -17,29 +17,29 @@ use super::SandboxError;
 use super::process_tag::{ProcessTagFamily, RemainingProcesses};
 use super::removal::remove;
 
-/// How long the end of its owner waits for a folder to be removed; the next process goes on.
+/// The maximum time that an ending owner waits for its folder's removal. The next process continues the removal.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
 
-/// How often a folder is made anew that another process swept up before it was locked.
+/// The number of attempts to make a folder, if another process removes it before it is locked.
 const TRIES: usize = 3;
 
-/// What is in a private folder: `HOME` and `TMPDIR`.
+/// The folders inside a private folder: `HOME` and `TMPDIR`.
 pub(super) const FOLDERS: [&str; 2] = ["home", "tmp"];
 
-/// What the names begin with; the process' number and 32 hexadecimal digits follow.
+/// The prefix of the folders' names, before the process id and 32 hexadecimal digits.
 const PREFIX: &str = "longhaul-";
 
-/// A folder readable by this user only. It goes when this is dropped.
+/// A folder that only this user can read. The folder is removed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateTempFolder {
     pub(super) path: PathBuf,
-    /// What all children with this folder are known by.
+    /// The family of the process tags of all children with this folder.
     pub(super) family: ProcessTagFamily,
     _lock: Option<File>,
 }
 
 impl PrivateTempFolder {
-    /// Makes a folder in `scratch`. What earlier processes left there goes.
+    /// Makes a folder in `scratch` and removes the folders that earlier processes left there.
     ///
     /// # Errors
     /// [`SandboxError::Private`].
@@ -62,17 +62,17 @@ impl PrivateTempFolder {
     fn make_at(path: &Path, family: ProcessTagFamily) -> io::Result<Self> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
-        // Not `recursive`: a folder that is there already is somebody else's.
+        // Not `recursive`: an existing folder belongs to another process.
         builder.create(path)?;
         let folder = open(path)?;
         let lock = match folder.try_lock() {
             Ok(()) => Some(folder),
             Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::NotFound.into()),
-            // Nobody can lock it here, so nobody sweeps it up either.
+            // Where locks do not work, no process can take the folder for abandoned either.
             Err(TryLockError::Error(_)) => None,
         };
         let made = Self { path: path.to_owned(), family, _lock: lock };
-        // Fails if it was swept up before it was locked.
+        // The creation fails if another process removed the folder before it was locked.
         for name in FOLDERS {
             builder.create(path.join(name))?;
         }
@@ -82,7 +82,7 @@ impl PrivateTempFolder {
 
 impl Drop for PrivateTempFolder {
     fn drop(&mut self) {
-        // Its name says what is still to be looked for.
+        // The folder stays, because its name identifies the processes that the next start must still find.
         if self.family.end_soon() == RemainingProcesses::Some {
             return;
         }
@@ -95,9 +95,10 @@ impl Drop for PrivateTempFolder {
     }
 }
 
-/// Ends what owners that were killed have left running, and removes their folders.
+/// Ends the processes that killed owners left running, and removes the owners' folders.
 ///
-/// That may take long, and nobody waits for it: it ends with the process at the latest, and the next one goes on.
+/// The work may take long, so it runs on a thread that no caller waits for. The thread ends with the process at the
+/// latest, and the next process continues.
 fn sweep(scratch: &Path) {
     let Ok(entries) = fs::read_dir(scratch) else { return };
     let named = entries.flatten().map(|entry| entry.path());
@@ -110,7 +111,7 @@ fn sweep(scratch: &Path) {
             None => {}
         }
     }
-    // A second folder of the same name is not its owner's.
+    // A second folder with the same id was not made by the owner of that id.
     left.retain(|(id, ..)| !held.contains(id));
     if left.is_empty() {
         return;
@@ -131,14 +132,14 @@ fn remove_left(id: Uuid, path: &Path) {
     }
 }
 
-/// The lock on a folder of this user's that nobody has.
+/// Locks a folder of this user that no process holds, and returns the lock.
 fn abandoned(path: &Path) -> Option<File> {
     let meta = path.symlink_metadata().ok()?;
     if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
         return None;
     }
     let folder = match open(path) {
-        // Commands may change its mode.
+        // Commands may change the folder's mode.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             fs::set_permissions(path, Permissions::from_mode(0o700)).ok()?;
             open(path).ok()?
@@ -148,13 +149,13 @@ fn abandoned(path: &Path) -> Option<File> {
     folder.try_lock().is_ok().then_some(folder)
 }
 
-/// Opens a folder, and nothing else: no link to one, no pipe.
+/// Opens a folder and nothing else: no link to a folder, no pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// What `longhaul-1234-0192…` ends with, if it is exactly what [`PrivateTempFolder::make`] names.
+/// Returns the id at the end of `longhaul-1234-0192…`, if the name is exactly of [`PrivateTempFolder::make`]'s form.
 fn id(name: &str) -> Option<Uuid> {
     let (pid, id) = name.strip_prefix(PREFIX)?.split_once('-')?;
     let is_named = !pid.is_empty()

@@ -1,11 +1,12 @@
-//! What a child and all that it starts are known by, wherever they go.
+//! The tag of a child and all processes that the child starts, wherever they move.
 //!
-//! The mark is a limit that the kernel keeps and has no use for: that of file locks (`RLIMIT_LOCKS`, Linux 2.4 was the
-//! last to look at it). It is set before the child's first instruction and passed on to whatever a process starts; no
-//! process may set its own (`calls`); and anyone may read it, of any process, whoever's that is by then.
+//! The tag is a resource limit that the kernel keeps and does not use: the limit of file locks (`RLIMIT_LOCKS`, last
+//! checked by Linux 2.4). The limit is set before the child's first instruction, and every process passes it on to the
+//! processes that it starts. No process may change its own limit (`calls`). Anyone may read the limit of any process,
+//! whoever owns that process by then.
 //!
-//! The marks of all children with one private folder have the same upper half, so that whoever finds the folder of a
-//! process that was killed can end what it has left, too.
+//! The tags of all children with one private folder have the same upper half. A later process that finds the folder of
+//! a killed one can therefore end the processes that were left behind, too.
 
 use std::cmp::Ordering;
 use std::io;
@@ -18,49 +19,51 @@ use rustix::process::{
 };
 use uuid::Uuid;
 
-/// How long survivors are looked for while somebody waits.
+/// The maximum search for survivors while a caller waits.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The same where other work waits.
+/// The maximum search for survivors while other work waits.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 
-/// How long they are looked for after that.
+/// The maximum search for survivors after that, while no caller waits.
 const AT_LEISURE: Duration = Duration::from_secs(600);
 
-/// What killed processes are given to go, and new ones to be seen.
+/// The time for killed processes to disappear and for new ones to appear.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
-/// How often in a row nothing must be found: a process has its number before it is in the list.
+/// The number of searches in a row that must find nothing. A process has its number before it is in the list.
 const LOOKS: u32 = 2;
 
-/// What the limit is called in `/proc/PID/limits`.
+/// The limit's name in `/proc/PID/limits`.
 const NAME: &str = "Max file locks";
 
-/// Bits of a mark's halves.
+/// The bits of each half of a tag.
 const HALF: u32 = 31;
 
-/// What the marks of all children with one private folder have in common.
+/// The upper half, which the tags of all children with one private folder share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessTagFamily(u64);
 
 impl ProcessTagFamily {
-    /// That of a folder by the id in its name. The highest bit is set: nobody sets such a limit by hand.
+    /// Derives the family from the id in a folder's name. The highest bit is set, because nobody sets such a limit by
+    /// hand.
     pub(super) fn of(folder: Uuid) -> Self {
         Self(random_half(folder) | 1 << (HALF - 1))
     }
 
-    /// The mark of one child more; `None` where marks are not [possible](is_possible).
+    /// Makes the tag of another child; `None` where tags are not [possible](is_possible).
     pub(super) fn mark(self) -> Option<ProcessTag> {
         is_possible().then(|| ProcessTag(self.0 << HALF | random_half(Uuid::now_v7())))
     }
 
-    /// Ends every process that has one of its marks, while nobody waits. As [`ProcessTag::end`] for the calling thread.
+    /// Ends every process with a tag of this family while no caller waits. Like [`ProcessTag::end`], it takes over the
+    /// thread.
     pub(super) fn end(self) -> RemainingProcesses {
         let _ = setpriority_process(None, -20);
         self.end_within(LONGEST)
     }
 
-    /// The same where other work waits.
+    /// Ends every process with a tag of this family while other work waits.
     pub(super) fn end_soon(self) -> RemainingProcesses {
         self.end_within(ON_THE_WAY)
     }
@@ -77,9 +80,9 @@ impl ProcessTagFamily {
     }
 }
 
-/// Returns whether this process may set such limits, and can find who has them. One that is held to a small one
-/// (`ulimit -x`, or a mark: it runs in a sandbox itself) may not; old kernels and closed containers have no
-/// descriptors of processes.
+/// Reports whether this process may set such limits and find the processes that have them. A process with a small limit
+/// of its own may not (`ulimit -x`, or a tag because it runs in a sandbox itself). Old kernels and closed containers
+/// have no process descriptors.
 pub(super) fn is_possible() -> bool {
     let own = getpid();
     getrlimit(Resource::Locks).maximum.is_none()
@@ -91,19 +94,19 @@ fn random_half(id: Uuid) -> u64 {
     id.as_u64_pair().1 & ((1 << HALF) - 1)
 }
 
-/// Whether processes with a mark go on.
+/// The outcome of a search: are processes with a tag still running?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemainingProcesses {
     None,
     Some,
 }
 
-/// The mark of one child.
+/// The tag of one child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessTag(u64);
 
 impl ProcessTag {
-    /// Marks a process.
+    /// Sets the tag on a process.
     ///
     /// # Errors
     /// The system's error.
@@ -113,8 +116,10 @@ impl ProcessTag {
         Ok(())
     }
 
-    /// Ends every process that has it; that of `leader` must not be waited for here. The calling thread is for this alone:
-    /// where that is allowed it goes before all others, so that whoever starts others all the time is no faster.
+    /// Ends every process with this tag. The exit status of `leader` must not be collected here.
+    ///
+    /// The calling thread does nothing else. Where allowed, it gets the highest priority, so that a process which
+    /// starts others all the time is no faster.
     pub(super) fn end(self, leader: Pid) -> RemainingProcesses {
         let _ = setpriority_process(None, -20);
         let left = ProcessTagRange(self.0..=self.0).end(Some(leader), LONGEST);
@@ -126,7 +131,7 @@ impl ProcessTag {
         left
     }
 
-    /// Goes on with it while nobody waits.
+    /// Continues the search while no caller waits.
     pub(super) fn end_at_leisure(self) {
         if ProcessTagRange(self.0..=self.0).end(None, AT_LEISURE) == RemainingProcesses::Some {
             tracing::error!("processes that a command has left behind could not be ended");
@@ -134,11 +139,11 @@ impl ProcessTag {
     }
 }
 
-/// The marks of processes that are looked for.
+/// The range of tags that a search covers.
 struct ProcessTagRange(RangeInclusive<u64>);
 
 impl ProcessTagRange {
-    /// Ends every process that has one and waits until they are gone.
+    /// Ends every process with a tag in the range and waits until all of them are gone.
     fn end(&self, leader: Option<Pid>, longest: Duration) -> RemainingProcesses {
         let until = Instant::now() + longest;
         let mut clean = 0;
@@ -155,34 +160,34 @@ impl ProcessTagRange {
             }
             std::thread::sleep(A_MOMENT);
         }
-        // The first process of a container buries those whose parents have ended.
+        // The first process of a container must collect the children of ended parents.
         if getpid().is_init() {
             for ended in all_processes().filter(|process| Some(*process) != leader && self.are_on(*process)) {
-                // Those that others wait for are not its own.
+                // Processes that others wait for are not children of the first process, and `waitpid` refuses them.
                 let _ = waitpid(Some(ended), WaitOptions::NOHANG);
             }
         }
         RemainingProcesses::None
     }
 
-    /// Ends those in the list of all, and says whether any of them ran.
+    /// Ends the tagged processes in the list of all, and reports whether any of them was running.
     fn end_all(&self) -> bool {
         let marked = all_processes().filter(|process| self.are_on(*process));
         marked.filter(|process| self.end_one(*process) == Some(TaggedProcessState::Running)).count() > 0
     }
 
-    /// Ends those that were started after the process `newest` and while this goes on. Who starts another and ends, again
-    /// and again, is at no time in a list of all.
+    /// Ends the tagged processes that were started after the process `newest`, until no more appear. A process that
+    /// keeps starting a successor and ending is never in a list of all.
     fn end_since(&self, mut newest: i32, until: Instant) -> NewProcessOwner {
         let mut since = NewProcessOwner::Nobody;
         while Instant::now() < until {
             let last = newest_process();
             let started = (newest + 1..=last).filter_map(Pid::from_raw);
-            // One that has ended may have started another.
+            // A process that has ended may have started another.
             let is_ours = started.filter(|process| self.end_one(*process).is_some()).count() > 0;
             match last.cmp(&newest) {
                 Ordering::Equal => return since,
-                // The numbers have begun anew: nobody knows who they were.
+                // The process numbers have wrapped around, so some of the new processes are unknown.
                 Ordering::Less => return NewProcessOwner::Ours,
                 Ordering::Greater if is_ours => since = NewProcessOwner::Ours,
                 Ordering::Greater => since = since.max(NewProcessOwner::Others),
@@ -192,13 +197,14 @@ impl ProcessTagRange {
         since
     }
 
-    /// Ends a process if it has a mark. It is held by a descriptor: its number may be another's in the meantime.
+    /// Ends a process if it has a tag. A descriptor holds the process, because its number may be reused in the
+    /// meantime.
     fn end_one(&self, process: Pid) -> Option<TaggedProcessState> {
         let held = pidfd_open(process, PidfdFlags::empty()).ok()?;
         if !self.are_on(process) {
             return None;
         }
-        // Should the system refuse, it is found again.
+        // If the system refuses, the next search finds the process again.
         let _ = pidfd_send_signal(&held, Signal::KILL);
         Some(if runs(process) { TaggedProcessState::Running } else { TaggedProcessState::Ended })
     }
@@ -206,26 +212,26 @@ impl ProcessTagRange {
     fn are_on(&self, process: Pid) -> bool {
         let limits = read(process, "limits");
         let mark = limits.lines().find_map(|line| line.strip_prefix(NAME)).unwrap_or_default();
-        // The hard one, which nobody can raise.
+        // The hard limit, which no process can raise.
         let mark = mark.split_whitespace().nth(1).and_then(|mark| mark.parse().ok());
         mark.is_some_and(|mark| self.0.contains(&mark))
     }
 }
 
-/// Who was started while processes were looked for.
+/// The owner of processes that were started during a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NewProcessOwner {
     Nobody,
     Others,
-    /// Somebody with a mark.
+    /// A process with a tag.
     Ours,
 }
 
-/// What a process with a mark was when it was looked at.
+/// The state of a tagged process at the time of the look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaggedProcessState {
     Running,
-    /// Nobody has waited for it.
+    /// The process has ended, and no parent has collected its status.
     Ended,
 }
 
@@ -234,7 +240,7 @@ fn all_processes() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The number of the process or thread that was started last.
+/// Returns the number of the process or thread that was started last.
 fn newest_process() -> i32 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split_whitespace().next_back().and_then(|last| last.parse().ok()).unwrap_or_default()

@@ -1,27 +1,28 @@
-//! The policy as it holds on this machine, for people: what children may read, write, reach and use, and what
-//! nothing guards.
+//! The policy in force on this machine, for people: the paths, network and resources that children have, and the gaps
+//! that nothing guards.
 
 use std::path::{Path, PathBuf};
 
 use super::grants::{PathGrant, PathGrants, PathRight};
 use super::{ChildLimits, Confinement, NetworkAccess, SandboxPolicy, SandboxStatus, process_tag};
 
-/// What children may do. Where they are not confined the lists of files are empty, and `open` says so.
+/// The permissions of children. Without confinement the lists of files are empty, and `open` says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxReport {
-    /// Folders and files they may read and run; where a folder is granted entry by entry, the folder.
+    /// The folders and files that children may read and run. A folder that is granted entry by entry is listed as the
+    /// folder.
     pub read: Vec<PathBuf>,
-    /// Folders and files they may change.
+    /// The folders and files that children may change.
     pub write: Vec<PathBuf>,
-    /// Folders and files closed to them, also inside those above.
+    /// The folders and files that are closed to children, even inside those above.
     pub closed: Vec<PathBuf>,
-    /// The agent files in use that they can change. A change holds from the next start.
+    /// The agent files in use that children can change. A change takes effect at the next start.
     pub agent_files: Vec<PathBuf>,
-    /// Whether they reach the network.
+    /// The children's network access.
     pub network: NetworkAccess,
-    /// How much of the machine each may use.
+    /// The resources of the machine that each child may use.
     pub limits: ChildLimits,
-    /// What nothing guards, one sentence each.
+    /// The gaps that nothing guards, one sentence each.
     pub open: Vec<String>,
 }
 
@@ -49,6 +50,7 @@ impl SandboxReport {
             read: with(PathRight::Read),
             write,
             closed: if is_confined { policy.protected.clone() } else { Vec::new() },
+            // The report states what is enforced: without the filter the network is open, whatever the policy says.
             network: if status.calls.is_ok() { policy.network } else { NetworkAccess::Open },
             limits: if cfg!(target_os = "linux") { policy.limits } else { ChildLimits::NONE },
             open: open(policy, status, &agent_files),
@@ -57,7 +59,7 @@ impl SandboxReport {
     }
 }
 
-/// A path as it is told: for an entry of a folder that is granted entry by entry, the folder.
+/// Returns the path to show. For an entry of a folder that is granted entry by entry, that is the folder.
 fn whole(grant: &PathGrant, grants: &PathGrants) -> PathBuf {
     let is_listed =
         |path: &Path| grants.list.iter().any(|other| other.right == PathRight::List && other.path == path);

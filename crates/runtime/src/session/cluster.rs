@@ -1,5 +1,5 @@
-//! A runtime among others on one store: it takes over what a node that died has left, hears what others have left for
-//! its sessions, and lets go of everything when it may have lost it.
+//! A runtime among other nodes on one store. The runtime takes over the sessions of dead nodes, receives messages that
+//! other nodes left for its sessions, and drops all sessions when it may have lost its lease.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,43 +17,44 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::{Runtime, Session, SessionError};
 use crate::driver::{DriverMessage, SessionCommand};
 
-/// Between two looks for sessions that nobody has, at most (`storage-scale`, takeover: 10 s of a lease and this).
+/// The maximum time between two searches for sessions without an owner (`storage-scale`, takeover: 10 s of a lease and
+/// this).
 const SWEEP: Duration = Duration::from_secs(2);
 
-/// How soon after the end of another node's lease to look, at most.
+/// The maximum delay of a search after the end of another node's lease.
 const BEHIND: Duration = Duration::from_millis(200);
 
-/// How long a node that ends asks for the others.
+/// The maximum time that an ending node asks for other nodes.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Sessions that are taken at a time: others take their share.
+/// The number of sessions that are taken at a time. Other nodes take their share.
 const AT_ONCE: usize = 16;
 
-/// How long others have to do so, at most. Opening a session takes longer than taking it.
+/// The maximum pause for other nodes to take their share. Opening a session takes longer than claiming it.
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// Sessions that are being opened at the same time, at most.
+/// The maximum number of sessions that are being opened at the same time.
 const MOST_OPENING: usize = 128;
 
-/// What had been said in a session when something was left for its owner: what came later is not meant. No clock is
-/// asked, since each node has its own.
+/// The state of a session when a cancel was left for its owner. Later events and messages are not cancelled. Positions
+/// replace clock times, since each node has its own clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CancelCutoff {
-    /// How far its log had come.
+    /// The position of the log's last event.
     pub(crate) seq: Seq,
-    /// What waited in its queue.
+    /// The messages that waited in the queue.
     pub(crate) waiting: Vec<QueueId>,
 }
 
-/// What a node leaves for the owner of a session.
+/// A message of a node to the owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum OwnerMessage {
-    /// Stop what goes on.
+    /// Cancel the current work.
     Cancel {
-        /// Queued messages go, too.
+        /// Remove queued messages, too.
         clear_queue: bool,
-        /// What is meant. Earlier versions do not say it: everything.
+        /// The state up to which the cancel applies. Earlier versions leave it out and cancel everything.
         before: Option<CancelCutoff>,
     },
 }
@@ -66,7 +67,7 @@ struct SessionTakeovers<'a> {
 }
 
 impl SessionTakeovers<'_> {
-    /// Waits until no more than so many of them are left.
+    /// Waits until at most `left` of the takeovers are unfinished.
     async fn until(&mut self, left: usize) {
         while self.opening.len() > left
             && let Some(id) = self.opening.next().await
@@ -83,21 +84,21 @@ impl OwnerMessage {
 }
 
 impl Runtime {
-    /// Tells the runtime of the other processes on its store. Once, before the first session is opened.
+    /// Gives the runtime the other nodes on its store. Call this once, before the first session is opened.
     pub fn join(&self, nodes: SharedNodes) {
-        // It stays the first.
+        // A second call changes nothing.
         let _ = self.house.nodes.set(nodes);
     }
 
-    /// The other processes on its store, if it has been told of them.
+    /// Returns the other nodes on the store, if [`join`](Self::join) was called.
     pub fn nodes(&self) -> Option<&SharedNodes> {
         self.house.nodes.get()
     }
 
-    /// Does a node's duties until the store is closed. A runtime that is alone has none.
+    /// Performs a node's duties until the store is closed. A runtime without nodes has none.
     pub async fn run_node_duties(&self) {
         let Some(nodes) = self.nodes().cloned() else { return };
-        // Side by side: a database that does not answer holds up a sweep, and must not hold up the fence.
+        // The duties run concurrently: a database that does not answer delays a sweep, and must not delay the fence.
         tokio::select! {
             () = self.watch_node_standing(&nodes) => {}
             () = self.receive_node_signals(&nodes) => {}
@@ -105,7 +106,7 @@ impl Runtime {
         }
     }
 
-    /// Returns whether another process on its store lives, as far as can be found out soon.
+    /// Reports whether another process on the store is alive, as far as a short query can tell.
     pub async fn has_company(&self) -> bool {
         let Some(nodes) = self.nodes() else { return false };
         // A node that has lost the database has nothing to give away.
@@ -113,8 +114,8 @@ impl Runtime {
         living.is_ok_and(|living| living.is_ok_and(|living| living.len() > 1))
     }
 
-    /// Gives its sessions away, each as soon as it is at rest, and opens none any more that others could have. Done
-    /// when it has none.
+    /// Gives the runtime's sessions away, each as soon as it is at rest. From now on the runtime opens no session that
+    /// other nodes could have. The future resolves when no session is left.
     pub async fn give_away(&self) {
         join_all(self.house.slots.give_away().iter().map(Session::give_away)).await;
     }
@@ -146,13 +147,13 @@ impl Runtime {
             self.take_over(nodes, &mut taking).await;
             let ended = lease_end(nodes).await.map(|end| end + BEHIND.mul_f64(jitter));
             let next = ended.map_or(next, |ended| next.min(ended));
-            // One that cannot be had at once keeps nobody from the others.
+            // A session that cannot be opened at once must not delay the others.
             let _ = timeout_at(next, taking.until(0)).await;
             sleep_until(next).await;
         }
     }
 
-    /// Leaves word for the owner of a session to stop what goes on.
+    /// Leaves a cancel for the owner of a session.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -167,14 +168,14 @@ impl Runtime {
     }
 
     async fn before(&self, id: &SessionId) -> Result<CancelCutoff, StoreError> {
-        // The queue first: what is taken in between is in both.
+        // The queue is read first: a message that is taken in between then appears in both.
         let queue = self.store().queue(id).await?;
         let seq = self.store().session(id).await?.last_seq;
         Ok(CancelCutoff { seq, waiting: queue.into_iter().map(|message| message.id).collect() })
     }
 
-    /// Opens sessions that nobody has: what was left open there goes on. Those that cannot be opened are tried again the
-    /// next time.
+    /// Opens sessions without an owner, whose open runs then continue. Sessions that cannot be opened are tried again
+    /// the next time.
     async fn take_over<'a>(&'a self, nodes: &SharedNodes, taking: &mut SessionTakeovers<'a>) {
         let waiting = self.agent().rules.recovery == RunRecovery::Continue;
         let mut tried = taking.ids.clone();
@@ -204,7 +205,7 @@ impl Runtime {
     async fn adopt(&self, id: SessionId) -> SessionId {
         match self.open(&id).await.map(drop) {
             Ok(()) => tracing::info!(session = %id, "taken over"),
-            // Another node was faster, or this one is ending.
+            // Another node was faster, or this runtime is ending.
             Err(SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped) => {}
             Err(error) => tracing::error!(session = %id, %error, "the session was not taken over"),
         }
@@ -212,13 +213,13 @@ impl Runtime {
     }
 
     fn hear(&self, id: &SessionId, nodes: &SharedNodes) {
-        // One that is not open here is an orphan, or has another owner by now.
+        // A session that is not open here is an orphan or has another owner by now.
         if let Some(session) = self.house.slots.find(id) {
             session.hear(nodes, 0);
         }
     }
 
-    /// Stops everything: others may have it by now.
+    /// Stops every session, because other nodes may own them by now.
     fn lose_all(&self) {
         let open = self.opened();
         tracing::error!(
@@ -232,30 +233,30 @@ impl Runtime {
 }
 
 impl Session {
-    /// Lets the driver look at what other nodes have left for it: messages that came `since` then.
+    /// Makes the driver read the messages that other nodes have left for the session since the time `since`.
     pub(super) fn hear(&self, nodes: &SharedNodes, since: Millis) {
         self.command(SessionCommand::HearNodes { nodes: Arc::clone(nodes), since });
     }
 
     async fn give_away(&self) {
-        // One that has stopped is nobody's. In one that has come to rest something may begin at that moment.
+        // A stopped session has no owner. In a session that has come to rest, work may begin at that moment.
         while self.settled().await.is_ok() && !self.close_at_rest().await {}
     }
 
     pub(super) fn command(&self, command: SessionCommand) {
-        // One that has ended hears nothing.
+        // A driver that has ended ignores commands.
         let _ = self.shared.inbox.send(DriverMessage::Command(command));
     }
 }
 
-/// When the first lease of another node ends, if it is not renewed.
+/// Returns the time at which the first lease of another node ends, unless it is renewed.
 async fn lease_end(nodes: &SharedNodes) -> Option<Instant> {
-    // Whatever is wrong with the database, the next look tells of it.
+    // The next search reports a failing database.
     let left = nodes.next_lease_end().await.ok().flatten()?;
     Some(Instant::now() + left)
 }
 
-/// Between 0.5 and 1, another for each runtime.
+/// Returns a factor between 0.5 and 1 that differs between runtimes.
 fn jitter(owner: &str) -> f64 {
     let sum: u32 = owner.bytes().map(u32::from).sum();
     0.5 + f64::from(sum % 64) / 128.0

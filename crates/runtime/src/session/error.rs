@@ -1,4 +1,4 @@
-//! Why a session refuses.
+//! The errors of a session.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::history::HistoryFoldError;
@@ -6,7 +6,7 @@ use longhaul_core::ids::{EditId, SessionId};
 use longhaul_core::orders::StandingOrderError;
 use longhaul_store::StoreError;
 
-/// Why a session refuses.
+/// The reason that a session refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// The store refused or failed.
@@ -15,33 +15,33 @@ pub enum SessionError {
     /// The log cannot be folded.
     #[error("session {0} cannot be read: {1}")]
     Log(SessionId, HistoryFoldError),
-    /// A hook refused a message, for that reason if it gave one.
+    /// A hook refused a message; the text is the hook's reason, if it gave one.
     #[error("the message was refused by the userPromptSubmit hook{}", because(.0))]
     Refused(String),
-    /// Possible only while nothing is going on.
+    /// The request is possible only while the session is at rest.
     #[error("the session is busy")]
     Busy,
-    /// No such thing in this session.
+    /// The session has no such item.
     #[error("no such {0}")]
     NotFound(String),
-    /// Something else must be done first.
+    /// Another action must come first.
     #[error("{0}")]
     Conflict(String),
     /// The edit was undone before.
     #[error("{0} is already undone")]
     AlreadyUndone(EditId),
-    /// What the undone edit covered was released before.
+    /// The messages of the undone edit were released before.
     #[error("{0} is already released")]
     AlreadyReleased(EditId),
-    /// Only what an undo brought back can be released.
+    /// The edit was not undone, so it holds nothing to release.
     #[error("{0} is not undone: there is nothing to release")]
     NotUndone(EditId),
     /// The view would not fit.
     #[error("the view would have {tokens} tokens; {usable} are usable")]
     DoesNotFit {
-        /// What it would have.
+        /// The number of tokens that the view would have.
         tokens: u64,
-        /// What there is.
+        /// The number of usable tokens.
         usable: u64,
     },
     /// A standing order cannot be pinned, edited or removed.
@@ -53,11 +53,12 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// The stable code.
+    /// Returns the stable code of the error.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(StoreError::NotFound(_)) | Self::NotFound(_) => ErrorCode::NotFound,
             Self::Store(StoreError::QueueFull(_)) => ErrorCode::QueueFull,
+            // A session that another node owns is a conflict: the client retries there or later.
             Self::Store(
                 StoreError::Conflict(_)
                 | StoreError::Fenced(_)

@@ -1,4 +1,4 @@
-//! A whole log: read page by page, and folded beside the reading, where no other task waits for what is counted.
+//! The whole log of a session: read page by page, and folded on another thread, so that counting blocks no async task.
 
 use std::panic::resume_unwind;
 
@@ -15,17 +15,17 @@ use crate::driver::AgentBinding;
 #[cfg(test)]
 mod tests;
 
-/// Events read from the store at a time.
+/// The number of events that are read from the store at a time.
 const PAGE: usize = 2_000;
 
-/// A log, who answers in its session, and what it means to them.
+/// A log, the agent of its session, and the history that the log folds to.
 pub(super) struct LoadedSession {
     pub(super) log: Vec<Event>,
     pub(super) seat: AgentBinding,
     pub(super) history: History,
 }
 
-/// The whole log of a session.
+/// Reads the whole log of a session.
 ///
 /// # Errors
 /// Those of the store.
@@ -38,10 +38,10 @@ pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>
     Ok(log)
 }
 
-/// What a log means to the agent whose empty `history` that is; and the log again.
+/// Folds a log into an agent's empty `history`, and returns the history and the log.
 ///
 /// # Errors
-/// [`SessionError::Log`]; [`SessionError::Stopped`] as the process ends.
+/// [`SessionError::Log`]; [`SessionError::Stopped`] while the process ends.
 pub(crate) async fn folded(
     id: &SessionId,
     history: History,
@@ -50,7 +50,7 @@ pub(crate) async fn folded(
     HistoryFoldTask::begin(history, log).end(id).await
 }
 
-/// The agent or model that was chosen last.
+/// Returns the agent or model that was chosen last.
 pub(super) fn newest_choice(log: &[Event]) -> Option<&ModelChoice> {
     log.iter().rev().find_map(|event| match &event.body {
         EventBody::ModelSwitched { choice: Some(choice), .. } => Some(choice),
@@ -59,8 +59,10 @@ pub(super) fn newest_choice(log: &[Event]) -> Option<&ModelChoice> {
 }
 
 impl RuntimeInner {
-    /// Reads a session that is to be opened. Each page is folded while the next is read, as the agent counts that the first
-    /// page names. If another was chosen later, who counts otherwise, all is folded again in the end.
+    /// Reads a session that is to be opened. Each page is folded while the next one is read.
+    ///
+    /// The agent of the first page counts the tokens. If a later page chooses an agent that counts differently, the
+    /// whole log is folded again at the end.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
@@ -92,7 +94,7 @@ impl RuntimeInner {
     }
 }
 
-/// The pages of a log.
+/// The reader of a log's pages.
 struct LogPageReader<'a> {
     store: &'a SharedStore,
     id: &'a SessionId,
@@ -105,7 +107,7 @@ impl<'a> LogPageReader<'a> {
         Self { store, id, after: 0, ended: false }
     }
 
-    /// The next page. One that is not full is the last.
+    /// Reads the next page. A page that is not full is the last.
     async fn next(&mut self) -> Result<Vec<Event>, StoreError> {
         let page = self.store.read(self.id, self.after, PAGE).await?;
         self.after = page.last().map_or(self.after, |event| event.seq);
@@ -129,6 +131,7 @@ impl HistoryFoldTask {
         match self.0.await {
             Ok(folded) => folded.map_err(|error| SessionError::Log(id.clone(), error)),
             Err(error) => match error.try_into_panic() {
+                // A panic while folding is a bug; it must not look like a stopped session.
                 Ok(panic) => resume_unwind(panic),
                 Err(_) => Err(SessionError::Stopped),
             },

@@ -1,4 +1,4 @@
-//! A message for a session, as its sender gives it.
+//! A message for a session, as its sender makes it.
 
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
@@ -15,11 +15,11 @@ use longhaul_core::metadata::MessageMetadata;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewMessage {
-    /// What it says.
+    /// The message's parts.
     pub parts: Vec<Part>,
-    /// The sender's key: the same key again adds nothing.
+    /// The sender's key. Sending the same key again adds nothing.
     pub key: Option<String>,
-    /// Data of the sender's own, kept and shown with the message. The model never sees it.
+    /// The sender's own data, stored and shown with the message. The model never sees it.
     pub metadata: Option<MessageMetadata>,
 }
 

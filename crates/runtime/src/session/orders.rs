@@ -6,19 +6,19 @@ use longhaul_core::orders::StandingOrder;
 use super::{Session, SessionError};
 use crate::driver::{OrderChange, SessionCommand};
 
-/// The answer to a pin.
+/// The outcome of pinning an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinOutcome {
     /// The order.
     pub order: StandingOrder,
-    /// Whether it was made now: an order that says the same is not made twice.
+    /// True if the order was made now. An order with the same text is not made twice.
     pub is_new: bool,
 }
 
 impl Session {
-    /// Pins a standing order: an instruction that the model is shown whole in every request from the next step on,
-    /// whatever is compacted. It is durable when this answers, also while a run goes on. `replaces` names an order
-    /// that does not hold any more then.
+    /// Pins a standing order: an instruction that every request from the next step on contains in full, whatever is
+    /// compacted. The order is durable when the future resolves, even while a run is in progress. `replaces` names an
+    /// order that then becomes inactive.
     ///
     /// An active order with the same text, case and spacing aside, is returned as it is.
     ///
@@ -43,10 +43,10 @@ impl Session {
         self.change_orders(OrderChange::Pin { text: text.into(), replaces }).await
     }
 
-    /// Gives a standing order another text and returns the order. The model is told before its next step.
+    /// Gives a standing order another text and returns the order. The model sees the change before its next step.
     ///
     /// # Errors
-    /// As [`Session::pin_order`]; [`SessionError::Order`] if the order is not there or does not hold any more, or if
+    /// Those of [`Session::pin_order`]; [`SessionError::Order`] if the order does not exist or is inactive, or if
     /// another one has that text.
     pub async fn edit_order(
         &self,
@@ -56,15 +56,16 @@ impl Session {
         self.change_orders(OrderChange::Edit { id, text: text.into() }).await.map(|changed| changed.order)
     }
 
-    /// Removes a standing order and returns it. The log keeps it; the model is told before its next step.
+    /// Removes a standing order and returns it. The log keeps the order, and the model sees the removal before its next
+    /// step.
     ///
     /// # Errors
-    /// [`SessionError::Order`] if the order is not there or does not hold any more; [`SessionError::Stopped`].
+    /// [`SessionError::Order`] if the order does not exist or is inactive; [`SessionError::Stopped`].
     pub async fn remove_order(&self, id: OrderId) -> Result<StandingOrder, SessionError> {
         self.change_orders(OrderChange::Remove { id }).await.map(|changed| changed.order)
     }
 
-    /// Returns every standing order ever, oldest first; [`StandingOrder::is_active`] tells those that hold.
+    /// Returns all standing orders ever made, oldest first; [`StandingOrder::is_active`] reports those in force.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].

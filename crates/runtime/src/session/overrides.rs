@@ -1,4 +1,4 @@
-//! What may change while sessions are open: the settings, and which agent and model answers in one of them.
+//! The values that may change while sessions are open: the settings, and the agent and model of each session.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -20,41 +20,41 @@ use crate::settings::{
     SettingsOverrides, TriggerChoice,
 };
 
-/// When a switch holds.
+/// The time at which a switch takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOutcome {
-    /// From now on.
+    /// Now.
     Now,
-    /// When the step that is going on has ended.
+    /// At the end of the current step.
     AtNextStep,
-    /// It was so before.
+    /// Never, because the session had this agent and model before.
     Already,
 }
 
-/// Why settings were not changed.
+/// The reason that settings were not changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// One of them is wrong.
+    /// A setting is invalid.
     #[error(transparent)]
     Refused(#[from] SettingRefusal),
-    /// They cannot be kept.
+    /// The settings cannot be stored.
     #[error("the settings cannot be kept: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// The settings that hold.
+/// The settings in force.
 pub(super) struct RuntimeOverrides {
     now: RwLock<CurrentOverrides>,
     file: OnceLock<SettingsFile>,
-    /// Shared while a session is opened or switched, so that none of them misses a change.
+    /// A lock, shared while a session is opened or switched, so that no session misses a change of the settings.
     changing: tokio::sync::RwLock<()>,
 }
 
 #[derive(Clone)]
 struct CurrentOverrides {
     governed: Arc<AgentOverrides>,
-    /// The usual agent under them.
+    /// The usual agent under the settings.
     usual: Arc<Agent>,
     settings: Arc<RunSettings>,
 }
@@ -72,18 +72,18 @@ impl RuntimeOverrides {
         Self { now, file: OnceLock::new(), changing: tokio::sync::RwLock::default() }
     }
 
-    /// Nothing changes as long as this is held.
+    /// Returns a guard that prevents changes of the settings.
     pub(super) async fn hold(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
         self.changing.read().await
     }
 
-    /// The usual agent and what its loop decides by.
+    /// Returns the usual agent and the settings of its loop.
     pub(super) fn usual(&self) -> (Arc<Agent>, Arc<RunSettings>) {
         let now = self.now();
         (now.usual, now.settings)
     }
 
-    /// No panic happens while the lock is held.
+    /// Returns the current overrides. No panic happens while the lock is held.
     fn now(&self) -> CurrentOverrides {
         self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -94,26 +94,26 @@ impl RuntimeOverrides {
 }
 
 impl Runtime {
-    /// The agents that sessions may have, the usual one first.
+    /// Returns the agents that sessions may have, the usual one first.
     pub fn agents(&self) -> Vec<AgentEntry> {
         self.house.agents.list()
     }
 
-    /// The models that a session or a setting may be given, beside the agents.
+    /// Returns the models that a session or a setting may name, without the agents.
     pub async fn models(&self) -> Vec<String> {
         self.house.agents.models().await.into_iter().collect()
     }
 
-    /// The models that the usual agent's server has: its own, and those that are listed there now.
+    /// Returns the models of the usual agent's server: the agent's own, and those that the server lists now.
     pub async fn models_of_usual(&self) -> Vec<String> {
         self.house.agents.models_of_usual().await.into_iter().collect()
     }
 
-    /// Has the settings of that file hold from here on, and keeps later changes in it. Says what they are. A name in
-    /// them that nobody has any more is left out, and logged.
+    /// Applies the settings of a file from now on, keeps later changes in the file, and returns the settings. A name
+    /// that no longer exists is left out and logged.
     ///
     /// # Errors
-    /// The file is damaged, or cannot be read: then nothing of it holds.
+    /// The file is damaged or cannot be read. None of its settings is applied then.
     pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
         let _alone = self.house.steering.changing.write().await;
         let read = file.read();
@@ -135,17 +135,17 @@ impl Runtime {
         Ok(choices)
     }
 
-    /// The settings that hold.
+    /// Returns the settings in force.
     pub fn settings(&self) -> EffectiveSettings {
         let steering = &self.house.steering;
         steering.now().governed.holding(&self.house.agents.usual().rules, steering.file.get())
     }
 
-    /// Changes settings: kept first, then told to every open session, whose next decision follows them. `null` gives
-    /// one back to the agent file.
+    /// Changes settings. A change is stored first and then sent to every open session, whose next decision follows it.
+    /// `null` gives a setting back to the agent file.
     ///
     /// # Errors
-    /// [`SettingsError`]; nothing has changed then.
+    /// [`SettingsError`]; the settings are unchanged then.
     pub async fn change_settings(
         &self,
         change: &Map<String, Value>,
@@ -164,7 +164,7 @@ impl Runtime {
         Ok(self.settings())
     }
 
-    /// Only what is configured or listed may be named.
+    /// Checks that only configured or listed agents and models are named.
     async fn check_names(&self, change: &Map<String, Value>) -> Result<(), SettingRefusal> {
         let agents: Vec<&str> = self.house.agents.usable().map(|(name, _)| name).collect();
         for (field, own) in [("pruningAgent", &[SAME_AGENT][..]), ("summarizeWith", &[SAME_MODEL, EXTRACT])] {
@@ -181,7 +181,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Only one strategy has a planner.
+    /// Checks that the trigger `planner` is chosen only for `adaptive`, the one strategy with a planner.
     fn check_trigger(&self, choices: &SettingsOverrides) -> Result<(), SettingRefusal> {
         let configured = self.house.agents.usual().rules.policy.strategy.name();
         let strategy = choices.strategy.as_deref().unwrap_or(configured);
@@ -192,8 +192,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Says what the settings make of a policy, and of who writes its summaries if not the model that is talked to. It
-    /// follows later changes, and changes nothing once the runtime is gone.
+    /// Returns a function that applies the settings to a policy and to its summary writer, if that is not the session's
+    /// model. The function follows later changes, and changes nothing once the runtime is gone.
     pub fn policies(
         &self,
     ) -> impl Fn(&CompactionPolicy, Option<&SummaryModel>) -> (CompactionPolicy, Option<SummaryModel>)
@@ -223,10 +223,11 @@ impl Runtime {
         }
     }
 
-    /// Gives a session another agent or model, at once or when the step that is going on has ended. Its history stays.
+    /// Gives a session another agent or model, at once or at the end of the current step. Its history stays.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if it cannot be used; [`SessionError::Stopped`].
+    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent or model cannot be used;
+    /// [`SessionError::Stopped`].
     pub async fn switch(
         &self,
         session: &Session,
@@ -240,7 +241,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// Who answers in a session that another process may have.
+    /// Returns the agent of a session that another process may own.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -253,13 +254,13 @@ impl Runtime {
 }
 
 impl RuntimeInner {
-    /// The agent of a choice under the settings that hold.
+    /// Returns the agent of a choice under the settings in force.
     async fn chosen(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
         Ok(self.steering.now().governed.agent(self.agents.resolve_choice(choice).await?))
     }
 
-    /// Who answers in a session in which that was chosen last. If its agent is not there the usual one looks after it,
-    /// and answers nothing.
+    /// Returns the agent for a session's newest choice. If the chosen agent is unavailable, the usual agent holds the
+    /// session and answers nothing.
     pub(super) async fn resolve_agent_binding(&self, choice: Option<&ModelChoice>) -> AgentBinding {
         let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
             return AgentBinding { agent: self.usual_agent(), missing: None };
@@ -276,7 +277,7 @@ impl RuntimeInner {
         }
     }
 
-    /// How the log of a new session with that agent begins.
+    /// Returns the first events of a new session with an agent.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used.

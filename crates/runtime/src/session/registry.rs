@@ -1,4 +1,4 @@
-//! Which sessions are open in this process: each at most once, and none longer than somebody needs it.
+//! The sessions that are open in this process: each at most once, and none longer than needed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,53 +18,53 @@ struct SessionRegistryState {
     door: SessionAdmission,
 }
 
-/// Which sessions may be opened.
+/// The admission of sessions to this process.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum SessionAdmission {
     #[default]
     Open,
-    /// None: other processes are to have them.
+    /// No session, because other processes are to have them.
     GivesAway,
-    /// None any more.
+    /// No session any more.
     Shut,
 }
 
-/// The place of one session: vacant, or with the session that is open there.
+/// The entry of one session: vacant, or holding the open session.
 #[derive(Default)]
 pub(crate) struct SessionEntry {
-    /// Held while the session is opened, left or deleted: of these one happens at a time.
+    /// Held while the session is opened, left or deleted, so that only one of these happens at a time.
     pub(crate) gate: tokio::sync::Mutex<()>,
     session: Mutex<Option<Session>>,
 }
 
 impl SessionRegistry {
-    /// The session, if it is open.
+    /// Returns the session, if it is open.
     pub(super) fn find(&self, id: &SessionId) -> Option<Session> {
         self.lock().by_id.get(id)?.session()
     }
 
-    /// The sessions that are open.
+    /// Returns the open sessions.
     pub(super) fn all(&self) -> Vec<Session> {
         self.lock().by_id.values().filter_map(|slot| slot.session()).collect()
     }
 
-    /// The session's place; [`SessionRegistry::leave`] gives it back.
+    /// Returns the session's entry; [`SessionRegistry::leave`] gives it back.
     pub(super) fn slot(&self, id: &SessionId) -> Arc<SessionEntry> {
         Arc::clone(self.lock().by_id.entry(id.clone()).or_default())
     }
 
-    /// Returns whether sessions may be opened here.
+    /// Checks whether sessions may be opened here.
     ///
     /// # Errors
-    /// [`StoreError::Elsewhere`] if others are to have them; [`SessionError::Stopped`].
+    /// [`StoreError::Elsewhere`] if other nodes are to have the sessions; [`SessionError::Stopped`].
     pub(super) fn admits(&self, id: &SessionId) -> Result<(), SessionError> {
         self.lock().admits(id)
     }
 
-    /// Puts an opened session into its place.
+    /// Puts an opened session into its entry.
     ///
     /// # Errors
-    /// As [`SessionRegistry::admits`]: it may have taken long to open.
+    /// Those of [`SessionRegistry::admits`], because the opening may have taken long.
     pub(super) fn put(
         &self,
         id: &SessionId,
@@ -77,40 +77,41 @@ impl SessionRegistry {
         Ok(())
     }
 
-    /// Gives a place back. It is forgotten if nobody else has it and nothing is open there.
+    /// Gives an entry back. The registry drops the entry if no other task holds it and no session is open there.
     pub(super) fn leave(&self, id: &SessionId, slot: Arc<SessionEntry>) {
         let mut state = self.lock();
-        // The list's own and this one: whoever else comes needs the lock.
+        // The two references are the registry's and this one. Another task needs the lock to get a third.
         if slot.is_vacant() && Arc::strong_count(&slot) <= 2 {
             state.by_id.remove(id);
         }
         drop(slot);
     }
 
-    /// Opens nothing that others could have from here on, and says what is open.
+    /// Stops opening sessions that other nodes could have, and returns the open sessions.
     pub(super) fn give_away(&self) -> Vec<Session> {
         self.close_door(SessionAdmission::GivesAway)
     }
 
-    /// Opens nothing from here on, and says what is open.
+    /// Stops opening sessions, and returns the open ones.
     pub(super) fn shut(&self) -> Vec<Session> {
         self.close_door(SessionAdmission::Shut)
     }
 
     fn close_door(&self, door: SessionAdmission) -> Vec<Session> {
         let mut state = self.lock();
+        // Admission only ever gets stricter: a runtime that is shut must not open again to give its sessions away.
         state.door = state.door.max(door);
         drop(state);
         self.all()
     }
 
-    /// How many places there are.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.lock().by_id.len()
     }
 
-    /// No panic happens while the lock is held: each change leaves it whole.
+    /// Locks the state. No panic happens while the lock is held, and each change leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, SessionRegistryState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,7 +130,7 @@ impl SessionRegistryState {
 }
 
 impl SessionEntry {
-    /// The session that is open here.
+    /// Returns the session that is open here.
     pub(super) fn session(&self) -> Option<Session> {
         self.lock().clone().filter(|session| !session.is_closed())
     }
@@ -139,8 +140,8 @@ impl SessionEntry {
         self.lock().take()
     }
 
-    /// Gives the session up if its only handle is the one in this place and `is_quiet` says that nothing waits.
-    /// Nobody gets a handle meanwhile: who wants one finds the place vacant.
+    /// Removes the session if the entry holds its only handle and `is_quiet` reports that no work waits. No task can
+    /// get a handle meanwhile; a task that wants one finds the entry vacant.
     pub(crate) fn vacate(&self, is_quiet: impl FnOnce() -> bool) -> bool {
         let mut session = self.lock();
         let is_unused = session.as_mut().is_some_and(Session::is_only_handle);

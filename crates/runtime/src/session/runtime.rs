@@ -1,4 +1,4 @@
-//! [`Runtime`]: one agent over one store, and the sessions that are open.
+//! [`Runtime`]: one agent over one store, and its open sessions.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -28,24 +28,25 @@ use crate::context::{self, ContextReport};
 use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState};
 use crate::event_bus::EventBus;
 
-/// How long a session stays open that nobody has a handle to and in which nothing goes on.
+/// The time after which a session at rest without handles is closed.
 pub const IDLE: Duration = Duration::from_secs(60);
 
-/// One agent, its store, and its open sessions. When it is dropped every driver ends, and with it every model
-/// call, tool process and timer; [`Runtime::close`] does the same in order.
+/// One agent, its store, and its open sessions. Dropping the runtime ends every driver, with every model call, tool
+/// process and timer; [`Runtime::close`] does so in order.
 ///
-/// A session at rest that nobody has a handle to is given up after a while ([`IDLE`]) and opened again when
-/// somebody asks for it: what is kept in memory are the sessions in use.
+/// A session at rest without handles is closed after a while ([`IDLE`]) and opened again on demand. Memory therefore
+/// holds only the sessions in use.
 pub struct Runtime {
     pub(super) house: Arc<RuntimeInner>,
     drivers: Mutex<JoinSet<()>>,
 }
 
-/// What every session of a runtime needs.
+/// The parts that every session of a runtime needs.
 pub(super) struct RuntimeInner {
     pub(super) agents: AgentRegistry,
     pub(super) steering: RuntimeOverrides,
-    /// The usual agent, and the same with what sessions have shown of its model: sessions share it until more is learned.
+    /// The usual agent, and the same agent with the calibration that sessions have found for its model. Sessions share
+    /// it until the calibration changes.
     calibrated: Mutex<Option<(Arc<Agent>, Arc<Agent>)>>,
     pub(super) store: SharedStore,
     blobs: BlobStore,
@@ -54,24 +55,24 @@ pub(super) struct RuntimeInner {
     pub(super) slots: SessionRegistry,
     /// The other processes on the store.
     pub(super) nodes: OnceLock<SharedNodes>,
-    /// Cancelled as the runtime closes: nobody waits any more to be given a session.
+    /// Cancelled while the runtime closes, so that no caller waits for a session any more.
     closing: CancellationToken,
 }
 
 type Reply = oneshot::Sender<Result<Session, SessionError>>;
 
 impl Runtime {
-    /// A runtime of that agent over that store.
+    /// Makes a runtime with one agent over a store.
     pub fn new(agent: Agent, store: SharedStore, blobs: BlobStore) -> Self {
         Self::with_idle(agent, store, blobs, IDLE)
     }
 
-    /// The same, with another time after which a session that nobody uses is given up.
+    /// Makes a runtime with another time after which an unused session is closed.
     pub fn with_idle(agent: Agent, store: SharedStore, blobs: BlobStore, idle: Duration) -> Self {
         Self::begin(AgentRegistry::only(agent), store, blobs, idle)
     }
 
-    /// A runtime of several agents over that store.
+    /// Makes a runtime with several agents over a store.
     pub fn of(agents: AgentRegistry, store: SharedStore, blobs: BlobStore) -> Self {
         Self::begin(agents, store, blobs, IDLE)
     }
@@ -92,22 +93,22 @@ impl Runtime {
         Self { house: Arc::new(house), drivers: Mutex::default() }
     }
 
-    /// The usual agent, as the settings have it now.
+    /// Returns the usual agent under the current settings.
     pub fn agent(&self) -> Arc<Agent> {
         self.house.steering.usual().0
     }
 
-    /// Returns whether there are agents that take up what waits since a crash or a cancel; see [`Session::take_up`].
+    /// Reports whether an agent takes messages that have waited since a crash or a cancel; see [`Session::take_up`].
     pub fn takes_up(&self) -> bool {
         self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == RunRecovery::Continue)
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &SharedStore {
         &self.house.store
     }
 
-    /// The blobs.
+    /// Returns the blob store.
     pub fn blobs(&self) -> &BlobStore {
         &self.house.blobs
     }
@@ -128,7 +129,7 @@ impl Runtime {
         self.create_in(title, None).await
     }
 
-    /// Creates a session with the agent of that name and opens it.
+    /// Creates a session with a named agent and opens it.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used; [`SessionError::Store`].
@@ -167,7 +168,7 @@ impl Runtime {
         }
     }
 
-    /// The session of that id, created if there is none, and opened: who retries gets the same one.
+    /// Returns the session of an id, opened, and creates it if there is none. A retry gets the same session.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
@@ -175,10 +176,10 @@ impl Runtime {
         self.create_as_in(id, title, None).await
     }
 
-    /// As [`Runtime::create_as`], with the agent of that name.
+    /// Returns the session of an id as [`Runtime::create_as`] does, with a named agent.
     ///
     /// # Errors
-    /// As [`Runtime::create_in`]; [`SessionError::Log`].
+    /// Those of [`Runtime::create_in`]; [`SessionError::Log`].
     pub async fn create_as_in(
         &self,
         id: SessionId,
@@ -189,7 +190,7 @@ impl Runtime {
         self.create_once(id, title, events).await
     }
 
-    /// A replay of a session's announcements, to be given its log.
+    /// Makes a replay of a session's announcements, which needs the session's log.
     pub fn replay(&self, id: &SessionId) -> EventReplay {
         let open = self.house.slots.find(id);
         let (agent, settings) = match open.map(|session| session.agent_binding().agent) {
@@ -199,12 +200,12 @@ impl Runtime {
         EventReplay::new(id.clone(), settings, agent.new_history())
     }
 
-    /// The sessions that are open here.
+    /// Returns the sessions that are open here.
     pub fn opened(&self) -> Vec<Session> {
         self.house.slots.all()
     }
 
-    /// All sessions, the most recently changed first.
+    /// Returns all sessions, the most recently changed first.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -212,7 +213,7 @@ impl Runtime {
         Ok(self.store().sessions(limit).await?)
     }
 
-    /// Opens a session: claims it, folds its log, and puts right what a crash left open.
+    /// Opens a session: claims its lease, folds its log, and repairs the state that a crash left.
     ///
     /// # Errors
     /// [`SessionError::Store`] if there is none; [`SessionError::Log`].
@@ -221,12 +222,12 @@ impl Runtime {
             Some(session) => session,
             None => self.enter(id).await?,
         };
-        // What a crash left is put right when this answers; a run that goes on does so on its own.
+        // The look waits for the repair. A run that continues does so on its own.
         session.inspect_run(|_| ()).await?;
         Ok(session)
     }
 
-    /// Opens a session in a task of its own, so that whoever asks for it may leave at any time.
+    /// Opens a session in a task of its own, so that the caller may stop waiting at any time.
     async fn enter(&self, id: &SessionId) -> Result<Session, SessionError> {
         let (reply, entered) = oneshot::channel();
         let slot = self.house.slots.slot(id);
@@ -241,7 +242,7 @@ impl Runtime {
         drivers.spawn(life);
     }
 
-    /// The whole log of a session.
+    /// Returns the whole log of a session.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -249,8 +250,8 @@ impl Runtime {
         self.house.log(id).await
     }
 
-    /// A session's loop as its log has it, at rest: nothing is opened, claimed or put right, so that it may be in use
-    /// elsewhere.
+    /// Returns a session's loop at rest, computed from its log. The session is not opened, claimed or repaired, so it
+    /// may be in use elsewhere.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
@@ -258,7 +259,7 @@ impl Runtime {
         self.glance_at(id, self.log(id).await?).await
     }
 
-    /// As [`Runtime::read_run`], by the beginning of a log: all that stands before a damaged event.
+    /// Returns a loop as [`Runtime::glance`] does, from the beginning of a log: the events before a damaged one.
     ///
     /// # Errors
     /// [`SessionError::Log`].
@@ -268,12 +269,12 @@ impl Runtime {
         Ok(Run::new(settings, history))
     }
 
-    /// How full the window of a loop is under this runtime's agent.
+    /// Returns the use of a loop's window under this runtime's agent.
     pub fn context(&self, run: &Run) -> ContextReport {
         context::of(run, &self.agent())
     }
 
-    /// A new session that shares the log up to `at_seq`, positions and handles included.
+    /// Creates a session that shares the log up to `at_seq`, positions and handles included.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] if the log has no such position; [`SessionError::Conflict`] if a run was open
@@ -282,10 +283,10 @@ impl Runtime {
         self.fork_as(SessionId::new(Uuid::now_v7().to_string()), id, at_seq).await
     }
 
-    /// As [`Runtime::fork`], under an id of the caller's: who retries gets the same one.
+    /// Creates a session as [`Runtime::fork`] does, under an id of the caller's. A retry gets the same session.
     ///
     /// # Errors
-    /// As [`Runtime::fork`].
+    /// Those of [`Runtime::fork`].
     pub async fn fork_as(
         &self,
         fork_id: SessionId,
@@ -315,7 +316,7 @@ impl Runtime {
             *forked_from = Some(ForkOrigin { session_id: id.clone(), at_seq });
             first.clone_from(&title);
         }
-        // A later title stands over the first one.
+        // A later title overrides the first one.
         let newest = events.iter_mut().rev().find_map(|event| match &mut event.body {
             EventBody::TitleSet { title } => Some(title),
             _ => None,
@@ -344,7 +345,7 @@ impl Runtime {
         Ok(deleted?)
     }
 
-    /// Cancels what runs, lets every session come to rest, closes the store.
+    /// Cancels current work, lets every session come to rest, and closes the store.
     pub async fn close(&self) {
         let open = self.house.slots.shut();
         self.house.closing.cancel();
@@ -355,20 +356,20 @@ impl Runtime {
         self.store().close().await;
     }
 
-    /// Sessions that are open, are being opened or given up.
+    /// Returns the number of sessions that are open, being opened or being closed.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
         self.house.slots.len()
     }
 
-    /// No panic happens while the lock is held.
+    /// Locks the drivers. No panic happens while the lock is held.
     fn drivers(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl RuntimeInner {
-    /// Returns the usual agent as a session that is opened now gets it.
+    /// Returns the usual agent for a session that is opened now.
     pub(super) fn usual_agent(&self) -> Arc<Agent> {
         let usual = self.steering.usual().0;
         let now = usual.calibrated();
@@ -384,9 +385,9 @@ impl RuntimeInner {
         now
     }
 
-    /// The whole life of an open session, from its opening until it is given up.
+    /// Runs the whole life of an open session, from its opening until it is closed.
     async fn run_session(self: Arc<Self>, id: SessionId, slot: Arc<SessionEntry>, reply: Reply) {
-        // Opening takes more room than being open.
+        // Boxed: opening needs more stack space than being open.
         if let Some(driver) = Box::pin(self.open_in_entry(&id, &slot, reply)).await {
             driver.drive(&slot, self.idle).await;
         }
@@ -415,7 +416,7 @@ impl RuntimeInner {
                 Err(error) => (Err(error), None),
             },
         };
-        // Whoever asked may have left: then the session is open all the same.
+        // The caller may have left; the session is open all the same.
         let _ = reply.send(opened);
         driver
     }
@@ -462,7 +463,7 @@ impl RuntimeInner {
         // Boxed: a future holds every value that moves through it once more.
         let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
-        // The first thing that the driver does.
+        // Recovery must be the first input that the driver handles.
         session.send_input(RunLoopInput::Recover { partial })?;
         if let Some(nodes) = self.nodes.get() {
             session.hear(nodes, since);
@@ -478,7 +479,7 @@ impl RuntimeInner {
         self.slots.all()
     }
 
-    /// The text of an answer that was streaming when the process ended.
+    /// Returns the text of an answer that was streaming when the process ended.
     async fn partial(&self, id: &SessionId) -> Result<Option<String>, SessionError> {
         let chunks = self.store.chunks(id).await?;
         let text: String = chunks.into_iter().map(|chunk| chunk.body).collect();
@@ -486,8 +487,8 @@ impl RuntimeInner {
     }
 }
 
-/// Since when messages in the queue of a session that is opened among other nodes were left for whoever opens it. Older
-/// ones wait, since a cancel or a crash.
+/// Returns the time from which queued messages count as left for the session's next owner. Older messages keep waiting,
+/// since a cancel or a crash.
 fn left_since(log: &[Event], history: &History, agent: &Agent) -> Millis {
     match (agent.rules.recovery, history.open_run()) {
         (RunRecovery::Continue, _) => 0,
@@ -496,7 +497,7 @@ fn left_since(log: &[Event], history: &History, agent: &Agent) -> Millis {
     }
 }
 
-/// The positions at which no run was going on.
+/// Returns the positions at which no run was in progress.
 fn at_rest(events: &[Event]) -> Vec<Seq> {
     let mut running = false;
     let mut rests = Vec::new();

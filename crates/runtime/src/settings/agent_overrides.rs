@@ -1,4 +1,4 @@
-//! Agents under settings.
+//! Agents under the settings that override their files.
 
 use longhaul_core::budget::{ASSUMED_WINDOW, StrategyTrigger};
 use longhaul_core::plan::{CompactionPolicy, SummaryWriterModel};
@@ -11,10 +11,10 @@ use crate::agent::{Agent, AgentRules, ServedModel, SummaryModel};
 use crate::agents::AgentRegistry;
 use crate::compaction;
 
-/// The strategy whose model is named by a setting of its own.
+/// The strategy whose model has a setting of its own.
 const PRUNING_AGENT: &str = "pruning-agent";
 
-/// Choices, with the models that they name.
+/// The changed settings, with the models that they name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentOverrides {
     pub(crate) choices: SettingsOverrides,
@@ -25,7 +25,7 @@ pub(crate) struct AgentOverrides {
 type Writing = (SummaryWriterModel, Option<SummaryModel>);
 
 impl AgentOverrides {
-    /// Finds the models that the choices name.
+    /// Resolves the models that the settings name.
     ///
     /// # Errors
     /// [`SettingRefusal`], with the setting whose model cannot be called.
@@ -38,19 +38,19 @@ impl AgentOverrides {
         Ok(Self { choices, pruner, summariser })
     }
 
-    /// The agent under these choices; it is as it is configured.
+    /// Applies the settings to an agent as configured.
     pub(crate) fn agent(&self, plain: Agent) -> Agent {
         let mut agent = plain;
         (agent.rules.policy, agent.rules.summariser) = self.policy(&agent.rules);
         agent
     }
 
-    /// How context is kept in bounds under these choices, where rules are as they are configured.
+    /// Returns the compaction policy and the summary model of configured rules under these settings.
     pub(crate) fn policy(&self, plain: &AgentRules) -> (CompactionPolicy, Option<SummaryModel>) {
         self.context(&plain.policy, plain.summariser.as_ref())
     }
 
-    /// The same of a policy and who writes its summaries.
+    /// Returns a policy and its summary model under these settings.
     pub(crate) fn context(
         &self,
         plain: &CompactionPolicy,
@@ -63,13 +63,15 @@ impl AgentOverrides {
         }
         match self.choices.trigger {
             Some(chosen) => policy.trigger = chosen.trigger(),
-            // Only the strategy that the file names for it has a planner.
+            // Only the agent file's own strategy has the planner.
             None if policy.strategy.name() != plain.strategy.name() => {
                 policy.trigger = policy.trigger.filter(|trigger| *trigger != StrategyTrigger::Planner);
             }
             None => {}
         }
         policy.auto_recall = self.choices.auto_recall.unwrap_or(policy.auto_recall);
+        // The writer belongs to the kind of strategy: a pruning agent's model does not write summaries, and the other
+        // way round.
         let prunes = |policy: &CompactionPolicy| policy.strategy.name() == PRUNING_AGENT;
         let named = if prunes(&policy) { &self.pruner } else { &self.summariser };
         let (writer, summariser) = match named {
@@ -81,7 +83,7 @@ impl AgentOverrides {
         (policy, summariser)
     }
 
-    /// What holds for the agent with those rules, and where it comes from.
+    /// Returns the settings in force for an agent's rules, each with its origin.
     pub(crate) fn holding(&self, plain: &AgentRules, file: Option<&SettingsFile>) -> EffectiveSettings {
         let (policy, _) = self.policy(plain);
         let choices = &self.choices;

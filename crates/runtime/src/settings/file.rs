@@ -1,4 +1,4 @@
-//! The file that settings are kept in.
+//! The file that stores the settings.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use super::{SettingSource, SettingsOverrides};
 
-/// The largest file that is read.
+/// The maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// The keys that an agent file has, for example `context.compression.strategy`.
+/// The keys that an agent file sets, for example `context.compression.strategy`.
 pub type Written = BTreeSet<String>;
 
-/// The file that settings are kept in, and what the agent file beneath it says.
+/// The file that stores the settings, and the keys of the agent file that the settings override.
 #[derive(Clone, Debug)]
 pub struct SettingsFile {
     path: PathBuf,
@@ -23,24 +23,25 @@ pub struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// The file at `path`, above an agent file that has the keys `written`.
+    /// Makes a handle to the file at `path`, over an agent file that sets the keys `written`.
     pub fn new(path: PathBuf, written: Written) -> Self {
         Self { path, written }
     }
 
-    /// Where it is.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was chosen; nothing if there is no file.
+    /// Reads the changed settings; a missing file has none.
     ///
     /// # Errors
-    /// The file is damaged, or cannot be read.
+    /// The file is damaged or cannot be read.
     pub fn read(&self) -> io::Result<SettingsOverrides> {
         match fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SettingsOverrides::default()),
             Err(error) => return Err(error),
+            // A pipe in the file's place would block the reader.
             Ok(known) if !known.is_file() => return Err(io::Error::other("it is no regular file")),
             Ok(_) => {}
         }
@@ -53,10 +54,10 @@ impl SettingsFile {
         SettingsOverrides::default().changed(&kept).map_err(io::Error::other)
     }
 
-    /// Keeps the choices. Whoever reads finds the old ones or the new ones; a damaged file is put beside.
+    /// Writes the settings atomically: a reader finds the old ones or the new ones. A damaged file is renamed and kept.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// The folder cannot be written to.
     pub fn write(&self, choices: &SettingsOverrides) -> io::Result<()> {
         if self.read().is_err() {
             fs::rename(&self.path, self.path.with_extension("json.damaged"))?;
@@ -68,10 +69,11 @@ impl SettingsFile {
         }
         kept?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // Without syncing the folder, a crash could undo the rename.
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Where a setting comes from that is not in this file: `key` is what the agent file calls it.
+    /// Returns the origin of a setting that is not in this file. `key` is the setting's name in the agent file.
     pub(super) fn beneath(&self, key: &str) -> SettingSource {
         if self.written.contains(key) { SettingSource::AgentFile } else { SettingSource::Default }
     }

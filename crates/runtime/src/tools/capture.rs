@@ -1,8 +1,8 @@
-//! A command's output: bounded in memory, its bytes made text.
+//! The output of a command: bounded in memory, and decoded into text.
 
 use std::collections::VecDeque;
 
-/// Keeps the first and the last part of a stream, each half of the limit.
+/// A buffer for the first and the last part of a stream, each half of the limit.
 #[derive(Debug)]
 pub(super) struct OutputCapture {
     head: Vec<u8>,
@@ -11,14 +11,14 @@ pub(super) struct OutputCapture {
     lost_bytes: u64,
 }
 
-/// What a command wrote.
+/// The captured output of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CapturedOutput {
-    /// As text; bytes that are no UTF-8 became U+FFFD.
+    /// The text; invalid UTF-8 became U+FFFD.
     pub(super) text: String,
-    /// How many bytes were no UTF-8.
+    /// The number of bytes that were no UTF-8.
     pub(super) invalid_bytes: usize,
-    /// How many bytes of the middle are gone.
+    /// The number of bytes that were dropped from the middle.
     pub(super) lost_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ impl OutputCapture {
     }
 }
 
-/// Makes text of a byte stream that is cut anywhere.
+/// Decodes a byte stream that may be split anywhere.
 #[derive(Debug, Default)]
 pub(super) struct LossyUtf8Decoder {
     pending: Vec<u8>,
@@ -80,8 +80,9 @@ impl LossyUtf8Decoder {
     }
 }
 
-/// How many bytes at the end start a character that is not complete yet.
+/// Returns the number of bytes at the end that begin an incomplete character.
 fn unfinished(bytes: &[u8]) -> usize {
+    // A UTF-8 character has at most four bytes, so an incomplete one has at most three.
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];
         if !is_continuation(byte) {

@@ -1,7 +1,7 @@
-//! What `.ignore`, `.gitignore` and `.git/info/exclude` say of the workspace's files.
+//! The ignore rules of `.ignore`, `.gitignore` and `.git/info/exclude` for the workspace's files.
 //!
-//! They are read as every file of the workspace is: regular files, reached through no link. What a command puts in
-//! their place can neither hold up a search nor show what lies elsewhere.
+//! The rule files are read like every file of the workspace: regular files only, reached through no link. A pipe or
+//! link that a command puts in their place can neither block a search nor reveal files elsewhere.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,14 +12,14 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::workspace::{ResolvedPath, Workspace};
 
-/// What those of one folder and of all above it may have together, bytes; what goes beyond holds for nothing. A pattern
-/// takes hundreds of times its length in memory.
+/// The maximum size, in bytes, of a folder's rule files and of all above it together. Rules beyond the limit are
+/// ignored, because a pattern takes hundreds of times its length in memory.
 const MOST: u64 = 128 * 1024;
 
-/// Those of a folder; what an earlier one says, in any folder above, goes before what a later one says.
+/// The rule files of a folder. An earlier file, in any folder above, takes precedence over a later one.
 const FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// The rules for what lies in a folder.
+/// The rules for the entries of a folder.
 #[derive(Clone, Default)]
 pub(super) struct IgnoreRules {
     nearest: Option<Rc<FolderIgnoreRules>>,
@@ -32,7 +32,7 @@ struct FolderIgnoreRules {
 }
 
 impl IgnoreRules {
-    /// The rules for what lies in `folder`: its own before those of the folders above, which are read, too.
+    /// Reads the rules for the entries of `folder`. The folder's own rules come before those of the folders above.
     pub(super) fn to(workspace: &Workspace, folder: &ResolvedPath) -> Self {
         let mut above: Vec<&Path> = folder.relative().ancestors().collect();
         above.reverse();
@@ -41,7 +41,7 @@ impl IgnoreRules {
         folders.fold(Self::default(), |rules, folder| rules.below(workspace, &folder))
     }
 
-    /// The rules for what lies in `folder`, which lies where these hold.
+    /// Returns the rules for the entries of `folder`, which lies in the folder of these rules.
     pub(super) fn below(&self, workspace: &Workspace, folder: &ResolvedPath) -> Self {
         let absolute = workspace.absolute(folder);
         let mut bytes = self.bytes;
@@ -57,12 +57,12 @@ impl IgnoreRules {
         }
     }
 
-    /// Returns whether a file or folder is passed over.
+    /// Reports whether a file or folder is ignored.
     pub(super) fn has(&self, absolute: &Path, is_folder: bool) -> bool {
         (0..FILES.len()).find_map(|file| self.says(file, absolute, is_folder)).unwrap_or(false)
     }
 
-    /// The word of the nearest `file` that has one.
+    /// Returns the decision of the nearest `file` that has a matching rule.
     fn says(&self, file: usize, absolute: &Path, is_folder: bool) -> Option<bool> {
         let mut next = self.nearest.as_ref();
         while let Some(rules) = next {
@@ -83,7 +83,7 @@ fn read(workspace: &Workspace, file: &ResolvedPath, most: u64) -> Option<Vec<u8>
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
-/// Lines that are no patterns are passed over.
+/// Parses a rule file. Lines that are no valid patterns are skipped.
 fn rules(folder: &Path, text: &str) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
     for line in text.trim_start_matches('\u{feff}').lines() {
