@@ -7,7 +7,8 @@ use longhaul_wire::ModelSettings;
 
 use crate::http::{self, HttpTimeouts, NetworkVariables, Secret};
 
-/// One model behind one server: its [settings](ModelSettings) and the way to the server. It dereferences to the settings.
+/// One model behind one server: its [settings](ModelSettings) and the way to the server. The endpoint
+/// dereferences to the settings.
 #[derive(Clone)]
 pub struct ModelEndpoint {
     /// The names, extra fields and declared limits that shape its requests.

@@ -88,21 +88,22 @@ pub trait WireCodec: Send + Sync {
     /// [`ParseError`] if one of them has another form.
     fn fixed(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError>;
 
-    /// The form of an item that stays the same when a client sends it again: no whitespace, keys in order, no cache
-    /// marks, nothing of [`ephemeral`]. `index` is its place among the items. Appends to `out`.
+    /// Appends the canonical form of an item to `out`: the form that stays the same when a client sends the item
+    /// again. It has no whitespace, sorted keys, no cache marks, and nothing of [`ephemeral`]. `index` is the
+    /// item's position.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON.
     fn canonical(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError>;
 
-    /// The request with `edited`'s changes: everything else is the client's bytes, and nothing before the first
-    /// change differs. Without any change it is the request.
+    /// Returns the request with `edited`'s changes. Every other byte is the client's, and nothing before the
+    /// first change differs. Without a change the result is the request.
     ///
     /// # Errors
     /// [`ParseError`] if a change cannot be expressed.
     fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
 
-    /// A reader for a stream in this dialect.
+    /// Returns a parser for a stream in this dialect.
     fn stream_parser(&self) -> Box<dyn StreamParser>;
 
     /// Returns a merger that makes one stream of several.
@@ -111,18 +112,18 @@ pub trait WireCodec: Send + Sync {
     /// Parses a whole answer (not a stream); `None` if it is no answer.
     fn answer(&self, body: &[u8]) -> Option<PartialResponse>;
 
-    /// The whole answer that a stream's events make, and what else a client that asked for no stream would have been
-    /// told. `None` if they end before the answer does.
+    /// Returns the whole answer of a stream's events, with every field that a client without a stream would have
+    /// got. `None` if the events end before the answer does.
     fn collect(&self, events: &[Bytes]) -> Option<Bytes>;
 
-    /// The model's step in a whole answer, as a request has it. `None` if it is no answer.
+    /// Returns the model's step in a whole answer, in the form of a request. `None` if `answer` is no answer.
     fn step(&self, answer: &[u8]) -> Option<ModelStep>;
 
-    /// An item of the model's with text before its own. `None` if that cannot be expressed.
+    /// Returns a model's item with text before its own. `None` if the dialect cannot express that.
     fn with_text_before(&self, item: &str, text: &str) -> Option<String>;
 
-    /// Items of a step of the model's with its calls, in order, as they are given here: ids and arguments, which are
-    /// objects in a request whatever the model wrote.
+    /// Returns the items of a model's step with these calls in place of its own, in order: ids and arguments.
+    /// Arguments are objects in a request, whatever the model wrote.
     fn with_calls_of(&self, items: Vec<String>, calls: &[PartialToolCall]) -> Vec<String>;
 
     /// Returns the items that answer calls.
@@ -376,7 +377,8 @@ pub trait StreamParser: Send {
     /// Parses one event.
     fn read(&mut self, event: &SseEvent<'_>);
 
-    /// Returns the part that was parsed so far.
+    /// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one
+    /// finish, no repeated text.
     fn seen(&self) -> &PartialResponse;
 }
 
