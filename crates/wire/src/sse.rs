@@ -1,5 +1,5 @@
-//! Server-sent events: a reader that cuts a body at its empty lines and leaves its bytes untouched, and the name and data
-//! of one event. Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
+//! Server-sent events: a reader that cuts a body at its empty lines and keeps its bytes, and the name and data of
+//! one event. Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
 
 use std::borrow::Cow;
 

@@ -23,8 +23,8 @@ pub fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
         let is_clients = match dialect {
             Dialect::Chat => matches!(kind.as_deref(), None | Some("function" | "custom")),
             Dialect::Responses => matches!(kind.as_deref(), Some("function" | "custom" | "namespace")),
-            // A client's tool without arguments may have no schema. Only the tools of Anthropic's servers have a
-            // type.
+            // A client's tool without arguments may have no schema. Its type decides then: every tool of
+            // Anthropic's servers has a versioned one.
             Dialect::Messages => {
                 field(&fields, "input_schema").is_some() || matches!(kind.as_deref(), None | Some("custom"))
             }

@@ -1,5 +1,5 @@
-//! Places in a request, as errors name them: `messages.3.content.1.image`, `input[2].content[0]`, `contents[1].parts[0]`,
-//! or `["body", "messages", 3, "content", 1]`.
+//! Places in a request, as errors name them: `messages.3.content.1.image`, `input[2].content[0]`,
+//! `contents[1].parts[0]`, or `["body", "messages", 3, "content", 1]`.
 
 use longhaul_core::refusal::RefusedPart;
 use serde_json::Value;
