@@ -18,7 +18,7 @@ pub use longhaul_wire::messages::{
 /// The header that carries the key.
 const KEY_HEADER: &str = "x-api-key";
 
-/// The header that switches features on which are in test.
+/// The header that enables beta features.
 const BETA_HEADER: &str = "anthropic-beta";
 
 /// The header that names the version.
@@ -27,17 +27,17 @@ const VERSION_HEADER: &str = "anthropic-version";
 /// One model behind one server.
 #[derive(Clone, Debug)]
 pub struct AnthropicConfig {
-    /// The server and the model. The key goes as `x-api-key`; a server that wants a bearer token is given a
-    /// header `authorization` and no key.
+    /// The server and the model. The key is sent as `x-api-key`. A server that wants a bearer token gets a header
+    /// `authorization` and no key.
     pub endpoint: ModelEndpoint,
-    /// Features in test that are switched on, in the header `anthropic-beta`.
+    /// The enabled beta features, for the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// How long the server is asked to keep what it has read.
+    /// The time for which the server is asked to keep the prefix in its cache.
     pub cache: PromptCacheTtl,
 }
 
 impl AnthropicConfig {
-    /// A model without key, with defaults for the rest.
+    /// Creates the configuration of a model without key, with defaults for the rest.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             endpoint: ModelEndpoint::new("anthropic", base_url, model),
@@ -55,20 +55,20 @@ impl AnthropicConfig {
         self.endpoint.origin(API)
     }
 
-    /// The headers that may hold a secret.
+    /// Returns the headers that may hold a secret.
     fn secret_headers(&self) -> Vec<(String, Secret)> {
         let mut headers = self.endpoint.all_headers(KEY_HEADER, "");
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case(BETA_HEADER));
         headers
     }
 
-    /// The version, unless a header gives another.
+    /// Returns the version, unless a header sets another.
     fn version(&self) -> Option<&'static str> {
         let given = |(name, _): &(String, Secret)| name.eq_ignore_ascii_case(VERSION_HEADER);
         (!self.endpoint.headers.iter().any(given)).then_some(VERSION)
     }
 
-    /// Every feature that is switched on, by name or by a header, and `more`.
+    /// Returns every enabled feature, from the list or from a header, and `more`.
     fn betas(&self, more: Option<&str>) -> Option<String> {
         let headers = self.endpoint.headers.iter();
         let given = headers.filter(|(name, _)| name.eq_ignore_ascii_case(BETA_HEADER));

@@ -11,20 +11,20 @@ use crate::{
 };
 use longhaul_wire::catalog;
 
-/// The same provider; what neither the user nor the server says of its model is taken from the catalogue.
+/// Returns the provider, with limits from the catalogue where neither the user nor the server gives one.
 ///
-/// Its own limits come first, what is declared among them: `declared.over(server.or(catalogue))`.
+/// The provider's own limits win, declared ones among them: `declared.over(server.or(catalogue))`.
 pub fn with_catalog_limits(provider: SharedProvider, base_url: impl Into<String>) -> SharedProvider {
     Arc::new(CatalogProvider { provider, base_url: base_url.into() })
 }
 
-/// What the catalogue says of a model behind a wire.
+/// Returns the catalogue's limits of a model behind a wire.
 pub fn limits(origin: &ModelOrigin, base_url: &str) -> Limits {
     let known = catalog::limits(&origin.model, base_url);
     let chat = origin.api == openai_chat::API;
     let openai =
         || catalog::find(&origin.model).is_some_and(|model| model.maker() == "openai" && !model.is_open());
-    // The reasoning of OpenAI's own models has no place on this wire, in either direction.
+    // Chat Completions has no field for the reasoning of OpenAI's own models, in either direction.
     let reasoning = if chat && openai() { Some(ReasoningScope::Never) } else { known.reasoning };
     Limits { reasoning, ..known }
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::{FeatureSupport, LimitSource};
 
-    /// A model that says only this of itself.
+    /// A provider whose model reports only these limits.
     struct Says(&'static str, Limits);
 
     #[async_trait]

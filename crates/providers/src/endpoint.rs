@@ -7,25 +7,26 @@ use longhaul_wire::ModelSettings;
 
 use crate::http::{self, HttpTimeouts, NetworkVariables, Secret};
 
-/// One model behind one server: its [settings](ModelSettings) and the way to the server. It dereferences to the settings.
+/// One model behind one server: its [settings](ModelSettings) and the way to the server. The endpoint
+/// dereferences to the settings.
 #[derive(Clone)]
 pub struct ModelEndpoint {
     /// The names, extra fields and declared limits that shape its requests.
     pub settings: ModelSettings,
-    /// Where the API begins, for example `https://api.anthropic.com/v1`.
+    /// The base URL of the API, for example `https://api.anthropic.com/v1`.
     pub base_url: String,
     /// The key; each wire has its own header for it.
     pub api_key: Option<Secret>,
-    /// Sent with every request; one with the name of the key's header replaces the key.
+    /// Headers of every request. A header with the name of the key's header replaces the key.
     pub headers: Vec<(String, Secret)>,
-    /// How long to wait.
+    /// The waits of a call.
     pub timeouts: HttpTimeouts,
-    /// The variables of the environment that decide how the server is reached, for errors to name.
+    /// The environment variables that decide on the way to the server, for errors to name.
     pub variables: NetworkVariables,
 }
 
 impl ModelEndpoint {
-    /// A model without key, with defaults for the rest.
+    /// Creates the endpoint of a model without key, with defaults for the rest.
     pub fn new(provider: &str, base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             settings: ModelSettings::new(provider, model),
@@ -37,7 +38,7 @@ impl ModelEndpoint {
         }
     }
 
-    /// All headers; the key, if there is one, as `name: prefix + key`.
+    /// Returns all headers; the key, if there is one, as `name: prefix + key`.
     pub(crate) fn all_headers(&self, name: &str, prefix: &str) -> Vec<(String, Secret)> {
         let key = self.api_key.iter();
         let key = key.map(|key| (name.to_owned(), Secret::new(format!("{prefix}{}", key.expose()))));
@@ -45,7 +46,8 @@ impl ModelEndpoint {
     }
 }
 
-/// Without headers, and without what a URL may hide: a password, a key in its query.
+/// Prints the endpoint without headers, and without secrets that a URL may hold: a password, or a key in its
+/// query.
 impl fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelEndpoint")

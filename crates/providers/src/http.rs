@@ -1,5 +1,5 @@
-//! What every adapter's client needs: a connection with three timeouts and no total one, errors that keep
-//! status, body, `Retry-After` and the request's name, and keys that never show.
+//! The HTTP base of every adapter's client. A connection has three timeouts and no total one. Errors keep status,
+//! body, `Retry-After` and the request's id. Keys never show.
 
 pub(crate) mod answer;
 mod arguments;
@@ -40,52 +40,53 @@ pub use network::NetworkVariables;
 pub use retry_after::retry_after;
 pub use secret::Secret;
 
-/// The most of an error's body that is kept, in bytes.
+/// The largest size of an error's body that is kept, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// The most one answer may send, in bytes, most of which is what a wire puts around each token: an answer of
-/// 256,000 tokens stays far below it.
+/// The largest size of one answer, in bytes. Most of it is the wire's frame around each token: an answer of
+/// 256,000 tokens stays far below.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
-/// The most a server's description of itself may send, in bytes.
+/// The largest size of a server's description of itself, in bytes.
 const MAX_INFO_BYTES: usize = 8 << 20;
 
-/// How long a server on this machine that refused the connection is left alone before it is asked once more.
+/// The pause before a second attempt at a server on this machine that refused the connection.
 const BEFORE_RECONNECT: Duration = Duration::from_millis(300);
 
 /// A body that is still arriving.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
-/// The longest waits of one call. There is no limit on a whole answer: a long one is not a broken one.
+/// The longest waits of one call. A whole answer has no limit: a long answer is not a broken one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpTimeouts {
-    /// For the connection, TLS included.
+    /// The wait for the connection, TLS included.
     pub connect: Duration,
-    /// For the first byte of the answer; `None` waits without end, because a local server may read a long prompt for
-    /// minutes. Until the answer says something, comments, pings and blank lines begin this wait anew.
+    /// The wait for the first byte of the answer; `None` waits without end, because a local server may read a
+    /// long prompt for minutes. Until the answer has content, comments, pings and blank lines restart this wait.
     pub first_byte: Option<Duration>,
-    /// Between two reads of an answer that has said something. Comments and pings alone are borne as long.
+    /// The wait between two reads of an answer that has content. A server that sends only comments and pings gets
+    /// the same time.
     pub idle: Duration,
-    /// For an answer that has said nothing yet while comments, pings and blank lines come; `None` waits without end,
-    /// which is for callers that a person can stop.
+    /// The wait for the first content while comments, pings and blank lines come. `None` waits without end, which
+    /// is meant for callers that a person can stop.
     pub signs_of_life: Option<Duration>,
 }
 
-/// The wait for the first byte of a server somewhere else, unless somebody says otherwise.
+/// The default wait for the first byte of a server that is neither local nor private.
 const FIRST_BYTE_ELSEWHERE: Duration = Duration::from_secs(600);
 
-/// The wait that stands for none at all.
+/// The wait that represents no limit.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl HttpTimeouts {
-    /// Returns the usual waits for the server at `base_url`: on this machine and in private networks, without a limit
-    /// for the first byte.
+    /// Returns the default waits for the server at `base_url`. On this machine and in private networks the first
+    /// byte has no limit.
     pub fn for_server(base_url: &str) -> Self {
         let is_near = Url::parse(base_url).is_ok_and(|url| client::is_private(&url));
         Self { first_byte: (!is_near).then_some(FIRST_BYTE_ELSEWHERE), ..Self::default() }
     }
 
-    /// Returns the wait for the first byte as a length of time; decades stand for no limit.
+    /// Returns the wait for the first byte as a duration; decades represent no limit.
     pub fn first_byte_limit(&self) -> Duration {
         self.first_byte.unwrap_or(ENDLESS)
     }
@@ -108,14 +109,15 @@ pub(crate) struct ProviderHttpClient {
     client: Client,
     headers: HeaderMap,
     secrets: Vec<Secret>,
-    /// What is said of the key.
+    /// The description of the key for errors.
     key: String,
     timeouts: HttpTimeouts,
     variables: NetworkVariables,
 }
 
 impl ProviderHttpClient {
-    /// Connects nothing yet. `headers` go with every request; their values are treated as secret.
+    /// Creates a client without connecting. `headers` are sent with every request; their values are treated as
+    /// secret.
     ///
     /// # Errors
     /// `invalid-request` for a header that cannot be sent; `network` if TLS cannot be set up.
@@ -138,12 +140,12 @@ impl ProviderHttpClient {
         Ok(Self { client, headers: header_map(headers)?, secrets, key, timeouts, variables })
     }
 
-    /// Has errors name the variables that decide how the server is reached.
+    /// Gives errors the variables that decide on the way to the server.
     pub(crate) fn with_variables(self, variables: &NetworkVariables) -> Self {
         Self { variables: variables.clone(), ..self }
     }
 
-    /// The same client with one more header, whose value is no secret.
+    /// Returns the same client with one more header, whose value is no secret.
     ///
     /// # Errors
     /// `invalid-request` for a header that cannot be sent.
@@ -156,8 +158,8 @@ impl ProviderHttpClient {
     /// Posts JSON and waits for the status line.
     ///
     /// # Errors
-    /// Whatever the server answered outside 2xx, as [`server_error::from_response`] reads it; `network` or
-    /// `timeout` if it did not answer.
+    /// The error of an answer outside 2xx, as [`server_error::from_response`] reads it; `network` or `timeout` if
+    /// the server did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
         let limit = self.timeouts.first_byte_limit();
         let sent = body.clone();
@@ -169,8 +171,8 @@ impl ProviderHttpClient {
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response, &sent).await) }
     }
 
-    /// Nothing has reached a server that refuses the connection: one on this machine, which may be starting
-    /// anew, is given a moment and asked once more.
+    /// Sends the request. A server that refuses the connection has received nothing. If such a server is on this
+    /// machine, it may be restarting: it is asked once more after a pause.
     async fn send(&self, url: &Url, body: Bytes) -> reqwest::Result<Response> {
         let request = self.client.post(url.clone()).headers(self.headers.clone());
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
@@ -184,7 +186,7 @@ impl ProviderHttpClient {
         }
     }
 
-    /// Asks for JSON, best effort: nothing on any failure or after `limit`.
+    /// Gets JSON, best effort: `None` on any failure or after `limit`.
     pub(crate) async fn get_json(&self, url: Url, limit: Duration) -> Option<serde_json::Value> {
         let request = self.client.get(url).headers(self.headers.clone());
         let read = async {
@@ -196,12 +198,12 @@ impl ProviderHttpClient {
         timeout(limit, read).await.ok().flatten()
     }
 
-    /// The body of what is no answer of a model, as it arrives, unpacked where it comes coded.
+    /// Returns the body of a response that is no model's answer, as it arrives, decompressed if needed.
     pub(crate) fn bytes(&self, response: Response) -> ByteStream {
         self.bytes_with_idle_timeout(response, BodyIdleTimeout::after_start(self.timeouts))
     }
 
-    /// The body as it arrives, unpacked where it comes coded.
+    /// Returns the body as it arrives, decompressed if needed.
     pub(crate) fn bytes_with_idle_timeout(&self, response: Response, silence: BodyIdleTimeout) -> ByteStream {
         let coding = match BodyDecompressor::of(response.headers()) {
             Ok(coding) => coding,
@@ -218,15 +220,15 @@ impl ProviderHttpClient {
         with_size_limit(Box::pin(decoded))
     }
 
-    /// The error for a server that could not be reached. It may be starting anew, or its proxy: the call may be made
-    /// again. A certificate that is not trusted stays so.
+    /// Returns the error for an unreachable server. The server or its proxy may be restarting, so the call may be
+    /// repeated. An untrusted certificate stays untrusted.
     fn unreachable(&self, url: &Url, error: &reqwest::Error) -> ProviderError {
         let words = self.variables.explain(url, error);
         let failed = ProviderError::new(ErrorCode::Network, words);
         ProviderError { unsent: error.is_connect(), retryable: !network::is_certificate(error), ..failed }
     }
 
-    /// Takes every secret out of an error's words.
+    /// Removes every secret from an error's texts.
     pub(crate) fn hide_secrets(&self, mut error: ProviderError) -> ProviderError {
         for secret in &self.secrets {
             error.message = secret.hide_in(error.message);
@@ -241,7 +243,7 @@ impl ProviderHttpClient {
         let id = request_id::read(response.headers());
         let redirect = redirect::read(&response);
         let said = match collect_lossy(self.bytes(response), MAX_ERROR_BYTES).await {
-            // A body that cannot be read is none that says nothing.
+            // An unreadable body must not pass for an empty one: its error is the message then.
             (body, Some(error)) if body.is_empty() => error.message,
             (body, _) => String::from_utf8_lossy(&body).into_owned(),
         };
@@ -254,7 +256,7 @@ impl ProviderHttpClient {
     }
 }
 
-/// The bytes of a body, until it is silent for too long.
+/// Returns the bytes of a body, until it is silent for too long.
 fn with_idle_timeout(response: Response, silence: BodyIdleTimeout) -> ByteStream {
     let server = place(response.url());
     let start = (Box::pin(response.bytes_stream()), silence, server);
@@ -270,7 +272,7 @@ fn with_idle_timeout(response: Response, silence: BodyIdleTimeout) -> ByteStream
     }))
 }
 
-/// The same bytes, until they are more than one answer may send.
+/// Returns the bytes, with an error once one answer exceeds its largest size.
 fn with_size_limit(bytes: ByteStream) -> ByteStream {
     Box::pin(futures_util::stream::try_unfold((bytes, 0_usize), |(mut bytes, seen)| async move {
         match bytes.next().await.transpose()? {
@@ -284,12 +286,12 @@ fn with_size_limit(bytes: ByteStream) -> ByteStream {
     }))
 }
 
-/// The error for a body whose coding cannot be read. It would be so again.
+/// Returns the error for a body whose coding cannot be read. A repeated call would fail again.
 fn unreadable(error: &ContentCodingError) -> ProviderError {
     ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, error.to_string()) }
 }
 
-/// The whole body, at most `limit` bytes of it.
+/// Collects the body, at most `limit` bytes of it.
 ///
 /// # Errors
 /// The stream's.
@@ -300,7 +302,7 @@ pub(crate) async fn collect(bytes: ByteStream, limit: usize) -> Result<Bytes, Pr
     }
 }
 
-/// The body, as far as it came, and what broke it.
+/// Collects the body as far as it came, with the error that broke it.
 async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> (Bytes, Option<ProviderError>) {
     let mut all = BytesMut::new();
     while all.len() < limit {
@@ -313,7 +315,7 @@ async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> (Bytes, Option<Pr
     (all.freeze(), None)
 }
 
-/// `base` with path segments added; a query it has stays.
+/// Returns `base` with path segments added; a query in `base` stays.
 ///
 /// # Errors
 /// `invalid-request` if `base` is no URL that can have a path.
@@ -328,7 +330,7 @@ pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderErr
     Ok(url)
 }
 
-/// Scheme, host, port and path: never user or query, which may hold a key.
+/// Returns scheme, host, port and path for people. User and query are left out, because they may hold a key.
 fn shown(url: &Url) -> String {
     format!("{}{}", place(url), url.path().trim_end_matches('/'))
 }
@@ -348,12 +350,12 @@ fn unsendable(name: &str) -> ProviderError {
     ProviderError::new(ErrorCode::InvalidRequest, format!("header `{name}` cannot be sent"))
 }
 
-/// The server of a base URL, as it may be shown.
+/// Returns the server of a base URL for people.
 pub(crate) fn server(base: &str) -> String {
     Url::parse(base).map_or_else(|_| "no URL".to_owned(), |url| place(&url))
 }
 
-/// Scheme, host and port: never user, path or query, which may hold a key.
+/// Returns scheme, host and port. User, path and query are left out, because they may hold a key.
 fn place(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
@@ -370,7 +372,7 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Erro
     std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 
-/// The error for `what` on the network, with its causes.
+/// Returns the error for `what` on the network, with its causes.
 fn network(what: &str, error: &reqwest::Error) -> ProviderError {
     let mut words = what.to_owned();
     network::push_causes(&mut words, error);
@@ -381,8 +383,8 @@ fn timeout_error(what: String, limit: Duration) -> ProviderError {
     ProviderError::new(ErrorCode::Timeout, format!("{what} for {}", in_words(limit)))
 }
 
-/// The error for a server that is alive and has not begun its answer. Asking again would only begin anew what it is
-/// at, so the call is not repeated.
+/// Returns the error for a server that is alive and has not begun its answer. A repeated call would only restart
+/// the server's work, so the call is not repeated.
 fn slow_start_error(server: &str, limit: Duration) -> ProviderError {
     let message = format!(
         "{server} sent no answer for {}; it was not asked again, because it may still read the prompt. `model.timeout` \
@@ -392,7 +394,7 @@ fn slow_start_error(server: &str, limit: Duration) -> ProviderError {
     ProviderError { retryable: false, ..ProviderError::new(ErrorCode::Timeout, message) }
 }
 
-/// A length of time for people.
+/// Returns a duration in words for people.
 fn in_words(time: Duration) -> String {
     match (time.as_millis(), time.as_secs()) {
         (millis @ 0..=9_999, _) if millis % 1_000 != 0 => format!("{millis} ms"),
@@ -401,7 +403,7 @@ fn in_words(time: Duration) -> String {
     }
 }
 
-/// The error for what is longer than we read. It would be so again.
+/// Returns the error for data beyond a limit. A repeated call would fail again.
 pub(crate) fn too_large_error(what: &str, limit: usize) -> ProviderError {
     let message = format!("{what} was given up after {} MiB", limit >> 20);
     ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, message) }

@@ -1,8 +1,9 @@
 //! Clients of model servers: one small client for each wire format of [`longhaul_wire`].
 //!
-//! A [`Provider`] makes one model call and nothing else: it never retries, never rewrites history, never
-//! drops what it does not understand. The loop above decides. Two addresses are tried again, because nothing was done
-//! there: a connection that this machine itself refuses, and a base URL without the version of its API.
+//! A [`Provider`] makes one model call and nothing else. It never retries, never rewrites history, and never
+//! drops content that it does not understand. The loop above decides. A second attempt is made in two cases,
+//! because the first one did nothing: a connection that this machine itself refuses, and a base URL without the
+//! version of its API.
 
 pub mod anthropic;
 pub mod catalogued;
@@ -34,31 +35,31 @@ pub use longhaul_wire::{
 /// A model behind a wire.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Which model this is, over which wire.
+    /// Returns the origin: the model and its wire.
     fn origin(&self) -> ModelOrigin;
 
-    /// What is known of the model's limits and abilities. May ask the server; called once per session and
-    /// after a limit was learned.
+    /// Returns the known limits and abilities of the model. May ask the server. The loop calls this once per
+    /// session and after a limit was learned.
     async fn limits(&self) -> Limits;
 
-    /// The exact bytes that would be sent for `request`, without sending them.
+    /// Returns the exact bytes of the call for `request`, without sending them.
     ///
     /// # Errors
     /// [`ProviderError`] with code `invalid-request` if the request cannot be expressed on this wire.
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError>;
 
-    /// The input tokens of `request`, as the server itself counts them; `None` if it does not offer that.
-    /// Asks the server: never in the way of a call.
+    /// Returns the input tokens of `request` by the server's own count; `None` if the server does not count. The
+    /// request to the server never delays a call.
     ///
     /// # Errors
-    /// [`ProviderError`] if it was asked and gave no count.
+    /// [`ProviderError`] if the server was asked and gave no count.
     async fn count(&self, _request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         Ok(None)
     }
 
-    /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error: `refused` if
-    /// the answer was withheld, which leaves what was seen of it to the caller.
-    /// Dropping it closes the connection.
+    /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error. `refused`
+    /// means that the answer was withheld; the events so far stay with the caller. Dropping the stream closes the
+    /// connection.
     ///
     /// # Errors
     /// [`ProviderError`] for everything that fails before the first event.

@@ -1,4 +1,4 @@
-//! One JSON object a line (NDJSON), as events of a stream.
+//! Events of a stream with one JSON object per line (NDJSON).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,9 +11,9 @@ use longhaul_wire::sse::SseEvent;
 use crate::ProviderError;
 use crate::sse::EventStream;
 
-/// Cuts a body into lines, wherever the network cut it: the data of each event is one line. Empty lines say
-/// nothing. A last line without its end is delivered too; whether it is whole, its reader sees from what it
-/// says.
+/// Cuts a body into lines, wherever the network cut it; the data of each event is one line. Empty lines are
+/// skipped. A last line without its line end is delivered too: its content tells its reader whether it is
+/// complete.
 pub fn events<S>(body: S) -> EventStream
 where
     S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
@@ -27,7 +27,7 @@ where
 
 struct NdjsonEventStream<S> {
     body: Pin<Box<S>>,
-    /// The line that has begun; never holds an end of line.
+    /// The line that has begun; it never contains a line end.
     rest: Vec<u8>,
     ready: VecDeque<SseEvent<'static>>,
     over: bool,

@@ -20,14 +20,14 @@ pub(crate) const VERSION: &str = "v1";
 pub struct OpenAiChatConfig {
     /// The model and its server; the key is sent as `Authorization: Bearer …`.
     pub endpoint: ModelEndpoint,
-    /// What its server does in its own way; `None`: as its host tells, else as it answers.
+    /// The family of the server; `None`: the family of its host, else of its answers.
     pub family: Option<ServerFamily>,
-    /// How long what the server said of itself holds before [`limits`](crate::Provider::limits) asks again.
+    /// The time for which the server's facts stay valid before [`limits`](crate::Provider::limits) asks again.
     pub reread_after: Duration,
 }
 
 impl OpenAiChatConfig {
-    /// A model without key, with defaults for the rest.
+    /// Creates the configuration of a model without key, with defaults for the rest.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         ModelEndpoint::new("openai-compatible", base_url, model).into()
     }

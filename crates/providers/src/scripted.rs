@@ -1,9 +1,8 @@
-//! A model that says what it is told to say: deterministic, without network, and as strict as the strictest
-//! real server.
+//! A model that follows a script: deterministic, without network, and as strict as the strictest real server.
 //!
-//! It stands in for a model in tests, simulations and the demo. It refuses every request that breaks the
-//! [rules](longhaul_wire::validation), enforces its window by its own count, streams in small deltas, fails on demand in
-//! every way the field has seen, and keeps a [log](ScriptedProvider::log) of what reached it.
+//! The scripted model replaces a real one in tests, simulations and the demo. It refuses every request that
+//! breaks the [rules](longhaul_wire::validation) and enforces its window by its own count. It streams in small
+//! deltas, fails on demand in every way seen in the field, and keeps a [log](ScriptedProvider::log) of its calls.
 //!
 //! ```
 //! use longhaul_providers::scripted::{ModelScript, ScriptedProvider, ScriptedAnswer};
@@ -42,7 +41,7 @@ use self::play::ScriptedPlayback;
 use crate::{LimitSource, Limits, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::validation;
 
-/// The window of a scripted model that was not given one, in tokens.
+/// The default window of a scripted model, in tokens.
 pub const DEFAULT_WINDOW_TOKENS: u64 = 128_000;
 
 type IsSummary = Arc<dyn Fn(&ModelRequest) -> bool + Send + Sync>;
@@ -67,7 +66,7 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// A model that follows `script`, with a window of [`DEFAULT_WINDOW_TOKENS`].
+    /// Creates a model that follows `script`, with a window of [`DEFAULT_WINDOW_TOKENS`].
     pub fn new(script: ModelScript) -> Self {
         Self {
             script,
@@ -102,29 +101,29 @@ impl ScriptedProvider {
         self
     }
 
-    /// Sets the most it writes in one call, in tokens. A request that asks for more is refused.
+    /// Sets the largest output of one call, in tokens. A request that asks for more is refused.
     #[must_use]
     pub fn max_output(mut self, tokens: u64) -> Self {
         self.max_output = Some(tokens);
         self
     }
 
-    /// Sets how it counts what it reports and enforces.
+    /// Sets the counter of the tokens that the model reports and enforces.
     #[must_use]
     pub fn count(mut self, count: ScriptedTokenCounter) -> Self {
         self.count = count;
         self
     }
 
-    /// Lets a request in whose output limit does not fit beside its input, as llama.cpp does: the answer
-    /// then ends with `length` where the window ends. By default such a request is refused.
+    /// Accepts a request whose output limit does not fit beside its input, as llama.cpp does. The answer then
+    /// ends with `length` where the window ends. By default such a request is refused.
     #[must_use]
     pub fn without_output_reserve(mut self) -> Self {
         self.reserves_output = false;
         self
     }
 
-    /// Takes requests that end with the beginning of the answer.
+    /// Accepts requests that end with the beginning of the answer.
     #[must_use]
     pub fn with_prefill(mut self) -> Self {
         self.prefill = true;
@@ -147,8 +146,8 @@ impl ScriptedProvider {
 
     /// Answers every recognised summary request this way; the script does not see them.
     ///
-    /// Without this call a list of turns leaves summary requests to [`ScriptedSummaries::Extract`], and a closure is
-    /// asked first: what it returns `None` for is answered that way.
+    /// Without this setting, a list of turns leaves summary requests to [`ScriptedSummaries::Extract`]. A closure
+    /// is asked first; if the closure returns `None`, the extract is the answer.
     #[must_use]
     pub fn summaries(mut self, how: ScriptedSummaries) -> Self {
         self.summaries = Some(how);
@@ -180,23 +179,23 @@ impl ScriptedProvider {
         self
     }
 
-    /// Every call so far, in the order in which they came.
+    /// Returns the records of all calls so far, in the order of their arrival.
     pub fn log(&self) -> Vec<ScriptedCallRecord> {
         self.log.records()
     }
 
-    /// How many requests were refused because they broke the rules.
+    /// Returns the number of requests that were refused because they broke the rules.
     pub fn invalid_requests(&self) -> usize {
         let invalid = |record: &&ScriptedCallRecord| record.violation.is_some();
         self.log.records().iter().filter(invalid).count()
     }
 
-    /// How many turns of the script were used.
+    /// Returns the number of turns of the script that were used.
     pub fn turns_used(&self) -> CallIndex {
         self.turn.load(Ordering::SeqCst)
     }
 
-    /// What this model counts for `request`, in tokens.
+    /// Returns the model's count of `request`, in tokens.
     pub fn count_input(&self, request: &ModelRequest) -> u64 {
         self.count.input(request)
     }
@@ -235,7 +234,7 @@ impl ScriptedProvider {
         }
     }
 
-    /// Tokens left to write for one call.
+    /// Returns the number of tokens that are left for the output of one call.
     fn room(&self, input: u64, request: &ModelRequest) -> u64 {
         let asked = request.max_output_tokens.unwrap_or(u64::MAX);
         self.window.saturating_sub(input).min(asked).min(self.max_output.unwrap_or(u64::MAX))
@@ -279,7 +278,7 @@ impl ScriptedProvider {
     }
 }
 
-/// Why a request was not let in.
+/// The reason for a request's refusal.
 enum ScriptedRefusal {
     Invalid(Box<validation::RequestViolation>),
     Error(Box<ProviderError>),
@@ -349,7 +348,7 @@ impl fmt::Debug for ScriptedProvider {
     }
 }
 
-/// What is sent, as it is hashed and shown.
+/// The body of a request, as the model hashes and renders it.
 #[derive(Serialize)]
 struct ScriptedRequestBody<'a> {
     system: &'a str,
@@ -396,7 +395,7 @@ fn over(turn: CallIndex) -> ProviderError {
     }
 }
 
-/// The overflow error of OpenAI's chat API, with the numbers it is given.
+/// Returns the overflow error of OpenAI's chat API, with these numbers.
 fn overflow(input: Option<u64>, limit: Option<u64>, output: Option<u64>) -> ProviderError {
     let message = overflow_text(input, limit, output);
     let body = error_body(&message, "invalid_request_error", Some("context_length_exceeded"));

@@ -13,10 +13,11 @@ use crate::ProviderError;
 /// The events of an answer, as they arrive.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<SseEvent<'static>, ProviderError>> + Send>>;
 
-/// Cuts a body into events, however the network cut it. Comments and other events without name and data are left out.
+/// Cuts a body into events, wherever the network cut it. Comments and other events without name and data are left
+/// out.
 ///
-/// A last event without its empty line is delivered too: some servers end with `data: [DONE]` and close. Its decoder
-/// sees from its data whether it is whole.
+/// A last event without its empty line is delivered too: some servers end with `data: [DONE]` and close. The
+/// event's data tells its decoder whether the event is complete.
 pub fn events<S>(body: S) -> EventStream
 where
     S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Counts by content: a block is counted once.
+//! Counts by content, so that a block is counted once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,19 +7,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript};
 
-/// Counts that are kept unless told otherwise. An entry takes about 100 bytes.
+/// The default number of counts that are kept. An entry takes about 100 bytes.
 const ENTRIES: usize = 1 << 16;
 
-/// Counting so few bytes costs no more than looking them up.
+/// The length up to which counting costs no more than a lookup, in bytes.
 const SHORT_BYTES: usize = 48;
 
-/// What a text is known by: the first half of its BLAKE3 hash. Whoever keeps a block keeps its key beside it and need
-/// not read the block again to ask for its count.
+/// The key of a text: the first half of its BLAKE3 hash. A caller that keeps the key beside its block need not
+/// read the block again to ask for its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentKey(u128);
 
 impl ContentKey {
-    /// The key of `text`.
+    /// Returns the key of `text`.
     pub fn of(text: &str) -> Self {
         let hash = blake3::hash(text.as_bytes());
         let mut half = [0; 16];
@@ -28,8 +28,8 @@ impl ContentKey {
     }
 }
 
-/// A counter that remembers what it has counted, by content. Each has a memory of its own, so that counts of two
-/// encodings cannot meet.
+/// A counter that remembers its counts by content. Each counter has a memory of its own, so that counts of two
+/// encodings cannot mix.
 #[derive(Debug)]
 pub struct CachedCounter<C> {
     counter: C,
@@ -37,20 +37,21 @@ pub struct CachedCounter<C> {
 }
 
 impl<C: TextCounter> CachedCounter<C> {
-    /// Remembers 65,536 blocks.
+    /// Creates a counter that remembers 65,536 blocks.
     pub fn new(counter: C) -> Self {
         Self::with_entries(counter, ENTRIES)
     }
 
-    /// Remembers at most `entries` blocks: the half used last at least.
+    /// Creates a counter that remembers at most `entries` blocks, and at least the half that was used last.
     pub fn with_entries(counter: C, entries: usize) -> Self {
         Self { counter, counts: Mutex::new(TokenCountCache::new(entries)) }
     }
 
-    /// Tokens of a text whose key is known, by group. `text` is read only if its count is not remembered.
+    /// Returns the tokens of a text with a known key, by group. `text` is read only if its count is not
+    /// remembered.
     ///
-    /// A conversation of a million tokens in blocks of 4 KiB whose keys are kept is counted again, with one new
-    /// block, in less than 100 µs (`benches/count.rs`).
+    /// A conversation of a million tokens in blocks of 4 KiB, with their keys at hand, is counted again with one
+    /// new block in less than 100 µs (`benches/count.rs`).
     pub fn groups_for_key(&self, key: ContentKey, text: &str) -> TokensByScript {
         // The lock is not held while counting: two threads may both count a new block, which is cheaper than waiting.
         if let Some(groups) = self.counts().get(key) {
@@ -66,12 +67,12 @@ impl<C: TextCounter> CachedCounter<C> {
         self.counts().clear();
     }
 
-    /// How many counts are remembered.
+    /// Returns the number of remembered counts.
     pub fn len(&self) -> usize {
         self.counts().len()
     }
 
-    /// Returns whether nothing is remembered.
+    /// Reports whether no count is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -100,7 +101,8 @@ impl<C: TextCounter> TextCounter for CachedCounter<C> {
 
 type Counts = HashMap<u128, TokensByScript, BuildHasherDefault<ContentKeyHasher>>;
 
-/// Two halves: when the young one is full it becomes the old one, and what was not asked for since is forgotten.
+/// A cache in two halves. When the young half is full, it becomes the old one; counts of the former old half are
+/// forgotten unless they were used since.
 #[derive(Debug)]
 struct TokenCountCache {
     young: Counts,
@@ -139,7 +141,7 @@ impl TokenCountCache {
     }
 }
 
-/// The key is a hash already: its lower half places it.
+/// A hasher for keys that are hashes already: the lower half of the key is the hash.
 #[derive(Default)]
 struct ContentKeyHasher(u64);
 

@@ -1,4 +1,5 @@
-//! Any `tokenizer.json` of the byte-pair kind, as Qwen, Llama, Gemma, Mistral and DeepSeek publish it.
+//! Counters from any `tokenizer.json` of the byte-pair kind, as Qwen, Llama, Gemma, Mistral and DeepSeek publish
+//! it.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -8,43 +9,43 @@ use std::path::{Path, PathBuf};
 use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript, text_tokens};
 use tokenizers::pipeline::{EncodeOptions, Override, PipelineTokenizer};
 
-/// The largest file that is read, in bytes. Gemma's, the largest of the known, has 33 MB.
+/// The largest file that is read, in bytes. Gemma's file, the largest known, has 33 MB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The largest id of a token. Tables are as long as the largest id says, whatever the file holds; the largest known
-/// vocabularies have a quarter of a million tokens.
+/// The largest id of a token. Tables are as long as the largest id, whatever the file's size is. The largest
+/// known vocabularies have a quarter of a million tokens.
 const MAX_ID: u64 = 1 << 22;
 
-/// Counts exactly as a `tokenizer.json` says.
+/// A counter that counts exactly as its `tokenizer.json` says.
 pub struct TokenizerJsonCounter {
     name: String,
     tokenizer: PipelineTokenizer,
     options: EncodeOptions,
 }
 
-/// Why a `tokenizer.json` cannot be used.
+/// The reason why a `tokenizer.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerLoadError {
-    /// The file cannot be read, or is none.
+    /// The path cannot be read, or is not a file.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
-    /// It is not UTF-8, not JSON, not the description of a tokenizer, or larger than any of them.
+    /// The file is not UTF-8, not JSON, not the description of a tokenizer, or larger than any known one.
     #[error("this is not a tokenizer.json: {0}")]
     Malformed(String),
-    /// It describes a tokenizer that is not supported: only byte-pair encodings are (no Unigram, WordPiece, WordLevel),
-    /// and no pre-tokenizer with a regular expression of its own.
+    /// The tokenizer is of an unsupported kind. Only byte-pair encodings are supported (no Unigram, WordPiece,
+    /// WordLevel), and no pre-tokenizer with a regular expression of its own.
     #[error("this tokenizer.json is of a kind that is not supported: {0}")]
     Unsupported(String),
 }
 
 impl TokenizerJsonCounter {
-    /// Reads a file.
+    /// Reads a `tokenizer.json`.
     ///
     /// Building takes seconds for large vocabularies (Gemma's 262,144 tokens: 2 s and 200 MB; Qwen's: 0.7 s and 70 MB)
     /// and blocks.
@@ -63,7 +64,7 @@ impl TokenizerJsonCounter {
         Self::from_bytes(&bytes)
     }
 
-    /// Reads the content of a file.
+    /// Parses the content of a `tokenizer.json`.
     ///
     /// # Errors
     /// [`TokenizerLoadError`], except `Read`.
@@ -87,8 +88,8 @@ impl TokenizerJsonCounter {
     }
 }
 
-/// A file's content, or one byte more of it than may be. What is no file may never end, or never begin: opening a pipe
-/// waits for its writer.
+/// Reads a file's content, or one byte more than the largest size. A path that is no file may never end, or never
+/// begin: opening a pipe waits for its writer.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -110,7 +111,7 @@ fn check_ids(value: &serde_json::Value) -> Result<(), TokenizerLoadError> {
     }
 }
 
-/// In the form that the reader takes; files written by older releases are not.
+/// Returns the description in the form that the tokenizer library reads; files of older releases have another.
 fn canonical(bytes: &[u8]) -> Result<String, TokenizerLoadError> {
     let mut value: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|error| TokenizerLoadError::Malformed(error.to_string()))?;
@@ -129,12 +130,14 @@ impl TextCounter for TokenizerJsonCounter {
         let mut tokens = Vec::with_capacity(text.len() / 4);
         match self.tokenizer.encode_into(text, &self.options, &mut tokens) {
             Ok(()) => tokens.len() as u64,
-            // Texts of more than 4 GiB, where one in a hundred more or less no longer matters.
+            // Only texts of more than 4 GiB fail here, where one token in a hundred more or less no longer
+            // matters.
             Err(_) => text_tokens(text),
         }
     }
 
-    /// `tokenizer.json` and the first eight digits of the file's BLAKE3 hash: two of them are not taken for one.
+    /// Returns `tokenizer.json` and the first eight digits of the file's BLAKE3 hash, so that two files have two
+    /// names.
     fn name(&self) -> &str {
         &self.name
     }

@@ -1,11 +1,12 @@
 //! Exact tokenizers for Longhaul: the encodings of OpenAI, built in, and any `tokenizer.json` of the byte-pair kind.
 //!
-//! [`OpenAiCounter`] and [`TokenizerJsonCounter`] are [`TextCounter`](longhaul_core::estimate::TextCounter)s whose counts are exact;
-//! [`CachedCounter`] counts a block once. [`encoding_of`] says which models an encoding belongs to, and says nothing about
-//! all others: one family's tokenizer errs on another's text by as much as an estimate does.
+//! [`OpenAiCounter`] and [`TokenizerJsonCounter`] are [`TextCounter`](longhaul_core::estimate::TextCounter)s
+//! whose counts are exact; [`CachedCounter`] counts a block once. [`encoding_of`] returns the encoding of
+//! OpenAI's models and `None` for all others. One family's tokenizer errs on another family's text by as much as
+//! an estimate does.
 //!
-//! Text is text here: what looks like a special token is counted as the characters it is written with. What stands
-//! around the text is [`FramingTokens`](longhaul_core::estimate::FramingTokens).
+//! A special token in a text is counted as its plain characters. The tokens around a text are
+//! [`FramingTokens`](longhaul_core::estimate::FramingTokens).
 //!
 //! ```
 //! use longhaul_core::estimate::TextCounter;

@@ -1,4 +1,4 @@
-//! Which models an encoding belongs to.
+//! The encodings of OpenAI's models, by the model's name.
 
 /// Model families and their encodings. Source: the table of OpenAI's `tiktoken` (`model.py`).
 const FAMILIES: [(&str, &str); 14] = [
@@ -18,22 +18,22 @@ const FAMILIES: [(&str, &str); 14] = [
     ("text-embedding-ada", "cl100k_base"),
 ];
 
-/// The open weights, which others pack and serve.
+/// The family of open weights, which others pack and serve.
 const OPEN: (&str, &str) = ("gpt-oss", "o200k_harmony");
 
-/// What may follow a family's name, beside numbers and dates: OpenAI's own words and those that routers append.
-/// Anything else (`gpt-4-x-vicuna`, `gpt-4o-distill-qwen`) makes it a name that somebody gave to another model.
+/// The words that may follow a family's name, beside numbers and dates: OpenAI's own words and those that routers
+/// append. Any other word (`gpt-4-x-vicuna`, `gpt-4o-distill-qwen`) makes the name another maker's model.
 const QUALIFIERS: [&str; 29] = [
     "api", "audio", "chat", "codex", "deep", "exacto", "extended", "floor", "free", "high", "instruct",
     "large", "latest", "low", "max", "medium", "mini", "nano", "nitro", "online", "preview", "pro",
     "realtime", "research", "search", "small", "thinking", "turbo", "vision",
 ];
 
-/// Under which names OpenAI's own models are offered.
+/// The owners under whose names OpenAI's own models are offered.
 const OWNERS: [&str; 5] = ["", "azure", "azure_openai", "github", "openai"];
 
-/// The encoding of a model of OpenAI's by its name, as [`OpenAiCounter::named`](crate::OpenAiCounter::named) takes it; `None` for
-/// every other model.
+/// Returns the encoding of one of OpenAI's models by its name, as [`OpenAiCounter::named`](crate::OpenAi::named)
+/// takes it; `None` for every other model.
 ///
 /// A provider's prefix (`openai/gpt-4o`), a fine-tune's frame (`ft:gpt-4o-mini:acme::id`) and capitals do not matter.
 /// Under another owner's name only the open weights (gpt-oss) are recognised.
@@ -58,7 +58,7 @@ pub fn encoding_of(model: &str) -> Option<&'static str> {
     FAMILIES.iter().find(|(family, _)| owned && is_of(family)).map(|(_, encoding)| *encoding)
 }
 
-/// Returns whether only qualifiers and numbers follow, each set off.
+/// Reports whether only qualifiers and numbers follow, each separated.
 fn is_qualified(family: &str, rest: &str) -> bool {
     let set_off = rest.is_empty() || family.ends_with('.') || rest.starts_with(SEPARATORS);
     set_off && rest.split(SEPARATORS).all(|word| word.is_empty() || is_qualifier(word))
@@ -71,7 +71,7 @@ fn is_qualifier(word: &str) -> bool {
     QUALIFIERS.contains(&word) || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns whether a size follows, and after it how they were packed.
+/// Reports whether a size follows, and after it the format of packed weights.
 fn is_packed(rest: &str) -> bool {
     let rest = rest.strip_prefix("-safeguard").unwrap_or(rest);
     let after = ["-20b", ":20b", "-120b", ":120b"].iter().find_map(|size| rest.strip_prefix(size));

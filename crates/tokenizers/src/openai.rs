@@ -7,10 +7,10 @@ use tiktoken::CoreBpe;
 
 use crate::runs;
 
-/// The names that [`OpenAiCounter::named`] knows.
+/// The names of encodings that [`OpenAiCounter::named`] accepts.
 pub const ENCODINGS: [&str; 3] = ["o200k_base", "o200k_harmony", "cl100k_base"];
 
-/// Counts exactly as one of OpenAI's encodings does.
+/// A counter that counts exactly as one of OpenAI's encodings does.
 #[derive(Clone, Copy)]
 pub struct OpenAiCounter {
     name: &'static str,
@@ -18,11 +18,11 @@ pub struct OpenAiCounter {
 }
 
 impl OpenAiCounter {
-    /// The encoding of that name, one of [`ENCODINGS`].
+    /// Returns the counter of an encoding, one of [`ENCODINGS`].
     ///
-    /// The first call for a name builds its tables: about a tenth of a second and 24 MB for `o200k_base`, half of it
-    /// for `cl100k_base`, kept until the process ends. Call it where it may block. `o200k_harmony` differs from
-    /// `o200k_base` in special tokens only, so both are the same counter.
+    /// The first call for a name builds its tables, which stay until the process ends. `o200k_base` takes about a
+    /// tenth of a second and 24 MB, `cl100k_base` half of that. Make the first call where blocking is allowed.
+    /// `o200k_harmony` differs from `o200k_base` in special tokens only, so both are the same counter.
     pub fn named(name: &str) -> Option<Self> {
         let name = match name {
             "o200k_base" | "o200k_harmony" => "o200k_base",

@@ -1,7 +1,7 @@
 //! Long runs (a megabyte of one letter, of spaces, of emoji) counted in pieces.
 //!
 //! The pre-tokenizer makes one piece of such a run, and merging a piece of a million bytes is slow: memory, not
-//! arithmetic. The run is cut into windows of 2 KiB, and the count stays exact. Two facts carry it:
+//! arithmetic. The run is cut into windows of 2 KiB, and the count stays exact, by two facts:
 //!
 //! - *Pre-tokenizer.* Inside a run of characters of one class, at least two characters before its end, the text left of
 //!   a cut and the text right of it fall into the same pieces as the whole, but for the one piece that is cut.
@@ -13,26 +13,27 @@
 
 use tiktoken::CoreBpe;
 
-/// Shorter runs are left to the plain count.
+/// The least length of a long run, in bytes. The plain count handles shorter runs.
 const LONG_BYTES: usize = 4 << 10;
 
-/// Bytes from cut to cut.
+/// The distance between two cuts, in bytes.
 const WINDOW_BYTES: usize = 2 << 10;
 
-/// Left alone at the end of a run.
+/// The number of bytes at the end of a run without a cut.
 const MARGIN_BYTES: usize = 64;
 
-/// Tokens at the end of a window that what comes after it may still change; counted again in the next.
+/// The number of tokens at the end of a window that the text behind it may still change. The next window counts
+/// them again.
 const DROPPED: usize = 4;
 
-/// Tokens of `text`.
+/// Returns the number of tokens of `text`.
 pub(crate) fn count(bpe: &CoreBpe, text: &str) -> u64 {
     let cuts = cuts(text);
     let cut = if cuts.is_empty() { None } else { count_in_windows(bpe, text, &cuts) };
     cut.unwrap_or_else(|| bpe.count(text) as u64)
 }
 
-/// `None` if a seam does not hold.
+/// Counts window by window; `None` if a seam does not hold.
 fn count_in_windows(bpe: &CoreBpe, text: &str, cuts: &[usize]) -> Option<u64> {
     let (mut total, mut start) = (0, 0);
     let mut seam: Option<[u32; 2]> = None;
@@ -48,16 +49,16 @@ fn count_in_windows(bpe: &CoreBpe, text: &str, cuts: &[usize]) -> Option<u64> {
     is_stable_seam(bpe, seam, &rest).then_some(total + rest.len() as u64)
 }
 
-/// Returns whether the window `tokens` may follow: it starts with the token that was dropped at the seam, or with
-/// another that does not merge with the one before.
+/// Reports whether the window `tokens` may follow. It starts with the token that was dropped at the seam, or with
+/// another token that does not merge with the one before.
 fn is_stable_seam(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool {
     let (Some([last, dropped]), Some(&first)) = (seam, tokens.first()) else { return true };
     let together = || String::from_utf8(bpe.decode(&[last, first])).ok();
     first == dropped || together().is_some_and(|text| bpe.encode(&text) == [last, first])
 }
 
-/// The last place between two tokens and two characters, before the ones to be dropped: how many tokens lie before it,
-/// and where it is. The window ends at `cut`.
+/// Returns the last place between two tokens and two characters, before the tokens to be dropped: the number of
+/// tokens before it, and its position. The window ends at `cut`.
 fn last_boundary(bpe: &CoreBpe, text: &str, tokens: &[u32], cut: usize) -> Option<(usize, usize)> {
     let most = tokens.len().checked_sub(DROPPED)?;
     (most.saturating_sub(DROPPED)..=most).rev().find_map(|kept| {
@@ -66,8 +67,8 @@ fn last_boundary(bpe: &CoreBpe, text: &str, tokens: &[u32], cut: usize) -> Optio
     })
 }
 
-/// Where to cut: inside long runs only, so nowhere in most texts. A long run covers a multiple of its least length,
-/// so only those places are looked at.
+/// Returns the places of the cuts: inside long runs only, so none in most texts. A long run covers a multiple of
+/// its least length, so only those places are checked.
 fn cuts(text: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut probe = LONG_BYTES;
@@ -83,7 +84,7 @@ fn cuts(text: &str) -> Vec<usize> {
     cuts
 }
 
-/// The run of one class around `at`; empty if the character there has none.
+/// Returns the run of one class around `at`; empty if the character there has no class.
 fn run_around(text: &str, at: usize) -> (usize, usize) {
     let (before, after) = text.split_at(at);
     let Some(class) = after.chars().next().and_then(CharacterClass::of) else { return (at, at) };
@@ -98,7 +99,8 @@ fn run_around(text: &str, at: usize) -> (usize, usize) {
     if open { (at, at) } else { (start, end) }
 }
 
-/// Characters that the patterns of `o200k_base` and `cl100k_base` do not tell apart. Not all: those that make long runs.
+/// The classes of characters that the patterns of `o200k_base` and `cl100k_base` treat alike. Only classes that
+/// make long runs are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CharacterClass {
     Small,

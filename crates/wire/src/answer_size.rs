@@ -1,24 +1,25 @@
-//! Limits of one answer. A reader stops at them while the answer streams, so no server can make more work than that.
+//! Limits of one answer. A decoder stops at them while the answer streams, which bounds the work that a server
+//! can cause.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelAnswer, Part};
 
 use crate::ProviderError;
 
-/// The most tool calls of one answer. OpenAI's API takes no message back whose `tool_calls` has more elements, so that
-/// nothing could follow a longer answer there; models that mean what they ask for stay far below it.
+/// The largest number of tool calls in one answer. OpenAI's API takes no message back whose `tool_calls` has more
+/// elements, so nothing could follow a longer answer there. Models that mean their calls stay far below it.
 pub const MAX_TOOL_CALLS: usize = 128;
 
-/// The most parts of one answer: texts, reasoning, calls and a provider's own items.
+/// The largest number of parts in one answer: texts, reasoning, calls and a provider's own items.
 pub const MAX_PARTS: usize = 4_096;
 
-/// The most arguments of all tool calls of one answer together, in bytes: 2 million tokens.
+/// The largest size of all tool arguments of one answer together, in bytes: 2 million tokens.
 pub const MAX_ARGUMENT_BYTES: usize = 8 << 20;
 
 /// The longest name of a tool, in bytes. OpenAI's API allows 64 characters, others up to 128.
 pub(crate) const MAX_TOOL_NAME_BYTES: usize = 1 << 10;
 
-/// A limit that an answer exceeds. It is given up there, and no tool that it asks for runs.
+/// A limit that an answer exceeds. The answer is given up there, and none of its tool calls runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerTooLarge {

@@ -1,11 +1,12 @@
-//! What is known of models without asking anybody: windows, list prices, abilities.
+//! Facts about models that are known without a request: windows, list prices and abilities.
 //!
-//! The facts are data (`catalog/models.json`), each row with its source and date. A name that is not in them is
-//! unknown: what follows a known name may only be a date, a version, or how the weights are packed.
+//! The facts are data (`catalog/models.json`), each row with its source and date. A name that is not in the data
+//! is unknown. Only a date, a version or the format of packed weights may follow a known name.
 //!
-//! A model with closed weights has one window, wherever it is reached. One with open weights has the window of
-//! whoever runs it: its maker's is believed at the maker's own address, and nowhere is the trained one taken for the
-//! window of a server; it is an upper bound ([`CatalogModel::upper_bound`]).
+//! A model with closed weights has one window at every address. A model with open weights has the window of the
+//! server that runs the model. The catalogue believes the maker's window at the maker's own address only. The
+//! trained window is never taken for a server's window; the trained window is an upper bound
+//! ([`CatalogModel::upper_bound`]).
 
 mod file;
 mod name;
@@ -23,31 +24,31 @@ pub use prices::{ListPrices, TokenRates};
 
 static CATALOG: LazyLock<ModelCatalog> = LazyLock::new(|| file::read(include_str!("catalog/models.json")));
 
-/// Where facts were read, and when.
+/// The source of a fact: title, address and date of reading.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogSource {
-    /// What it is.
+    /// The title of the page.
     pub title: String,
-    /// Where it is.
+    /// The address of the page.
     pub url: String,
-    /// The day, as `2026-11-12`.
+    /// The day on which the page was read, as `2026-11-12`.
     pub date: String,
 }
 
-/// One model by one of its names.
+/// One model under one of its names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogModel {
     name: String,
     facts: Arc<CatalogEntry>,
 }
 
-/// All models, each under each of its names.
+/// Returns all models, each under each of its names.
 pub fn models() -> &'static [CatalogModel] {
     &CATALOG.models
 }
 
-/// The model of a name in any of its usual forms; the longest match wins. `None`: unknown.
+/// Returns the model of a name in any of its usual forms; the longest match wins. `None`: unknown.
 ///
 /// ```
 /// use longhaul_wire::catalog::find;
@@ -61,7 +62,7 @@ pub fn find(name: &str) -> Option<&'static CatalogModel> {
     name::find(&CATALOG, name)
 }
 
-/// What is known of a model that is reached at `base_url`; nothing of an unknown one.
+/// Returns the known limits of a model that is reached at `base_url`; empty limits for an unknown model.
 ///
 /// ```
 /// use longhaul_wire::catalog;
@@ -73,7 +74,8 @@ pub fn limits(model: &str, base_url: &str) -> Limits {
     find(model).map(|model| model.limits(base_url)).unwrap_or_default()
 }
 
-/// What a model that is reached at `base_url` costs by its maker's list. A fine-tuned one has prices of its own.
+/// Returns the maker's list prices of a model that is reached at `base_url`. A fine-tuned model has prices of its
+/// own, so the result is `None`.
 pub fn prices(model: &str, base_url: &str) -> Option<ListPrices> {
     if name::is_tuned(model) {
         return None;
@@ -82,33 +84,34 @@ pub fn prices(model: &str, base_url: &str) -> Option<ListPrices> {
 }
 
 impl CatalogModel {
-    /// Its name in the catalogue.
+    /// Returns the model's name in the catalogue.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Who made it, for example `anthropic`.
+    /// Returns the model's maker, for example `anthropic`.
     pub fn maker(&self) -> &str {
         &self.facts.maker
     }
 
-    /// Returns whether anybody may run it.
+    /// Reports whether the model's weights are public, so that anybody may run the model.
     pub fn is_open(&self) -> bool {
         self.facts.open
     }
 
-    /// The most tokens that any server can give it: never the window of one in particular. Methods that stretch
-    /// what was trained (YaRN) can go beyond.
+    /// Returns the largest number of tokens that any server can give the model; never the window of one server.
+    /// Methods that stretch the trained window (YaRN) can exceed this bound.
     pub fn upper_bound(&self) -> Option<u64> {
         self.facts.trained.max(self.facts.window)
     }
 
-    /// The window and the abilities, as far as they hold at `base_url`.
+    /// Returns the window and the abilities, as far as they hold at `base_url`.
     pub fn limits(&self, base_url: &str) -> Limits {
         let facts = &*self.facts;
         let reasoning = facts.reasoning;
         if !self.holds_at(base_url) {
-            // Weights cannot be given an eye by who runs them, but run without it they can be.
+            // An operator cannot add vision to weights, but can run them without the vision part. So only "no"
+            // holds at every server.
             let without = |ability: Option<bool>| ability.filter(|can| !can).into();
             let (images, files) = (without(facts.images), without(facts.files));
             return Limits { images, files, reasoning, ..Limits::default() };
@@ -125,33 +128,33 @@ impl CatalogModel {
         }
     }
 
-    /// Its maker's list prices, as far as they hold at `base_url`.
+    /// Returns the maker's list prices, as far as they hold at `base_url`.
     pub fn prices(&self, base_url: &str) -> Option<ListPrices> {
         self.facts.usd.filter(|_| self.holds_at(base_url))
     }
 
-    /// The whole window by its maker, input and output together. Of some only a part may be input: that part is the
-    /// window in [`CatalogModel::limits`].
+    /// Returns the maker's whole window, input and output together. Some models accept only a part of the window
+    /// as input: that part is the window in [`CatalogModel::limits`].
     pub fn window(&self) -> Option<u64> {
         self.facts.window
     }
 
-    /// Its vocabulary, for example `o200k_base`.
+    /// Returns the model's vocabulary, for example `o200k_base`.
     pub fn tokenizer(&self) -> Option<&str> {
         self.facts.tokenizer.as_deref()
     }
 
-    /// What stands around its messages, for example `chatml`.
+    /// Returns the framing of the model's messages, for example `chatml`.
     pub fn framing(&self) -> Option<&str> {
         self.facts.framing.as_deref()
     }
 
-    /// What a picture costs it: the rule's name, for example `openai-tiles-85-170`.
+    /// Returns the name of the rule for the tokens of a picture, for example `openai-tiles-85-170`.
     pub fn image_rule(&self) -> Option<&str> {
         self.facts.image_rule.as_deref()
     }
 
-    /// Where this was read.
+    /// Returns the source of the model's facts.
     pub fn source(&self) -> Option<&'static CatalogSource> {
         CATALOG.sources.get(&self.facts.source)
     }

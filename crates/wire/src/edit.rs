@@ -1,8 +1,9 @@
-//! What the three dialects have in common, for everybody who does not care which it is.
+//! The functions that the three dialects have in common, for callers to whom the dialect does not matter.
 //!
-//! A request's bytes are read once into an [`RequestEnvelope`], ranges only; what is not known yet of its messages is read
-//! item by item into [`ItemSegment`]s; [`WireCodec::render`] writes a request again with as many of the client's own bytes as
-//! possible. Streams are read event by event by a [`StreamParser`], and two of them made one by a [`StreamMerger`].
+//! A request's bytes are read once into a [`RequestEnvelope`], which holds ranges only. New messages are read
+//! item by item into [`ItemSegment`]s. [`WireCodec::render`] writes a changed request with as many of the
+//! client's own bytes as possible. A [`StreamParser`] reads a stream event by event, and a [`StreamMerger`] makes
+//! one answer of two streams.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// As it is named in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
+    /// Returns the dialect's name in [`ModelOrigin::api`](longhaul_core::message::Origin::api).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "openai-chat",
@@ -49,7 +50,7 @@ impl Dialect {
         }
     }
 
-    /// The path below an upstream's base URL (which ends with `/v1` as a rule).
+    /// Returns the path below an upstream's base URL (which ends with `/v1` as a rule).
     pub fn path(self) -> &'static str {
         match self {
             Self::Chat => "/chat/completions",
@@ -59,9 +60,9 @@ impl Dialect {
     }
 }
 
-/// The functions of one dialect. Each depends on its arguments only.
+/// The functions of one dialect. Each function depends on its arguments only.
 pub trait WireCodec: Send + Sync {
-    /// Which one.
+    /// Returns the dialect of this codec.
     fn dialect(&self) -> Dialect;
 
     /// Parses a request into the ranges of its fields. Messages are not parsed.
@@ -70,37 +71,39 @@ pub trait WireCodec: Send + Sync {
     /// [`ParseError`] if it is no JSON object or a field that is needed has another form.
     fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
 
-    /// Parses a request that begins like one that was parsed before; `None` if it must be read whole.
+    /// Parses a request that begins like an earlier one. `None`: the request must be read whole.
     fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
 
-    /// Parses items into segments, in order: the outer list is as long as `items`, an item without any segment is one that the
-    /// model is not shown. `items` are JSON texts as the client wrote them; `before` is how many items precede them.
+    /// Parses items into segments, in order. The outer list is as long as `items`; the model is not shown an item
+    /// without a segment. `items` are JSON texts as the client wrote them; `before` is the number of items that
+    /// precede them.
     ///
     /// # Errors
     /// [`ParseError`] if one is no item of this dialect.
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError>;
 
-    /// The system prompt that stands outside of the items, and the tools: what counts as fixed.
+    /// Returns the fixed content: the system prompt outside of the items, and the tools.
     ///
     /// # Errors
     /// [`ParseError`] if one of them has another form.
     fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError>;
 
-    /// The form of an item that stays the same when a client sends it again: no whitespace, keys in order, no cache
-    /// marks, nothing of [`ephemeral`]. `index` is its place among the items. Appends to `out`.
+    /// Appends the canonical form of an item to `out`: the form that stays the same when a client sends the item
+    /// again. It has no whitespace, sorted keys, no cache marks, and nothing of [`ephemeral`]. `index` is the
+    /// item's position.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON.
     fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError>;
 
-    /// The request with `edited`'s changes: everything else is the client's bytes, and nothing before the first
-    /// change differs. Without any change it is the request.
+    /// Returns the request with `edited`'s changes. Every other byte is the client's, and nothing before the
+    /// first change differs. Without a change the result is the request.
     ///
     /// # Errors
     /// [`ParseError`] if a change cannot be expressed.
     fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
 
-    /// A reader for a stream in this dialect.
+    /// Returns a parser for a stream in this dialect.
     fn stream_parser(&self) -> Box<dyn StreamParser>;
 
     /// Returns a merger that makes one stream of several.
@@ -109,33 +112,34 @@ pub trait WireCodec: Send + Sync {
     /// Parses a whole answer (not a stream); `None` if it is no answer.
     fn answer(&self, body: &[u8]) -> Option<PartialResponse>;
 
-    /// The whole answer that a stream's events make, and what else a client that asked for no stream would have been
-    /// told. `None` if they end before the answer does.
+    /// Returns the whole answer of a stream's events, with every field that a client without a stream would have
+    /// got. `None` if the events end before the answer does.
     fn collect(&self, events: &[Bytes]) -> Option<Bytes>;
 
-    /// The model's step in a whole answer, as a request has it. `None` if it is no answer.
+    /// Returns the model's step in a whole answer, in the form of a request. `None` if `answer` is no answer.
     fn step(&self, answer: &[u8]) -> Option<ModelStep>;
 
-    /// An item of the model's with text before its own. `None` if that cannot be expressed.
+    /// Returns a model's item with text before its own. `None` if the dialect cannot express that.
     fn with_text_before(&self, item: &str, text: &str) -> Option<String>;
 
-    /// Items of a step of the model's with its calls, in order, as they are given here: ids and arguments, which are
-    /// objects in a request whatever the model wrote.
+    /// Returns the items of a model's step with these calls in place of its own, in order: ids and arguments.
+    /// Arguments are objects in a request, whatever the model wrote.
     fn with_calls_of(&self, items: Vec<String>, calls: &[PartialToolCall]) -> Vec<String>;
 
-    /// The items that answer calls.
+    /// Returns the items that answer calls.
     fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String>;
 
-    /// A whole answer without the calls of a tool. `None` if it has no list of calls.
+    /// Returns a whole answer without the calls of a tool. `None` if the answer has no list of calls.
     fn without_calls(&self, answer: &[u8], tool: &str) -> Option<Bytes>;
 
-    /// An error as the body of an answer.
+    /// Returns an error as the body of an answer.
     fn error(&self, fault: &GatewayError) -> Bytes;
 
-    /// An error inside a stream that has begun, with everything that ends the stream.
+    /// Returns an error inside a stream that has begun, with every event that ends the stream.
     fn error_event(&self, fault: &GatewayError) -> Bytes;
 
-    /// Writes an error inside a stream whose content so far is known: a dialect that names its answer names it in the error too.
+    /// Returns an error inside a stream whose content so far is known. A dialect whose errors name the answer
+    /// uses the answer's id.
     fn error_event_after(&self, fault: &GatewayError, _seen: &PartialResponse) -> Bytes {
         self.error_event(fault)
     }
@@ -145,14 +149,14 @@ pub trait WireCodec: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
-    /// The mistake, in words for the client.
+    /// The mistake, worded for the client.
     pub message: String,
-    /// The field, if it is one: `messages`, `messages[3].content`.
+    /// The field with the mistake, if it is in one field: `messages`, `messages[3].content`.
     pub param: Option<String>,
 }
 
 impl ParseError {
-    /// The request as a whole.
+    /// Creates an error about the request as a whole.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), param: None }
     }
@@ -163,8 +167,8 @@ impl ParseError {
     }
 }
 
-/// A part of a client's item that can be kept or left out by itself. As a rule an item is one piece; an item of the
-/// Messages dialect with results and text is one piece for each result and one for the text.
+/// A part of a client's item that can be kept or left out by itself. As a rule an item is one segment. An item of
+/// the Messages dialect with results and text is one segment for each result and one for the text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemSegment {
     /// A system prompt among the items. Always kept.
@@ -177,9 +181,9 @@ pub enum ItemSegment {
     Assistant(Vec<Part>),
     /// A tool's answer.
     Result {
-        /// The call it answers, as the client names it.
+        /// The call that the result answers, under the client's id.
         call: String,
-        /// Whether it reports an error.
+        /// `true` if the result reports an error.
         failed: bool,
         /// The content of the result.
         content: Vec<Part>,
@@ -198,29 +202,30 @@ pub struct FixedContent {
 /// The changes to make in a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestEdit {
-    /// The model's name, if it is another.
+    /// The model's new name, if it changes.
     pub model: Option<String>,
-    /// The output limit in tokens, if it is another.
+    /// The new output limit in tokens, if it changes.
     pub max_output: Option<u64>,
     /// The new value of `stream`, if it changes.
     pub stream: Option<bool>,
-    /// Whether the server is asked to report usage in the stream although the client did not ask.
+    /// `true` if the server is asked to report usage in the stream although the client did not ask.
     pub include_usage: bool,
-    /// The items, if they are others.
+    /// The operations that write the new list of items, if the items change.
     pub steps: Option<Vec<RenderOp>>,
-    /// The beginning of the answer that the model is to go on with.
+    /// The beginning of the answer that the model continues.
     pub prefill: Option<AnswerPrefill>,
-    /// Whether the model is asked in words to go on with it: its server does not by itself.
+    /// `true` if a message asks the model to continue the prefill, because its server does not do so by itself.
     pub asks_to_go_on: bool,
     /// A tool of ours, beside the client's.
     pub tool: Option<ToolSpec>,
-    /// Whether the model may call no tool at all, whatever the request says of that.
+    /// `true` if the model must call no tool, whatever the request says about tools.
     pub forbids_calls: bool,
-    /// Calls that the client was not shown, put back into the steps of the model's that it has.
+    /// Calls that the client was not shown. They are put back into those of the model's steps that the client
+    /// has.
     pub replays: Vec<HiddenCallReplay>,
-    /// The conversation's `prompt_cache_key`, where the client set none and the server takes one.
+    /// The conversation's `prompt_cache_key`, if the client set none and the server takes one.
     pub cache_key: Option<String>,
-    /// Items of this dialect behind all others: steps of the model's that the client is not shown, with their results.
+    /// Items of this dialect behind all others: the model's hidden steps, with their results.
     pub rounds: Vec<String>,
 }
 
@@ -229,12 +234,12 @@ pub const GO_ON: &str = "Your answer above was cut off to make room. Go on with 
     middle of a sentence if need be. Repeat nothing of it, do not begin anew, and say nothing about the interruption.";
 
 impl RequestEdit {
-    /// Returns whether nothing changes.
+    /// Reports whether the edit changes nothing.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether the list of items is another.
+    /// Reports whether the edit changes the list of items.
     pub(crate) fn changes_items(&self) -> bool {
         let adds = !self.replays.is_empty() || !self.rounds.is_empty();
         self.steps.is_some() || self.prefill.is_some() || adds
@@ -248,83 +253,85 @@ pub enum RenderOp {
     Keep(Range<usize>),
     /// This item in another form.
     Rewrite {
-        /// Which item.
+        /// The index of the item.
         item: usize,
         /// The item.
         text: String,
     },
-    /// This item with edited segments: one edit for each that [`WireCodec::segments`] gave. At least one is kept or shown.
+    /// This item with edited segments: one edit for each segment that [`WireCodec::segments`] gave. At least one
+    /// segment is kept or shown.
     Change {
-        /// Which item.
+        /// The index of the item.
         item: usize,
         /// The edit of each segment.
         fates: Vec<SegmentEdit>,
     },
-    /// A user-role message of our own: a summary, a note. Merged with an item in a person's place that follows, else
-    /// with one that precedes, where roles must alternate.
+    /// A user-role message of our own: a summary or a note. Where roles must alternate, the message is merged
+    /// with the user-role item that follows, else with the item before.
     Say(String),
 }
 
 /// The edit of one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentEdit {
-    /// It stays as it is.
+    /// The segment stays as the client wrote it.
     Keep,
-    /// It goes.
+    /// The segment is left out.
     Drop,
-    /// It stays, but this is its only content.
+    /// The segment stays with this text as its only content.
     Show(String),
 }
 
 /// The beginning of an answer, as it was streamed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPrefill {
-    /// Its text.
+    /// The text of the beginning.
     pub text: String,
-    /// The upstream goes on with a last assistant message only when told so (vLLM: `continue_final_message`).
+    /// `true` if the upstream continues a last assistant message only on request (vLLM:
+    /// `continue_final_message`).
     pub must_be_told: bool,
 }
 
 /// The part of an answer that has been parsed so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialResponse {
-    /// The upstream's name of the answer.
+    /// The upstream's id of the answer.
     pub id: Option<String>,
-    /// The text, all of it.
+    /// The text so far.
     pub text: String,
-    /// The readable reasoning, all of it.
+    /// The readable reasoning so far.
     pub reasoning: String,
-    /// The tool calls that were begun: name and arguments as far as they came.
+    /// The tool calls that were begun, with the name and arguments so far.
     pub calls: Vec<PartialToolCall>,
-    /// Whether the model gave anything that is none of these: a picture, sound, a search, a second choice.
+    /// `true` if the model sent content of another kind: a picture, sound, a search, a second choice.
     pub has_other: bool,
     /// The position of the stream.
     pub position: StreamPosition,
-    /// Why the model stopped, once that was said.
+    /// The model's stop reason, once reported.
     pub finish: Option<ModelStopReason>,
     /// The newest report of usage.
     pub usage: Option<Usage>,
     /// An error inside the stream, as JSON text.
     pub error: Option<String>,
-    /// Whether the stream's own end has been read (`[DONE]`, `message_stop`, `response.completed`).
+    /// `true` once the stream's own end has been read (`[DONE]`, `message_stop`, `response.completed`).
     pub over: bool,
     /// The number of the newest event, where the dialect numbers them.
     pub number: Option<u64>,
 }
 
 impl PartialResponse {
-    /// Bytes of everything that the model wrote.
+    /// Returns the number of bytes of the model's whole output.
     pub fn written_bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
         self.text.len() + self.reasoning.len() + calls.sum::<usize>()
     }
 
-    /// Returns whether the model has given nothing, so far.
+    /// Reports whether the model has sent nothing so far.
     pub fn is_empty(&self) -> bool {
         self.written_bytes() == 0 && self.calls.is_empty() && !self.has_other
     }
 
-    /// The answer as parts of a message: what a client sends back, as far as it was said.
+    /// Returns the answer so far as parts of a message, in the form in which a client sends it back.
     pub fn parts(&self) -> Vec<Part> {
         let text = (!self.text.is_empty()).then(|| Part::text(self.text.as_str()));
         let calls = self.calls.iter().map(|call| {
@@ -340,12 +347,12 @@ impl PartialResponse {
     }
 }
 
-/// A tool call as far as it was read.
+/// A tool call with the pieces that were read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialToolCall {
-    /// Its id.
+    /// The id of the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
     /// The arguments so far.
     pub arguments: String,
@@ -361,7 +368,7 @@ pub enum StreamPosition {
     Text,
     /// In reasoning.
     Reasoning,
-    /// In a tool call, or after one: what was begun with it cannot be continued.
+    /// In a tool call, or after one. An answer with a begun call cannot be continued.
     Call,
 }
 
@@ -370,50 +377,52 @@ pub trait StreamParser: Send {
     /// Parses one event.
     fn read(&mut self, event: &SseEvent<'_>);
 
-    /// Returns the part that was parsed so far.
+    /// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one
+    /// finish, no repeated text.
     fn seen(&self) -> &PartialResponse;
 }
 
 /// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish, no repeated text.
 ///
-/// Of each stream every event is passed through in order; between two streams [`begin_next_stream`](Self::begin_next_stream) is called. The
-/// first stream's events come out as they went in, except that the end of the answer is held back until it is known
-/// that the answer really ends there ([`end`](Self::end)).
+/// Every event of a stream is passed in order; between two streams the caller calls [`go_on`](Self::go_on). The
+/// first stream's events come out unchanged, except for the end of the answer. The end is held back until the
+/// caller confirms that the answer really ends there ([`end`](Self::end)).
 pub trait StreamMerger: Send {
-    /// Passes one event of the present stream, as it came with its empty line (`raw`): appends to `out` what the client is
-    /// shown of it.
+    /// Passes one event of the present stream, with its empty line (`raw`). Appends to `out` the bytes that the
+    /// client is shown.
     fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>);
 
-    /// The present stream was left, whether it had ended or not. What was held back of its end is forgotten. `prefill`
-    /// is what the next stream was told to go on with, but for whitespace at its end: if it begins by repeating that, the
-    /// repetition is left out.
+    /// Leaves the present stream, whether it has ended or not, and forgets its held-back end. `prefill` is the
+    /// text that the next stream was told to continue, without whitespace at its end. If the next stream begins
+    /// by repeating this text, the repetition is left out.
     fn begin_next_stream(&mut self, prefill: &str);
 
-    /// Leaves the present stream where the model was only asked to go on with `said`; `gap` is the whitespace that was about to come. What
-    /// it repeats of the end is left out, and what comes first is held back as long as that is not known.
+    /// Leaves the present stream if a message asks the model to continue `said`. `gap` is the whitespace that was
+    /// about to come. Text that repeats the end of `said` is left out. The first text is held back until a
+    /// repetition is ruled out or complete.
     fn begin_requested_stream(&mut self, said: &str, gap: &str);
 
-    /// Says something of ours in the text that is open, if one is: the client is shown it, [`seen`](Self::seen) has it
-    /// not.
+    /// Writes a notice of ours into the open text, if a text is open. The client is shown the notice;
+    /// [`seen`](Self::seen) does not contain it.
     fn notice(&mut self, text: &str, out: &mut Vec<u8>);
 
-    /// From now on calls of this tool, too, are neither shown nor seen.
+    /// Hides calls of this tool, too, from the client and from [`seen`](Self::seen), from now on.
     fn hide_tool(&mut self, tool: &'static str);
 
-    /// Returns whether the present stream has begun a call that is not shown.
+    /// Reports whether the present stream has begun a hidden call.
     fn has_hidden(&self) -> bool;
 
-    /// The present stream is over and the answer is not: the next one begins another step of it. Appends what was held
-    /// back of this one but its end.
+    /// Ends the present stream but not the answer: the next stream begins another step of the answer. Appends the
+    /// events that were held back, except for the end.
     fn next_step(&mut self, out: &mut Vec<u8>);
 
-    /// The present stream is over, and calls of it that are not shown are not answered: the answer ends with this text,
-    /// as if the model had said it and called nothing. [`end`](Self::end) follows.
+    /// Ends the answer with this text, because hidden calls of the present stream stay unanswered. The client
+    /// sees an answer that says `text` and calls nothing. [`end`](Self::end) follows.
     fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>);
 
-    /// The answer is over. Appends what was held back of its end, or if there is none (the stream was left) an end
-    /// with the finish reason for an output limit. Usage in it: input as the newest stream reported, output the sum of
-    /// all streams, of which `output_tokens_before` were counted in streams that were left.
+    /// Ends the answer. Appends the held-back end. If the stream was left and has none, appends an end with the
+    /// finish reason for an output limit. The usage in it has the input of the newest stream and the output of
+    /// all streams. Of the output, `output_tokens_before` were counted in streams that were left.
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>);
 
     /// Returns the part of the whole answer that was parsed.
@@ -423,15 +432,15 @@ pub trait StreamMerger: Send {
 /// An error of the gateway, before it is written in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayError {
-    /// The status of an answer that is only this error.
+    /// The HTTP status of an answer that contains only this error.
     pub status: StatusCode,
     /// The kind of error.
     pub kind: GatewayErrorKind,
     /// The message for the client: plain, with numbers.
     pub message: String,
-    /// The field it is about.
+    /// The field with the mistake, if it is in one field.
     pub param: Option<String>,
-    /// When the upstream wants to be asked again, if it said so.
+    /// The time after which the upstream wants the next request, if it named one.
     pub retry_after: Option<Duration>,
 }
 
@@ -440,30 +449,30 @@ pub struct GatewayError {
 pub enum GatewayErrorKind {
     /// The request has a mistake.
     Invalid,
-    /// It cannot be made to fit the window.
+    /// The request cannot be made to fit the window.
     ContextOverflow,
-    /// Nothing can be left out to make the request fit. Clients that shorten by themselves and try again must not take it
-    /// for [`ContextOverflow`](Self::ContextOverflow): they would do so without end.
+    /// Nothing can be left out to make the request fit. Clients that shorten by themselves and try again must not
+    /// take this error for [`ContextOverflow`](Self::ContextOverflow): they would do so without end.
     DoesNotFit,
     /// No credential, or a wrong one.
     Auth,
-    /// Whoever it is may not ask that here.
+    /// The caller may not do this here.
     Forbidden,
     /// No such model.
     NotFound,
-    /// Something else that the request names is not there.
+    /// Another thing that the request names is absent.
     Absent,
     /// No such path.
     NoSuchPath,
     /// The path takes another method.
     WrongMethod,
-    /// The body comes in a form that is not read.
+    /// The body's encoding or media type is not supported.
     Unsupported,
-    /// Whoever goes on from an answer goes on from one that is not known.
+    /// The request continues an answer that the server does not know.
     NoSuchAnswer,
     /// The body is too large.
     TooLarge,
-    /// The body came to a stop.
+    /// The body stopped before its end.
     TooSlow,
     /// Too many requests.
     RateLimit,
@@ -473,14 +482,14 @@ pub enum GatewayErrorKind {
     Timeout,
     /// The upstream's answer makes no sense.
     Upstream,
-    /// It cannot be done here now, and may be soon.
+    /// The operation is not possible here now, but may be soon.
     Unavailable,
-    /// The fault is ours.
+    /// A fault of the gateway itself.
     Internal,
 }
 
 impl GatewayErrorKind {
-    /// The usual status.
+    /// Returns the usual HTTP status.
     pub fn status(self) -> StatusCode {
         match self {
             Self::Invalid | Self::ContextOverflow | Self::DoesNotFit | Self::NoSuchAnswer => {
@@ -501,7 +510,8 @@ impl GatewayErrorKind {
         }
     }
 
-    /// Our own stable name of it, `code` where a dialect has one. Clients of OpenAI know `context_length_exceeded`.
+    /// Returns our own stable name of the error, which is `code` in dialects that have one. OpenAI's clients know
+    /// `context_length_exceeded`.
     pub fn code(self) -> &'static str {
         match self {
             Self::Invalid => "invalid_request",
@@ -528,7 +538,7 @@ impl GatewayErrorKind {
 }
 
 impl GatewayError {
-    /// With the usual status.
+    /// Creates an error with the usual status.
     pub fn new(kind: GatewayErrorKind, message: impl Into<String>) -> Self {
         Self { status: kind.status(), kind, message: message.into(), param: None, retry_after: None }
     }

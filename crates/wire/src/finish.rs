@@ -1,7 +1,7 @@
-//! Why answers end, and those that end without being one: refused, withheld, paused, spoilt.
+//! Stop reasons, and the errors of answers that end without being one: refused, withheld, paused, spoilt.
 //!
-//! What was seen of one that is none has been delivered as events; the error says who ended it and why, in the
-//! provider's own words where it has some.
+//! The events of such an answer have been delivered already. The error names who ended the answer and why, in the
+//! provider's own words if there are any.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelStopReason, Part};
@@ -12,8 +12,8 @@ use crate::raw_json::RawObject;
 /// Characters of the provider's own words that go into an error.
 const MAX_WORDS_CHARS: usize = 1_000;
 
-/// `what` happened, the provider's codes for it, and its words. `envelope` is what was said of the answer as a
-/// whole: it becomes the error's body.
+/// Returns the error of an answer that ended without being one: `what` happened, the provider's codes, and its
+/// words. `envelope` holds the fields of the answer as a whole; it becomes the error's body.
 pub(crate) fn error(
     code: ErrorCode,
     what: &str,
@@ -32,8 +32,8 @@ pub(crate) fn error(
     ProviderError { body: Some(envelope.to_json().0), ..ProviderError::new(code, format!("{what}{said}")) }
 }
 
-/// Returns why the model stopped, from any server's word for it (`finish_reason`, `stop_reason`, `done_reason`). `None` if
-/// the server failed instead.
+/// Returns the model's stop reason from any server's word (`finish_reason`, `stop_reason`, `done_reason`). `None`
+/// if the server failed instead.
 pub fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
     Some(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => ModelStopReason::Stop,

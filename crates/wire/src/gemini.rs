@@ -1,7 +1,7 @@
 //! Google's Gemini API, `generateContent` in its streamed form.
 //!
-//! A part with a thought signature is never merged with another and goes back as it came, to the model that signed it.
-//! Plain text that was cut into chunks is one part again.
+//! A part with a thought signature is never merged with another. Such a part is sent back unchanged to the model
+//! that signed it. Plain text that was cut into chunks becomes one part again.
 
 mod call;
 mod contents;

@@ -1,27 +1,27 @@
-//! What is known of a model: its window, its abilities, and who said so.
+//! The known limits of a model: window, abilities, and the source of each.
 
-/// Limits and abilities of a model. What nobody said stays unknown.
+/// Limits and abilities of a model. A limit that no source gave stays unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The context window in tokens.
     pub window: Option<u64>,
-    /// The most it writes in one call, in tokens.
+    /// The largest number of tokens that the model writes in one call.
     pub max_output: Option<u64>,
-    /// Who said what the window is.
+    /// The source of the window.
     pub source: LimitSource,
-    /// Whether it takes tools.
+    /// Support for tools.
     pub tools: FeatureSupport,
-    /// Whether it takes images.
+    /// Support for images.
     pub images: FeatureSupport,
-    /// Whether it takes documents (PDF).
+    /// Support for documents (PDF).
     pub files: FeatureSupport,
-    /// Whether it goes on with an assistant message that ends the request.
+    /// Support for prefill: the model continues an assistant message that ends the request.
     pub prefill: FeatureSupport,
-    /// How much of its own reasoning it is shown again; `None` if nobody said.
+    /// The part of its own earlier reasoning that the model is shown again; `None` if no source gave one.
     pub reasoning: Option<ReasoningScope>,
 }
 
-/// Who said how large a window is, the most trusted first.
+/// The source of a window, the most trusted first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitSource {
     /// The user.
@@ -38,7 +38,7 @@ pub enum LimitSource {
 }
 
 impl LimitSource {
-    /// As it is shown.
+    /// Returns the name of the source for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Declared => "declared",
@@ -56,26 +56,26 @@ impl std::fmt::Display for LimitSource {
     }
 }
 
-/// Whether a model can do something.
+/// A model's support for one feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeatureSupport {
-    /// It can.
+    /// The model supports the feature.
     Yes,
-    /// It cannot.
+    /// The model does not support the feature.
     No,
-    /// Nobody said.
+    /// No source said so.
     #[default]
     Unknown,
 }
 
 impl FeatureSupport {
-    /// Returns whether to try: a model of which nothing is known is offered everything, its refusal teaches more than
-    /// ours.
+    /// Reports whether to try the feature. An unknown model is offered every feature: its server's refusal is
+    /// more exact than a guess of ours.
     pub fn may(self) -> bool {
         self != Self::No
     }
 
-    /// This, or if it is unknown `other`.
+    /// Returns this support, or `other` if this support is unknown.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         if self == Self::Unknown { other } else { self }
@@ -98,44 +98,44 @@ impl From<bool> for FeatureSupport {
     }
 }
 
-/// How much of its own reasoning a model is shown again.
+/// The part of its own earlier reasoning that a model is shown again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningScope {
-    /// None: the server drops it, or refuses it.
+    /// None: the server drops or refuses reasoning.
     #[default]
     Never,
-    /// That of the turn which is still going on.
+    /// The reasoning of the current turn, which is still going on.
     Turn,
-    /// All of it.
+    /// All reasoning.
     Always,
 }
 
-/// Limits and abilities that the user declared; each wins over what anybody else says.
+/// Limits and abilities that the user declared; each of them overrides every other source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredLimits {
     /// The context window in tokens.
     pub window: Option<u64>,
-    /// The most the model writes in one call, in tokens.
+    /// The largest number of tokens that the model writes in one call.
     pub max_output: Option<u64>,
-    /// Whether it takes tools.
+    /// Support for tools.
     pub tools: Option<bool>,
-    /// Whether it takes images.
+    /// Support for images.
     pub images: Option<bool>,
-    /// Whether it takes documents (PDF).
+    /// Support for documents (PDF).
     pub files: Option<bool>,
-    /// Whether it goes on with an assistant message that ends the request.
+    /// Support for prefill: the model continues an assistant message that ends the request.
     pub prefill: Option<bool>,
-    /// How much of its own reasoning it is shown again.
+    /// The part of its own earlier reasoning that the model is shown again.
     pub reasoning: Option<ReasoningScope>,
 }
 
 impl DeclaredLimits {
-    /// Returns whether there is nothing left to ask.
+    /// Reports whether the user declared every limit, so that no other source has to be asked.
     pub fn is_complete(&self) -> bool {
         self.window.is_some() && self.tools.is_some() && self.images.is_some()
     }
 
-    /// What was declared, over `known`.
+    /// Returns the declared limits, completed with those in `known`.
     #[must_use]
     pub fn over(self, known: Limits) -> Limits {
         let source = if self.window.is_some() { LimitSource::Declared } else { known.source };
@@ -153,13 +153,13 @@ impl DeclaredLimits {
 }
 
 impl Limits {
-    /// A window, if it was said, and who said it.
+    /// Returns limits with a window and its source. Without a window the source is unknown.
     pub fn from_window(window: Option<u64>, source: LimitSource) -> Self {
         let source = if window.is_some() { source } else { LimitSource::Unknown };
         Self { window, source, ..Self::default() }
     }
 
-    /// What is known here, and where nothing is, `other`.
+    /// Returns these limits, completed with `other` where a limit is unknown.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let source = if self.window.is_some() { self.source } else { other.source };

@@ -1,7 +1,7 @@
 //! Anthropic's Messages API, as Anthropic and compatible servers speak it.
 //!
-//! Content that a model wrote goes back to it as it came: signatures, redacted reasoning, citations and the argument
-//! bytes of tool calls are not touched. Content of another model goes as text and tool calls.
+//! Content that a model wrote is sent back to that model unchanged: signatures, redacted reasoning, citations and
+//! the argument bytes of tool calls. Content of another model is sent as text and tool calls.
 
 mod block;
 pub mod edit;
@@ -22,8 +22,8 @@ pub const API: &str = "anthropic-messages";
 /// The base URL of Anthropic's own API.
 pub const BASE_URL: &str = "https://api.anthropic.com/v1";
 
-/// The version of the API that is spoken, and the only one that every compatible server knows. A header
-/// `anthropic-version` replaces it.
+/// The version of the API, and the only one that every compatible server knows. A header `anthropic-version`
+/// replaces it.
 pub const VERSION: &str = "2023-06-01";
 
 /// The settings of one model and the cache marks of its requests.
@@ -31,19 +31,20 @@ pub const VERSION: &str = "2023-06-01";
 pub struct MessagesConfig {
     /// The model's names, extra fields and declared limits.
     pub settings: ModelSettings,
-    /// How long the server is asked to keep the prefix it has read.
+    /// The time for which the server is asked to keep the prefix in its cache.
     pub cache: PromptCacheTtl,
 }
 
-/// How long the server is asked to keep the prefix it has read, by marks in the request.
+/// The time for which the server is asked to keep the prefix in its cache, by marks in the request.
 ///
-/// Marks stand at the end of the tools, of the system prompt and of the last two user turns, the most the API
-/// takes. They move on with the conversation; what they enclose is matched by its content, not by its marks.
+/// Marks are put at the end of the tools, of the system prompt and of the last two user turns: the API takes no
+/// more than four. The marks move with the conversation. The server matches the content before a mark, not the
+/// mark itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptCacheTtl {
-    /// There are no marks: the server does as it likes.
+    /// No marks: the server caches by its own rules.
     Off,
-    /// Five minutes since the last use, the shortest there is.
+    /// Five minutes since the last use, the shortest time that the API offers.
     #[default]
     FiveMinutes,
     /// One hour since the last use; writing costs more.

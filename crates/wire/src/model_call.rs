@@ -11,7 +11,7 @@ use longhaul_core::usage::Usage;
 
 use crate::server_error;
 
-/// The text that replaces content which the wire cannot take, or whose bytes did not come. The loop above has already
+/// The text that replaces content without bytes, or content that the wire cannot take. The loop above has already
 /// replaced content that the model's [`Limits`](crate::Limits) rule out.
 pub const UNSUPPORTED: &str = "[unsupported content]";
 
@@ -25,18 +25,20 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// The tools the model may ask for; empty for none.
     pub tools: Vec<ToolSpec>,
-    /// The choice that the model has between them.
+    /// The model's choice between the tools.
     pub tool_choice: ToolChoice,
     /// The output limit in tokens.
     pub max_output_tokens: Option<u64>,
-    /// The bytes of every picture and file in `messages`, by hash; of nothing else.
+    /// The bytes of the pictures and files in `messages`, by hash, and of no other content.
     pub media: BTreeMap<String, Bytes>,
-    /// Of those without bytes, the addresses from which the server takes them itself, by hash. Chat Completions,
-    /// Responses (files too) and Messages know that.
+    /// The addresses of media without bytes, by hash. The server fetches these itself. Chat Completions,
+    /// Responses (files too) and Messages support addresses.
     pub links: BTreeMap<String, String>,
-    /// A name of the conversation, by which servers that take one (`prompt_cache_key`) find the cache of its beginning.
+    /// A name of the conversation. Servers with a prompt cache (`prompt_cache_key`) find the cached prefix by
+    /// this name.
     pub cache_key: Option<String>,
-    /// Fields of this request only, over those of the settings' [`body`](crate::ModelSettings::body); groups are merged.
+    /// Fields of this request only. They override those of the settings' [`body`](crate::ModelSettings::body);
+    /// groups are merged.
     pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -63,41 +65,41 @@ pub enum ModelEvent {
     Reasoning(String),
     /// More of a tool call's arguments.
     ToolInput {
-        /// Which of the answer's calls, from 0.
+        /// The position of the call among the answer's calls, from 0.
         index: usize,
-        /// The tool, once known.
+        /// The tool's name, once known.
         name: Option<String>,
         /// More of the arguments.
         delta: String,
     },
-    /// A part is complete: kept even if the call is cancelled after this.
+    /// A complete part. The loop keeps the part even if the call is cancelled afterwards.
     PartDone(Part),
     /// The usage reported so far; it replaces earlier reports.
     Usage(Usage),
-    /// The call is over. Tool calls in it have the provider's ids; `call_id` repeats them and is made unique
-    /// by the loop.
+    /// The end of the call. The answer's tool calls have the provider's ids. `call_id` repeats such an id, and
+    /// the loop makes it unique.
     Finished(ModelAnswer),
 }
 
-/// A failed model call: status, headers that matter and the body are kept.
+/// A failed model call, with its status, the headers that matter, and the body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
-    /// What went wrong, as a caller decides on it.
+    /// The error code, by which a caller decides.
     pub code: ErrorCode,
-    /// What went wrong, in words; never contains the key.
+    /// The error message for people; never contains the key.
     pub message: String,
     /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// How long the provider asked to wait.
+    /// The time that the provider asked to wait.
     pub retry_after: Option<Duration>,
-    /// Whether the same request may succeed later.
+    /// `true` if the same request may succeed later.
     pub retryable: bool,
-    /// Whether the request has never left: its server could not be reached.
+    /// `true` if the request was never sent, because its server could not be reached.
     pub unsent: bool,
-    /// Whether the error says that the model, or its server as it was started, takes no tools.
+    /// `true` if the error says that the model takes no tools, or that its server was started without them.
     pub refuses_tools: bool,
-    /// What the error says of the part that it is about, if the same request would be refused again.
+    /// The refused part that the error names, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
@@ -105,12 +107,12 @@ pub struct ProviderError {
     pub limit_tokens: Option<u64>,
     /// The response body, as text, at most 64 KiB.
     pub body: Option<String>,
-    /// What was used until then, if the stream had said so.
+    /// The usage until the failure, if the stream had reported any.
     pub usage: Option<Usage>,
 }
 
 impl ProviderError {
-    /// An error without details.
+    /// Returns an error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let retryable = matches!(
             code,
@@ -136,7 +138,7 @@ impl ProviderError {
         }
     }
 
-    /// What a server put into an answer that it had begun with 200: an error object, or a sentence.
+    /// Returns the error of a stream that began with status 200. The payload is an error object or a sentence.
     pub fn in_answer(payload: &str) -> Self {
         server_error::from_answer(payload)
     }

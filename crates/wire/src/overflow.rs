@@ -1,10 +1,10 @@
-//! Recognises that a request did not fit, in whatever words a server says it.
+//! Recognition of a request that did not fit, in any server's words.
 //!
-//! Structured codes come first, then one table of texts, under vetoes for what only sounds alike: rate limits
-//! per minute, time-outs, output limits. A wrong yes costs a needless compaction, a wrong no ends the run.
+//! Structured codes come first, then one table of texts. Vetoes exclude similar errors: rate limits per minute,
+//! time-outs, output limits. A wrong yes costs a needless compaction, a wrong no ends the run.
 //!
-//! Some servers refuse nothing: they cut the request in silence, or answer nothing. [`suspect`] looks at what came
-//! back with 200.
+//! Some servers do not refuse such a request: they cut it silently, or send an empty answer. [`suspect`] examines
+//! answers with status 200.
 
 mod patterns;
 mod suspicion;
@@ -14,7 +14,7 @@ use texts::ErrorBodyContents;
 
 pub use suspicion::{AnsweredRequestTokens, SuspectedOverflow, suspect};
 
-/// A request that did not fit. `None`: the error did not say.
+/// A request that did not fit. `None`: the error gave no number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportedOverflow {
     /// Tokens of the request's input, where the number is exact.
@@ -48,7 +48,7 @@ const OTHER_CODES: &[&str] = &[
     "throttlingexception",
 ];
 
-/// Reads an error: its status if it had one, and its body, a JSON text or a plain message.
+/// Recognises an overflow in an error: its status, if it had one, and its body, a JSON text or a plain message.
 ///
 /// ```
 /// use longhaul_wire::overflow::recognise;
@@ -83,17 +83,17 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
     }
 }
 
-/// How much a status lets the words decide.
+/// The degree to which a status lets the text decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OverflowTrust {
     Plain,
-    /// One gateway sends overflow as 403, and servers that wrap others send it as 500: believed only with a
-    /// code, with both numbers, or in words that nobody else uses.
+    /// Only a code, both numbers, or words that no other error uses. One gateway sends overflow as 403, and
+    /// servers that wrap others send it as 500.
     OnlyStrong,
 }
 
 impl OverflowTrust {
-    /// `None`: no text makes this status an overflow.
+    /// Returns the trust in a status; `None`: no text makes this status an overflow.
     fn in_status(status: u16) -> Option<Self> {
         match status {
             400 | 413 | 422 => Some(Self::Plain),
@@ -102,8 +102,8 @@ impl OverflowTrust {
         }
     }
 
-    /// An error inside an answer that had begun well. A gateway names its own trouble there, 502 for whatever an
-    /// upstream said.
+    /// Returns the trust in an error inside an answer that began with 200. A gateway reports its own trouble
+    /// there, with 502 for every error of an upstream.
     fn in_answer(named: Option<u16>) -> Option<Self> {
         match named {
             None => Some(Self::Plain),
@@ -126,14 +126,14 @@ impl ReportedOverflow {
     }
 }
 
-/// Some compatible servers refuse a long request with a status alone.
+/// Reports whether the refusal is a status alone, as some compatible servers refuse a long request.
 fn no_body(status: Option<u16>, body: &str) -> bool {
     let body = body.trim().to_lowercase();
     let named = body == "400 status code (no body)" || body == "413 status code (no body)";
     named || (matches!(status, Some(400 | 413)) && body.is_empty())
 }
 
-/// The names that 413 has had, and Anthropic's code for it.
+/// Reports whether the error has a name of 413, or Anthropic's code for it.
 fn too_large(status: Option<u16>, found: &ErrorBodyContents) -> bool {
     const NAMES: [&str; 3] = ["request entity too large", "payload too large", "content too large"];
     let named = |text: &String| NAMES.iter().any(|name| text.to_lowercase().contains(name));

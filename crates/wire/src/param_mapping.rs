@@ -1,7 +1,7 @@
 //! The parameters of a request, mapped from the caller's wire to the upstream's.
 //!
-//! A parameter that both wires can express is translated. One that would change the answer and cannot be expressed is
-//! refused by name; any other is left out and named to the caller.
+//! A parameter that both wires can express is translated. A parameter that would change the answer and cannot be
+//! expressed is refused by name. Any other is left out, and the caller is told its name.
 //!
 //! The table is in `docs/guide/gateway.md`.
 
@@ -26,15 +26,16 @@ pub struct MappingTarget<'a> {
     pub kind: ProviderKind,
     /// The model, as the upstream calls it.
     pub model: &'a str,
-    /// Whether the server is one that people run themselves: those take more than OpenAI's own fields.
+    /// `true` for a server that people run themselves: such servers take more than OpenAI's own fields.
     pub is_local: bool,
-    /// Whether the request lists tools.
+    /// `true` if the request lists tools.
     pub has_tools: bool,
-    /// Whether the model may, must or must not call one.
+    /// The request's choice of tools: whether the model may, must or must not call one.
     pub tool_choice: &'a ToolChoice,
 }
 
-/// The parameters of a request in the words of its upstream, and the names of those that did not go over unchanged.
+/// The parameters of a request in the fields of its upstream, and the names of those that were not mapped
+/// unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MappedParams {
     /// The fields of the upstream's request.
@@ -45,10 +46,10 @@ pub struct MappedParams {
     pub changed: Vec<String>,
 }
 
-/// Maps the parameters of a request to the words of its upstream.
+/// Maps the parameters of a request to the fields of its upstream.
 ///
 /// # Errors
-/// [`ParseError`] with the field that has no meaning there, or another form than its dialect says.
+/// [`ParseError`] with the field that has no meaning there, or has another form than its dialect allows.
 pub fn map_params(
     dialect: Dialect,
     request: &str,
@@ -76,22 +77,22 @@ enum RequestParamValue {
     /// Any JSON object.
     JsonObject,
     JsonSchema(ResponseSchema),
-    /// At most one call in an answer; with `false` as many as the model likes.
+    /// At most one call per answer; with `false` as many as the model likes.
     OneCall(bool),
-    /// Whom the caller asks for.
+    /// The user on whose behalf the caller asks.
     User(String),
-    /// How hard to think: a word.
+    /// The reasoning effort, as a word.
     Effort(String),
-    /// Tokens to think with; 0: not to think.
+    /// The reasoning budget in tokens; 0: no reasoning.
     Budget(u64),
     Verbosity(String),
-    /// Nobody but the caller's own maker knows it, and the answer means the same without.
+    /// A field that only the caller's own provider knows, and without which the answer means the same.
     Ignored,
-    /// The answer would not be what was asked for.
+    /// A field without which the answer would not be the requested one.
     Refused(&'static str),
 }
 
-/// The form of an answer.
+/// The required form of an answer.
 #[derive(Clone, Debug, PartialEq)]
 struct ResponseSchema {
     name: Option<String>,

@@ -24,7 +24,8 @@ impl ProviderKind {
     pub const ALL: [Self; 5] =
         [Self::OpenAi, Self::OpenAiCompatible, Self::Anthropic, Self::Gemini, Self::Ollama];
 
-    /// Returns its name in a configuration and in [`ModelOrigin::provider`](longhaul_core::message::ModelOrigin::provider).
+    /// Returns the provider's name in a configuration and in
+    /// [`ModelOrigin::provider`](longhaul_core::message::Origin::provider).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -35,7 +36,7 @@ impl ProviderKind {
         }
     }
 
-    /// Returns the base URL of its API unless a configuration names another.
+    /// Returns the provider's base URL, unless a configuration names another.
     pub fn base_url(self) -> &'static str {
         match self {
             Self::OpenAi => responses::BASE_URL,
@@ -46,8 +47,8 @@ impl ProviderKind {
         }
     }
 
-    /// The environment variables that usually hold the key of the server at `base_url`, the usual one first. None
-    /// for a server that is not the provider's own: a key is never offered to a stranger.
+    /// Returns the environment variables that usually hold the key of the server at `base_url`, the usual one
+    /// first. The list is empty for a server that is not the provider's own: a stranger never gets a key.
     pub fn key_variables(self, base_url: &str) -> &'static [&'static str] {
         let (own, variables): (_, &[&str]) = match self {
             Self::OpenAi | Self::OpenAiCompatible => (responses::BASE_URL, &["OPENAI_API_KEY"]),
@@ -58,7 +59,8 @@ impl ProviderKind {
         if origin(base_url).is_some_and(|origin| Some(origin) == self::origin(own)) { variables } else { &[] }
     }
 
-    /// The headers that say to its server who asks: the key's, and whatever belongs to it.
+    /// Returns the headers that authenticate the caller: the key's header, and the others that the provider
+    /// requires with it.
     pub fn key_headers(self, key: &str) -> Vec<(&'static str, String)> {
         match self {
             Self::OpenAi | Self::OpenAiCompatible | Self::Ollama => {
@@ -71,39 +73,39 @@ impl ProviderKind {
         }
     }
 
-    /// Where the server at `base_url` lists its models.
+    /// Returns the URL at which the server at `base_url` lists its models.
     pub fn list_of_models(self, base_url: &str) -> String {
         let base = base_url.trim_end_matches('/');
         let below = if self == Self::Ollama && !base.ends_with("/v1") { "/v1/models" } else { "/models" };
         format!("{base}{below}")
     }
 
-    /// Returns whether it is somebody's service, which needs a key and has more models than anybody would choose
-    /// from.
+    /// Reports whether the provider is a hosted service. Such a service needs a key and lists too many models to
+    /// choose one automatically.
     pub fn is_hosted(self) -> bool {
         matches!(self, Self::OpenAi | Self::Anthropic | Self::Gemini)
     }
 
-    /// Returns whether the server at `base_url` takes a `prompt_cache_key`: OpenAI's API and its own address do. Other
-    /// servers may refuse a field that they do not know.
+    /// Reports whether the server at `base_url` takes a `prompt_cache_key`. OpenAI's API at its own address does;
+    /// other servers may refuse an unknown field.
     pub fn takes_cache_key(self, base_url: &str) -> bool {
         let is_own = || !Self::OpenAi.key_variables(base_url).is_empty();
         self == Self::OpenAi || self == Self::OpenAiCompatible && is_own()
     }
 
-    /// Returns whether its API marks a tool's result as that of a call that failed; elsewhere only its words say so.
+    /// Reports whether the API marks the result of a failed call. Elsewhere only the text of the result says so.
     pub fn marks_failed_results(self) -> bool {
         matches!(self, Self::Anthropic | Self::Gemini)
     }
 
-    /// Every variable that may hold a key by its name.
+    /// Returns every environment variable that may hold a key.
     pub fn all_key_variables() -> impl Iterator<Item = &'static str> {
         let own = [Self::OpenAi, Self::Anthropic, Self::Gemini];
         own.into_iter().flat_map(|kind| kind.key_variables(kind.base_url())).copied()
     }
 }
 
-/// Scheme, host and port.
+/// Returns scheme, host and port of a URL.
 fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
     let url = Url::parse(url).ok()?;
     Some((url.scheme().to_owned(), url.host_str()?.to_owned(), url.port_or_known_default()))

@@ -1,6 +1,6 @@
-//! JSON objects of somebody else, kept byte for byte: their fields in order, their values unparsed.
+//! Foreign JSON objects, kept byte for byte: their fields in order, their values unparsed.
 //!
-//! A streamed item arrives in pieces and is put together here. What a piece did not touch keeps its bytes,
+//! A streamed item arrives in pieces and is put together here. Bytes that no piece touched stay unchanged,
 //! unknown fields and duplicate keys included.
 
 mod borrowed;
@@ -17,61 +17,62 @@ use crate::token_count::ReportedTokenCount;
 
 pub use borrowed::{elements, field, fields, place, string, with_field};
 
-/// Characters of an unreadable payload that go into the error.
+/// The number of characters of an unreadable payload in an error.
 const MAX_QUOTE_CHARS: usize = 200;
 
-/// The most fields of one object. A field is looked for among all of them, and no provider sends a tenth as many.
+/// The largest number of fields of one object. A lookup searches all of them, and no provider sends a tenth as
+/// many.
 const MAX_FIELDS: usize = 1_024;
 
-/// A JSON object whose values are not read; one of more than 1,024 fields is none.
+/// A JSON object whose values are not parsed. An object of more than 1,024 fields is refused.
 #[derive(Clone, Debug, Default)]
 pub struct RawObject(Vec<(String, Box<RawValue>)>);
 
 impl RawObject {
-    /// Reads `json`; `None` if it is no object.
+    /// Parses `json`; `None` if it is no object.
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 
-    /// The bytes of a field.
+    /// Returns the bytes of a field.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
     }
 
-    /// A field that is a string.
+    /// Returns a field that is a string.
     pub fn text(&self, key: &str) -> Option<String> {
         serde_json::from_str(self.get(key)?).ok()
     }
 
-    /// A field that is a whole number.
+    /// Returns a field that is a whole number.
     pub fn number(&self, key: &str) -> Option<u64> {
         serde_json::from_str(self.get(key)?).ok()
     }
 
-    /// A field that is a number of tokens.
+    /// Returns a field that is a number of tokens.
     pub fn tokens(&self, key: &str) -> Option<u64> {
         ReportedTokenCount::parse(self.get(key)?).map(|count| count.0)
     }
 
-    /// A field that is an object.
+    /// Returns a field that is an object.
     pub fn object(&self, key: &str) -> Option<Self> {
         Self::parse(self.get(key)?)
     }
 
-    /// The elements of a field that is an array.
+    /// Returns the elements of a field that is an array.
     pub fn list(&self, key: &str) -> Vec<Box<RawValue>> {
         self.get(key).and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
     }
 
-    /// A field that holds content, read as what it must be; `None` if it is missing or says nothing.
+    /// Parses a field that holds content as its required type; `None` if the field is missing or empty.
     ///
     /// # Errors
-    /// `third-party` for anything else: content that nobody can read is not passed over.
+    /// `third-party` for any other value: unreadable content must not be skipped.
     pub fn content<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, ProviderError> {
         self.get(key).map_or(Ok(None), |json| content(key, json))
     }
 
-    /// The elements of a field that holds content; none if it is missing or says nothing.
+    /// Returns the elements of a field that holds content; none if the field is missing or empty.
     ///
     /// # Errors
     /// `third-party` for anything else.
@@ -79,12 +80,12 @@ impl RawObject {
         Ok(self.content(key)?.unwrap_or_default())
     }
 
-    /// The fields in order.
+    /// Returns the fields in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.get()))
     }
 
-    /// Puts a value in a field's place, or at the end; an object that is full takes no other field.
+    /// Sets a field in its place, or appends it. A full object takes no new field.
     pub fn set(&mut self, key: &str, value: Box<RawValue>) {
         let is_full = self.0.len() >= MAX_FIELDS;
         match self.0.iter_mut().rev().find(|(name, _)| name == key) {
@@ -94,21 +95,21 @@ impl RawObject {
         }
     }
 
-    /// Puts a string in a field's place, or at the end.
+    /// Sets a field to a string, in its place, or appends it.
     pub fn set_text(&mut self, key: &str, text: &str) {
         if let Ok(value) = serde_json::value::to_raw_value(text) {
             self.set(key, value);
         }
     }
 
-    /// Takes over every field of `newer` that is not null.
+    /// Sets every field of `newer` that is not null.
     pub fn overwrite(&mut self, newer: &Self) {
         for (key, value) in newer.0.iter().filter(|(_, value)| value.get() != "null") {
             self.set(key, value.clone());
         }
     }
 
-    /// The object as one line.
+    /// Returns the object as one line.
     pub fn to_json(&self) -> RawJson {
         let mut out = String::from("{");
         for (place, (key, value)) in self.fields().enumerate() {
@@ -146,17 +147,17 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// A text as a JSON string.
+/// Returns a text as a JSON string.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The bytes as a value, if they are one JSON value.
+/// Returns the bytes as a value, if they are one JSON value.
 pub fn value(json: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(json.to_owned()).ok()
 }
 
-/// The error for a payload that is not what the wire sends.
+/// Returns the error for a payload that is not of the wire's form.
 pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
         return ProviderError::new(ErrorCode::TruncatedStream, "the stream ended inside an event");
@@ -166,17 +167,17 @@ pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
     ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }
 }
 
-/// The error for a field that should hold content and holds what nobody can read.
+/// Returns the error for a content field with an unreadable value.
 pub fn garbled(key: &str, json: &str) -> ProviderError {
     let quote: String = json.chars().take(MAX_QUOTE_CHARS).collect();
     let message = format!("the stream holds an unreadable `{key}`: {quote}");
     ProviderError { body: Some(quote), ..ProviderError::new(ErrorCode::ThirdParty, message) }
 }
 
-/// What holds content, read as what it must be; `None` for what says nothing, of whatever type.
+/// Parses content as its required type; `None` for an empty value of any type.
 ///
 /// # Errors
-/// `third-party` for anything else: content that nobody can read is not passed over.
+/// `third-party` for any other value: unreadable content must not be skipped.
 pub fn content<'a, T: Deserialize<'a>>(key: &str, json: &'a str) -> Result<Option<T>, ProviderError> {
     match serde_json::from_str(json) {
         Ok(content) => Ok(content),
@@ -185,25 +186,25 @@ pub fn content<'a, T: Deserialize<'a>>(key: &str, json: &'a str) -> Result<Optio
     }
 }
 
-/// An element of a list that holds content, as an object.
+/// Returns an element of a content list as an object.
 ///
 /// # Errors
-/// `third-party` if it is none.
+/// `third-party` if the element is no object.
 pub fn element(key: &str, json: &RawValue) -> Result<RawObject, ProviderError> {
     RawObject::parse(json.get()).ok_or_else(|| garbled(key, json.get()))
 }
 
-/// The error for a stream that ends too early.
+/// Returns the error for a stream that ends too early.
 pub fn truncated() -> ProviderError {
     ProviderError::new(ErrorCode::TruncatedStream, "the stream ended without its closing event")
 }
 
-/// Returns whether `target` itself wrote the message: only then it is given its own items back.
+/// Reports whether `target` itself wrote the message: only then are its own items sent back.
 pub fn is_own(message: &Message, target: &ModelOrigin) -> bool {
     message.origin.as_ref() == Some(target)
 }
 
-/// The provider's own item beside a part.
+/// Returns the provider's own item beside a part.
 pub fn native(part: &Part) -> Option<&RawJson> {
     match part {
         Part::Text(text) => text.native.as_ref(),
@@ -214,7 +215,7 @@ pub fn native(part: &Part) -> Option<&RawJson> {
     }
 }
 
-/// The error for a part that a wire has no place for in an assistant message.
+/// Returns the error for a part that a wire's assistant message has no place for.
 pub fn misplaced(part: &Part) -> ProviderError {
     let message =
         format!("an assistant message cannot hold a part of type {}", crate::validation::type_of(part));

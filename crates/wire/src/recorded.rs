@@ -1,4 +1,4 @@
-//! Recorded answers of real providers, for the tests of the wires. They lie in `../shared/fixtures/streams`.
+//! Recorded answers of real providers, for the tests of the wires. Their folder is `../shared/fixtures/streams`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,29 +16,29 @@ pub(crate) enum RecordedWire {
 /// One recorded answer.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedAnswer {
-    /// Where it lies, below the fixtures' folder.
+    /// The file's path below the fixtures' folder.
     pub(crate) file: String,
     pub(crate) wire: RecordedWire,
-    /// Whether it was streamed; else it is one payload.
+    /// `true` if the answer was streamed; otherwise it is one payload.
     pub(crate) streamed: bool,
     pub(crate) payloads: Vec<String>,
 }
 
-/// A recording of one of the wires that is not decoded, and why.
+/// A recording of one of the wires that is not decoded, with the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct SkippedRecording {
     pub(crate) file: String,
     pub(crate) reason: String,
 }
 
-/// Everything that was recorded on these wires.
+/// All recordings of these wires.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingSet {
     pub(crate) answers: Vec<RecordedAnswer>,
     pub(crate) skipped: Vec<SkippedRecording>,
 }
 
-/// All recordings. `None`, said aloud as `test`, where there are none.
+/// Reads all recordings. `None`, with a message that names `test`, if there are none.
 pub(crate) fn all(test: &str) -> Option<RecordingSet> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fixtures/streams"));
     if !root.is_dir() {
@@ -159,7 +159,7 @@ impl RecordingSet {
         self.body(file, wire_at(&one.request.uri), one.response.status.code, &body);
     }
 
-    /// One event a line.
+    /// Adds a recording with one event per line.
     fn lines(&mut self, file: &str, text: &str) {
         if text.contains("\"event_type\":\"interaction.created\"") {
             return self.skip(
@@ -172,7 +172,7 @@ impl RecordingSet {
         self.keep(file, wire_of(text), true, payloads);
     }
 
-    /// One call a line: its method and its chunks.
+    /// Adds a recording with one call per line: its method and its chunks.
     fn calls(&mut self, file: &str, text: &str) {
         #[derive(Deserialize)]
         struct Call {
@@ -231,7 +231,7 @@ impl RecordingSet {
     }
 }
 
-/// The wire of a path or an address.
+/// Returns the wire of a path or an address.
 fn wire_at(uri: &str) -> Option<RecordedWire> {
     let path = uri.split('?').next().unwrap_or_default();
     if path.ends_with("/messages") {
@@ -243,7 +243,7 @@ fn wire_at(uri: &str) -> Option<RecordedWire> {
     }
 }
 
-/// The wire of a stream.
+/// Returns the wire of a stream.
 fn wire_of(text: &str) -> Option<RecordedWire> {
     if text.contains("\"type\":\"message_start\"") {
         Some(RecordedWire::Anthropic)
@@ -254,7 +254,7 @@ fn wire_of(text: &str) -> Option<RecordedWire> {
     }
 }
 
-/// The wire of an answer that was not streamed.
+/// Returns the wire of an answer that was not streamed.
 fn whole_wire(text: &str) -> Option<RecordedWire> {
     let value: Value = serde_json::from_str(text).ok()?;
     if value["type"] == "message" && value["content"].is_array() {

@@ -1,8 +1,8 @@
-//! Refusals that are about one part of a request: which kind of part, and which part.
+//! Refusals about one part of a request: the kind of the part, and its place.
 //!
-//! The words of an error say which kind; the place that it names is looked up in the request that was sent.
-//! Sources of the words: Anthropic, OpenAI, Azure, Google, Alibaba, DeepSeek, OpenRouter, vLLM, llama.cpp, Ollama,
-//! LM Studio.
+//! The words of an error give the kind. The place that the error names is looked up in the request. Sources of
+//! the words: Anthropic, OpenAI, Azure, Google, Alibaba, DeepSeek, OpenRouter, vLLM, llama.cpp, Ollama, LM
+//! Studio.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
@@ -14,8 +14,8 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-/// What an answer outside 2xx, or an error in an answer (`status` is `None` then), says of a part of the request that
-/// somebody else has sent.
+/// Recognises a refused part in an answer outside 2xx, or in an error inside an answer (`status` is `None` then).
+/// `request` is the request that another program sent.
 pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<PartRefusal> {
     let error = match status {
         Some(status) => server_error::from_response(status, None, said.to_owned()),
@@ -26,8 +26,8 @@ pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<Part
     Some(refusal)
 }
 
-/// What an error says of the part that it is about; `None` if the same request may succeed later, or if the error is
-/// about something that is no part of the conversation.
+/// Reads the refused part from an error. `None` if the same request may succeed later, or if the error is about
+/// something outside the conversation.
 pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Option<PartRefusal> {
     let text = message.to_lowercase().replace(['`', '"', '\'', '’'], "");
     let kind = kind(code, &text);
@@ -35,9 +35,9 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
         (_, ErrorCode::Refused) => {}
         (Some(400 | 413 | 415 | 422), ErrorCode::InvalidRequest) => {}
         (None, ErrorCode::InvalidRequest) => {}
-        // A gateway of many models finds none that takes the part.
+        // A gateway of many models answers 404 if none of them takes the part.
         (Some(404), _) if has(&text, &["support image", "support file", "support multimodal"]) => {}
-        // A server that fails at a part fails at it every time.
+        // A server that fails at a part fails at it again, so even a 500 is a refusal here.
         (None | Some(500..=599), ErrorCode::ThirdParty | ErrorCode::InvalidRequest)
             if matches!(kind, Some(RefusedPartKind::Image | RefusedPartKind::File))
                 && has(&text, FAILED_AT) => {}
@@ -54,7 +54,7 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
     Some(PartRefusal { kind, takes_none: takes_none || most == Some(0), most, ..PartRefusal::default() })
 }
 
-/// The part that an error names by its place in the request, for example `messages.3.content.1`.
+/// Returns the part that an error names by its place in the request, for example `messages.3.content.1`.
 pub fn locate(refusal: &PartRefusal, error_body: &str, request: &[u8]) -> Option<RefusedPart> {
     if let Some(tool) = named_tool(refusal, error_body) {
         return Some(RefusedPart::Tool(tool));
@@ -67,7 +67,7 @@ pub fn locate(refusal: &PartRefusal, error_body: &str, request: &[u8]) -> Option
     places.iter().find_map(|place| place.part_of(&request))
 }
 
-/// Tools are named by their names: "Invalid schema for function 'x'".
+/// Returns the tool that an error names: "Invalid schema for function 'x'".
 fn named_tool(refusal: &PartRefusal, error_body: &str) -> Option<String> {
     if refusal.kind != Some(RefusedPartKind::ToolSchema) {
         return None;
@@ -103,7 +103,7 @@ fn kind(code: ErrorCode, text: &str) -> Option<RefusedPartKind> {
     found.or((code == ErrorCode::Refused).then_some(RefusedPartKind::Content))
 }
 
-/// The number of a limit: "at most 5 images", "maximum of 100", "105 > 100".
+/// Returns the number of a limit: "at most 5 images", "maximum of 100", "105 > 100".
 fn most(text: &str) -> Option<u32> {
     if !has(text, COUNTS) {
         return None;
@@ -117,7 +117,7 @@ fn most(text: &str) -> Option<u32> {
     })
 }
 
-/// Requirements that leaving something out cannot meet.
+/// Requirements that no omission of a part can meet.
 const NOT_LEFT_OUT: &[&str] = &[
     "must be passed back",
     "must start with a thinking block",
@@ -253,7 +253,7 @@ const NO_FILES: &[&str] = &[
     "unknown variant input_file",
 ];
 
-/// What a limit on their number says.
+/// The words of a limit on the number of parts.
 const COUNTS: &[&str] = &[
     "at most",
     "too many",
@@ -266,7 +266,7 @@ const COUNTS: &[&str] = &[
     "limit is",
 ];
 
-/// How a server words that it fails at a picture or a file.
+/// The words of a server that fails at a picture or a file.
 const FAILED_AT: &[&str] = &[
     "not support",
     "unsupported",
@@ -286,7 +286,7 @@ const FAILED_AT: &[&str] = &[
     "truncated",
 ];
 
-/// Settings of a request that no part of the conversation has.
+/// Settings of a request that are not part of the conversation.
 const PARAMETERS: &[&str] = &[
     "max_tokens",
     "max_completion_tokens",

@@ -1,4 +1,4 @@
-//! The body of a request: one JSON object whose fields stand in the order in which they were put.
+//! The body of a request: one JSON object whose fields keep the order of insertion.
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::ProviderError;
 use crate::raw_json::RawObject;
 
-/// A JSON object in the order in which its fields are put.
+/// A JSON object whose fields keep the order of insertion.
 #[derive(Default)]
 pub struct RequestBody(Vec<u8>);
 
@@ -25,7 +25,7 @@ impl RequestBody {
         serde_json::to_writer(&mut self.0, value).map_err(not_json)
     }
 
-    /// Adds a field unless `declared` has it: its value was put already, or is `null` to have none.
+    /// Adds a field unless `declared` has it. A declared value was put already, or is `null` to remove the field.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -54,7 +54,7 @@ impl RequestBody {
             .try_for_each(|(name, value)| self.put(name, value))
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     pub fn finish(mut self) -> Bytes {
         if self.0.is_empty() {
             self.0.push(b'{');

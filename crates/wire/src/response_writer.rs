@@ -1,4 +1,4 @@
-//! Answers of a model in the dialect of a client that speaks another than the upstream.
+//! Writers of a model's answer in the dialect of a client whose upstream speaks another one.
 
 pub mod chat;
 pub mod messages;
@@ -17,35 +17,36 @@ use crate::edit::{Dialect, GatewayError};
 use crate::responses::edit::NamespacedTool;
 use order::OrderedResponseWriter;
 
-/// What an answer says of itself before the model has said anything.
+/// The fields of an answer that are known before the model has written anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// Our name of the answer, without the dialect's prefix.
+    /// Our id of the answer, without the dialect's prefix.
     pub id: String,
     /// The model, as the client named it.
     pub model: String,
-    /// When it began, in seconds since 1970.
+    /// The time at which the answer began, in seconds since 1970.
     pub created: u64,
-    /// The input as we count it: where a dialect reports that before the model answers.
+    /// Our count of the input, for a dialect that reports input tokens before the model answers.
     pub input_tokens: u64,
-    /// Whether the client asked for usage in the stream (Chat Completions only; the others always report it).
+    /// `true` if the client asked for usage in the stream (Chat Completions only; the other dialects always
+    /// report usage).
     pub include_usage: bool,
-    /// Tools whose input is a text and no JSON (Responses: `custom`).
+    /// Tools whose input is a text instead of JSON (Responses: `custom`).
     pub custom_tools: Vec<String>,
     /// Tools that the client has in a namespace (Responses), by the names that the model knows.
     pub namespaced_tools: BTreeMap<String, NamespacedTool>,
 }
 
-/// Writes one answer as a stream.
+/// A writer of one answer as a stream.
 pub trait ResponseWriter: Send {
-    /// One event of the model call. After [`ModelEvent::Finished`] the stream is complete.
+    /// Writes one event of the model call. After [`ModelEvent::Finished`] the stream is complete.
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>);
 
-    /// The call has failed: an error inside the stream, which is complete then.
+    /// Ends the stream with an error, because the call has failed.
     fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>);
 }
 
-/// A writer for a stream in `dialect`.
+/// Creates a writer for a stream in `dialect`.
 pub fn stream(dialect: Dialect, head: ResponseHead) -> Box<dyn ResponseWriter> {
     match dialect {
         Dialect::Chat => Box::new(chat::ChatResponseWriter::new(head)),
@@ -58,7 +59,7 @@ pub fn stream(dialect: Dialect, head: ResponseHead) -> Box<dyn ResponseWriter> {
     }
 }
 
-/// The answer as the body for a client that asked for no stream.
+/// Returns the answer as the body for a client that asked for no stream.
 pub fn whole(dialect: Dialect, head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     match dialect {
         Dialect::Chat => chat::whole(head, answer),
@@ -67,7 +68,7 @@ pub fn whole(dialect: Dialect, head: &ResponseHead, answer: &ModelAnswer) -> Byt
     }
 }
 
-/// What was streamed of an answer, to tell what its last event still adds.
+/// The sizes of the streamed content, which show the part that the answer's last event still adds.
 #[derive(Debug, Default)]
 struct StreamedByteCounts {
     text_bytes: usize,
@@ -75,12 +76,12 @@ struct StreamedByteCounts {
 }
 
 impl StreamedByteCounts {
-    /// The text of the whole answer that no event brought.
+    /// Returns the text of the whole answer that no event brought.
     fn unsaid_text(&self, answer: &ModelAnswer) -> Option<String> {
         rest(answer.parts.iter().filter_map(Part::as_text), self.text_bytes)
     }
 
-    /// The same for reasoning.
+    /// Returns the reasoning of the whole answer that no event brought.
     fn unsaid_reasoning(&self, answer: &ModelAnswer) -> Option<String> {
         let thoughts = answer.parts.iter().filter_map(|part| match part {
             Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
@@ -91,10 +92,10 @@ impl StreamedByteCounts {
     }
 }
 
-/// A call of the model's while it streams. Only one is written at a time: what comes of others meanwhile waits.
+/// A call of the model in a stream. Only one call is written at a time; pieces of other calls wait.
 #[derive(Debug, Default)]
 struct StreamedToolCall {
-    /// Which of the answer's, as the model's events count them.
+    /// The index of the call in the model's events.
     index: usize,
     name: String,
     waiting: String,
@@ -102,7 +103,7 @@ struct StreamedToolCall {
     begun: bool,
 }
 
-/// Adds to a call, which may be new. Answers with its place among the calls.
+/// Adds a piece to a call, which may be new. Returns the call's position in the list.
 fn grow(calls: &mut Vec<StreamedToolCall>, index: usize, name: Option<&str>, delta: &str) -> usize {
     let place = calls.iter().position(|call| call.index == index).unwrap_or(calls.len());
     if place == calls.len() {
@@ -117,7 +118,7 @@ fn grow(calls: &mut Vec<StreamedToolCall>, index: usize, name: Option<&str>, del
     place
 }
 
-/// What no event brought of the calls of a whole answer: index, name and the rest of the arguments.
+/// Returns the parts of the answer's calls that no event brought: index, name and the rest of the arguments.
 fn unsaid_calls(known: &[StreamedToolCall], answer: &ModelAnswer) -> Vec<(usize, String, String)> {
     let rest = |(place, call): (usize, &ToolCall)| {
         // A call without arguments may have had no event of its own.
@@ -134,7 +135,7 @@ fn rest<'a>(texts: impl Iterator<Item = &'a str>, said_bytes: usize) -> Option<S
     whole.get(said_bytes..).filter(|rest| !rest.is_empty()).map(str::to_owned)
 }
 
-/// The calls of an answer.
+/// Returns the calls of an answer.
 fn calls(answer: &ModelAnswer) -> impl Iterator<Item = &ToolCall> {
     answer.parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
@@ -142,13 +143,14 @@ fn calls(answer: &ModelAnswer) -> impl Iterator<Item = &ToolCall> {
     })
 }
 
-/// A call's id for the client: the provider's, else one of our own. While it streams the provider's is not known.
+/// Returns a call's id for the client: the provider's, else one of our own. The provider's id is not known in a
+/// stream.
 fn call_id(prefix: &str, head: &ResponseHead, index: usize, call: Option<&ToolCall>) -> String {
     let known = call.and_then(|call| call.provider_id.clone()).filter(|id| !id.is_empty());
     known.unwrap_or_else(|| format!("{prefix}_{}_{index}", head.id))
 }
 
-/// Arguments as a JSON object; what is none stays a text under `arguments`.
+/// Returns arguments as a JSON object; a text that is none becomes the field `arguments`.
 fn arguments_object(arguments: &str) -> serde_json::Value {
     match serde_json::from_str(given_arguments(arguments)) {
         Ok(serde_json::Value::Object(object)) => serde_json::Value::Object(object),

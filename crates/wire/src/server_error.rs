@@ -1,4 +1,4 @@
-//! What a refusal means: one table over status, type and code, for every wire.
+//! The meaning of a server's error: one table over status, type and code, for every wire.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::{ProviderError, overflow, refused_part};
 
-/// Characters of a body that is not JSON which go into the message.
+/// The number of characters of a body without JSON that go into the message.
 const MAX_QUOTE_CHARS: usize = 300;
 
-/// The error of an answer outside 2xx.
+/// Returns the error of an answer outside 2xx.
 pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> ProviderError {
     let said = ServerErrorFields::read(&body);
     let verdict = ErrorClassification::of_status(status, &said.words);
@@ -21,7 +21,7 @@ pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> Provi
     error
 }
 
-/// The error that a server put into an answer it had begun with 200.
+/// Returns the error that a server put into an answer that began with 200.
 pub fn from_answer(payload: &str) -> ProviderError {
     let said = ServerErrorFields::read(payload);
     let verdict = match (ErrorClassification::of_words(&said.words), said.status) {
@@ -56,14 +56,14 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
     error
 }
 
-/// The message with the codes beside it, which say more than some messages do.
+/// Returns the message with its codes, which are more exact than some messages.
 fn said_and_typed(message: &str, body: &str) -> String {
     let codes = ServerErrorFields::read(body).words.join(" ");
     format!("{message} {codes}")
 }
 
-/// What servers say of a request with tools that they do not take. Sources: Ollama (`routes.go`), OpenRouter (404),
-/// vLLM (`serving_chat.py`), llama.cpp (`common/chat.cpp`), Groq, DeepSeek, Together, LM Studio.
+/// The words of servers that refuse a request because it has tools. Sources: Ollama (`routes.go`), OpenRouter
+/// (404), vLLM (`serving_chat.py`), llama.cpp (`common/chat.cpp`), Groq, DeepSeek, Together, LM Studio.
 const NO_TOOLS: &[&str] = &[
     "does not support tools",
     "does not support tool",
@@ -87,13 +87,13 @@ const NO_TOOLS: &[&str] = &[
     "tool_choice is not supported",
 ];
 
-/// Returns whether an error is about tools as such, not about one of them.
+/// Reports whether an error is about tools as such, not about one tool.
 fn refuses_tools(message: &str) -> bool {
     let text = message.to_lowercase().replace(['`', '"', '\''], "");
     NO_TOOLS.iter().any(|words| text.contains(words))
 }
 
-/// What a caller decides on.
+/// The code and the retry decision of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ErrorClassification {
     code: ErrorCode,
@@ -108,7 +108,7 @@ const fn permanent(code: ErrorCode) -> ErrorClassification {
     ErrorClassification { code, retryable: false }
 }
 
-/// Types and codes that say more than a status does. The first row that matches wins.
+/// Types and codes that are more exact than a status. The first row that matches wins.
 #[rustfmt::skip]
 const WORDS: &[(&[&str], ErrorClassification)] = &[
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
@@ -127,8 +127,8 @@ impl ErrorClassification {
         Some(row.1)
     }
 
-    /// A status decides, except where its words are known to be more exact: a quota that is used up comes as
-    /// 429, a bad key or an overload as 400.
+    /// Classifies a status. The status decides, except for words that are known to be more exact: an exhausted
+    /// quota comes as 429, a bad key or an overload as 400.
     fn of_status(status: u16, words: &[String]) -> Self {
         let said = Self::of_words(words);
         match status {
@@ -146,12 +146,12 @@ impl ErrorClassification {
         }
     }
 
-    /// An error without status, type or code.
+    /// Classifies an error without status, type or code.
     fn of_text(message: &str) -> Self {
         let text = message.to_lowercase();
         let has = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
         if has(&["unexpected endpoint"]) {
-            // LM Studio answers every path with status 200.
+            // LM Studio answers an unknown path with status 200 and a text.
             permanent(ErrorCode::NotFound)
         } else if has(&["rate limit", "too many requests", "quota"]) {
             again(ErrorCode::RateLimitExceeded)
@@ -165,11 +165,11 @@ impl ErrorClassification {
     }
 }
 
-/// What an error object says, in one shape for all servers.
+/// The fields of an error object, in one shape for all servers.
 #[derive(Debug, Default)]
 struct ServerErrorFields {
     message: Option<String>,
-    /// `type`, `code`, `status`, `reason` in lower case.
+    /// The values of `type`, `code`, `status` and `reason`, in lower case.
     words: Vec<String>,
     /// A status given as a number inside the object.
     status: Option<u16>,
@@ -184,7 +184,7 @@ impl ServerErrorFields {
         said
     }
 
-    /// Reads the innermost `error` first: it knows most.
+    /// Reads the innermost `error` first: it is the most exact.
     fn take(&mut self, value: &Value, depth: usize) {
         let object = match value {
             Value::Object(object) => object,
@@ -235,7 +235,7 @@ impl ServerErrorFields {
         }
     }
 
-    /// The server's words, or as much of the body as a person wants to read.
+    /// Returns the server's message, or the beginning of the body.
     fn message(&self, body: &str) -> String {
         if let Some(message) = &self.message {
             return message.clone();

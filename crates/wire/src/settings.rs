@@ -20,7 +20,7 @@ pub struct ModelSettings {
     pub body: Map<String, Value>,
     /// The limits and abilities that the user declared.
     pub declared: DeclaredLimits,
-    /// Whether the server takes a `prompt_cache_key`. Other servers may refuse the field.
+    /// `true` if the server takes a `prompt_cache_key`. Other servers may refuse the field.
     pub takes_cache_key: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Server-sent events: a reader that cuts a body at its empty lines and leaves its bytes untouched, and the name and data
-//! of one event. Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
+//! Server-sent events: a reader that cuts a body at its empty lines and keeps its bytes, and the name and data of
+//! one event. Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,7 @@ impl<'a> SseEvent<'a> {
         event
     }
 
-    /// Returns whether the event reports an error by its name.
+    /// Reports whether the event's name says that it is an error.
     pub fn is_error(&self) -> bool {
         self.name.as_deref() == Some("error")
     }
@@ -68,7 +68,7 @@ fn lines(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     raw.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty())
 }
 
-/// Returns whether a body that begins with these bytes is a stream of events; `None` if more bytes are needed to tell.
+/// Reports whether a body that begins with these bytes is a stream of events; `None` if more bytes are needed.
 /// Servers do not always state the content type.
 pub fn is_event_stream(body: &[u8]) -> Option<bool> {
     const FIELDS: [&[u8]; 6] = [b":", b"data:", b"event:", b"id:", b"retry:", b"error:"];
@@ -84,11 +84,11 @@ pub fn is_event_stream(body: &[u8]) -> Option<bool> {
 /// A reader that cuts a body into events, however the network cut it.
 #[derive(Debug, Default)]
 pub struct SseReader {
-    /// What has come of an event that is not complete.
+    /// The bytes of an incomplete event.
     rest: BytesMut,
-    /// Bytes of `rest` in which no end begins.
+    /// The number of bytes of `rest` in which no end begins.
     searched: usize,
-    /// What came last and has not been cut yet.
+    /// The newest chunk, from which no event was cut yet.
     chunk: Bytes,
 }
 
@@ -127,7 +127,7 @@ impl SseReader {
         }
     }
 
-    /// Returns whether no event has begun.
+    /// Reports whether no event has begun.
     pub fn is_between(&self) -> bool {
         self.rest.is_empty() && self.chunk.is_empty()
     }
@@ -137,13 +137,13 @@ impl SseReader {
         self.rest.len() + self.chunk.len()
     }
 
-    /// Returns whether the event that has begun is more than blank lines or a comment.
+    /// Reports whether the event that has begun is more than blank lines or a comment.
     pub fn has_begun(&self) -> bool {
         let begun = if self.rest.is_empty() { &self.chunk[..] } else { &self.rest[..] };
         begun.trim_ascii_start().first().is_some_and(|first| *first != b':')
     }
 
-    /// Returns what is left when the body is over: an event without its empty line, or blank lines.
+    /// Returns the rest of the body once it is over: an event without its empty line, or blank lines.
     pub fn take_rest(&mut self) -> Bytes {
         self.searched = 0;
         let mut rest = std::mem::take(&mut self.rest);
@@ -152,7 +152,7 @@ impl SseReader {
     }
 }
 
-/// Where the first event at or after `from` ends, its empty line included.
+/// Returns the end of the first event at or after `from`, its empty line included.
 fn end_of_event(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = bytes.get(at..)?.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {

@@ -1,7 +1,7 @@
-//! Characters that a server has cut in two: UTF-16 surrogates of which each half stands in another event.
+//! Repair of characters that a server has cut in two: UTF-16 surrogates whose halves are in two events.
 //!
-//! JSON may hold a lone half (`"\ud83d"`), Rust's text may not: the whole string would be lost. Halves that belong
-//! together are joined before JSON is read, and one that stays alone becomes U+FFFD.
+//! JSON may hold a lone half (`"\ud83d"`). Rust's text may not, so the whole string would be lost. Halves of one
+//! character are joined before JSON is parsed; a half that stays alone becomes U+FFFD.
 
 mod lone;
 
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use lone::replace_lone_halves;
 
-/// Bytes of one half, as it is written: `\ud83d`.
+/// The length of one escaped half: `\ud83d`.
 const HALF_BYTES: usize = 6;
 
-/// What a lone half becomes.
+/// The replacement of a lone half.
 const REPLACEMENT: &str = "\\ufffd";
 
-/// Longer events are no sign of life that says nothing else.
+/// The largest size of a ping, in bytes. Longer events have content.
 const MAX_PING_BYTES: usize = 64;
 
 /// A filter that joins the halves of characters which a server spread over two events. Events are JSON texts.
@@ -33,12 +33,13 @@ pub struct SurrogateJoiner {
 }
 
 impl SurrogateJoiner {
-    /// Returns whether an event stays as it is and need not be taken.
+    /// Reports whether an event is complete and need not go through [`take`](Self::take).
     pub fn lets_pass(&self, event: &str) -> bool {
         self.held.is_none() && !is_suspect(event)
     }
 
-    /// The next event, and what may go on of those before. Empty where it ends inside a character: it waits for the next.
+    /// Takes the next event, and returns the events that are complete now. The list is empty if the event ends
+    /// inside a character: it waits for the next one.
     pub fn take(&mut self, event: String) -> Vec<String> {
         if self.lets_pass(&event) {
             return vec![event];
@@ -51,7 +52,7 @@ impl SurrogateJoiner {
         before.into_iter().chain(next).collect()
     }
 
-    /// What waits and is followed by nothing.
+    /// Returns the waiting event, which no other event follows.
     pub fn rest(&mut self) -> Option<String> {
         self.held.take().map(|held| whole(&held).into_owned())
     }
@@ -62,21 +63,22 @@ pub fn whole(json: &str) -> Cow<'_, str> {
     if is_suspect(json) { Cow::Owned(mend("", json, false).next) } else { Cow::Borrowed(json) }
 }
 
-/// Returns whether the data of an event only keeps the line alive. Such events say nothing, so they end no waiting.
+/// Reports whether the data of an event is only a sign of life. Such events have no content, so they end no
+/// waiting.
 pub fn is_ping(data: &str) -> bool {
     data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
 }
 
-/// Returns whether there may be a half at all.
+/// Reports whether the text may contain a half at all.
 fn is_suspect(json: &str) -> bool {
     json.contains("\\ud") || json.contains("\\uD")
 }
 
-/// One half of a character without the other beside it.
+/// One half of a character without the other half beside it.
 struct LoneSurrogate<'a> {
     at: usize,
     place: SurrogatePosition,
-    /// The field that it stands in, or the last one before.
+    /// The field that contains the half, or the last field before it.
     key: &'a str,
 }
 
@@ -86,27 +88,27 @@ enum SurrogatePosition {
     Beginning,
     /// A high half at the end of a string.
     End,
-    /// Where no other half can come.
+    /// A half in the middle of a string, where no other half can come.
     Inside,
 }
 
-/// Two payloads that follow each other, with whole characters.
+/// Two consecutive payloads, with whole characters.
 struct JoinedPayloads {
     before: String,
     next: String,
-    /// Whether `next` still ends inside a character.
+    /// `true` if `next` still ends inside a character.
     goes_on: bool,
 }
 
-/// Joins halves of the same field, within a payload too: a whole answer may be a list of pieces. With `may_go_on`
-/// those at the ends of `next` stay as they are.
+/// Joins halves of the same field, within one payload too: a whole answer may be a list of pieces. With
+/// `may_go_on` the halves at the ends of `next` stay unchanged.
 fn mend(before: &str, next: &str, may_go_on: bool) -> JoinedPayloads {
     let (earlier, later) = (halves(before), halves(next));
     let split = earlier.len();
     let all: Vec<(&str, &LoneSurrogate<'_>)> =
         earlier.iter().map(|half| (before, half)).chain(later.iter().map(|half| (next, half))).collect();
     let mut open: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
-    // The low half that belongs to a high one, and of a low one that it has gone there.
+    // An entry is the low half that joins a high one, or, at a low half's own place, the empty text.
     let mut joined: Vec<Option<&str>> = vec![None; all.len()];
     for (index, (json, half)) in all.iter().enumerate() {
         match half.place {
@@ -151,7 +153,7 @@ fn rewritten(json: &str, halves: &[LoneSurrogate<'_>], joined: &[Option<&str>], 
     out
 }
 
-/// All lone halves in order. What is no JSON may have some less.
+/// Returns all lone halves in order. A text that is no JSON may yield fewer.
 fn halves(json: &str) -> Vec<LoneSurrogate<'_>> {
     let bytes = json.as_bytes();
     let mut found = Vec::new();
@@ -168,7 +170,8 @@ fn halves(json: &str) -> Vec<LoneSurrogate<'_>> {
     found
 }
 
-/// Tells of the lone halves of a string that begins there. Says where its closing quote is.
+/// Passes the lone halves of the string that begins at `begin` to `tell`. Returns the position of the closing
+/// quote.
 fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, SurrogatePosition)) -> usize {
     let mut at = begin;
     while let Some(special) = find(bytes, at, b"\"\\") {
@@ -193,7 +196,7 @@ fn find(bytes: &[u8], from: usize, any: &[u8]) -> Option<usize> {
     bytes.get(from..)?.iter().position(|byte| any.contains(byte)).map(|place| from + place)
 }
 
-/// The code unit that is written as `\uXXXX` there.
+/// Returns the code unit that is escaped as `\uXXXX` at this position.
 fn unit(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + HALF_BYTES)?.strip_prefix(b"\\u")?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

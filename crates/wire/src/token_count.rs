@@ -1,17 +1,17 @@
-//! Numbers of tokens as servers write them. None is trusted so far that a sum of some could overflow.
+//! Numbers of tokens as servers write them. Each is capped, so that a sum of several cannot overflow.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 
-/// More than any model reads or writes in one call.
+/// The cap of a count, above the tokens that any model reads or writes in one call.
 pub const MOST: u64 = 1 << 40;
 
-/// A count: what is beyond [`MOST`] is [`MOST`].
+/// A count of tokens. A count beyond [`MOST`] becomes [`MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedTokenCount(pub u64);
 
 impl ReportedTokenCount {
-    /// `None` for what is below zero.
+    /// Returns the count; `None` for a number below zero.
     fn of(number: &Number) -> Option<Self> {
         let whole = number.as_u64().or_else(|| {
             // Whole numbers that do not fit are read as floating ones, and so are those written with a point.
@@ -20,7 +20,7 @@ impl ReportedTokenCount {
         whole.map(|tokens| Self(tokens.min(MOST)))
     }
 
-    /// Reads one JSON number.
+    /// Parses one JSON number.
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for ReportedTokenCount {
     }
 }
 
-/// A limit that a server states: nothing for 0, and nothing for what is no model's limit but a word for "none".
+/// Returns the limit that a server states. `None` for 0, and for a number that means "no limit".
 pub fn limit(value: Option<&Value>) -> Option<u64> {
     value.and_then(Value::as_u64).filter(|tokens| (1..=MOST).contains(tokens))
 }

@@ -1,5 +1,5 @@
-//! The decoders of reported usage, one for each wire. All give [`Usage`] in one meaning: `input_tokens` holds everything
-//! that the model read, cached or not, and `output_tokens` everything that it wrote, reasoning included.
+//! The decoders of reported usage, one for each wire. All give [`Usage`] in one meaning. `input_tokens` counts
+//! the model's whole input, cached or not; `output_tokens` counts its whole output, reasoning included.
 
 use longhaul_core::message::RawJson;
 use longhaul_core::usage::Usage;
@@ -40,8 +40,8 @@ pub fn chat_usage(raw: &str) -> Option<Usage> {
     })
 }
 
-/// Decodes the `timings` object of llama.cpp, which it sends at the end of an answer and, with `timings_per_token`, with
-/// every piece. `None` if it does not state what was cached.
+/// Decodes the `timings` object of llama.cpp. llama.cpp sends the object at the end of an answer and, with
+/// `timings_per_token`, with every piece. `None` if the object does not state the cached tokens.
 pub fn llama_cpp_timings(raw: &str) -> Option<Usage> {
     let timings = RawObject::parse(raw)?;
     let cached = timings.tokens("cache_n")?;
@@ -87,8 +87,9 @@ pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
 
 /// The usage of one answer over the Messages API, put together from its reports.
 ///
-/// Each report is a snapshot of the whole call: its counts replace older ones, also where they are smaller (the server
-/// itself has compacted). Some routers count only output and close with zeros for input; those zeros are ignored.
+/// Each report is a snapshot of the whole call. Its counts replace older ones, even larger ones, because the
+/// server itself may have compacted. Some routers count only output and close with zeros for input; those zeros
+/// are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct MessagesUsage(RawObject);
 

@@ -1,7 +1,7 @@
 //! The rules that every real provider enforces on a request, as one pure function.
 //!
-//! The scripted provider refuses what breaks them, and the property tests of every layer above use them as
-//! their oracle: a view that fails here would have been a 400 somewhere.
+//! The scripted provider refuses requests that break the rules. The property tests of the layers above use the
+//! rules as their oracle: a real provider would have answered such a view with 400.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,10 +11,10 @@ use serde::de::IgnoredAny;
 
 use crate::ModelRequest;
 
-/// How a request breaks the rules. `index` counts the messages of the request from 0.
+/// A rule that a request breaks. `index` counts the messages of the request from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestViolation {
-    /// There is nothing to answer.
+    /// The request has no message.
     #[error("messages: at least one message is required")]
     NoMessages,
     /// The conversation does not begin with a user message.
@@ -23,29 +23,29 @@ pub enum RequestViolation {
     /// The conversation ends with the model's own words.
     #[error("messages.{index}: last message must be from the user or a tool")]
     LastNotInput {
-        /// The message.
+        /// The index of the message.
         index: usize,
     },
     /// Two messages of one author in a row.
     #[error("messages.{index}: two {role:?} messages in a row must be merged")]
     NotMerged {
-        /// The second of them.
+        /// The index of the second message.
         index: usize,
-        /// Their author.
+        /// The author of both messages.
         role: Role,
     },
     /// A message without content.
     #[error("messages.{index}: content must not be empty")]
     Empty {
-        /// The message.
+        /// The index of the message.
         index: usize,
     },
     /// A part that this role may not have.
     #[error("messages.{index}: a {role:?} message must not hold a part of type {part}")]
     WrongPart {
-        /// The message.
+        /// The index of the message.
         index: usize,
-        /// Its author.
+        /// The author of the message.
         role: Role,
         /// The part's type.
         part: &'static str,
@@ -53,7 +53,7 @@ pub enum RequestViolation {
     /// Two calls of one message have one id.
     #[error("messages.{index}: call ids must be unique, found `{call}` twice")]
     DuplicateCall {
-        /// The message.
+        /// The index of the message.
         index: usize,
         /// The id.
         call: String,
@@ -61,7 +61,7 @@ pub enum RequestViolation {
     /// A call without a tool name.
     #[error("messages.{index}: call `{call}` names no tool")]
     NamelessCall {
-        /// The message.
+        /// The index of the message.
         index: usize,
         /// The id.
         call: String,
@@ -69,7 +69,7 @@ pub enum RequestViolation {
     /// A call's arguments are not one JSON object.
     #[error("messages.{index}: arguments of call `{call}` must be a JSON object")]
     Arguments {
-        /// The message.
+        /// The index of the message.
         index: usize,
         /// The id.
         call: String,
@@ -77,7 +77,7 @@ pub enum RequestViolation {
     /// A call without an answer.
     #[error("messages.{index}: call `{call}` was found without a result directly after it")]
     Unanswered {
-        /// The assistant message.
+        /// The index of the assistant message.
         index: usize,
         /// The id.
         call: String,
@@ -85,25 +85,25 @@ pub enum RequestViolation {
     /// An answer without a call in the assistant message before it.
     #[error("messages.{index}: result `{call}` answers no call of the message before it")]
     Unasked {
-        /// The tool message.
+        /// The index of the tool message.
         index: usize,
         /// The id.
         call: String,
     },
-    /// An answer in another place than its call's.
+    /// An answer whose position differs from its call's position.
     #[error("messages.{index}: result `{found}` is out of order, expected `{expected}`")]
     OutOfOrder {
-        /// The tool message.
+        /// The index of the tool message.
         index: usize,
-        /// The call whose turn it was.
+        /// The id of the call whose turn it was.
         expected: String,
-        /// The call that was answered.
+        /// The id of the call that was answered.
         found: String,
     },
     /// A picture or file whose bytes are not part of the request.
     #[error("messages.{index}: no bytes for media {hash}")]
     MissingMedia {
-        /// The message.
+        /// The index of the message.
         index: usize,
         /// The blob's hash.
         hash: String,
@@ -111,17 +111,17 @@ pub enum RequestViolation {
     /// A tool without a name, or two of one name.
     #[error("tools.{index}: name `{name}` is empty or used twice")]
     ToolName {
-        /// The tool's place, from 0.
+        /// The tool's position, from 0.
         index: usize,
-        /// Its name.
+        /// The tool's name.
         name: String,
     },
     /// A tool whose parameters are not a JSON object.
     #[error("tools.{index}: parameters of `{name}` must be a JSON object")]
     ToolParameters {
-        /// The tool's place, from 0.
+        /// The tool's position, from 0.
         index: usize,
-        /// Its name.
+        /// The tool's name.
         name: String,
     },
     /// The output limit is 0.
@@ -130,7 +130,7 @@ pub enum RequestViolation {
 }
 
 impl RequestViolation {
-    /// The message it is about, from 0, if it is about one.
+    /// Returns the index of the message with the violation, from 0, if one message has it.
     pub fn index(&self) -> Option<usize> {
         match self {
             Self::NoMessages | Self::ToolName { .. } | Self::ToolParameters { .. } | Self::NoOutput => None,
@@ -162,8 +162,8 @@ pub fn check(request: &ModelRequest) -> Result<(), RequestViolation> {
     }
 }
 
-/// Checks every rule but one: the last message may be the beginning of the model's own answer, for
-/// providers that continue it (assistant prefill).
+/// Checks every rule but one: the last message may be the beginning of the model's own answer. Some providers
+/// continue such a message (assistant prefill).
 ///
 /// # Errors
 /// The first [`RequestViolation`], in message order.
@@ -326,7 +326,7 @@ fn is_empty(part: &Part) -> bool {
     }
 }
 
-/// The part's type as it is stored.
+/// Returns the part's type as the store names it.
 pub(crate) fn type_of(part: &Part) -> &'static str {
     match part {
         Part::Text(_) => "text",

@@ -1,4 +1,4 @@
-//! The part that touches the network.
+//! The client that makes the calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use crate::{Limits, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::messages::request::{self, StaleReasoningPolicy};
 use longhaul_wire::token_count::ReportedTokenCount;
 
-/// Switches on the field that asks for stale reasoning to be dropped.
+/// The feature that allows the field for dropping stale reasoning.
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// How the server says that signed reasoning stands behind a beginning that has changed since.
+/// The server's words for signed reasoning behind a prefix that has changed since.
 const BOUND: &str = "bound to a different conversation";
 
-/// The most an answer about a count may send, in bytes.
+/// The largest size of a count's answer, in bytes.
 const MAX_COUNT_BYTES: usize = 64 << 10;
 
 /// The first segment of the API's paths.
 const PATH_VERSION: &str = "v1";
 
-/// Where a call is made, below the base URL.
+/// The path of a call, below the base URL.
 const MESSAGES: [&str; 1] = ["messages"];
 
 /// A model behind Anthropic's Messages API.
 ///
-/// Newer models refuse their own reasoning once anything before it was pruned or compacted, on some accounts.
-/// The first such refusal comes back as an error that is worth another try; from then on the server is asked to
-/// leave stale reasoning out.
+/// On some accounts, newer models refuse their own reasoning once anything before it was pruned or compacted. The
+/// first such refusal is returned as a retryable error. From then on the server is asked to leave stale reasoning
+/// out.
 #[derive(Clone)]
 pub struct AnthropicProvider {
     config: AnthropicConfig,
     base: BaseUrl,
     http: ProviderHttpClient,
-    /// The same, with [`BINDING_BETA`].
+    /// The same client with [`BINDING_BETA`].
     dropping: ProviderHttpClient,
-    /// Whether stale reasoning was refused.
+    /// `true` once stale reasoning was refused.
     refused: Arc<AtomicBool>,
 }
 
 impl AnthropicProvider {
-    /// Connects nothing yet.
+    /// Creates a client without connecting.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
@@ -83,7 +83,7 @@ impl AnthropicProvider {
         }
     }
 
-    /// A refusal of stale reasoning is worth another try if it was not known before.
+    /// Makes the first refusal of stale reasoning retryable: the next attempt asks the server to drop it.
     fn note_refusal(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
         let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
         if bound && stale == StaleReasoningPolicy::Unsaid {
@@ -151,7 +151,7 @@ impl Provider for AnthropicProvider {
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let stale = self.stale_policy();
         let body = request::call(&request, &self.config.request_config(), stale)?;
-        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         let answer =
             answer::call_below::<MessagesStreamDecoder>(self.http(stale), &self.base, &MESSAGES, body).await;

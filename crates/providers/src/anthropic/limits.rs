@@ -1,4 +1,4 @@
-//! What the API says of its models.
+//! The limits that the API reports for its models.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::http::{BaseUrl, ProviderHttpClient};
 use crate::{FeatureSupport, LimitSource, Limits};
 use longhaul_wire::token_count;
 
-/// How long a server may take to describe a model.
+/// The wait for the description of a model.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the server, unless everything is declared. What it does not say of abilities is what every model of
-/// this API has had since its third generation.
+/// Asks the server, unless every limit is declared. An ability that the server does not mention is one that every
+/// model of this API has had since its third generation.
 pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicConfig) -> Limits {
     let declared = config.endpoint.declared;
     let said = if declared.is_complete() { None } else { describe(http, base, config).await };
@@ -27,7 +27,8 @@ pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &Anth
     declared.over(said.as_ref().map(read).unwrap_or_default().or(usual))
 }
 
-/// No model goes on with a begun answer while it thinks; without that it depends on the model.
+/// Returns the support for prefill. No model continues a begun answer while it thinks; otherwise the support
+/// depends on the model.
 fn prefill(body: &Map<String, Value>) -> FeatureSupport {
     let thinks = body.get("thinking").and_then(|thinking| thinking.get("type"));
     match thinks.and_then(Value::as_str) {
@@ -41,7 +42,7 @@ async fn describe(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicC
     http.get_json(url, PATIENCE).await
 }
 
-/// `GET /v1/models/{id}`. Older servers give no more than a name.
+/// Reads the limits from `GET /v1/models/{id}`. Older servers give no more than a name.
 fn read(model: &Value) -> Limits {
     let number = |key: &str| token_count::limit(model.get(key));
     let can = |what: &str| {

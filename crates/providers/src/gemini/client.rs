@@ -1,4 +1,4 @@
-//! The part that touches the network.
+//! The client that makes the calls.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, Provider
 use longhaul_wire::gemini::refusal;
 use longhaul_wire::raw_json::RawObject;
 
-/// The most a count may send, in bytes.
+/// The largest size of a count's answer, in bytes.
 const MAX_COUNT_BYTES: usize = 1 << 20;
 
 /// A model behind the Gemini API.
@@ -28,7 +28,7 @@ pub struct GeminiProvider {
 }
 
 impl GeminiProvider {
-    /// Connects nothing yet. The key goes into the header `x-goog-api-key`, never into an address.
+    /// Creates a client without connecting. The key is sent in the header `x-goog-api-key`, never in an address.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
@@ -43,7 +43,7 @@ impl GeminiProvider {
     }
 }
 
-/// The model's own address, with a verb.
+/// Returns the address of the model, with a verb.
 fn url(endpoint: &ModelEndpoint, verb: &str) -> Result<Url, ProviderError> {
     let name = request::resource(&endpoint.model) + verb;
     let segments: Vec<&str> = name.split('/').collect();
@@ -81,7 +81,7 @@ impl Provider for GeminiProvider {
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
-        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         answer::call::<GeminiStreamDecoder>(&self.http, self.stream.clone(), body)
             .await

@@ -1,4 +1,4 @@
-//! What Google says of its model.
+//! The limits that Google reports for its models.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::http::ProviderHttpClient;
 use crate::{FeatureSupport, LimitSource, Limits, ModelEndpoint, ReasoningScope};
 use longhaul_wire::token_count;
 
-/// How long Google may take to describe a model.
+/// The wait for the description of a model.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks `GET models/NAME`, unless everything is declared.
@@ -19,10 +19,10 @@ pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, abo
     declared.over(Limits { prefill: FeatureSupport::No, ..known.as_ref().map(read).unwrap_or_default() })
 }
 
-/// The window is that of the input; the output has a limit of its own.
+/// Reads the limits. The window is that of the input; the output has a limit of its own.
 ///
-/// Of a step that is still going on the model is shown its thoughts again, by their signatures: in streams the
-/// closing count of the next prompt holds them.
+/// In the current step the model is shown its thoughts again, by their signatures. The prompt count at the end of
+/// a stream includes them.
 fn read(model: &Value) -> Limits {
     let limit = |name: &str| token_count::limit(model.get(name));
     let thinks = model.get("thinking").and_then(Value::as_bool);

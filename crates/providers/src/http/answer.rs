@@ -1,4 +1,4 @@
-//! Reads one answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
+//! The reader of one answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,19 +23,19 @@ use crate::sse::{self, EventStream};
 use crate::{ModelEvent, ModelStream, ProviderError, lines};
 use longhaul_wire::{StreamDecoder, server_error, surrogates};
 
-/// How long usage and the closing event may take once the reason to stop is known. An answer that is whole
-/// does not wait for a server that keeps the line open.
+/// The wait for usage and the closing event once the stop reason is known. A complete answer does not wait for a
+/// server that keeps the connection open.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
-/// How long the end of the body may take after the closing event: reading it lets the connection be used
-/// again.
+/// The wait for the end of the body after the closing event. Only a connection whose body was read to the end can
+/// be reused.
 const AFTER_CLOSE: Duration = Duration::from_millis(50);
 
-/// The most a whole answer that was not streamed may send, in bytes.
+/// The largest size of a whole answer that was not streamed, in bytes.
 const MAX_WHOLE_BYTES: usize = 64 << 20;
 
-/// Makes one call below a base URL and waits for its first event. Where the API is not there, it is looked for below
-/// its version.
+/// Makes one call below a base URL and waits for its first event. If the API is not there, the call is made below
+/// the version's path.
 ///
 /// # Errors
 /// Everything that fails before the first event.
@@ -53,7 +53,7 @@ pub(crate) async fn call_below<D: StreamDecoder>(
     };
     match call::<D>(http, endpoint(&versioned, segments)?, body).await {
         Err(error) if is_elsewhere(&error) => Err(with_tried_hint(first, &versioned)),
-        // It could not be asked: nothing is known of it.
+        // A server that could not be asked proves nothing about the path.
         Err(error) if error.unsent => Err(error),
         answered => {
             base.adopt_alternative();
@@ -88,7 +88,7 @@ pub(crate) async fn call<D: StreamDecoder>(
     Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest.map_err(told))))
 }
 
-/// An answer that ended early names the server that ended it: its log says why.
+/// Names the server in the error of an answer that ended early, because the server's log has the reason.
 fn with_server_name(mut error: ProviderError, server: &str) -> ProviderError {
     if error.code == ErrorCode::TruncatedStream {
         error.message = format!("the model server at {server} ended its answer early: {}", error.message);
@@ -118,7 +118,7 @@ async fn open<D: StreamDecoder>(
     }
 }
 
-/// What a body turns out to be. Its content type is not asked: servers and proxies set it wrongly.
+/// The kind of a response body. The content type does not decide: servers and proxies set it wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseBodyKind {
     Events,
@@ -139,7 +139,7 @@ impl ResponseBodyKind {
     }
 }
 
-/// The first bytes that are not empty lines, which some servers send to keep the line alive.
+/// Returns the first bytes that are not empty lines. Some servers send empty lines to keep the connection alive.
 async fn first_chunk(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
     while let Some(chunk) = bytes.try_next().await? {
         if !chunk.trim_ascii_start().is_empty() {
@@ -159,11 +159,11 @@ fn not_an_answer_error(body: &[u8], url: &Url) -> ProviderError {
     error
 }
 
-/// An answer on its way.
+/// A reader of an answer that is still arriving.
 struct AnswerReader<D> {
-    /// Nothing to wait for if the answer came whole.
+    /// The events of the stream; `None` if the answer came whole.
     events: Option<EventStream>,
-    /// Gone once the answer or an error was delivered.
+    /// The decoder; `None` once the answer or an error was delivered.
     decoder: Option<D>,
     ready: VecDeque<ModelEvent>,
     said: AnswerByteCounts,
@@ -190,7 +190,7 @@ impl<D: StreamDecoder> AnswerReader<D> {
         Ok(Self { events: None, decoder: Some(decoder), ready, said, arguments, patience })
     }
 
-    /// The next event; `None` after the answer or an error.
+    /// Returns the next event; `None` after the answer or an error.
     async fn next(&mut self) -> Option<Result<ModelEvent, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -228,7 +228,7 @@ async fn read<D: StreamDecoder>(
         return Ok(None);
     }
     if decoder.has_finished() {
-        // An answer that is whole is not lost for what goes wrong after it.
+        // A later failure must not lose a complete answer.
         return match timeout(AFTER_FINISH, events.next()).await {
             Ok(Some(Ok(event))) => take(&event, decoder).map(Some),
             Ok(None | Some(Err(_))) | Err(_) => Ok(None),
@@ -245,7 +245,7 @@ async fn read<D: StreamDecoder>(
     Ok(Some(said))
 }
 
-/// LM Studio names the event `error` and may give a sentence instead of an object.
+/// Decodes one event. LM Studio names error events `error` and may send a sentence instead of an object.
 fn take<D: StreamDecoder>(event: &SseEvent<'_>, decoder: &mut D) -> Result<Vec<ModelEvent>, ProviderError> {
     if event.is_error() { Err(server_error::from_answer(&event.data)) } else { decoder.push(&event.data) }
 }

@@ -1,4 +1,4 @@
-//! Tool calls without arguments, which every wire and every server writes in its own way.
+//! Normalisation of tool calls without arguments, which every wire and every server writes differently.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use longhaul_core::message::{ModelAnswer, Part, may_be_no_arguments};
 
 use crate::ModelEvent;
 
-/// The most that is held back of one call, in bytes: a flood of blanks is looked through once.
+/// The largest size of a call's held-back arguments, in bytes. A flood of blanks is scanned only once.
 const MAX_HELD_BYTES: usize = 64;
 
-/// Makes `{}` of arguments that say nothing, in the events of one answer.
+/// A filter that turns empty arguments into `{}`, in the events of one answer.
 ///
-/// Arguments are held back while they may still turn out to say nothing: a viewer that was shown `null` could not be
+/// Arguments are held back while they may still turn out to be empty: a viewer that was shown `null` could not be
 /// shown `{}` afterwards.
 #[derive(Debug, Default)]
 pub(super) struct EmptyArgumentsFilter {
-    /// The arguments that came of each call so far; `None` once they say something.
+    /// The received arguments of each call; `None` once they have content.
     begun: BTreeMap<usize, Option<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where an API begins: at the base URL, or below its version where the base URL lacks that.
+//! The base URL of an API: the given one, or the version's path below it if the given one lacks the version.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use crate::ProviderError;
 /// The status of a page in place of an answer.
 const OK: u16 = 200;
 
-/// A base URL, and the one that was probably meant. Clones share what was found.
+/// A base URL, with the one that was probably meant. Clones share the result of the search.
 #[derive(Clone, Debug)]
 pub struct BaseUrl {
     given: String,
     /// The base URL with its version, if it was given without one.
     versioned: Option<String>,
-    /// Whether the server answers there and not at `given`.
+    /// `true` if the server answers at `versioned` and not at `given`.
     is_versioned: Arc<AtomicBool>,
 }
 
@@ -39,7 +39,7 @@ impl BaseUrl {
         Self { given: given.to_owned(), versioned, is_versioned: Arc::default() }
     }
 
-    /// Returns the base URL that requests go below.
+    /// Returns the base URL for requests.
     pub fn current(&self) -> &str {
         match &self.versioned {
             Some(versioned) if self.is_versioned.load(Ordering::Relaxed) => versioned,
@@ -47,12 +47,12 @@ impl BaseUrl {
         }
     }
 
-    /// Returns the base URL to try where nothing of the API is at [`current`](Self::current).
+    /// Returns the base URL to try if the API is not at [`current`](Self::current).
     pub fn alternative(&self) -> Option<String> {
         self.versioned.clone().filter(|versioned| versioned != self.current())
     }
 
-    /// Has later requests go to the alternative, and says once in the log what to set.
+    /// Switches later requests to the alternative, and logs once which base URL to set.
     pub fn adopt_alternative(&self) {
         if let (Some(versioned), false) = (&self.versioned, self.is_versioned.swap(true, Ordering::Relaxed)) {
             tracing::warn!("{}", found(&self.given, versioned));
@@ -68,7 +68,7 @@ impl BaseUrl {
     }
 }
 
-/// Returns whether a segment of the path is the version of an API: `v1`, `v4`, `v1beta`.
+/// Reports whether the path has a version of an API as a segment: `v1`, `v4`, `v1beta`.
 fn has_version(url: &Url) -> bool {
     let is_version = |segment: &str| {
         let number = segment.strip_prefix('v').unwrap_or_default();
@@ -77,7 +77,7 @@ fn has_version(url: &Url) -> bool {
     url.path_segments().is_some_and(|mut segments| segments.any(is_version))
 }
 
-/// The hint for a base URL that lacks its version.
+/// Returns the hint for a base URL that lacks its version.
 fn found(given: &str, versioned: &str) -> String {
     format!(
         "the API of {} is at {}, and requests go there: set `base_url` to it",
@@ -86,10 +86,10 @@ fn found(given: &str, versioned: &str) -> String {
     )
 }
 
-/// The hint for an API that is neither at the base URL nor below its version.
+/// Adds a hint to the error of an API that is neither at the base URL nor below its version.
 pub(crate) fn with_tried_hint(error: ProviderError, versioned: &str) -> ProviderError {
     if error.message.to_lowercase().contains("model ") {
-        // The server says what it lacks: a model, not a path.
+        // The server names a missing model. So the path is right.
         return error;
     }
     let message = format!(
@@ -104,15 +104,15 @@ fn shown_base(base: &str) -> String {
     Url::parse(base).map_or_else(|_| "the base URL".to_owned(), |url| shown(&url))
 }
 
-/// Returns whether an error says that an API is not at the address that was asked: there is no such path, or there is
-/// a page for people.
+/// Reports whether an error means that the API is not at this address: no such path, or a page for people.
 pub(crate) fn is_elsewhere(error: &ProviderError) -> bool {
     let is_absent = error.code == ErrorCode::NotFound && matches!(error.status, None | Some(404));
-    // Only pages are errors with that status.
+    // `base_url::page` is the only source of errors with status 200.
     is_absent || matches!(error.status, Some(OK | 405))
 }
 
-/// The error for a page for people, with status 200, in place of an answer. Asking again would bring the same page.
+/// Returns the error for a page for people, with status 200, in place of an answer. A repeated call would bring
+/// the same page.
 pub(crate) fn page(url: &Url, body: &str) -> ProviderError {
     let title = title(body).map_or_else(String::new, |title| format!(" (\"{title}\")"));
     let message = format!(
@@ -124,15 +124,15 @@ pub(crate) fn page(url: &Url, body: &str) -> ProviderError {
     ProviderError { status: Some(OK), body, retryable: false, ..error }
 }
 
-/// Returns whether a body is a page for people.
+/// Reports whether a body is a page for people.
 pub fn is_page(body: &[u8]) -> bool {
     body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start().starts_with(b"<")
 }
 
-/// Characters of a title that are repeated.
+/// The number of characters of a page's title in an error.
 const MAX_TITLE_CHARS: usize = 80;
 
-/// The title of a page.
+/// Returns the title of a page.
 fn title(body: &str) -> Option<String> {
     let lower = body.to_ascii_lowercase();
     let start = lower.find("<title")?;

@@ -1,4 +1,4 @@
-//! How much of one answer is held in memory.
+//! Bounds on the memory of one answer.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -7,22 +7,22 @@ use super::{ByteStream, too_large_error};
 use crate::{ModelEvent, ProviderError};
 use longhaul_wire::{AnswerTooLarge, MAX_ARGUMENT_BYTES};
 
-/// The most text, reasoning and arguments of one answer together, in bytes: 8 million tokens.
+/// The largest size of text, reasoning and arguments of one answer together, in bytes: 8 million tokens.
 const MAX_SAID_BYTES: usize = 32 << 20;
 
-/// What an answer has said so far.
+/// The sizes of an answer's content so far.
 #[derive(Debug, Default)]
 pub(super) struct AnswerByteCounts {
     bytes: usize,
-    /// Those of them that are arguments of tool calls.
+    /// The bytes that are arguments of tool calls.
     argument_bytes: usize,
 }
 
 impl AnswerByteCounts {
-    /// Counts what these events show.
+    /// Adds the content of these events.
     ///
     /// # Errors
-    /// `third-party` once it is more than is kept.
+    /// `third-party` once the content exceeds a bound.
     pub(super) fn count(&mut self, events: &[ModelEvent]) -> Result<(), ProviderError> {
         self.bytes += events.iter().map(said_bytes).sum::<usize>();
         self.argument_bytes += events.iter().map(argument_bytes).sum::<usize>();
@@ -50,8 +50,8 @@ fn argument_bytes(event: &ModelEvent) -> usize {
     }
 }
 
-/// The same bytes, until one event is longer than `limit`. An event ends with its line where `by_line`, else with
-/// an empty line.
+/// Returns the bytes, with an error once one event is longer than `limit`. An event ends with its line if
+/// `by_line`, else with an empty line.
 pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStream {
     let mut event = EventByteCount::default();
     Box::pin(bytes.map(move |chunk| {
@@ -63,16 +63,16 @@ pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStre
     }))
 }
 
-/// The event that is arriving.
+/// The size of the event that is arriving.
 #[derive(Debug, Default)]
 struct EventByteCount {
     bytes: usize,
-    /// Whether its last line holds anything yet.
+    /// `true` if the event's last line has content.
     in_line: bool,
 }
 
 impl EventByteCount {
-    /// The length that it, or one that begins after it, has reached.
+    /// Returns the largest length that this event, or one that begins after it, has reached.
     fn push_chunk(&mut self, chunk: &[u8], by_line: bool) -> usize {
         let mut longest = 0;
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {

@@ -1,5 +1,5 @@
-//! Clients for servers: nothing is followed, nothing of this machine's goes through a proxy, and what takes long is done
-//! once in a process.
+//! HTTP clients for model servers. They follow no redirect and use no proxy for this machine. Slow setup is done
+//! once per process.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
@@ -10,13 +10,13 @@ use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-/// The time between two probes of a connection on which nothing comes.
+/// The time between two keepalive probes of a silent connection.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
-/// Probes without an answer after which a connection counts as broken.
+/// The number of unanswered probes after which a connection counts as broken.
 const KEEPALIVE_RETRIES: u32 = 5;
 
-/// What a client for the server of `base` begins with.
+/// Returns the builder of a client for the server of `base`.
 pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
     // A host that is gone without a word is noticed after two minutes, however long its answer may take.
     let builder = Client::builder().tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
@@ -25,7 +25,7 @@ pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
     if !is_loopback(base) {
         return match tls() {
             Some(tls) => builder.tls_backend_preconfigured(tls),
-            // It says itself what is wrong.
+            // Without our own roots the library sets TLS up itself and reports its error.
             None => builder,
         };
     }
@@ -35,14 +35,14 @@ pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
     if base.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 
-/// Returns whether a server is on this machine.
+/// Reports whether a server is on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Returns whether a server is on this machine or in a private network: by its address, or by a name that no public
-/// name server knows.
+/// Reports whether a server is on this machine or in a private network: by its address, or by a name that no
+/// public name server knows.
 pub(crate) fn is_private(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
@@ -59,13 +59,14 @@ pub(crate) fn is_private(url: &Url) -> bool {
     }
 }
 
-/// Returns whether an address is one of 100.64.0.0/10 (RFC 6598), which private overlays such as Tailscale use.
+/// Reports whether an address is in 100.64.0.0/10 (RFC 6598), which private overlays such as Tailscale use.
 fn is_shared(address: Ipv4Addr) -> bool {
     let [first, second, ..] = address.octets();
     first == 100 && (64..128).contains(&second)
 }
 
-/// TLS with the system's roots, as the HTTP library sets it up. They are hundreds of files: they are read once.
+/// Returns TLS with the system's roots, as the HTTP library sets it up. The roots are hundreds of files, so they
+/// are read once.
 fn tls() -> Option<ClientConfig> {
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(known) = TLS.get() {

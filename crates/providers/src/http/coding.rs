@@ -1,4 +1,4 @@
-//! Answers that come coded although they were asked for plain.
+//! Decompression of answers that are compressed although the request asked for plain ones.
 
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use std::io::{self, Write};
@@ -7,13 +7,13 @@ use bytes::Bytes;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
-/// So much is unpacked at a time: what a few bytes stand for can be a thousand times as much.
+/// The number of bytes that are decompressed at a time: a few bytes can expand a thousandfold.
 const AT_ONCE_BYTES: usize = 4_096;
 
-/// The most that one piece of an answer may stand for.
+/// The largest size that one piece of an answer may expand to, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Characters of a coding's name that are repeated.
+/// The number of characters of a coding's name in an error.
 const MAX_NAME_CHARS: usize = 80;
 
 /// The coding of a body that is being read.
@@ -25,13 +25,13 @@ pub enum BodyDecompressor {
     Deflate(ZlibDecoder<Vec<u8>>),
 }
 
-/// A body that cannot be read for its coding.
+/// An error of a body whose coding cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ContentCodingError(String);
 
 impl BodyDecompressor {
-    /// `None` for a body that is plain.
+    /// Returns the decompressor of a body; `None` for a plain one.
     ///
     /// # Errors
     /// [`ContentCodingError`] for a coding that cannot be read.
@@ -55,10 +55,10 @@ impl BodyDecompressor {
         }
     }
 
-    /// What more bytes say, as far as it is known.
+    /// Decompresses more bytes, as far as their content is complete.
     ///
     /// # Errors
-    /// [`ContentCodingError`] if they are not so coded.
+    /// [`ContentCodingError`] if the bytes have another coding.
     pub fn decode(&mut self, coded: &[u8]) -> Result<Bytes, ContentCodingError> {
         let plain = match self {
             Self::Gzip(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())

@@ -1,4 +1,4 @@
-//! Whether a key was sent: the first thing to know of a request that was not let in.
+//! The key in errors: a refused request's error says whether a key was sent.
 
 use super::Secret;
 use crate::ProviderError;
@@ -7,10 +7,10 @@ use longhaul_core::error::ErrorCode;
 /// Headers that carry a key.
 const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
-/// The status of a key that is known and has nothing left to spend.
+/// The status for a valid key without credit.
 const PAYMENT_REQUIRED: u16 = 402;
 
-/// What is said of the key that goes with every request; never the key itself.
+/// Returns a description of the key that is sent with every request; never the key itself.
 pub(super) fn describe(headers: &[(String, Secret)]) -> String {
     let carries = |name: &str| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
     match headers.iter().rev().find(|(name, _)| carries(name)) {
@@ -22,7 +22,7 @@ pub(super) fn describe(headers: &[(String, Secret)]) -> String {
     }
 }
 
-/// The error of a request that was not let in, with what was sent to be let in.
+/// Adds the description of the key to the error of a refused request.
 pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
     if error.code == ErrorCode::Auth && error.status != Some(PAYMENT_REQUIRED) {
         error.message = format!("{}; {key}", error.message);

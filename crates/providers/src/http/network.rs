@@ -1,4 +1,4 @@
-//! Why a server could not be reached, in words: with the proxy on the way, and the variable that has set it.
+//! Explanations of an unreachable server: the reason, the proxy on the way, and the variable that set it.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -8,28 +8,28 @@ use reqwest::Url;
 
 use super::{causes, is_loopback, is_refused, place};
 
-/// The variables that the HTTP library reads for requests over `http`, the first that is set counts.
+/// The variables that the HTTP library reads for requests over `http`; the first one that is set wins.
 const HTTP: [&str; 2] = ["HTTP_PROXY", "http_proxy"];
 
-/// The same for `https`.
+/// The variables for `https`.
 const HTTPS: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 
-/// The same where the scheme has none of its own.
+/// The variables for a scheme without one of its own.
 const ANY: [&str; 2] = ["ALL_PROXY", "all_proxy"];
 
 /// The variables that exempt hosts from all proxies.
 const NONE: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// The variables that say whose certificates are trusted.
+/// The variables that name the trusted certificates.
 const TRUST: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The variables of the environment that decide how servers are reached: proxies, and whose certificates are trusted.
+/// The environment variables that decide on the way to a server: proxies and trusted certificates.
 ///
-/// The HTTP library obeys them by itself. They are given here so that an error can name them.
+/// The HTTP library obeys these variables by itself. They are kept here so that an error can name them.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkVariables(Vec<(&'static str, String)>);
 
-/// A proxy between here and a server.
+/// A proxy on the way to a server.
 #[derive(Debug, PartialEq, Eq)]
 struct ProxySetting {
     /// Scheme, host and port.
@@ -52,12 +52,12 @@ impl NetworkVariables {
         Self(environment.into_iter().filter_map(pick).collect())
     }
 
-    /// The first of these that is set, also if it is empty.
+    /// Returns the first of these variables that is set, even if it is empty.
     fn first(&self, names: [&str; 2]) -> Option<&(&'static str, String)> {
         names.iter().find_map(|name| self.0.iter().find(|(known, _)| known == name))
     }
 
-    /// The proxy on the way to a server; the HTTP library uses none for this machine.
+    /// Returns the proxy on the way to a server; the HTTP library uses none for this machine.
     fn proxy_to(&self, url: &Url) -> Option<ProxySetting> {
         if is_loopback(url) {
             return None;
@@ -68,15 +68,15 @@ impl NetworkVariables {
             Matcher::builder().http(value(HTTP)).https(value(HTTPS)).all(value(ANY)).no(value(NONE));
         let proxy = matcher.build().intercept(&url.as_str().parse().ok()?)?;
         let set = self.first(own).filter(|(_, value)| !value.is_empty()).or_else(|| self.first(ANY))?;
-        // A user and a password stand in the URI's authority.
+        // A proxy's address may hold a user and a password, in the URI's authority: neither may show.
         let uri = proxy.uri();
         let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         let scheme = uri.scheme_str().unwrap_or("http");
         Some(ProxySetting { address: format!("{scheme}://{}{port}", uri.host()?), variable: set.0 })
     }
 
-    /// Returns why the server of `url` could not be reached, in words that name the server, a proxy on the way, and
-    /// the variable to look at.
+    /// Returns the reason why the server of `url` could not be reached. The text names the server, a proxy on the
+    /// way, and the variable to check.
     pub(super) fn explain(&self, url: &Url, error: &reqwest::Error) -> String {
         let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
         let mut words = format!("{what} {}", place(url));
@@ -94,8 +94,8 @@ impl NetworkVariables {
         words
     }
 
-    /// Returns what on the way to the server of `url` may be the reason that it could not be reached: the proxy and
-    /// the variable that has set it, or what decides on the trust in a certificate.
+    /// Returns the setting that may be the reason for an unreachable server: the proxy with its variable, or the
+    /// source of trust in a certificate.
     pub fn hint(&self, url: &Url, error: &reqwest::Error) -> Option<String> {
         let proxy = self.proxy_to(url).map(|ProxySetting { address, variable }| {
             format!("the way leads through the proxy {address} (set by `{variable}`)")
@@ -112,7 +112,7 @@ impl NetworkVariables {
         }
     }
 
-    /// What decides whether a certificate is trusted.
+    /// Returns the setting that decides on the trust in a certificate.
     fn trust(&self) -> String {
         let set: Vec<String> = TRUST
             .iter()
@@ -138,7 +138,7 @@ pub(super) fn push_causes(words: &mut String, error: &reqwest::Error) {
     }
 }
 
-/// Returns whether a connection failed because of the server's certificate. It would fail again.
+/// Reports whether a connection failed because of the server's certificate. A repeated attempt would fail again.
 pub(super) fn is_certificate(error: &reqwest::Error) -> bool {
     causes(error).any(of_certificate)
 }

@@ -1,4 +1,4 @@
-//! How long a server may keep the line alive and say nothing.
+//! The limit on a server that keeps the connection alive without content.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::silence::BodyIdleTimeout;
 use super::{HttpTimeouts, in_words};
 use crate::ProviderError;
 
-/// What is left of the patience with one answer. Until it says something comments and pings are signs that the server
-/// still reads the prompt, and have a limit of their own or none.
+/// The deadlines of one answer. Before the first content, comments and pings are signs that the server still
+/// reads the prompt. They have a limit of their own, or none.
 #[derive(Debug)]
 pub(super) struct ProgressDeadline {
     limit: Duration,
@@ -19,29 +19,29 @@ pub(super) struct ProgressDeadline {
 }
 
 impl ProgressDeadline {
-    /// With an answer that has said nothing yet.
+    /// Creates the deadlines of an answer without content so far.
     pub(super) fn new(timeouts: HttpTimeouts, silence: BodyIdleTimeout) -> Self {
         let until = timeouts.signs_of_life.map(|limit| Instant::now() + limit);
         Self { limit: timeouts.idle, until, silence }
     }
 
-    /// The server has sent something other than a sign of life.
+    /// Records data other than a sign of life.
     pub(super) fn extend_deadline(&mut self) {
         if self.silence.has_begun() {
             self.until = Some(Instant::now() + self.limit);
         }
     }
 
-    /// The answer has said something.
+    /// Records the first content of the answer.
     pub(super) fn begin(&mut self) {
         self.silence.begin();
         self.extend_deadline();
     }
 
-    /// Waits for what comes next.
+    /// Waits for `next`.
     ///
     /// # Errors
-    /// `timeout` if nothing was said for too long.
+    /// `timeout` if the answer had no content for too long.
     pub(super) async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, ProviderError> {
         let Some(until) = self.until else { return Ok(next.await) };
         timeout_at(until, next).await.map_err(|_| {

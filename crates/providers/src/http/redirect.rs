@@ -1,4 +1,4 @@
-//! A server that sends the request elsewhere. It is not sent there: the key is meant for this server alone.
+//! Refusal of redirects: the key is meant for this server alone, so no request follows one.
 
 use reqwest::Response;
 use reqwest::header::LOCATION;
@@ -6,7 +6,7 @@ use reqwest::header::LOCATION;
 use super::place;
 use crate::ProviderError;
 
-/// Where a redirect points, as it may be shown; `None` for any other answer.
+/// Returns the target of a redirect, without its secrets; `None` for any other answer.
 pub(super) fn read(response: &Response) -> Option<String> {
     let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
     let target = target.to_str().ok().and_then(|target| response.url().join(target).ok());
@@ -17,7 +17,7 @@ pub(super) fn read(response: &Response) -> Option<String> {
     })
 }
 
-/// The error with that place in its words.
+/// Adds the redirect's target to the error.
 pub(super) fn explain(target: Option<String>, mut error: ProviderError) -> ProviderError {
     if let (Some(target), Some(status)) = (target, error.status) {
         error.message = format!(

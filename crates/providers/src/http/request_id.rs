@@ -1,10 +1,10 @@
-//! What a provider calls a request: whoever reports a failure is asked for it.
+//! The provider's id of a request, which a report of a failure needs.
 
 use reqwest::header::HeaderMap;
 
 use crate::ProviderError;
 
-/// Where providers put it; the first that is there counts.
+/// The headers that may hold the id; the first one that is present wins.
 const HEADERS: [&str; 6] = [
     "request-id",
     "x-request-id",
@@ -14,16 +14,16 @@ const HEADERS: [&str; 6] = [
     "x-amzn-requestid",
 ];
 
-/// Longer values are no name.
+/// The largest length of an id, in characters. A longer value is not an id.
 const MAX_CHARS: usize = 128;
 
-/// The name of the request that was answered with these headers.
+/// Returns the id of the request that was answered with these headers.
 pub(super) fn read(headers: &HeaderMap) -> Option<String> {
     let given = HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
     given.map(str::trim).find(|id| (1..=MAX_CHARS).contains(&id.len())).map(str::to_owned)
 }
 
-/// The error with the name in the text that people see.
+/// Adds the id to the error's message.
 pub(super) fn with_request_id(id: Option<&str>, mut error: ProviderError) -> ProviderError {
     if let Some(id) = id {
         error.message = format!("{} [request {id}]", error.message);

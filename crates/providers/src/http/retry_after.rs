@@ -1,14 +1,14 @@
-//! How long a server asked to wait.
+//! The wait that a server asks for.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 
-/// The longest wait that is believed: a clock that is wrong must not stop a run for days.
+/// The longest wait that is accepted: a wrong clock must not stop a run for days.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns how long a server asks to wait, at most a day: `retry-after-ms` (OpenAI, Azure), else `retry-after` in
-/// seconds or as an HTTP date relative to `now`.
+/// Returns the wait that a server asks for, at most a day. The headers are `retry-after-ms` (OpenAI, Azure), else
+/// `retry-after` in seconds or as an HTTP date relative to `now`.
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let exact = text("retry-after-ms").and_then(|value| seconds(value, 1000.0));

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Shorter values are words of a protocol (`true`, `2023-06-01`), not keys: hiding them would garble errors.
+/// The least length of a hidden value, in bytes. Shorter values are words of a protocol (`true`, `2023-06-01`),
+/// not keys: hiding them would garble errors.
 const MIN_HIDDEN_BYTES: usize = 8;
 
 /// A key. It prints as `Secret(…)`.
@@ -15,17 +16,17 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The key itself, to be sent and nothing else.
+    /// Returns the key itself, for sending only.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether nothing is there but a scheme (`Bearer `).
+    /// Reports whether the secret is empty but for a scheme (`Bearer `).
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.0.trim(), "" | "Bearer" | "Basic")
     }
 
-    /// The forms in which an error may repeat it: as it is, and without its scheme (`Bearer …`).
+    /// Returns the forms in which an error may repeat the secret: unchanged, and without its scheme (`Bearer …`).
     pub fn forms(&self) -> Vec<Secret> {
         let bare = self.0.rsplit(' ').next().unwrap_or_default();
         let mut forms = vec![self.clone()];
@@ -35,7 +36,7 @@ impl Secret {
         forms
     }
 
-    /// `text` with the key replaced.
+    /// Returns `text` with the key replaced.
     pub fn hide_in(&self, text: String) -> String {
         if self.0.len() < MIN_HIDDEN_BYTES || !text.contains(&self.0) {
             return text;

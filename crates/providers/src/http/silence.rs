@@ -1,4 +1,4 @@
-//! How long the body of an answer may be silent: one limit before it says something, another one after.
+//! The limit on silence in the body of an answer: one before the first content, another after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::HttpTimeouts;
 
-/// The longest silence of one answer, as its reader and its bytes share it.
+/// The longest silence of one answer. The answer's reader and its bytes share the value.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyIdleTimeout {
     timeouts: HttpTimeouts,
@@ -14,22 +14,22 @@ pub(crate) struct BodyIdleTimeout {
 }
 
 impl BodyIdleTimeout {
-    /// For an answer that has said nothing yet.
+    /// Creates the limit of an answer without content so far.
     pub(super) fn before_start(timeouts: HttpTimeouts) -> Self {
         Self { timeouts, has_begun: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// For a body that is no answer of a model.
+    /// Creates the limit of a body that is no answer of a model.
     pub(super) fn after_start(timeouts: HttpTimeouts) -> Self {
         Self { timeouts, has_begun: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// Notes that the answer has said something.
+    /// Records the first content of the answer.
     pub(super) fn begin(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the answer has said something.
+    /// Reports whether the answer has had content.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed)
     }

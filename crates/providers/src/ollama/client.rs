@@ -1,4 +1,4 @@
-//! The part that touches the network.
+//! The client that makes the calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, Provider
 
 /// A model behind Ollama.
 ///
-/// The window that was declared, or that [`limits`](Provider::limits) last found loaded, is asked for with
-/// every call (`num_ctx`): if another client had the model loaded with a smaller one meanwhile, Ollama loads it
-/// anew instead of working with less than was promised.
+/// Every call asks for the declared window, or for the window that [`limits`](Provider::limits) last found loaded
+/// (`num_ctx`). Another client may have loaded the model with a smaller window meanwhile. Ollama then reloads the
+/// model instead of working with less than was promised.
 #[derive(Clone)]
 pub struct OllamaProvider {
     endpoint: ModelEndpoint,
     http: ProviderHttpClient,
     chat: Url,
     addresses: OllamaInfoUrls,
-    /// The window in tokens that was found; 0 for none.
+    /// The loaded window in tokens; 0 for none.
     found: Arc<AtomicU64>,
     loads_first: bool,
 }
 
 impl OllamaProvider {
-    /// Connects nothing yet. A base URL of Ollama's other routes (`/v1`, `/api`) is understood.
+    /// Creates a client without connecting. A base URL of Ollama's other routes (`/v1`, `/api`) is accepted.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
@@ -50,8 +50,8 @@ impl OllamaProvider {
         Ok(Self { endpoint, http, chat, addresses, found: Arc::default(), loads_first: false })
     }
 
-    /// Lets [`limits`](Provider::limits) load a model that is not loaded, as the first call would: only a loaded
-    /// model has a window that is known. It may take as long as the answer to a call.
+    /// Lets [`limits`](Provider::limits) load a model that is not loaded, as the first call would. Only a loaded
+    /// model has a known window. Loading may take as long as the answer to a call.
     #[must_use]
     pub fn loading_first(self) -> Self {
         Self { loads_first: true, ..self }
@@ -61,7 +61,7 @@ impl OllamaProvider {
         Some(self.found.load(Ordering::Relaxed)).filter(|window| *window > 0)
     }
 
-    /// Has the model loaded with the options of a call. What goes wrong the call will say.
+    /// Loads the model with the options of a call. An error is ignored here: the call will report it.
     async fn load(&self) {
         if let Ok(body) = request::encode_load(&self.endpoint, self.window())
             && let Ok(response) = self.http.post(self.chat.clone(), body).await
@@ -110,7 +110,7 @@ impl Provider for OllamaProvider {
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
-        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         answer::call::<OllamaStreamDecoder>(&self.http, self.chat.clone(), body).await
     }

@@ -1,4 +1,4 @@
-//! What the running server says of its model: the window as loaded, not as trained.
+//! The limits that the running server reports for its model: the window as loaded, not as trained.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::http::{self, ProviderHttpClient};
 use crate::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ModelEndpoint, ReasoningScope};
 use longhaul_wire::token_count;
 
-/// How long a server may take to describe itself.
+/// The wait for a server's description of itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The most a description may send, in bytes: licences and templates are part of it.
+/// The largest size of a description, in bytes. Licences and templates are part of one.
 pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
 
-/// Where to ask.
+/// The addresses of the server's descriptions.
 #[derive(Clone)]
 pub(super) struct OllamaInfoUrls {
     /// `GET /api/ps`: what is loaded.
@@ -26,14 +26,14 @@ pub(super) struct OllamaInfoUrls {
     pub(super) about: Url,
 }
 
-/// What was declared. The window also as the option it becomes.
+/// Returns the declared limits. A declared `num_ctx` option also counts as a window.
 pub(super) fn declared(endpoint: &ModelEndpoint) -> DeclaredLimits {
     let option =
         endpoint.body.get("options").and_then(|options| options.get("num_ctx")).and_then(Value::as_u64);
     DeclaredLimits { window: endpoint.declared.window.or(option), ..endpoint.declared }
 }
 
-/// Asks, best effort: what is not answered is unknown.
+/// Asks the server, best effort: a limit without an answer stays unknown.
 pub(super) async fn ask(
     http: &ProviderHttpClient,
     addresses: &OllamaInfoUrls,
@@ -54,7 +54,7 @@ async fn show(http: &ProviderHttpClient, addresses: &OllamaInfoUrls, model: &str
     timeout(PATIENCE, read).await.ok().flatten()
 }
 
-/// What the server said. Windows in tokens.
+/// The server's facts about the model. Windows are in tokens.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct OllamaModelInfo {
     /// The window that is loaded.
@@ -63,7 +63,7 @@ pub(super) struct OllamaModelInfo {
     remote: Option<u64>,
     /// The window that the model's own file asks for, at most the largest.
     written: Option<u64>,
-    /// What the model can do.
+    /// The model's capabilities.
     capabilities: Option<Vec<String>>,
 }
 
@@ -81,13 +81,13 @@ impl OllamaModelInfo {
         }
     }
 
-    /// Returns whether the window is known without loading the model.
+    /// Reports whether the window is known without loading the model.
     pub(super) fn has_window(&self) -> bool {
         self.loaded.or(self.remote).or(self.written).is_some()
     }
 
-    /// All of it as limits. A model that is no longer loaded gets the window it had `before`: that is asked for
-    /// again.
+    /// Returns all facts as limits. A model that is no longer loaded gets the window `before`, which the next
+    /// call asks for again.
     pub(super) fn limits(&self, before: Option<u64>) -> Limits {
         let can = |what: &str| self.capabilities.as_ref().map(|all| all.iter().any(|one| one == what));
         let window = self.loaded.or(self.remote).or(before).or(self.written);
@@ -104,7 +104,7 @@ impl OllamaModelInfo {
     }
 }
 
-/// Ours, not any that happens to be loaded alone.
+/// Returns the window of this model if it is loaded, not that of another loaded model.
 fn window_loaded(list: &Value, model: &str) -> Option<u64> {
     let entries = list.get("models")?.as_array()?;
     let is_ours = |entry: &&Value| {
@@ -114,13 +114,13 @@ fn window_loaded(list: &Value, model: &str) -> Option<u64> {
     token_count::limit(entries.iter().find(is_ours)?.get("context_length"))
 }
 
-/// A name without a tag means the newest.
+/// Compares two names; a name without a tag means the tag `latest`.
 fn same(name: &str, model: &str) -> bool {
     let bare = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_ascii_lowercase();
     bare(name) == bare(model)
 }
 
-/// The largest window the model was trained for.
+/// Returns the largest window that the model was trained for.
 fn trained(about: &Value) -> Option<u64> {
     let info = about.get("model_info")?.as_object()?;
     let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
@@ -129,7 +129,7 @@ fn trained(about: &Value) -> Option<u64> {
     token_count::limit(named.or_else(any))
 }
 
-/// `num_ctx` among the parameters, which are lines of a name and a value.
+/// Returns `num_ctx` of the parameters, which are lines of a name and a value.
 fn written(about: &Value) -> Option<u64> {
     let lines = about.get("parameters")?.as_str()?.lines();
     let mut values = lines.filter_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok());

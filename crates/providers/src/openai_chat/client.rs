@@ -1,4 +1,4 @@
-//! The part that touches the network.
+//! The client that makes the calls.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::http::{BaseUrl, ProviderHttpClient, answer};
 use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::chat::stream::ChatStreamDecoder;
 
-/// Where a call is made, below the base URL.
+/// The path of a call, below the base URL.
 const PATH: [&str; 2] = ["chat", "completions"];
 
 /// A model behind OpenAI Chat Completions.
 ///
-/// Its server is recognised by its host, else when its limits are first asked for: do that before the first
-/// call.
+/// The server is recognised by its host, else when [`limits`](Provider::limits) is first called. Call that before
+/// the first call of the model.
 #[derive(Clone)]
 pub struct OpenAiChatProvider {
     endpoint: ModelEndpoint,
@@ -28,7 +28,7 @@ pub struct OpenAiChatProvider {
 }
 
 impl OpenAiChatProvider {
-    /// Connects nothing yet.
+    /// Creates a client without connecting.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
@@ -46,7 +46,7 @@ impl OpenAiChatProvider {
         Ok(Self { endpoint, base, http, discovery })
     }
 
-    /// The server's family, as far as it is known.
+    /// Returns the server's family, as far as known.
     pub fn family(&self) -> ServerFamily {
         self.discovery.family()
     }
@@ -81,7 +81,7 @@ impl Provider for OpenAiChatProvider {
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
-        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         answer::call_below::<ChatStreamDecoder>(&self.http, &self.base, &PATH, body).await
     }

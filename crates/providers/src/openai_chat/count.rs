@@ -1,4 +1,4 @@
-//! What a server itself counts: the tokens of a request, by its own template and its own vocabulary.
+//! The server's own count of a request's tokens, by its own template and its own vocabulary.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use longhaul_wire::raw_json;
 use longhaul_wire::request_body::{RequestBody, parse_body, pick_fields};
 use longhaul_wire::token_count::ReportedTokenCount;
 
-/// How long a count may take. A server that reads a long prompt for somebody else answers late.
+/// The wait for a count. A server that reads another client's long prompt answers late.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most a count may send, in bytes: a million tokens, one number each.
+/// The largest size of a count's answer, in bytes: a million tokens, one number each.
 const MAX_COUNT_BYTES: usize = 64 << 20;
 
-/// The fields of a request that decide on its prompt, as vLLM reads them at `/tokenize`.
+/// The fields of a request that shape its prompt, as vLLM reads them at `/tokenize`.
 const PROMPT_FIELDS: &[&str] = &[
     "model",
     "messages",
@@ -35,7 +35,7 @@ const PROMPT_FIELDS: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// Returns whether a request holds what only the model's own reader can count.
+/// Reports whether a request holds content that only the model's own processor can count.
 pub(super) fn has_media(request: &ModelRequest) -> bool {
     let holds = |part: &Part| match part {
         Part::Image(media) | Part::File(media) => {
@@ -49,7 +49,7 @@ pub(super) fn has_media(request: &ModelRequest) -> bool {
     })
 }
 
-/// Counts the request that `body` is; `None` if the server does not do that.
+/// Counts the request with this body; `None` if the server does not count.
 ///
 /// # Errors
 /// As [`post`].
@@ -66,8 +66,8 @@ pub(super) async fn ask(
     }
 }
 
-/// `/apply-template` takes the request as it is, tools included. The server then reads its prompt with special
-/// tokens added and parsed, which is what it does with the request itself.
+/// Counts by `/apply-template`, which takes the request unchanged, tools included. The server then tokenizes its
+/// prompt with special tokens added and parsed, as it does for the request itself.
 async fn apply_template(
     http: &ProviderHttpClient,
     root: &str,
@@ -104,11 +104,11 @@ async fn tokenize(http: &ProviderHttpClient, root: &str, body: &Bytes) -> Result
     Ok(counted.map(|counted| counted.count.0))
 }
 
-/// Posts JSON and reads the answer; `None` if there is no such page.
+/// Posts JSON and reads the answer; `None` if the page does not exist.
 ///
 /// # Errors
-/// What the server answered outside 2xx; `network` or `timeout` if it did not; `third-party` if its answer is
-/// not what was asked for.
+/// The error of an answer outside 2xx; `network` or `timeout` without an answer; `third-party` if the answer has
+/// another form.
 pub(crate) async fn post<T: DeserializeOwned>(
     http: &ProviderHttpClient,
     url: Url,

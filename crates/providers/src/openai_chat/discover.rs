@@ -1,6 +1,5 @@
-//! What the running server says of itself: which family it is of, and the window of its model as loaded, not as
-//! trained. Asked again when some seconds have passed, because a server can be loaded with another model at any
-//! time.
+//! Facts that the running server reports: its family, and the window of its model as loaded, not as trained. The
+//! facts are read again after some seconds, because a server can load another model at any time.
 
 mod pages;
 
@@ -15,25 +14,26 @@ use crate::http::{self, BaseUrl, ProviderHttpClient};
 use crate::{Limits, ModelEndpoint, ProviderError};
 use longhaul_wire::chat::family::{DiscoveryEndpoint, ServerFamily};
 
-/// How long a server may take to describe itself.
+/// The wait for a server's description of itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long one that was known already may take to do it again: it may be busy with a prompt.
+/// The wait for a known server's description. A busy server may be reading a prompt.
 const REREAD_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long what it said holds.
+/// The time for which the facts stay valid.
 pub(crate) const REREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// How long it holds at a provider's own host: nobody reloads a model there, and its list may be long.
+/// The time for which the facts of a provider's own host stay valid: nobody reloads a model there, and its list
+/// may be long.
 const HOSTED_REREAD_AFTER: Duration = Duration::from_secs(3600);
 
-/// One model of one server, and what is known of it.
+/// One model of one server, with the facts about it.
 #[derive(Clone)]
 pub(crate) struct ServerDiscovery {
     http: ProviderHttpClient,
     endpoint: ModelEndpoint,
     base: BaseUrl,
-    /// Said by the configuration or by the host: the server is not asked for it.
+    /// The family that the configuration or the host gives. The server is not asked then.
     given: Option<ServerFamily>,
     reread_after: Duration,
     known: Arc<Mutex<ServerFactsCache>>,
@@ -45,7 +45,7 @@ struct ServerFactsCache {
     seen: ServerFacts,
 }
 
-/// What a server said of itself.
+/// The facts that a server reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ServerFacts {
     family: Option<&'static ServerFamily>,
@@ -59,7 +59,7 @@ impl ServerFacts {
 }
 
 impl ServerDiscovery {
-    /// Asks nothing yet.
+    /// Creates the discovery without a request.
     pub(crate) fn new(
         http: ProviderHttpClient,
         endpoint: &ModelEndpoint,
@@ -74,13 +74,13 @@ impl ServerDiscovery {
         Self { http, endpoint, base, given, reread_after, known: Arc::default() }
     }
 
-    /// The server's family, as far as it is known, with what was declared of the model.
+    /// Returns the server's family, as far as known, with the declared abilities of the model.
     pub(crate) fn family(&self) -> ServerFamily {
         let family = self.given.or_else(|| self.seen().family.copied()).unwrap_or(ServerFamily::COMPATIBLE);
         family.declared(&self.endpoint.declared)
     }
 
-    /// The server's family; asks the server unless it was asked before.
+    /// Returns the server's family; asks the server unless it was asked before.
     pub(crate) async fn ensure_family(&self) -> ServerFamily {
         if self.given.is_none() && self.known().asked.is_none() {
             self.ask().await;
@@ -88,7 +88,7 @@ impl ServerDiscovery {
         self.family()
     }
 
-    /// What is known of the model now: what was declared, then what the server says, then what follows from its
+    /// Returns the limits of the model now: the declared ones, then those of the server, then those of its
     /// family.
     pub(crate) async fn limits(&self) -> Limits {
         let declared = self.endpoint.declared;
@@ -103,7 +103,8 @@ impl ServerDiscovery {
         self.known().asked.is_none_or(|then| then.elapsed() >= self.reread_after)
     }
 
-    /// A server that says nothing, while it loads or reads a long prompt, is still what it was.
+    /// Asks the server and records its facts. A silent server keeps its old facts: it may be loading, or reading
+    /// a long prompt.
     async fn ask(&self) {
         let said = self.query_facts().await;
         let mut known = self.known();
@@ -111,7 +112,7 @@ impl ServerDiscovery {
         known.seen = said.unwrap_or(known.seen);
     }
 
-    /// First the pages of the family it was, then those of all: another server may have taken its place.
+    /// Reads the pages of the known family first, then the pages of all: another server may have taken its place.
     async fn query_facts(&self) -> Option<ServerFacts> {
         if let Some(family) = self.given {
             return self.read(family.pages, PATIENCE).await;
@@ -128,7 +129,7 @@ impl ServerDiscovery {
         (before.is_none() || now.limits.window.is_some() || now.family != before).then_some(now)
     }
 
-    /// Reads pages all at once; `None` if none of them is there.
+    /// Reads pages all at once; `None` if none of them exists.
     async fn read(&self, pages: &[DiscoveryEndpoint], patience: Duration) -> Option<ServerFacts> {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
@@ -152,7 +153,7 @@ impl ServerDiscovery {
     }
 }
 
-/// The server itself, for what lies beside `/v1`.
+/// Returns the address of the server itself, for pages beside `/v1`.
 pub(super) fn root(base: &str) -> String {
     let base = base.trim_end_matches('/');
     base.strip_suffix("/v1").unwrap_or(base).to_owned()
@@ -177,7 +178,7 @@ fn page_url(page: DiscoveryEndpoint, base: &str, model: &str) -> Result<Url, Pro
     }
 }
 
-/// Reads what a page says of the model; `None` if it is another page.
+/// Reads the model's facts from a page; `None` if the page is another one.
 fn read_page(page: DiscoveryEndpoint, said: &Value, model: &str) -> Option<ServerFacts> {
     match page {
         DiscoveryEndpoint::Props => pages::props(said),

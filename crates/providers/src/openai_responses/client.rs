@@ -1,4 +1,4 @@
-//! The part that touches the network.
+//! The client that makes the calls.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::{
 };
 use longhaul_wire::token_count::ReportedTokenCount;
 
-/// Where a call is made, below the base URL.
+/// The path of a call, below the base URL.
 const PATH: [&str; 1] = ["responses"];
 
 /// A model behind OpenAI's Responses API.
@@ -31,7 +31,7 @@ pub struct OpenAiResponsesProvider {
 }
 
 impl OpenAiResponsesProvider {
-    /// Connects nothing yet. The key is sent as `Authorization: Bearer …`.
+    /// Creates a client without connecting. The key is sent as `Authorization: Bearer …`.
     ///
     /// # Errors
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
@@ -48,7 +48,7 @@ impl OpenAiResponsesProvider {
         Ok(Self { endpoint, base, http, discovery })
     }
 
-    /// Changes how long what the server said of itself holds before [`limits`](Provider::limits) asks again.
+    /// Sets the time for which the server's facts stay valid before [`limits`](Provider::limits) asks again.
     #[must_use]
     pub fn reread_after(mut self, pause: Duration) -> Self {
         self.discovery = ServerDiscovery::new(self.http.clone(), &self.endpoint, &self.base, None, pause);
@@ -68,8 +68,8 @@ impl Provider for OpenAiResponsesProvider {
         self.endpoint.origin(API)
     }
 
-    /// On this wire nothing goes on with an answer, and a model is shown the reasoning of its turn
-    /// (<https://platform.openai.com/docs/guides/reasoning>).
+    /// Returns the limits. On this wire no server continues an answer, and a model is shown the reasoning of its
+    /// turn (<https://platform.openai.com/docs/guides/reasoning>).
     async fn limits(&self) -> Limits {
         let known = self.discovery.limits().await;
         Limits { prefill: FeatureSupport::No, reasoning: Some(ReasoningScope::Turn), ..known }
@@ -92,7 +92,7 @@ impl Provider for OpenAiResponsesProvider {
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let body = self.render(&request)?;
-        // Its pictures are in the body now: they need not be held twice while the model thinks.
+        // The body has the pictures now: the request's copies would only fill memory while the model thinks.
         drop(request);
         answer::call_below::<ResponsesStreamDecoder>(&self.http, &self.base, &PATH, body).await
     }

@@ -1,4 +1,4 @@
-//! How a scripted model counts tokens: what it reports, and what it enforces.
+//! The token counter of a scripted model, for the counts that it reports and enforces.
 
 use longhaul_core::estimate::{REPLY_PRIMING_TOKENS, message_tokens, part_tokens, text_tokens, tool_tokens};
 use longhaul_core::message::{Part, ToolSpec};
@@ -7,11 +7,11 @@ use crate::ModelRequest;
 
 /// A token count with a known error.
 ///
-/// `input = bias × (messages and tools as the core estimates them + overheads)`. With a bias other than 1 the
-/// model's truth differs from what the same estimator says elsewhere: a test of a meter that is off.
+/// `input = bias × (messages and tools as the core estimates them + overheads)`. With a bias other than 1, the
+/// model's count differs from the same estimator's count elsewhere. Tests use this to make a meter wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedTokenCounter {
-    /// Factor on everything, output included. Not negative.
+    /// The factor on every count, output included. Not negative.
     pub bias: f64,
     /// Tokens around the system prompt, if there is one.
     pub system_overhead: u64,
@@ -26,12 +26,12 @@ impl Default for ScriptedTokenCounter {
 }
 
 impl ScriptedTokenCounter {
-    /// The default count, with every number multiplied by `bias`.
+    /// Returns the default counter, with every count multiplied by `bias`.
     pub fn biased(bias: f64) -> Self {
         Self { bias, ..Self::default() }
     }
 
-    /// Tokens of a request.
+    /// Returns the tokens of a request.
     pub fn input(&self, request: &ModelRequest) -> u64 {
         let messages: u64 = request.messages.iter().map(message_tokens).sum();
         self.scale(
@@ -50,7 +50,7 @@ impl ScriptedTokenCounter {
         (tokens as f64 * self.bias).ceil() as u64
     }
 
-    /// The most unscaled tokens that scale to no more than `tokens`.
+    /// Returns the largest unscaled number of tokens that scales to no more than `tokens`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -61,12 +61,12 @@ impl ScriptedTokenCounter {
         (tokens as f64 / self.bias).floor() as u64
     }
 
-    /// Tokens of a text that the model writes, before the bias.
+    /// Returns the tokens of a text that the model writes, before the bias.
     pub(super) fn text(&self, text: &str) -> u64 {
         text_tokens(text)
     }
 
-    /// Tokens of a part that the model writes, before the bias.
+    /// Returns the tokens of a part that the model writes, before the bias.
     pub(super) fn part(&self, part: &Part) -> u64 {
         part_tokens(part)
     }

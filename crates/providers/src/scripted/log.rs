@@ -1,4 +1,4 @@
-//! What reached a scripted model, and how each call ended.
+//! The log of a scripted model: the requests that reached it, and the outcome of each call.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use longhaul_core::error::ErrorCode;
 use crate::ModelRequest;
 use longhaul_wire::validation::RequestViolation;
 
-/// What a call was for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptedCallKind {
     /// A step of a conversation.
@@ -19,37 +19,37 @@ pub enum ScriptedCallKind {
     Summary,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptedCallOutcome {
-    /// It has not ended.
+    /// The call has not ended.
     Open,
     /// The closing event was sent.
     Finished,
-    /// It failed before its first event.
+    /// The call failed before its first event.
     Refused(ErrorCode),
-    /// Its stream failed.
+    /// The call's stream failed.
     Failed(ErrorCode),
-    /// Its stream was dropped before the end.
+    /// The call's stream was dropped before the end.
     Dropped,
 }
 
 /// One call.
 #[derive(Clone, Debug)]
 pub struct ScriptedCallRecord {
-    /// What it was for.
+    /// The purpose of the call.
     pub kind: ScriptedCallKind,
-    /// What the model counted for the request, in tokens.
+    /// The model's count of the request, in tokens.
     pub input_tokens: u64,
-    /// What the model wrote or would have written, in tokens.
+    /// The output that the model wrote or would have written, in tokens.
     pub output_tokens: u64,
     /// Number of messages in the request.
     pub messages: usize,
     /// Hash of the rendered request: equal for equal requests, within one build.
     pub hash: u64,
-    /// How it ended.
+    /// The outcome of the call.
     pub outcome: ScriptedCallOutcome,
-    /// Which rule it broke, if it broke one.
+    /// The rule that the request broke, if it broke one.
     pub violation: Option<RequestViolation>,
     /// The request, if requests are kept.
     pub request: Option<ModelRequest>,

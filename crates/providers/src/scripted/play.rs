@@ -1,4 +1,4 @@
-//! Plays one answer: what is said within the room there is, as events in the order of a real stream.
+//! Playback of one answer within its room, as events in the order of a real stream.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::log::ScriptedCallEntry;
 use super::{CallIndex, ScriptedAnswer, ScriptedFault, ScriptedPart, ScriptedTokenCounter, ScriptedUsage};
 use crate::{ModelEvent, ModelStream, ProviderError};
 
-/// The events of one call, and how it ends.
+/// The events of one call, and its end.
 #[derive(Debug)]
 pub(super) struct ScriptedPlayback {
     pub(super) events: Vec<ModelEvent>,
@@ -19,7 +19,7 @@ pub(super) struct ScriptedPlayback {
     output_tokens: u64,
 }
 
-/// What comes after the events.
+/// The end of a playback, after its events.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PlaybackEnd {
     /// The stream is over: its last event was [`ModelEvent::Finished`].
@@ -53,7 +53,7 @@ impl ScriptedPlayback {
         Self { events, end, pace: answer.pace, output_tokens }
     }
 
-    /// Sends the events, telling `entry` how it ended.
+    /// Sends the events, and records the outcome in `entry`.
     pub(super) fn stream(self, mut entry: ScriptedCallEntry) -> ModelStream {
         entry.writes(self.output_tokens);
         let state = PlaybackStream { events: self.events.into_iter(), end: self.end, pace: self.pace, entry };
@@ -126,16 +126,16 @@ fn cut_at_fault(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> 
     })
 }
 
-/// Writes within a budget.
+/// A writer of an answer within a budget.
 struct ScriptedAnswerWriter<'a> {
     count: &'a ScriptedTokenCounter,
-    /// Tokens that may be written, before the bias.
+    /// The number of tokens that may be written, before the bias.
     room: u64,
-    /// Tokens written, before the bias.
+    /// The number of tokens written, before the bias.
     used: u64,
-    /// The part of them that is reasoning.
+    /// The number of written tokens that are reasoning.
     reasoned: u64,
-    /// Whether the room ran out.
+    /// `true` once the room ran out.
     cut: bool,
     cut_arguments: bool,
     turn: CallIndex,
@@ -200,7 +200,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
         written
     }
 
-    /// How many pieces fit into the room that is left.
+    /// Returns the number of pieces that fit into the remaining room.
     fn fitting(&self, text: &str, pieces: &[&str]) -> usize {
         let left = self.room.saturating_sub(self.used);
         if self.count.text(text) <= left {
@@ -284,7 +284,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The first half of the characters.
+/// Returns the first half of the characters.
 fn half(text: &str) -> &str {
     let end = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
     &text[..end]

@@ -1,4 +1,4 @@
-//! What a scripted model is told to say, and how it is told to fail.
+//! Scripts of a scripted model: its answers and its faults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use longhaul_core::usage::Usage;
 use super::ScriptedSummaries;
 use crate::{ModelRequest, ProviderError};
 
-/// Which turn of the script, from 0.
+/// The index of a turn of the script, from 0.
 pub type CallIndex = u64;
 
 type Closure = dyn Fn(&ModelRequest, CallIndex) -> Option<ScriptedAnswer> + Send + Sync;
 
-/// What a scripted model says: a list of turns, or a closure.
+/// The source of a scripted model's answers: a list of turns, or a closure.
 #[derive(Clone)]
 pub struct ModelScript(ScriptSource);
 
@@ -27,20 +27,20 @@ enum ScriptSource {
 }
 
 impl ModelScript {
-    /// One answer after the other. When all are used, calls fail with `third-party`.
+    /// Creates a script of one answer after another. After the last one, calls fail with `third-party`.
     pub fn turns<A: Into<ScriptedAnswer>>(turns: impl IntoIterator<Item = A>) -> Self {
         Self(ScriptSource::Turns(turns.into_iter().map(Into::into).collect()))
     }
 
-    /// Asks `answer` for each call. It returns a [`ScriptedAnswer`], or an `Option` of one: `None` leaves
-    /// the request to the default summariser.
+    /// Creates a script that asks `answer` for each call. The closure returns a [`ScriptedAnswer`], or an
+    /// `Option` of one: `None` leaves the request to the default summariser.
     pub fn closure<A: Into<Option<ScriptedAnswer>>>(
         answer: impl Fn(&ModelRequest, CallIndex) -> A + Send + Sync + 'static,
     ) -> Self {
         Self(ScriptSource::Closure(Arc::new(move |request, index| answer(request, index).into())))
     }
 
-    /// The same answer for ever.
+    /// Creates a script with the same answer for every call.
     pub fn always(answer: impl Into<ScriptedAnswer>) -> Self {
         let answer = answer.into();
         Self::closure(move |_, _| answer.clone())
@@ -71,19 +71,19 @@ impl fmt::Debug for ModelScript {
     }
 }
 
-/// One answer: what is said, how it ends, what is reported.
+/// One answer: its content, its end and its reported usage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScriptedAnswer {
-    /// What is said, in order.
+    /// The content, in order.
     pub say: Vec<ScriptedPart>,
-    /// Why the model stops; `None`: `tool-calls` if it calls tools, else `stop`. Running out of room is
-    /// always `length`.
+    /// The stop reason; `None`: `tool-calls` if the answer calls tools, else `stop`. An answer that runs out of
+    /// room always ends with `length`.
     pub finish: Option<ModelStopReason>,
-    /// How it fails, if it does.
+    /// The fault of the answer, if it has one.
     pub fault: Option<ScriptedFault>,
     /// Time before each event.
     pub pace: Duration,
-    /// What it reports as its usage.
+    /// The usage that the model reports.
     pub usage: ScriptedUsage,
 }
 
@@ -103,17 +103,17 @@ pub enum ScriptedPart {
         /// The provider's id; `None`: one that is unique for this model.
         id: Option<String>,
     },
-    /// A part as it is, at once.
+    /// A finished part, sent at once.
     Part(Part),
 }
 
-/// What an answer reports as its usage.
+/// The usage that an answer reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ScriptedUsage {
-    /// What the model counted.
+    /// The usage that the model counted.
     #[default]
     Counted,
-    /// Nothing.
+    /// No usage.
     Missing,
     /// These numbers, right or wrong.
     Exactly(Usage),
@@ -126,12 +126,12 @@ pub enum ScriptedFault {
     Status {
         /// The HTTP status.
         status: u16,
-        /// Its `Retry-After`.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
     },
     /// Any error instead of a stream.
     Refuse(Box<ProviderError>),
-    /// The window is said to be too small, with the numbers that the error shall name.
+    /// An overflow error, with the numbers that the error names.
     Overflow {
         /// Input tokens.
         used: Option<u64>,
@@ -140,38 +140,38 @@ pub enum ScriptedFault {
     },
     /// An error inside the stream.
     InBand {
-        /// Events before it.
+        /// The number of events before the fault.
         after: usize,
-        /// Its code.
+        /// The code of the error.
         code: ErrorCode,
-        /// Its text.
+        /// The message of the error.
         message: String,
     },
     /// The stream ends without its closing event.
     Truncated {
-        /// Events before it.
+        /// The number of events before the fault.
         after: usize,
     },
     /// The connection breaks.
     Disconnect {
-        /// Events before it.
+        /// The number of events before the fault.
         after: usize,
     },
-    /// Something arrives that is no event.
+    /// The stream delivers bytes that are no event.
     Garbage {
-        /// Events before it.
+        /// The number of events before the fault.
         after: usize,
     },
     /// Nothing more arrives, and the stream does not end.
     Stall {
-        /// Events before it.
+        /// The number of events before the fault.
         after: usize,
     },
     /// A proper answer without any part.
     Empty,
     /// The answer is cut off and ends with `length`.
     Length {
-        /// Tokens that are written before it.
+        /// The number of tokens before the cut.
         tokens: u64,
     },
     /// The answer ends with `length` in the middle of the arguments of its first tool call.
@@ -179,41 +179,41 @@ pub enum ScriptedFault {
 }
 
 impl ScriptedAnswer {
-    /// An answer that begins with text.
+    /// Creates an answer that begins with text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::default().say(ScriptedPart::Text(text.into()))
     }
 
-    /// An answer that begins with reasoning.
+    /// Creates an answer that begins with reasoning.
     pub fn reasoning(text: impl Into<String>) -> Self {
         Self::default().say(ScriptedPart::Reasoning(text.into()))
     }
 
-    /// An answer that begins with a tool call.
+    /// Creates an answer that begins with a tool call.
     pub fn calling(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::default().call(name, arguments)
     }
 
-    /// Goes on with `what`.
+    /// Appends a piece of an answer.
     #[must_use]
     pub fn say(mut self, what: ScriptedPart) -> Self {
         self.say.push(what);
         self
     }
 
-    /// Goes on with text.
+    /// Appends text.
     #[must_use]
     pub fn then(self, text: impl Into<String>) -> Self {
         self.say(ScriptedPart::Text(text.into()))
     }
 
-    /// Goes on with a tool call.
+    /// Appends a tool call.
     #[must_use]
     pub fn call(self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
         self.say(ScriptedPart::Call { name: name.into(), arguments: arguments.into(), id: None })
     }
 
-    /// Goes on with a tool call that has this provider id, unique or not.
+    /// Appends a tool call with this provider id, unique or not.
     #[must_use]
     pub fn call_as(
         self,
@@ -224,41 +224,41 @@ impl ScriptedAnswer {
         self.say(ScriptedPart::Call { name: name.into(), arguments: arguments.into(), id: Some(id.into()) })
     }
 
-    /// Goes on with a part as it is.
+    /// Appends a finished part.
     #[must_use]
     pub fn part(self, part: Part) -> Self {
         self.say(ScriptedPart::Part(part))
     }
 
-    /// Ends for this reason.
+    /// Sets the stop reason.
     #[must_use]
     pub fn finish(mut self, finish: ModelStopReason) -> Self {
         self.finish = Some(finish);
         self
     }
 
-    /// Fails this way.
+    /// Sets the fault.
     #[must_use]
     pub fn fail(mut self, fault: ScriptedFault) -> Self {
         self.fault = Some(fault);
         self
     }
 
-    /// Waits this long before each event.
+    /// Sets the time before each event.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Reports this usage.
+    /// Sets the usage that the answer reports.
     #[must_use]
     pub fn usage(mut self, usage: ScriptedUsage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// The error that comes instead of a stream, if that is its fault.
+    /// Returns the error in place of a stream, if the fault is of this kind.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         match self.fault.as_ref()? {
             ScriptedFault::Status { status, retry_after } => Some(from_status(*status, *retry_after)),
@@ -282,12 +282,12 @@ impl From<String> for ScriptedAnswer {
 }
 
 impl ScriptedFault {
-    /// An HTTP error without `Retry-After`.
+    /// Creates an HTTP error without `Retry-After`.
     pub fn status(status: u16) -> Self {
         Self::Status { status, retry_after: None }
     }
 
-    /// The events before it and the error, for faults inside the stream.
+    /// Returns the number of events before the fault and the error, for faults inside the stream.
     pub(super) fn in_stream(&self) -> Option<(usize, ProviderError)> {
         match self {
             Self::InBand { after, code, message } => Some((*after, ProviderError::new(*code, message))),

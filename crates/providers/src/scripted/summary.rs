@@ -10,16 +10,16 @@ const LINES: usize = 12;
 const LINE_CHARS: usize = 100;
 const SUMMARY_CHARS: usize = 1_600;
 
-/// How summary requests are answered.
+/// The way in which summary requests are answered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScriptedSummaries {
-    /// The first lines of what there is, at most about 400 tokens.
+    /// The first lines of the conversation, at most about 400 tokens.
     Extract,
     /// A proper answer without content.
     Empty,
     /// "I cannot help with that."
     Refuse,
-    /// Everything there is, twice.
+    /// The whole conversation, twice.
     Longer,
     /// Tool calls instead of text.
     CallsTools,
@@ -46,8 +46,8 @@ impl ScriptedSummaries {
     }
 }
 
-/// Returns whether a request asks for a summary: its last message holds the core's order for one, or it offers no
-/// tools and its system prompt speaks of a summary.
+/// Reports whether a request asks for a summary. Its last message holds the core's order for one, or it offers no
+/// tools and its system prompt mentions a summary.
 pub fn is_summary_request(request: &ModelRequest) -> bool {
     let ordered = request.messages.last().is_some_and(|last| last.parts.iter().any(is_order));
     ordered || (request.tools.is_empty() && request.system.to_lowercase().contains("summar"))
@@ -99,7 +99,7 @@ fn part_text(part: &Part) -> String {
     }
 }
 
-/// What the order brings along: the conversation as text, or nothing.
+/// Returns the data of the order: the conversation as text, or nothing.
 fn data_after_order(part: &Part) -> String {
     let data = part.as_text().and_then(|text| text.split_once("\n\n"));
     data.map(|(_, data)| data.to_owned()).unwrap_or_default()

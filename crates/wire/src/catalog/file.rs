@@ -1,4 +1,4 @@
-//! The catalogue as it is written down.
+//! The catalogue's file format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,25 +15,26 @@ pub(super) struct ModelCatalog {
     /// The hosts of each maker's own API.
     pub(super) makers: BTreeMap<String, Vec<String>>,
     pub(super) models: Vec<CatalogModel>,
-    /// The names in words, in the order of the models.
+    /// The names, split into words, in the order of the models.
     pub(super) words: Vec<Vec<String>>,
 }
 
-/// What is known of one row.
+/// The facts of one row.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CatalogEntry {
-    /// With alternatives in braces.
+    /// The names, with alternatives in braces.
     names: Vec<String>,
     pub(super) maker: String,
-    /// Whether the weights are public.
+    /// `true` if the weights are public.
     #[serde(default)]
     pub(super) open: bool,
-    /// Tokens of input and output together: of closed weights anywhere, of open ones at their maker's.
+    /// Tokens of input and output together: for closed weights at every address, for open weights at their
+    /// maker's.
     pub(super) window: Option<u64>,
-    /// What open weights were trained for, in tokens.
+    /// The window that open weights were trained for, in tokens.
     pub(super) trained: Option<u64>,
-    /// Of the window, what may be input, if that is less.
+    /// The part of the window that may be input, if that part is smaller than the window.
     pub(super) max_input: Option<u64>,
     pub(super) max_output: Option<u64>,
     pub(super) usd: Option<ListPrices>,
@@ -61,7 +62,7 @@ struct CatalogFile {
     models: Vec<CatalogEntry>,
 }
 
-/// Reads the table that comes with this build. It is right: a test reads it.
+/// Parses the table that comes with this build. A test parses the same table, so an error cannot occur here.
 pub(super) fn read(text: &str) -> ModelCatalog {
     parse(text).unwrap_or_default()
 }
@@ -78,7 +79,7 @@ pub(super) fn parse(text: &str) -> Result<ModelCatalog, serde_json::Error> {
     Ok(ModelCatalog { sources, makers, models, words })
 }
 
-/// `a-{b,c}` is `a-b` and `a-c`.
+/// Expands alternatives: `a-{b,c}` is `a-b` and `a-c`.
 fn expand(name: &str) -> Vec<String> {
     let Some((head, rest)) = name.split_once('{') else { return vec![name.to_owned()] };
     let Some((choices, tail)) = rest.split_once('}') else { return vec![name.to_owned()] };

@@ -1,4 +1,4 @@
-//! Names of models, in the many ways in which they are written.
+//! Names of models, in their many spellings.
 
 use super::CatalogModel;
 use super::file::ModelCatalog;
@@ -6,7 +6,7 @@ use super::file::ModelCatalog;
 /// Regions that Bedrock puts before a maker's name.
 const REGIONS: &[&str] = &["us", "eu", "ap", "apac", "au", "ca", "jp", "global", "us-gov"];
 
-/// Makers whose names Bedrock puts before a model's, and with a point.
+/// Makers whose names, followed by a point, Bedrock puts before a model's.
 const MAKERS: &[&str] = &[
     "anthropic",
     "cohere",
@@ -24,23 +24,23 @@ const MAKERS: &[&str] = &[
     "zai",
 ];
 
-/// Ways to be served that OpenRouter puts behind a colon.
+/// Routing variants that OpenRouter puts behind a colon.
 const VARIANTS: &[&str] = &["free", "nitro", "floor", "exacto", "extended", "thinking", "online", "beta"];
 
-/// Words that make it no other model.
+/// Words that do not name another model.
 const PLAIN: &[&str] = &["latest", "preview", "exp", "experimental", "beta", "default"];
 
-/// Words that say how open weights are packed.
+/// Words that name the format of packed open weights.
 const PACKED: &[&str] = &[
     "instruct", "it", "chat", "hf", "gguf", "ggml", "mlx", "awq", "gptq", "qat", "bnb", "dwq", "dynamic",
     "imatrix", "ud", "4bit", "5bit", "6bit", "8bit", "16bit",
 ];
 
-/// Words that a number follows, and after it perhaps [`QUANTA`]: `q4_K_M`, `iq4_xs`, `fp8`, `bf16`, `int4`.
+/// Words before a number, which [`QUANTA`] may follow: `q4_K_M`, `iq4_xs`, `fp8`, `bf16`, `int4`.
 const QUANTISED: &[&str] = &["q", "iq", "tq", "fp", "bf", "f", "int", "nf", "mxfp", "nvfp", "exl"];
 const QUANTA: &[&str] = &["0", "1", "k", "s", "m", "l", "xs", "xxs", "xl", "nl"];
 
-/// The model with the longest name that `asked` begins with, if nothing follows that makes it another.
+/// Returns the model with the longest name that `asked` begins with, if the rest does not name another model.
 pub(super) fn find<'a>(catalog: &'a ModelCatalog, asked: &str) -> Option<&'a CatalogModel> {
     let candidates = forms(asked).into_iter().map(|form| words(&form));
     candidates
@@ -49,13 +49,14 @@ pub(super) fn find<'a>(catalog: &'a ModelCatalog, asked: &str) -> Option<&'a Cat
         .map(|(_, model)| model)
 }
 
-/// `ft:gpt-4o-mini-2024-07-18:acme::id` is a model of its own with the window of another.
+/// Reports whether a name is of a fine-tuned model. `ft:gpt-4o-mini-2024-07-18:acme::id` is a model of its own
+/// with the window of another.
 pub(super) fn is_tuned(name: &str) -> bool {
     name.trim().get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ft:"))
 }
 
-/// A name in words: what stands between the marks, numbers set off from letters before them. `Llama-3.1-8B`,
-/// `llama3.1:8b` and `llama_3_1_8b` are the same.
+/// Splits a name into words: the text between the separators, with numbers set off from letters before them.
+/// `Llama-3.1-8B`, `llama3.1:8b` and `llama_3_1_8b` are the same.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last = ' ';
@@ -71,7 +72,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The name without what says where it is served.
+/// Returns the forms of a name without the parts that name a place of serving.
 fn forms(asked: &str) -> Vec<String> {
     let mut name = asked.trim().to_lowercase();
     if is_tuned(&name) {
@@ -99,7 +100,7 @@ fn longest<'a>(catalog: &'a ModelCatalog, asked: &[String]) -> Option<(usize, &'
     is_the_same(&rest, model.is_open()).then_some((words.len(), model))
 }
 
-/// Returns whether what follows a name leaves it the same model.
+/// Reports whether the words behind a name leave the model the same.
 fn is_the_same(rest: &[&str], open: bool) -> bool {
     let mut rest = rest;
     while !rest.is_empty() {
@@ -147,12 +148,12 @@ fn is_day(word: &str) -> bool {
     number(word, 2).is_some_and(|day| (1..=31).contains(&day))
 }
 
-/// `20250929`, or a month with a day or a year: `0613`, `2507`.
+/// Reports whether a word is `20250929`, or a month with a day or a year: `0613`, `2507`.
 fn is_date(word: &str) -> bool {
     number(word, 8).is_some_and(|date| (20_220_101..21_000_101).contains(&date)) || number(word, 4).is_some()
 }
 
-/// Google's `001`.
+/// Reports whether a word is a revision like Google's `001`.
 fn is_revision(word: &str) -> bool {
     number(word, 3).is_some_and(|revision| revision < 10)
 }

@@ -1,4 +1,4 @@
-//! What calls cost.
+//! List prices of models and the cost of calls.
 
 use longhaul_core::usage::Usage;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ pub struct ListPrices {
     above: Option<LongInputRates>,
 }
 
-/// What holds for a whole request whose input is longer.
+/// The rates of a whole request whose input is longer than a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 struct LongInputRates {
     #[serde(rename = "from")]
@@ -25,21 +25,22 @@ struct LongInputRates {
 pub struct TokenRates {
     /// Input that is read for the first time.
     pub input: f64,
-    /// Input that is read from the cache; `None`: as input.
+    /// Input that is read from the cache; `None`: the rate of `input`.
     pub cached: Option<f64>,
-    /// Input that is written to the cache, for the shortest time that its maker keeps it; `None`: as input.
+    /// Input that is written to the cache, for the shortest time that its maker offers; `None`: the rate of
+    /// `input`.
     pub write: Option<f64>,
-    /// What the model writes, reasoning included.
+    /// The model's output, reasoning included.
     pub output: f64,
 }
 
 impl ListPrices {
-    /// The same rates for requests of any length.
+    /// Returns prices with the same rates for requests of any length.
     pub fn flat(base: TokenRates) -> Self {
         Self { base, above: None }
     }
 
-    /// The rates of a request with so much input.
+    /// Returns the rates of a request with this many input tokens.
     ///
     /// ```
     /// use longhaul_wire::catalog;
@@ -53,12 +54,12 @@ impl ListPrices {
         }
     }
 
-    /// The input tokens above which a request costs more, and what it costs then.
+    /// Returns the number of input tokens above which a request costs more, and the higher rates.
     pub fn above(&self) -> Option<(u64, TokenRates)> {
         self.above.map(|above| (above.tokens, above.rates))
     }
 
-    /// What a call cost, in US dollars.
+    /// Returns the cost of a call in US dollars.
     pub fn cost_usd(&self, usage: &Usage) -> f64 {
         let rates = self.at(usage.input_tokens);
         let read = usage.cache_read_tokens.min(usage.input_tokens);

@@ -32,10 +32,10 @@ const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items_may_be_text: false,
 };
 
-/// Returns whether the model may, must or must not call a tool.
+/// Returns the request's choice of tools: whether the model may, must or must not call one.
 ///
 /// # Errors
-/// [`ParseError`] if it is said in a way that other dialects do not have.
+/// [`ParseError`] if the choice has a form that no other dialect has.
 pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
@@ -53,7 +53,7 @@ pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError>
     named.map(ToolChoice::Named).ok_or_else(bad)
 }
 
-/// The dialect.
+/// The Chat Completions dialect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChatCodec;
 

@@ -1,7 +1,7 @@
-//! What each server of this wire does in its own way, as data: one row for each family of servers.
+//! The quirks of each server of this wire, as data: one row for each family of servers.
 //!
-//! A family is known by its host, else by what its server answers (`discover`); until then,
-//! and for everybody else, it is [`ServerFamily::COMPATIBLE`]: what all of them take.
+//! A family is known by its host, else by its server's answers (`discover`). Until then, and for every unknown
+//! server, the family is [`ServerFamily::COMPATIBLE`], which every server takes.
 
 mod rows;
 
@@ -9,45 +9,45 @@ use url::Url;
 
 use crate::{DeclaredLimits, FeatureSupport, Limits, ReasoningScope};
 
-/// What a family of servers does in its own way.
+/// The quirks of one family of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerFamily {
-    /// Its name, for people.
+    /// The family's name, for people.
     pub name: &'static str,
-    /// The hosts, and those below them, at which it is known without asking.
+    /// The hosts, with their subdomains, at which the family is known without a request.
     pub hosts: &'static [&'static str],
-    /// What the output limit is called.
+    /// The name of the output limit.
     pub output_limit: OutputLimitField,
-    /// Whether a stream reports its usage only if `stream_options` asks for it.
+    /// `true` if a stream reports its usage only on request, with `stream_options`.
     pub asks_for_usage: bool,
-    /// Where plain reasoning goes in an assistant message.
+    /// The place of plain reasoning in an assistant message.
     pub reasoning: ReasoningPlace,
-    /// How much plain reasoning goes back to the model that wrote it. Reasoning with proof (a signature,
-    /// encrypted items) always does.
+    /// The plain reasoning that is sent back to the model that wrote it. Reasoning with proof (a signature,
+    /// encrypted items) is always sent back.
     pub replay: ReasoningReplay,
-    /// Whether `reasoning_details` that prove nothing go back too.
+    /// `true` if `reasoning_details` without proof are sent back too.
     pub unsigned_details: bool,
-    /// What it takes as the name of a call.
+    /// The format of a call's id that the server takes.
     pub call_ids: CallIdFormat,
-    /// Whether `tool_choice` can name a tool; if not, that tool alone is listed and one is required.
+    /// `true` if `tool_choice` can name a tool. Otherwise that tool alone is listed and a call is required.
     pub names_tools: bool,
-    /// Whether it takes pictures.
+    /// Support for pictures.
     pub images: FeatureSupport,
-    /// How it takes documents (PDF).
+    /// Support for documents (PDF).
     pub documents: DocumentSupport,
-    /// Whether a user message may follow a tool's result; if not, an assistant's word is put between.
+    /// `true` if a user message may follow a tool's result. Otherwise an assistant message is put between them.
     pub user_after_tool: bool,
-    /// How it goes on with an assistant message that ends the request.
+    /// Support for an assistant message that ends the request.
     pub prefill: PrefillSupport,
-    /// Fields that its requests have besides, with their JSON.
+    /// Additional fields of the family's requests, with their JSON.
     pub fields: &'static [(&'static str, &'static str)],
-    /// Where it says what it has loaded.
+    /// The pages on which the server describes its loaded models.
     pub pages: &'static [DiscoveryEndpoint],
-    /// How it counts.
+    /// The endpoint that counts tokens.
     pub counter: Option<TokenCountEndpoint>,
 }
 
-/// What the output limit is called in the request.
+/// The name of the output limit in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputLimitField {
     /// `max_tokens`: local and most compatible servers.
@@ -57,7 +57,7 @@ pub enum OutputLimitField {
     MaxCompletionTokens,
 }
 
-/// Where plain reasoning goes in an assistant message.
+/// The place of plain reasoning in an assistant message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReasoningPlace {
     /// `reasoning_content`.
@@ -68,22 +68,22 @@ pub enum ReasoningPlace {
     Blocks,
 }
 
-/// How much plain reasoning goes back to the model that wrote it.
+/// The plain reasoning that is sent back to the model that wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningReplay {
     /// None.
     #[default]
     Never,
-    /// That of the turn which is still going on.
+    /// The reasoning of the current turn, which is still going on.
     Turn,
-    /// That of every turn in which a tool was called; a call without reasoning has an empty one.
+    /// The reasoning of every turn in which a tool was called; a call without reasoning gets an empty one.
     ToolTurns,
-    /// All of it.
+    /// All reasoning.
     Always,
 }
 
 impl ReasoningReplay {
-    /// The same in the words of [`Limits`], on the side of counting too much.
+    /// Returns the matching [`ReasoningScope`] for [`Limits`]. The scope rather counts too much than too little.
     pub fn retention(self) -> ReasoningScope {
         match self {
             Self::Never => ReasoningScope::Never,
@@ -103,38 +103,38 @@ impl From<ReasoningScope> for ReasoningReplay {
     }
 }
 
-/// What a server takes as the name of a call.
+/// The format of a call's id that a server takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallIdFormat {
-    /// Anything up to this many bytes.
+    /// Any text up to this many bytes.
     UpTo(usize),
     /// Exactly nine letters or digits.
     NineAlphanumerics,
 }
 
-/// How a server takes documents.
+/// A server's support for documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentSupport {
-    /// Nobody said that it does.
+    /// No source says that the server takes documents.
     Unknown,
-    /// It does not.
+    /// The server does not take documents.
     No,
-    /// As items of type `file` with their bytes.
+    /// Items of type `file` with the document's bytes.
     File,
-    /// As items of type `document_url` with a data URL.
+    /// Items of type `document_url` with a data URL.
     DocumentUrl,
 }
 
-/// How a server goes on with an assistant message that ends the request.
+/// A server's support for prefill: continuing an assistant message that ends the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefillSupport {
-    /// Nobody said that it does.
+    /// No source says that the server continues the message.
     Unknown,
-    /// It does not.
+    /// The server does not continue the message.
     No,
-    /// It does, given these fields of the request with their JSON.
+    /// The server continues the message, given these fields of the request with their JSON.
     Fields(&'static [(&'static str, &'static str)]),
-    /// It does if the message has `prefix: true`.
+    /// The server continues the message if the message has `prefix: true`.
     Prefix,
 }
 
@@ -153,7 +153,7 @@ pub enum DiscoveryEndpoint {
     Models,
 }
 
-/// How a server counts.
+/// A server's method of counting tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenCountEndpoint {
     /// llama.cpp: `/apply-template`, then `/tokenize`.
@@ -163,7 +163,7 @@ pub enum TokenCountEndpoint {
 }
 
 impl ServerFamily {
-    /// The family at a base URL, if its host tells.
+    /// Returns the family at a base URL, if its host is known.
     pub fn at(base_url: &str) -> Option<&'static Self> {
         let url = Url::parse(base_url).ok()?;
         let host = url.host_str()?;
@@ -173,7 +173,7 @@ impl ServerFamily {
         Self::ALL.iter().find(|family| family.hosts.iter().any(&is_at))
     }
 
-    /// With what the user knows better of the model.
+    /// Returns the family with the abilities that the user declared for the model.
     #[must_use]
     pub fn declared(self, declared: &DeclaredLimits) -> Self {
         let documents = match (declared.files, self.documents) {
@@ -196,7 +196,7 @@ impl ServerFamily {
         }
     }
 
-    /// Returns the [`Limits`] that follow from the family where the server itself said nothing.
+    /// Returns the [`Limits`] that follow from the family where the server itself gave none.
     pub fn abilities(&self) -> Limits {
         Limits {
             images: self.images,

@@ -1,8 +1,8 @@
-//! From a [`ModelRequest`] to the bytes that are sent.
+//! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
-//! stays (model, options, tools) comes before the messages, what may change (the choice of a tool, the output
-//! limit) after them.
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
+//! parts (model, options, tools) come before the messages; the parts that may change (the choice of a tool, the
+//! output limit) come after them.
 
 mod ids;
 mod messages;
@@ -24,7 +24,7 @@ use super::family::{OutputLimitField, PrefillSupport, ServerFamily};
 use crate::request_body::RequestBody;
 use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
-/// The body of the request, as servers of `family` take it.
+/// Returns the body of the request, in the form that servers of `family` take.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, or a tool result answers no call of this request.
@@ -77,7 +77,7 @@ fn put_fields(
     })
 }
 
-/// Returns whether the model is to go on with an answer.
+/// Reports whether the model is to continue an answer.
 pub(super) fn is_prefilled(request: &ModelRequest) -> bool {
     request.messages.last().is_some_and(|message| message.role == Role::Assistant)
 }
@@ -114,7 +114,7 @@ fn tools<'a>(
         .collect()
 }
 
-/// A tool's schema, to be embedded byte for byte.
+/// Returns a tool's schema, to be embedded byte for byte.
 ///
 /// # Errors
 /// `invalid-request` if it is no JSON.
@@ -135,13 +135,13 @@ fn choice(request: &ModelRequest, family: &ServerFamily) -> Option<Value> {
     }
 }
 
-/// The fields of somebody's JSON object, if it is one.
+/// Returns the fields of a foreign JSON object, if it is one.
 fn fields(json: &RawJson) -> Option<BTreeMap<String, Box<RawValue>>> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-/// A picture or a file as a data URL, or the address from which the server takes it; nothing if neither came with the
-/// request.
+/// Returns a picture or a file as a data URL, or the address from which the server fetches it; `None` if the
+/// request has neither.
 pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<String> {
     let Some(bytes) = request.media.get(&media.blob.hash) else {
         return request.links.get(&media.blob.hash).cloned();
@@ -149,7 +149,7 @@ pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<Stri
     Some(format!("data:{};base64,{}", media.media_type, STANDARD.encode(bytes)))
 }
 
-/// What stands for a result that has no words of its own.
+/// Returns the text in place of a result without one of its own.
 pub(crate) fn no_words(status: ToolStatus) -> &'static str {
     match status {
         ToolStatus::Completed => "",

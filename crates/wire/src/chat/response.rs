@@ -1,5 +1,5 @@
-//! The shapes of an answer. Whatever a server leaves out, adds, or types differently is let pass: only what
-//! is read is described here.
+//! The shapes of an answer. Only the fields that are used are described here. Fields that a server leaves out,
+//! adds or types differently are no errors.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::ProviderError;
 use crate::raw_json::{self, RawObject};
 
-/// One chunk of a stream, or a whole answer.
+/// A chunk of a stream, or a whole answer.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ChatResponseChunk<'a> {
     #[serde(borrow, default)]
@@ -25,21 +25,21 @@ pub(super) struct ChatResponseChunk<'a> {
 }
 
 impl ChatResponseChunk<'_> {
-    /// Some servers put the error's fields into the chunk itself.
+    /// Reports whether the chunk is an error: some servers put the error's fields into the chunk itself.
     pub(super) fn is_error(&self) -> bool {
         let named = self.object.is_some_and(|object| object.get() == "\"error\"");
         self.error.is_some() || (named && self.choices.is_none())
     }
 }
 
-/// What may hold an error beside its content.
+/// A value that may hold an error beside its content.
 #[derive(Deserialize)]
 struct ChatErrorHolder<'a> {
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
 
-/// Returns whether the value of `error` says that something failed.
+/// Reports whether the value of `error` means a failure.
 fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"")
         && RawObject::parse(value).is_none_or(|it| it.fields().count() > 0)
@@ -62,19 +62,19 @@ pub(super) struct ChatResponseChoice<'a> {
 }
 
 impl<'a> ChatResponseChoice<'a> {
-    /// We ask for one choice; of several the first is ours.
+    /// Reports whether this choice is ours. The request asks for one choice; of several the first is ours.
     pub(super) fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
     }
 
-    /// The error that ended the choice (OpenRouter): of the choice itself, or inside its delta or message.
+    /// Returns the error that ended the choice (OpenRouter): its own, or one inside its delta or message.
     pub(super) fn error(&self) -> Option<&'a str> {
         let held = [self.delta, self.message].into_iter().flatten();
         let held = held.filter_map(|raw| serde_json::from_str::<ChatErrorHolder<'a>>(raw.get()).ok()?.error);
         self.error.into_iter().chain(held).map(RawValue::get).find(|error| says_error(error))
     }
 
-    /// What a filter found (Azure): the kinds that it held back.
+    /// Returns the kinds of content that a filter (Azure) held back.
     pub(super) fn filtered(&self) -> Vec<String> {
         let results = self.content_filter_results.and_then(|raw| RawObject::parse(raw.get()));
         let results = results.unwrap_or_default();
@@ -84,8 +84,8 @@ impl<'a> ChatResponseChoice<'a> {
         held.map(|(kind, _)| kind.to_owned()).collect()
     }
 
-    /// What is new. A whole message counts only where nothing was streamed before: some servers repeat the
-    /// text so far beside each delta.
+    /// Returns the new content. A whole message counts only if nothing was streamed before: some servers repeat
+    /// the text so far beside each delta.
     ///
     /// # Errors
     /// `third-party` if it is no object.
@@ -95,7 +95,7 @@ impl<'a> ChatResponseChoice<'a> {
     }
 }
 
-/// What a message or a piece of it may hold.
+/// The content of a message, or of a piece of one.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ChatResponseDelta<'a> {
     #[serde(borrow, default)]
@@ -128,11 +128,11 @@ impl ChatResponsePart {
 }
 
 impl<'a> ChatResponseDelta<'a> {
-    /// Reasoning first: one delta may hold it beside the text that follows it. Where it comes under both
-    /// names it is the same text.
+    /// Returns the pieces of the delta, reasoning first: one delta may hold it beside the text that follows it.
+    /// Under both of its names the reasoning is the same text.
     ///
     /// # Errors
-    /// `third-party` for content that nobody can read.
+    /// `third-party` for unreadable content.
     pub(super) fn pieces(&self) -> Result<Vec<ChatResponsePart>, ProviderError> {
         let mut pieces = Vec::new();
         let reasoning = [self.reasoning_content, self.reasoning].into_iter().flatten().map(text_of);
@@ -144,13 +144,13 @@ impl<'a> ChatResponseDelta<'a> {
         Ok(pieces)
     }
 
-    /// Returns whether the model says here, in words of its own, that it will not answer.
+    /// Reports whether the model refuses in a field of its own.
     pub(super) fn refuses(&self) -> bool {
         self.refusal.is_some_and(|words| !text_of(words).is_empty())
     }
 
     /// # Errors
-    /// `third-party` for calls that nobody can read.
+    /// `third-party` for unreadable calls.
     pub(super) fn tool_calls(&self) -> Result<Vec<ChatResponseToolCall<'a>>, ProviderError> {
         let calls: Vec<&'a RawValue> = content("tool_calls", self.tool_calls)?;
         let read = |raw: &'a RawValue| {
@@ -160,15 +160,15 @@ impl<'a> ChatResponseDelta<'a> {
     }
 }
 
-/// A string, or nothing readable.
+/// Returns a string, or an empty one for another type.
 fn text_of(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
-/// A field that holds content; nothing if it is missing or says nothing.
+/// Parses a field that holds content; the default value if the field is missing or empty.
 ///
 /// # Errors
-/// `third-party` for what nobody can read.
+/// `third-party` for unreadable content.
 pub(super) fn content<'a, T: Deserialize<'a> + Default>(
     key: &str,
     field: Option<&'a RawValue>,
@@ -176,7 +176,7 @@ pub(super) fn content<'a, T: Deserialize<'a> + Default>(
     Ok(field.map_or(Ok(None), |raw| raw_json::content(key, raw.get()))?.unwrap_or_default())
 }
 
-/// `content` is a string, or a list of blocks (Mistral) of which some are reasoning.
+/// Reads `content`, which is a string or a list of blocks (Mistral), some of them reasoning.
 fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<ChatResponsePart>) -> Result<(), ProviderError> {
     if raw.get().starts_with('"') {
         pieces.push(ChatResponsePart::Text(content("content", Some(raw))?));
@@ -223,7 +223,8 @@ pub(super) struct ChatResponseToolCall<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     function: Option<ChatResponseFunctionCall<'a>>,
-    /// Kept beside the call and sent back: Gemini's compatible API signs its calls there.
+    /// Additional content that is kept beside the call and sent back: Gemini's compatible API signs its calls
+    /// there.
     #[serde(borrow, default)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
@@ -237,7 +238,7 @@ struct ChatResponseFunctionCall<'a> {
 }
 
 impl ChatResponseToolCall<'_> {
-    /// The provider's name of the call; `None` where it is empty.
+    /// Returns the provider's id of the call; `None` for an empty one.
     pub(super) fn id(&self) -> Option<String> {
         let raw = self.id?;
         let id = if raw.get().starts_with('"') { text_of(raw) } else { raw.get().to_owned() };
@@ -249,7 +250,7 @@ impl ChatResponseToolCall<'_> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// As the model wrote them; some servers send the object itself instead of its text.
+    /// Returns the arguments as the model wrote them; some servers send the object itself instead of its text.
     pub(super) fn arguments(&self) -> String {
         let Some(raw) = self.function.as_ref().and_then(|function| function.arguments) else {
             return String::new();
@@ -258,7 +259,7 @@ impl ChatResponseToolCall<'_> {
     }
 }
 
-/// What a router gave with its reasoning, as it is kept in a part's `native`.
+/// A router's reasoning details, as a part keeps them in `native`.
 #[derive(Debug, Deserialize)]
 pub(super) struct NativeReasoningDetails<'a> {
     #[serde(borrow)]
@@ -266,7 +267,7 @@ pub(super) struct NativeReasoningDetails<'a> {
 }
 
 impl NativeReasoningDetails<'_> {
-    /// Returns whether one of them is signed or encrypted.
+    /// Reports whether one of the details is signed or encrypted.
     pub(super) fn are_proven(&self) -> bool {
         let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();
         let has = |entry: &Value, key: &str| {

@@ -1,4 +1,4 @@
-//! From the payloads of a stream to the events of one model call.
+//! The decoder from the payloads of a stream to the events of one model call.
 
 mod arguments;
 mod calls;
@@ -19,35 +19,35 @@ use calls::ChatCallAssembler;
 use details::ReasoningDetailsAssembler;
 use envelope::ChatResponseEnvelope;
 
-/// Characters of a payload nobody can read which go into the error.
+/// The number of characters of an unreadable payload in an error.
 const MAX_QUOTE_CHARS: usize = 200;
 
-/// Reads one answer, payload by payload.
+/// A decoder of one answer, payload by payload.
 #[derive(Debug, Default)]
 pub struct ChatStreamDecoder {
-    /// Text, reasoning and calls in the order in which each began.
+    /// Text, reasoning and calls, in the order of their beginnings.
     slots: Vec<PartialChatPart>,
-    /// Those of `slots` that were not reported as done yet, in order.
+    /// The indices of the `slots` that were not reported as done yet, in order.
     open: Vec<usize>,
-    /// The first of `slots` that is reasoning.
+    /// The index of the first of the `slots` that is reasoning.
     first_reasoning: Option<usize>,
     size: AnswerSize,
     calls: ChatCallAssembler,
     details: ReasoningDetailsAssembler,
     envelope: ChatResponseEnvelope,
     usage: Option<Usage>,
-    /// Whether the model says in words of its own that it will not answer.
+    /// `true` if the model refuses in a field of its own.
     refused: bool,
-    /// What a filter held back.
+    /// The kinds of content that a filter held back.
     filtered: Vec<String>,
-    /// Why it stopped, once that was said; `None` inside if the server failed.
+    /// The stop reason, once reported; `None` inside if the server failed.
     finish: Option<Option<ModelStopReason>>,
-    /// The error of the choice, if the server gave one: what came before it is delivered first.
+    /// The error of the choice, if the server sent one. Content before the error is delivered first.
     failure: Option<ProviderError>,
     closed: bool,
 }
 
-/// Where a part of the answer stands.
+/// The place of a part of the answer.
 #[derive(Debug)]
 enum PartialChatPart {
     Text(String),
@@ -60,8 +60,8 @@ impl ChatStreamDecoder {
     /// Takes the data of one event, or a whole answer that was not streamed.
     ///
     /// # Errors
-    /// The error the server put there, as its type and code say; `third-party` for what is no JSON;
-    /// `truncated-stream` for JSON that stops in the middle.
+    /// The server's error, with the code of its type; `third-party` for data that is no JSON; `truncated-stream`
+    /// for JSON that stops in the middle.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
         let mut events = Vec::new();
@@ -73,22 +73,22 @@ impl ChatStreamDecoder {
         Ok(events)
     }
 
-    /// Returns whether the server said why it stopped: what follows is usage at most.
+    /// Reports whether the server has sent the stop reason: only usage may follow.
     pub fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Returns whether nothing more can follow.
+    /// Reports whether nothing more can follow.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The answer. Empty ones are delivered as they are.
+    /// Returns the answer. Empty answers are returned unchanged.
     ///
     /// # Errors
     /// `truncated-stream` if neither a reason nor `[DONE]` came, if `[DONE]` came in the middle of a call, or if
-    /// nothing else came; `refused` if a filter withheld the answer; the server's error if its choice has one, and
-    /// `third-party` if the reason is the server's own failure. What was used is in the error.
+    /// nothing else came; `refused` if a filter withheld the answer; the server's error if its choice has one;
+    /// `third-party` if the reason is the server's own failure. The error contains the usage.
     pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
         if let Some(failure) = self.failure.take() {
             return Err(self.with_usage(failure));
@@ -116,7 +116,7 @@ impl ChatStreamDecoder {
         Ok(ModelAnswer { finish, parts, usage: self.usage.take(), envelope })
     }
 
-    /// What was used until now, for an error that ends the stream.
+    /// Adds the usage so far to an error that ends the stream.
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {
         error.usage = self.usage.clone();
         error
@@ -126,7 +126,7 @@ impl ChatStreamDecoder {
         self.with_usage(ProviderError::new(code, message))
     }
 
-    /// A filter has cut the answer, or let nothing of it through.
+    /// Returns the error of an answer that a filter has cut, or withheld completely.
     fn withheld(&self) -> ProviderError {
         let said = self.envelope.fields();
         let named = ["finish_reason", "native_finish_reason"].into_iter().filter_map(|key| said.text(key));
@@ -136,7 +136,7 @@ impl ChatStreamDecoder {
         self.with_usage(finish::error(ErrorCode::Refused, what, &codes, None, said))
     }
 
-    /// A list is no chunk: Gemini's compatible API wraps its errors in one.
+    /// Takes a chunk. A list is no chunk: Gemini's compatible API wraps its errors in one.
     fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         if payload.starts_with('[') {
             return Err(self.with_usage(server_error::from_answer(payload)));
@@ -154,7 +154,8 @@ impl ChatStreamDecoder {
         }
         if let Some(usage) = chunk.usage.and_then(|raw| usage::chat_usage(raw.get())) {
             self.usage = Some(usage.clone());
-            // Some servers count with every chunk: that is no count of what is seen when it comes.
+            // Some servers report usage with every chunk. Only the report after the finish counts the whole
+            // answer.
             if self.finish.is_some() {
                 events.push(ModelEvent::Usage(usage));
             }

@@ -1,4 +1,4 @@
-//! The form of a JSON text that is the same however a client writes it.
+//! The canonical form of a JSON text: the same for every client's way of writing JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,12 +25,12 @@ pub enum JsonNode<'a> {
 }
 
 impl<'a> JsonNode<'a> {
-    /// Reads a text. `None` if it is no JSON.
+    /// Parses a text. `None` if it is no JSON.
     pub fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if the value is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -38,7 +38,7 @@ impl<'a> JsonNode<'a> {
         }
     }
 
-    /// A field, if it is an object that has it.
+    /// Returns a field, if the value is an object that has it.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(fields) => fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value),
@@ -46,7 +46,7 @@ impl<'a> JsonNode<'a> {
         }
     }
 
-    /// A field to change, if it is an object that has it.
+    /// Returns a field to change, if the value is an object that has it.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
             Self::Object(fields) => {
@@ -56,14 +56,14 @@ impl<'a> JsonNode<'a> {
         }
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     pub fn remove(&mut self, name: &str) {
         if let Self::Object(fields) = self {
             fields.retain(|(key, _)| key != name);
         }
     }
 
-    /// An object of type `kind` with one field of text: a content block.
+    /// Creates a content block: an object of type `kind` with one field of text.
     pub fn block(kind: &'static str, text: Cow<'a, str>) -> Self {
         Self::Object(vec![
             (Cow::Borrowed("type"), Self::Text(Cow::Borrowed(kind))),
@@ -71,7 +71,7 @@ impl<'a> JsonNode<'a> {
         ])
     }
 
-    /// Writes it without whitespace, fields by name; fields of the same name keep their order.
+    /// Writes the value without whitespace, fields sorted by name; fields of the same name keep their order.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
@@ -107,14 +107,14 @@ impl<'a> JsonNode<'a> {
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
-    // The length stands for the quotes: nothing needs an escape.
+    // The length replaces the quotes, because no escape has to be written then.
     out.extend_from_slice(text.len().to_string().as_bytes());
     out.push(b'"');
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Content as a list of blocks that says the same: a string becomes one block of type `kind`; cache marks, notices
-/// and volatile blocks go, and text blocks that are empty then.
+/// Turns content into an equivalent list of blocks: a string becomes one block of type `kind`. Cache marks,
+/// notices and volatile blocks are removed, and text blocks that are empty then.
 pub fn settle_content(content: &mut JsonNode<'_>, kind: &'static str) {
     if let JsonNode::Text(text) = content {
         *content = JsonNode::List(vec![JsonNode::block(kind, std::mem::take(text))]);

@@ -1,9 +1,9 @@
-//! Tools of a client that are deferred towards the model's server: its requests list two tools in their place, its answers
-//! call the client's own again.
+//! Deferral of a client's tools towards the model's server. The upstream's requests list two tools in their
+//! place; its answers call the client's own tools again.
 //!
-//! Which tools are deferred depends on the client's list and the window alone, and on a tool that the request forces. So
-//! the list stays the same from request to request, and the upstream's cache stays warm. Tools are kept in the client's
-//! order as far as there is room; those that look like an MCP server's come after the others.
+//! The deferred tools depend only on the client's list, the window, and a tool that the request forces. So the
+//! list stays the same from request to request, and the upstream's cache stays warm. Tools are kept in the
+//! client's order as far as there is room; tools that look like an MCP server's come after the others.
 
 mod answer;
 mod item;
@@ -26,24 +26,24 @@ pub use stream::CallUnwrapper;
 /// The share of the window above which a client's tools are deferred.
 const DEFER_ABOVE: f64 = 0.25;
 
-/// The share of the window that the tools which are kept may take, as a divisor.
+/// The divisor for the share of the window that the kept tools may take.
 const KEPT_DIVISOR: u64 = 8;
 
-/// The least window whose model is told the names of deferred tools, in tokens.
+/// The smallest window, in tokens, whose model is shown the names of deferred tools.
 const NAMING_WINDOW_TOKENS: u64 = 16_000;
 
 /// A client's tools, some of them deferred.
 #[derive(Debug)]
 pub struct ToolDeferral {
     dialect: Dialect,
-    /// The list as it goes out.
+    /// The list for the upstream.
     list: String,
-    /// The names in it, as calls name them.
+    /// The names in the list, in the form that calls use.
     listed: BTreeSet<String>,
     deferred: DeferredTools,
-    /// The deferred tools of a namespace, by their names for the model.
+    /// The deferred tools in a namespace, by their names for the model.
     namespaced: BTreeMap<String, ClientToolName>,
-    /// How many tools the client has.
+    /// The number of the client's tools.
     total: usize,
 }
 
@@ -55,8 +55,8 @@ struct ClientToolName {
 }
 
 impl ToolDeferral {
-    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced` is the
-    /// tool that the request says is called.
+    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced`
+    /// is the tool that the request forces.
     pub fn decide(dialect: Dialect, tools: &str, forced: Option<&str>, window_tokens: u64) -> Option<Self> {
         let tools = list::read(dialect, tools)?;
         let is_taken = |name: &str| name == SEARCH || name == CALL;
@@ -101,7 +101,7 @@ impl ToolDeferral {
         &self.deferred
     }
 
-    /// Returns how many tools the client has, those included that are not deferred.
+    /// Returns the number of the client's tools, kept ones included.
     pub fn total(&self) -> usize {
         self.total
     }
@@ -128,10 +128,10 @@ impl ToolDeferral {
     /// Returns the call that a call of `tool_call` makes.
     ///
     /// # Errors
-    /// What the model is answered, if it makes none.
+    /// The answer to the model, if the arguments name no call.
     pub fn resolve(&self, arguments: &str) -> Result<DeferredToolCall, String> {
         match read_call(arguments) {
-            // Models call through it what they could call by itself.
+            // Models call through `tool_call` even the tools that they could call directly.
             Ok(call) if self.is_listed(&call.name) && call.name != SEARCH && call.name != CALL => Ok(call),
             _ => self.deferred.resolve(arguments),
         }
@@ -146,8 +146,8 @@ impl ToolDeferral {
     }
 }
 
-/// Returns the places of the tools that are kept, in order: those that cannot be deferred, the forced one, and of the others
-/// as many as there is room for.
+/// Returns the places of the kept tools, in order: the tools that cannot be deferred, the forced one, and as many
+/// others as fit.
 fn kept_tools(tools: &[ListedTool], forced: Option<&str>, room_tokens: u64) -> BTreeSet<usize> {
     let is_forced = |tool: &ListedTool| tool.specs.iter().any(|spec| Some(spec.name.as_str()) == forced);
     let must_stay = |tool: &ListedTool| tool.specs.is_empty() || is_forced(tool);
@@ -157,7 +157,7 @@ fn kept_tools(tools: &[ListedTool], forced: Option<&str>, room_tokens: u64) -> B
     let mut others: Vec<usize> = (0..tools.len()).filter(|at| !tools[*at].specs.is_empty()).collect();
     others.sort_by_key(|at| (tools[*at].is_foreign, *at));
     for at in others {
-        // A forced tool takes no room from the others: the list would be another one.
+        // The forced tool must not take room from the others, or forcing one would change the list.
         if used + tools[at].tokens <= room_tokens {
             used += tools[at].tokens;
             kept.insert(at);

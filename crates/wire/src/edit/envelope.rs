@@ -1,4 +1,4 @@
-//! The outermost object of a request: which field stands where, in one pass over its bytes.
+//! The outermost object of a request: the range of each field, found in one pass over its bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,52 +13,53 @@ use super::ParseError;
 
 mod resume;
 
-/// Where the fields of a request stand that the gateway looks at. The bytes are the client's.
+/// The ranges of the request's fields that the gateway reads. The bytes are the client's.
 #[derive(Clone, Debug)]
 pub struct RequestEnvelope {
     /// The request.
     pub bytes: Bytes,
     /// The model that the client asks for; empty if it names none.
     pub model: String,
-    /// Where its name stands, quotes included.
+    /// The range of the model's name, quotes included.
     pub model_at: Option<Range<usize>>,
-    /// Whether a stream is asked for.
+    /// `true` if the client asks for a stream.
     pub stream: bool,
-    /// Where that is said.
+    /// The range of the `stream` value.
     pub stream_at: Option<Range<usize>>,
-    /// The output limit that the client sets, in tokens; of several the first of [`EnvelopeFieldNames::max_output`].
+    /// The output limit that the client sets, in tokens; of several limits the first of
+    /// [`EnvelopeFieldNames::max_output`].
     pub max_output: Option<u64>,
-    /// Where that is said.
+    /// The range of the output limit's value.
     pub max_output_at: Option<Range<usize>>,
-    /// The list of items, brackets included; the whole text if the items are one string.
+    /// The range of the item list, brackets included; of the whole text if the items are one string.
     pub items_at: Range<usize>,
-    /// Each item.
+    /// The range of each item.
     pub items: Vec<Range<usize>>,
-    /// The system prompt outside of the items.
+    /// The range of the system prompt outside of the items.
     pub system_at: Option<Range<usize>>,
-    /// The tools.
+    /// The range of the tools.
     pub tools_at: Option<Range<usize>>,
-    /// Every other field of [`EnvelopeFieldNames::others`] that is there.
+    /// The ranges of the other fields in [`EnvelopeFieldNames::others`] that the request has.
     pub others_at: Vec<(&'static str, Range<usize>)>,
 }
 
-/// What the fields are called in a dialect.
+/// The names of the fields in a dialect.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeFieldNames {
-    /// The list of items.
+    /// The name of the item list.
     pub items: &'static str,
-    /// The output limit, the one that counts first.
+    /// The names of the output limit, in order of precedence.
     pub max_output: &'static [&'static str],
-    /// The system prompt outside of the items; empty if there is no such field.
+    /// The name of the system prompt outside of the items; empty if there is no such field.
     pub system: &'static str,
-    /// Other fields whose places are wanted.
+    /// Other fields whose ranges are needed.
     pub others: &'static [&'static str],
-    /// Whether the items may be one string.
+    /// `true` if the items may be one string.
     pub items_may_be_text: bool,
 }
 
 impl RequestEnvelope {
-    /// Reads a request.
+    /// Parses a request into the ranges of its fields.
     ///
     /// # Errors
     /// [`ParseError`] if it is no JSON object, if the items are missing or if a field has another type.
@@ -113,40 +114,40 @@ impl RequestEnvelope {
         Ok(Self { bytes, ..envelope })
     }
 
-    /// The text at a place of the request.
+    /// Returns the text in a range of the request.
     pub fn text(&self, at: &Range<usize>) -> &str {
         self.bytes.get(at.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 
-    /// One item as the client wrote it.
+    /// Returns one item as the client wrote it.
     pub fn item(&self, index: usize) -> &str {
         self.items.get(index).map(|at| self.text(at)).unwrap_or_default()
     }
 
-    /// Bytes of the items from one on.
+    /// Returns the number of bytes of the items from `index` on.
     pub fn bytes_from(&self, index: usize) -> usize {
         self.items.get(index).map_or(0, |first| self.items_at.end.saturating_sub(first.start))
     }
 
-    /// What the request calls the output limit that it sets.
+    /// Returns the request's name of its output limit, if the request sets one.
     pub fn max_output_name(&self) -> Option<&str> {
         let before = self.text(&(0..self.max_output_at.as_ref()?.start)).trim_end().strip_suffix(':')?;
         before.trim_end().strip_suffix('"')?.rsplit_once('"').map(|(_, name)| name)
     }
 
-    /// The text of another field, if it is there.
+    /// Returns the text of another field, if the request has it.
     pub fn other(&self, name: &str) -> Option<&str> {
         self.others_at.iter().find(|(known, _)| *known == name).map(|(_, at)| self.text(at))
     }
 }
 
-/// The same with `\ufffd` for every half of a surrogate pair that stands alone: programs in JavaScript write them where
-/// they cut a text, no reader here and few servers take them. Nothing else moves.
+/// Returns the bytes with `\ufffd` for every lone half of a surrogate pair. JavaScript programs write such halves
+/// where they cut a text. No reader here and few servers take them. Every other byte keeps its place.
 fn without_half_characters(bytes: Bytes) -> Bytes {
     mended(&bytes).map_or(bytes, BytesMut::freeze)
 }
 
-/// What has such halves, without them; `None` if nothing has.
+/// Returns the text without lone halves of surrogate pairs; `None` if it has none.
 fn mended(bytes: &[u8]) -> Option<BytesMut> {
     let mut mended: Option<BytesMut> = None;
     for half in [b"\\ud", b"\\uD"] {
@@ -158,17 +159,17 @@ fn mended(bytes: &[u8]) -> Option<BytesMut> {
     mended
 }
 
-/// Bytes of `\u` with its digits.
+/// The bytes of `\u` with its four digits.
 const ESCAPE_BYTES: usize = 6;
 
-/// Which half of a pair an escape stands for.
+/// The half of a surrogate pair that an escape encodes.
 #[derive(PartialEq, Eq)]
 enum SurrogateHalf {
     First,
     Second,
 }
 
-/// Returns whether the escape that may stand here is a half of a pair without the other one beside it.
+/// Reports whether the escape at this place is one half of a pair without the other half beside it.
 fn is_half_character(bytes: &[u8], at: usize) -> bool {
     match half(bytes, at) {
         Some(SurrogateHalf::First) => half(bytes, at + ESCAPE_BYTES) != Some(SurrogateHalf::Second),
@@ -180,7 +181,7 @@ fn is_half_character(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// The half that an escape stands for. What comes after an odd number of backslashes is only a text about one.
+/// Returns the half that an escape encodes. A `u` after an even number of backslashes begins no escape.
 fn half(bytes: &[u8], at: usize) -> Option<SurrogateHalf> {
     let [b'\\', b'u', b'd' | b'D', digits @ ..] = bytes.get(at..at + ESCAPE_BYTES)? else { return None };
     let half = match digits.first()? {
@@ -203,7 +204,7 @@ fn not_json(error: &serde_json::Error) -> ParseError {
     ParseError::new(format!("the request is not a JSON object: {error}"))
 }
 
-/// Where `part`, a slice of `whole`, stands in it.
+/// Returns the range of `part`, a slice of `whole`, in it.
 fn range_in(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - whole.as_ptr().addr();
     start..start + part.len()
@@ -227,7 +228,7 @@ struct EnvelopeVisitor<'n, 'a> {
 }
 
 impl<'a> EnvelopeVisitor<'_, 'a> {
-    /// The text from a key's value on, if the key is written without escapes.
+    /// Returns the text behind a key, from its value on, if the key is written without escapes.
     fn behind(&self, key: &Cow<'a, str>) -> Option<&'a str> {
         let Cow::Borrowed(key) = key else { return None };
         let rest = self.text[range_in(self.text, key).end..].strip_prefix('"')?;
@@ -276,7 +277,7 @@ impl<'a> Visitor<'a> for EnvelopeVisitor<'_, 'a> {
     }
 }
 
-/// A key, borrowed unless it has escapes.
+/// A deserializer of a key, borrowed unless the key has escapes.
 struct FieldNameSeed;
 
 impl<'a> DeserializeSeed<'a> for FieldNameSeed {
@@ -303,9 +304,9 @@ impl<'a> Visitor<'a> for FieldNameSeed {
     }
 }
 
-/// The items: the text as a whole, and if it is a list its elements.
+/// A deserializer of the items: the whole text, and for a list its elements.
 struct ItemListSeed<'a> {
-    /// The text from there on, if that is known: a list is read once only then.
+    /// The text from the list on, if known. The list is read only once then.
     rest: Option<&'a str>,
 }
 
@@ -367,7 +368,7 @@ mod tests {
             assert!(serde_json::from_slice::<Vec<String>>(&mended(half)).is_ok());
         }
     }
-    /// The same, escape by escape from the beginning.
+    /// Mends a text escape by escape from the beginning, as a slow reference for the tests.
     fn mended_by_walking(text: &str) -> String {
         let code = |at: usize| u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok();
         let (mut mended, mut at) = (String::new(), 0);

@@ -1,38 +1,38 @@
-//! What clients put into a history that is another with every request although the conversation is the same, and what
-//! we ourselves have put into an answer that comes back. Neither is part of a prefix's name.
+//! Content that changes with every request although the conversation is the same, and notices of ours in answers
+//! that come back. Neither is part of a prefix's name.
 
 use memchr::memmem;
 
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
-/// Blocks of text that begin so are left out of the canonical form: Claude Code's attribution, its first system block,
-/// which names its version and how it was started, and in some versions a token of the request (seen 2026-05 with
-/// `cch=`, 2026-11 in 2.1.197 without).
+/// The beginnings of text blocks that the canonical form leaves out. This one is Claude Code's attribution, its
+/// first system block. The block names its version and its way of starting, and in some versions a token of the
+/// request (seen 2026-05 with `cch=`, 2026-11 in 2.1.197 without).
 ///
-/// Looked for and not found in 2026-11: Codex 0.169, opencode, Qwen Code, pi and Cline send what they sent before as it
-/// was, and so does Claude Code but for this block and its cache marks.
+/// Looked for and not found in 2026-11: Codex 0.169, opencode, Qwen Code, pi and Cline send earlier content
+/// unchanged. Claude Code does so too, but for this block and its cache marks.
 const TOKENS: [&str; 1] = ["x-anthropic-billing-header:"];
 
-/// An answer is stopped, or was not begun yet, because room is made.
+/// The notice that an answer is stopped, or not begun yet, because room is made.
 pub const COMPACTING: &str = "⚙️ Compacting conversation history…";
 
-/// Room was made.
+/// The notice that room was made.
 pub const CONTINUING: &str = "✅ Context compacted, continuing…";
 
-/// The answer goes on to the real end of the window.
+/// The notice that the answer continues to the real end of the window.
 pub const SPENT: &str = "⚠️ Max compaction attempts reached";
 
-/// How the notice begins that an answer has ended there.
+/// The beginning of the notice that an answer has ended at the window's end.
 const EXCEEDED: &str = "⚠️ Context limit exceeded (";
 
-/// How it ends.
+/// The end of that notice.
 const ABORTING: &str = " tokens). Aborting.";
 
-/// Our notices by how they begin; each ends with its line. In an answer's text they are a paragraph of their
-/// own, which begins after an empty line (unless it is the first) and ends before one (unless it is the last).
+/// The beginnings of our notices; each notice is one line. In an answer's text a notice is a paragraph of its
+/// own. It begins after an empty line (unless it is the first) and ends before one (unless it is the last).
 const NOTICES: [&str; 4] = [COMPACTING, CONTINUING, SPENT, EXCEEDED];
 
-/// Words of the notices that are written the same however a client writes JSON.
+/// Words of the notices that every client writes the same in JSON.
 const WORDS: [&str; 4] = [
     "Compacting conversation history",
     "Context compacted, continuing",
@@ -40,16 +40,16 @@ const WORDS: [&str; 4] = [
     "Context limit exceeded (",
 ];
 
-/// Keys that mark a cache and say nothing. Claude Code (2.1.197, 2026-11) moves its mark to the newest block with every
-/// request.
+/// Keys that mark a cache and are no content. Claude Code (2.1.197, 2026-11) moves its mark to the newest block
+/// with every request.
 pub const CACHE_MARKS: [&str; 1] = ["cache_control"];
 
-/// Returns whether a block of text with this content is another with every request.
+/// Reports whether a block of text with this content changes with every request.
 pub fn is_volatile(text: &str) -> bool {
     TOKENS.iter().any(|start| text.trim_start().starts_with(start))
 }
 
-/// The text without our notices; `None` if it has none.
+/// Returns the text without our notices; `None` if the text has none.
 pub fn without_notices(text: &str) -> Option<String> {
     if !NOTICES.iter().any(|notice| text.contains(notice)) {
         return None;
@@ -71,7 +71,7 @@ pub fn without_notices(text: &str) -> Option<String> {
     Some(clean)
 }
 
-/// Returns whether a line is a notice of ours and nothing else: a model may speak of one.
+/// Reports whether a whole line is a notice of ours: a model may mention one inside a line.
 fn is_notice(line: &str) -> bool {
     let line = line.trim();
     if [COMPACTING, CONTINUING, SPENT].contains(&line) {
@@ -84,17 +84,17 @@ fn is_notice(line: &str) -> bool {
         .is_some_and(|(used, limit)| is_number(used) && is_number(limit))
 }
 
-/// The notice that an answer has ended at the end of the window.
+/// Returns the notice that an answer has ended at the end of the window.
 pub fn exceeded(used: u64, limit: u64) -> String {
     format!("{EXCEEDED}{used}/{limit}{ABORTING}")
 }
 
-/// Returns whether a text of JSON may have one of our notices in it.
+/// Reports whether a JSON text may contain one of our notices.
 pub fn may_have_notices(json: &str) -> bool {
     WORDS.iter().any(|words| memmem::find(json.as_bytes(), words.as_bytes()).is_some())
 }
 
-/// An item of the model's without our notices; `None` if it has none, or nothing else.
+/// Returns a model's item without our notices; `None` if the item has none, or has nothing else.
 pub fn item_without_notices(item: &str) -> Option<String> {
     let said = fields(item)?;
     if field(&said, "role").and_then(string)? != "assistant" {
@@ -113,7 +113,7 @@ pub fn item_without_notices(item: &str) -> Option<String> {
             continue;
         };
         is_changed = true;
-        // A block without text is refused by many.
+        // Many servers refuse an empty text block.
         if !clean.trim().is_empty() {
             blocks.extend(with_field(block, "text", &quote(&clean)));
         }

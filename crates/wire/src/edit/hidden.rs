@@ -1,53 +1,55 @@
-//! Calls of the model's that the client is not shown: what a request says of them.
+//! The model's calls that the client is not shown, in the form of a request.
 
 use super::insertion::MessageListEntry;
 use super::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::fields;
 
-/// A step of the model's as a request has it.
+/// A step of the model, in the form of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelStep {
-    /// Its items, as JSON texts.
+    /// The step's items, as JSON texts.
     pub items: Vec<String>,
-    /// Its calls, in order.
+    /// The step's calls, in order.
     pub calls: Vec<PartialToolCall>,
 }
 
-/// A call with what it is answered.
+/// A call with its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnsweredToolCall {
     /// The call.
     pub call: PartialToolCall,
     /// The answer.
     pub result: String,
-    /// Whether it is an error.
+    /// `true` if the answer is an error.
     pub failed: bool,
 }
 
-/// A step of the model's of which the client has only some of the calls: the others are put back.
+/// A step of the model of which the client has only some calls. The hidden ones are put back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenCallReplay {
-    /// The first item of the step.
+    /// The index of the step's first item.
     pub at: usize,
-    /// The ids of the calls that the client has: a step with others is another one.
+    /// The ids of the calls that the client has. A step with other ids is another step.
     pub shown: Vec<String>,
-    /// The calls that it has not, each with how many of the shown ones come before it.
+    /// The hidden calls, each with the number of shown calls before it.
     pub hidden: Vec<(usize, AnsweredToolCall)>,
-    /// Items of this dialect before the step: earlier ones of the same answer, of which the client has no call at all.
+    /// Items of this dialect before the step: earlier steps of the same answer, of which the client has no call
+    /// at all.
     pub rounds: Vec<String>,
-    /// How many of these the client has no words of either: it has those of the others before the step's own.
+    /// The number of `rounds` of which the client has no text either. The client has the text of the others
+    /// before the step's own.
     pub unshown: usize,
-    /// What putting it back adds, in tokens.
+    /// The tokens that the hidden calls add to the request.
     pub tokens: u64,
 }
 
 impl HiddenCallReplay {
-    /// The items before the step whose words are in the client's copy of it.
+    /// Returns the items before the step whose text is in the client's copy of the step.
     pub(crate) fn shown_rounds(&self) -> &[String] {
         self.rounds.get(self.unshown..).unwrap_or_default()
     }
 
-    /// What the step says, each part with whether it is a call, with the hidden calls in their places.
+    /// Returns the step's parts with the hidden calls in their places, each with a flag: `true` for a call.
     pub(crate) fn with_hidden_calls(
         &self,
         shown: Vec<(bool, String)>,
@@ -67,18 +69,19 @@ impl HiddenCallReplay {
         all
     }
 
-    /// Returns whether these are the calls that the client has of this step.
+    /// Reports whether `ids` are the calls that the client has of this step.
     pub(crate) fn has_shown_calls(&self, ids: &[String]) -> bool {
         self.shown == ids
     }
 }
 
-/// Arguments as an object: what is none is no call that can be sent.
+/// Returns arguments as an object: a call whose arguments are no object cannot be sent.
 pub(crate) fn object(arguments: &str) -> &str {
     if fields(arguments).is_some() { arguments } else { "{}" }
 }
 
-/// What is left of a text that begins with what was said before it, one text after another; `None` if it does not.
+/// Returns the rest of a text that begins with the texts in `said`, one after another; `None` if the text begins
+/// otherwise.
 pub(crate) fn strip_shown_texts<'t>(
     text: &'t str,
     said: &mut std::collections::VecDeque<String>,
@@ -93,8 +96,8 @@ pub(crate) fn strip_shown_texts<'t>(
     is_other.then_some(rest)
 }
 
-/// Takes a message out of a list, so that it can be changed: where it stood, and how it is written there. `None` if it
-/// is not there by itself.
+/// Takes a message out of a list, so that it can be changed. Returns its position and its text. `None` if the
+/// message is not an entry of its own.
 pub(crate) fn take_message(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,

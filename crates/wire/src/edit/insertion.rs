@@ -1,70 +1,69 @@
-//! A list of messages with changes, in which roles alternate as they did in the client's own: Anthropic's successors
-//! and the chat templates of many models refuse two messages of a person in a row.
+//! A list of messages with changes, in which roles alternate as they did in the client's list.
+//! Anthropic-compatible servers and the chat templates of many models refuse two user messages in a row.
 
 use std::ops::Range;
 
 use super::patch::ItemListWriter;
 use super::{ParseError, RequestEnvelope};
 
-/// What stands at one place of the list.
+/// One entry of the list.
 #[derive(Debug)]
 pub enum MessageListEntry {
-    /// The client's messages as they are.
+    /// The client's messages, unchanged.
     Keep(Range<usize>),
-    /// One of the client's in another form.
+    /// A message of the client in another form.
     Change(usize, String),
-    /// One of ours.
+    /// A message of ours.
     Own(String),
-    /// Words in a person's place that are to become part of a message.
+    /// User-role text of ours that is to become part of a message.
     Say(String),
 }
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageSpeaker {
-    /// A person, or what answers calls in their place.
+    /// A person, or the tool that answers calls.
     Person,
-    /// Instructions in the midst of a conversation.
+    /// Instructions in the middle of a conversation.
     System,
-    /// Anybody else.
+    /// Any other author.
     Other,
 }
 
-/// What a dialect knows of its messages.
+/// The rules of a dialect for its messages.
 pub trait RolePolicy {
-    /// Who speaks; `index` is for errors.
+    /// Returns the author of a message; `index` is for errors.
     ///
     /// # Errors
-    /// [`ParseError`] if it is no message.
+    /// [`ParseError`] if the text is no message.
     fn speaker(&self, message: &str, index: usize) -> Result<MessageSpeaker, ParseError>;
 
-    /// A person's message with more said in it, before its own words or behind them.
+    /// Returns a person's message with the texts in `said` added, before its own text or behind it.
     ///
     /// # Errors
-    /// [`ParseError`] if that cannot be expressed.
+    /// [`ParseError`] if the dialect cannot express that.
     fn with(&self, message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError>;
 
-    /// Two messages of a person as one.
+    /// Returns two messages of a person as one.
     ///
     /// # Errors
-    /// [`ParseError`] if that cannot be expressed.
+    /// [`ParseError`] if the dialect cannot express that.
     fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError>;
 
-    /// Two messages of the model's as one, the first of which only says something; `None` if they stay two.
+    /// Returns two messages of the model as one, of which the first has only text; `None` if they stay two.
     fn join_model_messages(&self, _first: &str, _second: &str) -> Option<String> {
         None
     }
 
-    /// A message of a person.
+    /// Returns a message of a person with the texts in `said`.
     fn own(&self, said: &[String]) -> String;
 
-    /// Returns whether instructions may stand only behind a person's message.
+    /// Reports whether instructions may only follow a person's message.
     fn system_follows_person(&self) -> bool;
 }
 
-/// Puts what is said into messages, and messages of a person, or of the model, that were not neighbours before into one:
-/// what we say becomes part of the person's message that follows, else of one that precedes, else it is a message of its
-/// own.
+/// Merges our texts into messages, and merges messages of one author that were no neighbours before. A text of
+/// ours joins the person's message that follows, else the one before, else it becomes a message of its own.
 ///
 /// # Errors
 /// [`ParseError`] if a message cannot be read.
@@ -90,7 +89,7 @@ struct MessageListBuilder<'e> {
     envelope: &'e RequestEnvelope,
     manners: &'e dyn RolePolicy,
     settled: Vec<MessageListEntry>,
-    /// What is to be said next.
+    /// The texts to add next.
     waiting: Vec<String>,
     /// Instructions that must follow a person's message.
     held: Vec<(usize, String)>,
@@ -103,7 +102,7 @@ impl MessageListBuilder<'_> {
                 self.waiting.push(text);
                 Ok(())
             }
-            // Only where something was changed or left out can it be otherwise than in the client's list.
+            // Only a change or a gap can create neighbours that the client's list did not have.
             slot if self.waiting.is_empty() && self.held.is_empty() && self.follows(&slot) => {
                 self.settled.push(slot);
                 Ok(())
@@ -119,7 +118,7 @@ impl MessageListBuilder<'_> {
         }
     }
 
-    /// Returns whether its neighbour is who it was.
+    /// Reports whether the entry follows the same neighbour as in the client's list.
     fn follows(&self, slot: &MessageListEntry) -> bool {
         let first = match slot {
             MessageListEntry::Keep(range) => range.start,
@@ -129,7 +128,7 @@ impl MessageListBuilder<'_> {
         self.next_in_list() == Some(first)
     }
 
-    /// The message that follows the newest settled one in the client's list.
+    /// Returns the message that follows the newest settled one in the client's list.
     fn next_in_list(&self) -> Option<usize> {
         match self.settled.last() {
             None => Some(0),
@@ -148,7 +147,7 @@ impl MessageListBuilder<'_> {
                     true => text,
                     false => self.manners.with(&text, index, &said, true)?,
                 };
-                // Two that the client itself put side by side stay two.
+                // Two user messages that the client itself put side by side stay two: its server accepts them.
                 let before = if self.next_in_list() == Some(index) { None } else { self.pop_person()? };
                 let settled = match before {
                     Some((first, before)) => MessageListEntry::Change(
@@ -169,8 +168,8 @@ impl MessageListBuilder<'_> {
         Ok(())
     }
 
-    /// A message with what the model says in the newest settled one, if that is no more than words before it: what stood
-    /// between them is gone.
+    /// Returns a message with the text of the newest settled one before its own, if that one is the model's and
+    /// has only text. The messages between the two are gone.
     fn spoken_on(&mut self, text: String) -> String {
         match pop(self.envelope, &mut self.settled) {
             Some(MessageListEntry::Change(first, before)) => {
@@ -188,7 +187,8 @@ impl MessageListBuilder<'_> {
         self.settled.extend(self.held.drain(..).map(|(index, text)| MessageListEntry::Change(index, text)));
     }
 
-    /// The newest settled message, if it is a person's. Instructions between it and the next one are held back.
+    /// Takes the newest settled message, if it is a person's. Instructions between it and the next message are
+    /// held back.
     fn pop_person(&mut self) -> Result<Option<(usize, String)>, ParseError> {
         let mut after = Vec::new();
         let found = loop {
@@ -222,7 +222,7 @@ impl MessageListBuilder<'_> {
         Ok(found)
     }
 
-    /// What waits becomes part of the person's message before, else it is one of its own.
+    /// Adds the waiting texts to the person's message before, or makes them a message of their own.
     fn say_behind(&mut self) -> Result<(), ParseError> {
         let said = std::mem::take(&mut self.waiting);
         if said.is_empty() {
@@ -245,7 +245,7 @@ impl MessageListBuilder<'_> {
     }
 }
 
-/// The first message of a slot as a change that changes nothing, and the others.
+/// Splits an entry into its first message, as a change without effect, and the others.
 fn split_first(
     envelope: &RequestEnvelope,
     slot: MessageListEntry,
@@ -274,7 +274,7 @@ pub fn pop(envelope: &RequestEnvelope, slots: &mut Vec<MessageListEntry>) -> Opt
     }
 }
 
-/// The list in the client's own bytes wherever nothing was changed.
+/// Returns the list, with the client's own bytes wherever nothing was changed.
 pub fn write(envelope: &RequestEnvelope, slots: Vec<MessageListEntry>) -> String {
     let mut list = ItemListWriter::new(envelope);
     for slot in slots {

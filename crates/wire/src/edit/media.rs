@@ -9,7 +9,7 @@ use longhaul_core::message::{BlobRef, MediaPart, Part};
 
 use super::canonical::JsonNode;
 
-/// Content that stands in the request in base64. `None` if it is none.
+/// Returns content from its base64 text. `None` if the text is no base64.
 pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<Part> {
     let bytes = STANDARD.decode(base64.trim()).ok()?;
     let size = if is_picture(media_type) { imagesize::blob_size(&bytes).ok() } else { None };
@@ -23,14 +23,14 @@ pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<P
     }))
 }
 
-/// Content that stands elsewhere: known by its address only.
+/// Returns content that the request names by its address only.
 pub fn linked(media_type: &str, name: Option<String>, address: &str) -> Part {
     let blob = BlobRef { hash: blake3::hash(address.as_bytes()).to_hex().to_string(), bytes: 0 };
     part(MediaPart { blob, media_type: media_type.to_owned(), name, width: None, height: None })
 }
 
-/// Content behind an address: a data URL is content, any other address stays one. `None` if it is a data URL that
-/// cannot be read.
+/// Returns content behind an address. A data URL is content; any other address stays an address. `None` for a
+/// data URL that cannot be read.
 pub fn part_from_url(url: &str, media_type: &str, name: Option<String>) -> Option<Part> {
     match url.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         None => Some(linked(media_type, name, url)),
@@ -39,16 +39,16 @@ pub fn part_from_url(url: &str, media_type: &str, name: Option<String>) -> Optio
     }
 }
 
-/// What an item has of pictures and files, by hash: what another dialect's request needs.
+/// The pictures and files of an item, by hash, for a request in another dialect.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ItemMedia {
-    /// The bytes of what stands there in base64.
+    /// The bytes of content in base64.
     pub contents: BTreeMap<String, Bytes>,
-    /// The addresses (`http`, `https`) of what stands elsewhere.
+    /// The addresses (`http`, `https`) of content that the request only links.
     pub links: BTreeMap<String, String>,
 }
 
-/// Everything of that kind in an item.
+/// Returns all pictures and files in an item.
 pub fn found(item: &str) -> ItemMedia {
     let mut found = ItemMedia::default();
     if let Some(node) = JsonNode::parse(item) {
@@ -57,7 +57,7 @@ pub fn found(item: &str) -> ItemMedia {
     found
 }
 
-/// Where addresses stand: in a `source` (Messages), in `image_url` (the others), in a file.
+/// The fields that hold addresses: `source` (Messages), `image_url` (the other dialects) and files.
 const ADDRESSES: [&str; 3] = ["url", "image_url", "file_url"];
 
 fn gather(node: &JsonNode<'_>, found: &mut ItemMedia) {

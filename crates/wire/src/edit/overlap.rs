@@ -1,31 +1,35 @@
-//! What a model repeats that was only asked to go on with its answer: the end of what it had said, or all of it.
+//! Detection of repeated text in an answer that a model was only asked to continue: the end of the earlier text,
+//! or all of it.
 
-/// A repetition of so many characters is one, whatever follows it.
+/// The number of characters from which a repetition is certain, whatever follows it.
 const SURE_CHARS: usize = 32;
 
-/// Where scripts have no blanks a shorter repetition may be chance.
+/// The least length of a repetition, in characters, in scripts without blanks. A shorter repetition may be
+/// chance.
 const LEAST_CHARS_WITHOUT_BLANKS: usize = 4;
 
-/// Holds back what comes first, until it is known how much of it was said before.
+/// A buffer that holds back the first text of a stream until its repeated part is known.
 #[derive(Debug, Default)]
 pub struct OverlapFinder {
     said: String,
     /// The whitespace that was about to come when the answer was stopped.
     gap: String,
     held: String,
-    /// Places of what was said from which it may be being repeated; `None` before anything but blanks came.
+    /// The places in `said` at which the repetition may begin; `None` until the stream brings more than blanks.
     starts: Option<Vec<usize>>,
-    /// Bytes of what is held that were compared with them.
+    /// The number of held bytes that were compared with the text behind `starts`.
     compared: usize,
 }
 
 impl OverlapFinder {
-    /// The model was asked to go on with `said`; the stream that was left would have gone on with `gap`.
+    /// Creates a finder for a model that was asked to continue `said`. The stream that was left would have
+    /// continued with `gap`.
     pub fn new(said: &str, gap: &str) -> Self {
         Self { said: said.to_owned(), gap: gap.to_owned(), ..Self::default() }
     }
 
-    /// More text of the stream: what of it, and of what was held, is new. `None` if that is not known yet.
+    /// Takes more text of the stream. Returns the new part of it and of the held text; `None` if the new part is
+    /// not known yet.
     pub fn pass(&mut self, text: &str) -> Option<String> {
         self.held.push_str(text);
         let (said, held) = (self.said.trim_end(), self.held.trim());
@@ -48,7 +52,7 @@ impl OverlapFinder {
         if is_open { None } else { Some(self.settle()) }
     }
 
-    /// The text is over: what of what was held is new. Of what was said before, wherever it stands, nothing is.
+    /// Ends the text. Returns the new part of the held text; text that occurs anywhere in `said` is not new.
     pub fn end(&mut self) -> String {
         let (said, held) = (self.said.trim_end(), self.held.trim());
         let starts = self.starts.as_deref().unwrap_or_default();
@@ -73,13 +77,13 @@ impl OverlapFinder {
     }
 }
 
-/// What was said and what came, the blanks between them apart.
+/// The earlier text and the new text, without the blanks between them.
 struct OverlapInput<'a> {
     said: &'a str,
-    /// Blanks at the end of it, which the client has.
+    /// The blanks at the end of the earlier text, which the client has.
     blanks: &'a str,
     is_without_blanks: bool,
-    /// Blanks that came first.
+    /// The blanks at the beginning of the new text.
     lead: &'a str,
     held: &'a str,
 }
@@ -91,7 +95,7 @@ impl<'a> OverlapInput<'a> {
         Self { said: text, blanks, is_without_blanks: gap.is_empty(), lead, held }
     }
 
-    /// What comes behind a repetition from there on; `None` if there is none.
+    /// Returns the text behind a repetition that begins at this place; `None` if there is no repetition.
     fn behind(&self, at: usize) -> Option<&'a str> {
         let repeated = &self.said[at..];
         let rest = self.held.strip_prefix(repeated)?;
@@ -107,8 +111,8 @@ impl<'a> OverlapInput<'a> {
     }
 }
 
-/// Returns whether a few characters that were said before, and what follows them, are a repetition: it ends where
-/// the answer was stopped, which is at the end of a word.
+/// Reports whether a few repeated characters are a repetition and not chance: they end where the answer was
+/// stopped, at the end of a word.
 fn is_repetition(chars: usize, rest: &str, is_without_blanks: bool) -> bool {
     let ends_word = rest.chars().next().is_none_or(|next| !next.is_alphanumeric());
     match is_without_blanks {
@@ -117,7 +121,7 @@ fn is_repetition(chars: usize, rest: &str, is_without_blanks: bool) -> bool {
     }
 }
 
-/// Returns whether a blank belongs before it.
+/// Reports whether a blank belongs before this character.
 fn begins_word(first: char) -> bool {
     !first.is_whitespace() && !".,;:!?)]}…»”’%".contains(first)
 }
@@ -196,7 +200,7 @@ mod tests {
         assert_eq!(new(&said, "", &[&other[..36], &other[36..]]), other, "it went on");
     }
 
-    /// The text in pieces of so many bytes.
+    /// Splits the text into pieces of so many bytes.
     fn pieces(text: &str, size: usize) -> Vec<&str> {
         text.as_bytes().chunks(size).map(|piece| std::str::from_utf8(piece).unwrap()).collect()
     }

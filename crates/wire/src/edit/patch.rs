@@ -1,4 +1,4 @@
-//! A request with some of its bytes replaced.
+//! Replacement of some bytes of a request.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use super::{RequestEdit, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, place, quote};
 
-/// Replacements, in any order; what they leave out stays as it is.
+/// Replacements, in any order. All other bytes stay unchanged.
 #[derive(Debug, Default)]
 pub struct RequestPatch {
     changes: Vec<(Range<usize>, String)>,
@@ -28,8 +28,8 @@ impl RequestPatch {
         self.fields.push_str(value);
     }
 
-    /// Model, output limit, cache key and stream, where they are others. A limit that the client did not set is added as
-    /// `limit_name`.
+    /// Replaces model, output limit, cache key and stream, where they change. A limit that the client did not set
+    /// is added as `limit_name`.
     pub fn scalars(&mut self, envelope: &RequestEnvelope, edited: &RequestEdit, limit_name: &str) {
         if let Some(model) = &edited.model {
             self.set(envelope.model_at.as_ref(), "model", &quote(model));
@@ -45,7 +45,7 @@ impl RequestPatch {
         }
     }
 
-    /// Has the model call no tool: `none` is how the dialect says that.
+    /// Forbids the model to call a tool: `none` is the dialect's value for that.
     pub fn forbid_calls(&mut self, envelope: &RequestEnvelope, none: &str) {
         let at = envelope.others_at.iter().find(|(name, _)| *name == "tool_choice");
         self.set(at.map(|(_, at)| at), "tool_choice", none);
@@ -54,7 +54,8 @@ impl RequestPatch {
     /// Adds a tool behind the client's.
     pub fn add_tool(&mut self, envelope: &RequestEnvelope, tool: &str) {
         let Some(at) = &envelope.tools_at else {
-            // One that is there is null, and of two fields nobody knows which counts.
+            // A `tools` field can only be null here. Its value is replaced instead of adding a second field:
+            // readers differ in which of two they take.
             let whole = envelope.text(&(0..envelope.bytes.len()));
             let null = whole.contains("\"tools\"").then(|| fields(whole)).flatten();
             let null = null.and_then(|all| field(&all, "tools").map(|null| place(whole, null)));
@@ -73,7 +74,7 @@ impl RequestPatch {
         }
     }
 
-    /// The request; without any change it is the same memory.
+    /// Returns the request; without any change the result is the same memory.
     pub fn apply(mut self, bytes: &Bytes) -> Bytes {
         if !self.fields.is_empty()
             && let Some(end) = bytes.iter().rposition(|byte| *byte == b'}')
@@ -97,23 +98,23 @@ impl RequestPatch {
     }
 }
 
-/// A list of items in the making, of the client's own bytes where an item is its own.
+/// A writer of a list of items, with the client's own bytes for items that are unchanged.
 #[derive(Debug)]
 pub struct ItemListWriter<'e> {
     envelope: &'e RequestEnvelope,
     out: String,
-    /// The item of the client's that was written last, if that was the last thing written.
+    /// The client's item that was written last, if nothing was written after it.
     last: Option<usize>,
     is_empty: bool,
 }
 
 impl<'e> ItemListWriter<'e> {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new(envelope: &'e RequestEnvelope) -> Self {
         Self { envelope, out: String::new(), last: None, is_empty: true }
     }
 
-    /// The client's items, with the bytes between them.
+    /// Appends the client's items, with the bytes between them.
     pub fn keep(&mut self, items: Range<usize>) {
         let place = |index: usize| self.envelope.items.get(index).cloned().unwrap_or_default();
         let Some(newest) = items.end.checked_sub(1).filter(|newest| *newest >= items.start) else { return };
@@ -123,14 +124,14 @@ impl<'e> ItemListWriter<'e> {
         self.last = Some(newest);
     }
 
-    /// The client's item in another form.
+    /// Appends the client's item in another form.
     pub fn change(&mut self, item: usize, text: &str) {
         self.open(item);
         self.out.push_str(text);
         self.last = Some(item);
     }
 
-    /// An item of our own.
+    /// Appends an item of our own.
     pub fn insert(&mut self, text: &str) {
         self.out.push_str(if self.is_empty { "[" } else { "," });
         self.is_empty = false;
@@ -138,7 +139,7 @@ impl<'e> ItemListWriter<'e> {
         self.last = None;
     }
 
-    /// Everything that stands before an item of the client's: where its neighbour is the same, the same bytes.
+    /// Writes the bytes before an item of the client. If its neighbour is the same, these are the client's bytes.
     fn open(&mut self, item: usize) {
         let place = |index: usize| self.envelope.items.get(index).cloned().unwrap_or_default();
         let start = place(item).start;
@@ -154,7 +155,7 @@ impl<'e> ItemListWriter<'e> {
         self.is_empty = false;
     }
 
-    /// The list.
+    /// Returns the list.
     pub fn finish(mut self) -> String {
         let newest = self.last.filter(|last| last + 1 == self.envelope.items.len());
         match newest.and_then(|newest| self.envelope.items.get(newest)) {

@@ -1,43 +1,46 @@
-//! What an upstream repeats of the beginning that it was told to go on with.
+//! Removal of repeated text from an upstream that was told to continue a beginning.
 
 use super::overlap::OverlapFinder;
 
-/// Shorter beginnings are not taken for repeated ones: an answer may say the same few words twice.
+/// The least length of a beginning that can be repeated, in bytes. An answer may say the same few words twice.
 const SHORTEST_BYTES: usize = 32;
 
-/// Leaves the repetition out of what comes first.
+/// A filter that removes the repetition from the first text of a stream.
 #[derive(Debug, Default)]
 pub struct RepetitionFilter {
-    /// What may be repeated, as long as it is not known whether it is.
+    /// The text that the stream may repeat, until the question is settled.
     said: Option<String>,
-    /// Bytes at its end that were not sent.
+    /// The number of bytes at its end that were not sent.
     unsent: usize,
-    /// What has come and may be part of a repetition.
+    /// The received text that may be part of a repetition.
     held: String,
-    /// Where the model was only asked to go on.
+    /// The finder for a model that was only asked to continue.
     about: Option<OverlapFinder>,
-    /// Whether it has said nothing but what it had said.
+    /// `true` if the model only repeated its earlier text.
     says_nothing: bool,
 }
 
 impl RepetitionFilter {
-    /// The next stream was told to go on with `said`, all of it.
+    /// Expects a stream that was told to continue `said`, all of it.
     fn expect(&mut self, said: &str) {
         *self = Self { said: (!said.is_empty()).then(|| said.to_owned()), ..Self::default() };
     }
 
-    /// The same, but whitespace at the end of `said` was not sent: it may come again by itself.
+    /// Expects a stream that was told to continue `said` without the whitespace at its end, which may come again
+    /// by itself.
     pub fn expect_trimmed(&mut self, said: &str) {
         self.expect(said);
         self.unsent = said.len() - said.trim_end().len();
     }
 
-    /// The next stream was asked to go on with `said`, where `gap` was about to come: it may repeat the end of it.
+    /// Expects a stream that was asked to continue `said`, where `gap` was about to come. The stream may repeat
+    /// the end of `said`.
     pub fn expect_about(&mut self, said: &str, gap: &str) {
         *self = Self { about: Some(OverlapFinder::new(said, gap)), ..Self::default() };
     }
 
-    /// More text of the stream: what of it (and of what was held) is new. `None` if that is not known yet.
+    /// Takes more text of the stream. Returns the new part of it and of the held text; `None` if the new part is
+    /// not known yet.
     pub fn pass(&mut self, text: &str) -> Option<String> {
         if let Some(overlap) = &mut self.about {
             let new = overlap.pass(text)?;
@@ -63,7 +66,7 @@ impl RepetitionFilter {
         Some(self.settle())
     }
 
-    /// The text is over: what was held is new after all.
+    /// Ends the text. The held text was new after all.
     pub fn end(&mut self) -> Option<String> {
         if let Some(mut overlap) = self.about.take() {
             let rest = overlap.end();
@@ -77,12 +80,13 @@ impl RepetitionFilter {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// Returns whether a model that was asked to go on has ended with nothing new.
+    /// Reports whether a model that was asked to continue has ended without new text.
     pub fn says_nothing(&self) -> bool {
         self.says_nothing
     }
 
-    /// It was no repetition. Whitespace at the end of the beginning may not have been sent: then it comes again.
+    /// Settles that the stream repeats nothing. Whitespace at the end of the beginning may not have been sent:
+    /// then it comes again.
     fn settle(&mut self) -> String {
         let Self { said, unsent, held, .. } = std::mem::take(self);
         let said = said.unwrap_or_default();

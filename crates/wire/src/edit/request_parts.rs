@@ -1,4 +1,5 @@
-//! The parts of a request that a server may refuse, where they stand: pictures, files, reasoning, tool results, tools.
+//! The parts of a request that a server may refuse, with their places: pictures, files, reasoning, tool results,
+//! tools.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,10 +10,10 @@ use super::Dialect;
 use super::patch::RequestPatch;
 use crate::raw_json::{elements, field, fields, place, quote, string};
 
-/// How deep a list of items is looked into: an item, its content, a result, its content.
+/// The depth to which a list of items is searched: an item, its content, a result, its content.
 const MAX_DEPTH: usize = 12;
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPartKind {
     /// A picture.
@@ -30,13 +31,13 @@ pub enum RequestPartKind {
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestPart {
-    /// The place of its JSON.
+    /// The range of the part's JSON.
     pub at: Range<usize>,
-    /// Its kind.
+    /// The kind of the part.
     pub kind: RequestPartKind,
     /// The name of a tool, or of the call that a result answers; empty otherwise.
     pub name: String,
-    /// The list that it is an element of, and its index there, if it can be taken out of it.
+    /// The list that contains the part, and its index there, if the part can be taken out.
     element: Option<(usize, usize)>,
 }
 
@@ -65,9 +66,9 @@ impl RequestParts {
         found
     }
 
-    /// Returns the request without some of its parts, and how many those are. `note_of` returns the note for the place
-    /// of a part, or `None` for one that stays. Notes stand for pictures, files and results; reasoning and tools are
-    /// taken out.
+    /// Returns the request without some of its parts, and the number of these parts. `note_of` returns the note
+    /// for the place of a part, or `None` for a part that stays. Notes replace pictures, files and results;
+    /// reasoning and tools are taken out.
     pub fn without(
         &self,
         request: &Bytes,
@@ -78,7 +79,7 @@ impl RequestParts {
         let mut removed: BTreeMap<usize, Vec<(usize, String)>> = BTreeMap::new();
         let (mut count, mut covered) = (0, 0);
         for part in &self.parts {
-            // What stands in a result that is left out is left out with it.
+            // A part inside a result that is left out has gone with the result.
             if part.at.start < covered {
                 continue;
             }
@@ -100,8 +101,8 @@ impl RequestParts {
         (patch.apply(request), count)
     }
 
-    /// Takes elements out of a list. An empty list of content gets a note; a list of tools is never emptied. Returns how
-    /// many elements stay.
+    /// Takes elements out of a list. An empty list of content gets a note; a list of tools is never emptied.
+    /// Returns the number of remaining elements.
     fn take_out(
         &self,
         list: usize,
@@ -215,7 +216,7 @@ fn ranges(list: &str, elements: &[&str], start: usize) -> Vec<Range<usize>> {
     elements.iter().map(range).collect()
 }
 
-/// A block of text in the place of a picture or a file.
+/// Returns a block of text in the place of a picture or a file.
 pub fn words(dialect: Dialect, note: &str) -> String {
     let kind = match dialect {
         Dialect::Chat | Dialect::Messages => "text",

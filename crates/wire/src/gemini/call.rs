@@ -5,13 +5,14 @@ use longhaul_core::message::{RawJson, ToolCall};
 use super::path::GeminiArgumentsBuilder;
 use crate::raw_json::{self, RawObject};
 
-/// A function call that arrives whole.
+/// Returns a function call that arrived whole.
 pub(super) fn whole(part: RawJson, function: &RawObject, index: usize) -> ToolCall {
     let arguments = function.get("args").filter(|args| *args != "null").unwrap_or("{}").to_owned();
     tool_call(function, arguments, index, Some(part))
 }
 
-/// The provider's id is kept if it gave one. Else the call gets one of ours, which is never sent.
+/// Returns a call with the provider's id if it gave one. Otherwise the call gets an id of ours, which is never
+/// sent.
 fn tool_call(function: &RawObject, arguments: String, index: usize, native: Option<RawJson>) -> ToolCall {
     let provider_id = function.text("id").filter(|id| !id.is_empty());
     let call_id = provider_id.clone().unwrap_or_else(|| format!("call_{index}"));
@@ -24,7 +25,7 @@ fn tool_call(function: &RawObject, arguments: String, index: usize, native: Opti
     }
 }
 
-/// Returns whether more of this call follows.
+/// Reports whether more of this call follows.
 pub(super) fn goes_on(function: &RawObject) -> bool {
     function.get("willContinue") == Some("true")
 }
@@ -32,7 +33,7 @@ pub(super) fn goes_on(function: &RawObject) -> bool {
 /// A function call whose arguments arrive in pieces.
 #[derive(Debug)]
 pub(super) struct PendingFunctionCall {
-    /// The part in which it began, with its signature.
+    /// The first part of the call, with its signature.
     part: RawObject,
     function: RawObject,
     arguments: GeminiArgumentsBuilder,
@@ -64,7 +65,7 @@ impl PendingFunctionCall {
         }
     }
 
-    /// The call as far as it came. Only a complete one has something to send back.
+    /// Returns the call with its arguments so far. Only a complete call has bytes to send back.
     pub(super) fn call(mut self, complete: bool) -> ToolCall {
         let arguments = self.arguments.to_json();
         let index = self.index;

@@ -1,4 +1,4 @@
-//! The conversation, content by content.
+//! The encoder of the conversation, content by content.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use super::{API, encode_parts};
 use crate::raw_json::{self, RawObject};
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
-/// Stands where a call has no signature, because another model made it or because it is no longer as it was:
-/// Gemini 3 refuses a turn whose first call of a step is unsigned. The value is Google's own for that
+/// The signature of a call without one, which another model made or which has changed since. Gemini 3 refuses a
+/// turn whose first call of a step is unsigned. The value is Google's own for that
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, frequently asked questions).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// What one author says.
+/// The content of one author.
 #[derive(Debug, Serialize)]
 pub(super) struct GeminiContent<'a> {
     role: &'static str,
@@ -65,7 +65,7 @@ struct GeminiFunctionResponse<'a> {
     parts: Vec<GeminiInlinePart<'a>>,
 }
 
-/// The two keys the API has a meaning for.
+/// The two keys that have a meaning to the API.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum GeminiFunctionOutcome {
@@ -73,7 +73,7 @@ enum GeminiFunctionOutcome {
     Error(String),
 }
 
-/// All contents.
+/// Returns all contents.
 ///
 /// # Errors
 /// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
@@ -94,10 +94,10 @@ pub(super) fn encode<'a>(
     Ok(writer.contents)
 }
 
-/// A call as its answer names it.
+/// The identity of a call in its answer.
 #[derive(Clone, Copy)]
 struct GeminiCallName<'a> {
-    /// Google's own; ours is never sent.
+    /// Google's own id; our id is never sent.
     id: Option<&'a str>,
     name: &'a str,
 }
@@ -105,14 +105,14 @@ struct GeminiCallName<'a> {
 struct GeminiInputEncoder<'a> {
     request: &'a ModelRequest,
     target: ModelOrigin,
-    /// Whether this is a model of the third generation or later: those check signatures, and take media inside
+    /// `true` for a model of the third generation or later. Such models check signatures, and take media inside
     /// the answer of a function.
     is_strict: bool,
     contents: Vec<GeminiContent<'a>>,
     calls: BTreeMap<&'a CallId, GeminiCallName<'a>>,
-    /// The answers of the step so far: all of them are one content, in call order.
+    /// The answers of the step so far. All of them become one content, in call order.
     answers: Vec<GeminiPart<'a>>,
-    /// Media of those answers that has no place inside them.
+    /// Media of those answers that cannot be inside them.
     after: Vec<GeminiPart<'a>>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> GeminiInputEncoder<'a> {
         }
     }
 
-    /// The API refuses a content without parts.
+    /// Appends a content. The API refuses a content without parts.
     fn push(&mut self, role: &'static str, parts: Vec<GeminiPart<'a>>) {
         if !parts.is_empty() {
             self.contents.push(GeminiContent { role, parts });
@@ -245,7 +245,7 @@ fn outcome(status: ToolStatus, words: String) -> GeminiFunctionOutcome {
     }
 }
 
-/// Of several calls in one step only the first is signed.
+/// Signs the first of several calls in one step: only that one needs a signature.
 fn sign_first_call(parts: &mut [RawJson]) {
     let objects = parts.iter_mut().filter_map(|part| Some((RawObject::parse(part.as_str())?, part)));
     let mut calls = objects.filter(|(object, _)| object.get("functionCall").is_some());
@@ -257,14 +257,14 @@ fn sign_first_call(parts: &mut [RawJson]) {
 
 const SIGNATURE: &str = "thoughtSignature";
 
-/// `gemini-3.1-pro-preview` is of the third.
+/// Returns the generation of a model: `gemini-3.1-pro-preview` is of the third.
 fn generation(model: &str) -> Option<u64> {
     let name = model.rsplit('/').next()?.strip_prefix("gemini-")?;
     let digits = name.find(|c: char| !c.is_ascii_digit()).map_or(name, |end| &name[..end]);
     digits.parse().ok()
 }
 
-/// The type as the API takes it; `None` for what it refuses
+/// Returns the media type in the API's form; `None` for a type that the API refuses
 /// (<https://ai.google.dev/gemini-api/docs/image-understanding>, `document-processing`, `audio`,
 /// `video-understanding`).
 fn mime_type(given: &str) -> Option<&str> {
@@ -279,7 +279,7 @@ fn mime_type(given: &str) -> Option<&str> {
     }
 }
 
-/// What the answer of a function may hold
+/// Reports whether the answer of a function may contain media of this type
 /// (<https://ai.google.dev/gemini-api/docs/function-calling>, multimodal function responses).
 fn nests(mime_type: &str) -> bool {
     matches!(mime_type, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain")

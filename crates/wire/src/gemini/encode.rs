@@ -1,4 +1,4 @@
-//! From the parts of an assistant message to the parts of a `model` content in the next request.
+//! The encoder from the parts of an assistant message to the parts of a `model` content in the next request.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{Message, ModelOrigin, Part, RawJson, ToolCall, given_arguments};
@@ -6,10 +6,10 @@ use longhaul_core::message::{Message, ModelOrigin, Part, RawJson, ToolCall, give
 use crate::raw_json::{self, RawObject, quote};
 use crate::{ProviderError, UNSUPPORTED};
 
-/// The parts of an assistant message, in order.
+/// Returns the parts of an assistant message, in order.
 ///
-/// What `target` wrote goes back byte for byte. What another model wrote goes as text and function calls; its
-/// reasoning and its own blocks stay behind, and so do thoughts without signature.
+/// Content of `target` is sent back byte for byte. Content of another model is sent as text and function calls.
+/// Its reasoning and its own blocks are left out, and so are thoughts without signature.
 ///
 /// # Errors
 /// `invalid-request` if a part has no place here, or if a call's arguments are no JSON object.
@@ -33,7 +33,7 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
     }
 }
 
-/// Ids are sent only if this provider gave them: it does not need ours.
+/// Returns a function call. An id is sent only if this provider gave it: Gemini does not need ours.
 fn function_call(call: &ToolCall, own: bool) -> Result<RawJson, ProviderError> {
     let args = given_arguments(&call.arguments);
     if RawObject::parse(args).is_none() {

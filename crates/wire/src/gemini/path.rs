@@ -1,4 +1,4 @@
-//! Arguments that arrive field by field, each with a JSON path (`$.a.b[0]`) to where it belongs.
+//! Arguments that arrive field by field, each with the JSON path (`$.a.b[0]`) of its place.
 
 use serde_json::{Map, Value};
 
@@ -15,8 +15,8 @@ impl Default for GeminiArgumentsBuilder {
 }
 
 impl GeminiArgumentsBuilder {
-    /// Adds one entry of `partialArgs`. Strings are appended to what stands there, other values replace it.
-    /// An entry without a readable path is left out.
+    /// Adds one entry of `partialArgs`. Strings are appended to the present value, other values replace it. An
+    /// entry without a readable path is left out.
     pub(super) fn add(&mut self, entry: &RawObject) {
         let Some(steps) = entry.text("jsonPath").and_then(|path| steps(&path)) else { return };
         let Some(piece) = piece(entry) else { return };
@@ -27,7 +27,7 @@ impl GeminiArgumentsBuilder {
         }
     }
 
-    /// The value as JSON.
+    /// Returns the value as JSON.
     pub(super) fn to_json(&self) -> String {
         self.0.to_string()
     }
@@ -45,7 +45,7 @@ enum JsonPathStep {
     Place(usize),
 }
 
-/// Longer lists than any model writes: a wrong index must not fill the memory.
+/// The largest index of a list, beyond the lists of any model: a wrong index must not fill the memory.
 const MAX_PLACES: usize = 100_000;
 
 impl JsonPathStep {
@@ -71,7 +71,7 @@ impl JsonPathStep {
     }
 }
 
-/// The steps of a path; `None` if it has another form.
+/// Returns the steps of a path; `None` if it has another form.
 fn steps(path: &str) -> Option<Vec<JsonPathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();

@@ -1,4 +1,4 @@
-//! What Google says of a quota beside its message: how long to wait, and whether waiting helps.
+//! Google's quota details beside the message of an error: the wait, and whether waiting helps.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::ProviderError;
 
-/// Reads `google.rpc.RetryInfo` and `google.rpc.QuotaFailure` out of an error's body; Google sends no
-/// `Retry-After`. What is used up for the day is not asked for again
+/// Adds `google.rpc.RetryInfo` and `google.rpc.QuotaFailure` of an error's body to the error; Google sends no
+/// `Retry-After`. A quota that is used up for the day is not asked for again
 /// (<https://ai.google.dev/gemini-api/docs/rate-limits>).
 pub fn explain(mut error: ProviderError) -> ProviderError {
     if error.code != ErrorCode::RateLimitExceeded {
@@ -25,7 +25,7 @@ pub fn explain(mut error: ProviderError) -> ProviderError {
     error
 }
 
-/// A duration as protocol buffers write it: `34.07s`.
+/// Parses a duration in the form of protocol buffers: `34.07s`.
 fn delay(detail: &Value) -> Option<Duration> {
     let seconds = detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

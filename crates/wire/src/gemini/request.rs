@@ -1,8 +1,8 @@
-//! From a [`ModelRequest`] to the bytes that are sent.
+//! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
-//! stays (instruction, options, tools) comes before the contents, what may change (tool choice, output limit)
-//! after them.
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
+//! parts (instruction, options, tools) come before the contents; the parts that may change (tool choice, output
+//! limit) come after them.
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
@@ -19,7 +19,7 @@ use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 const OURS: &[&str] =
     &["model", "systemInstruction", "contents", "toolConfig", "generationConfig", "generateContentRequest"];
 
-/// The body of `streamGenerateContent`.
+/// Returns the body of `streamGenerateContent`.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, or a tool result
@@ -30,7 +30,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
     Ok(body.finish())
 }
 
-/// The body of `countTokens` for the same request: the same fields in the same order.
+/// Returns the body of `countTokens` for the same request: the same fields in the same order.
 ///
 /// # Errors
 /// As [`encode`].
@@ -45,7 +45,7 @@ pub fn encode_count(request: &ModelRequest, settings: &ModelSettings) -> Result<
     Ok(body.finish())
 }
 
-/// The model as a resource: `models/NAME`, unless the name says which kind it is.
+/// Returns the model's resource name: `models/NAME`, unless the name itself has a kind.
 pub fn resource(model: &str) -> String {
     if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
 }
@@ -83,7 +83,8 @@ struct GeminiRequestTools<'a> {
 struct GeminiRequestFunction<'a> {
     name: &'a str,
     description: &'a str,
-    /// Takes any JSON Schema as it is; `parameters` would take only a dialect of it.
+    /// The schema of the parameters. This field takes any JSON Schema unchanged; `parameters` would take only a
+    /// dialect of it.
     parameters_json_schema: &'a RawValue,
 }
 
@@ -102,7 +103,7 @@ impl<'a> GeminiRequestTools<'a> {
     }
 }
 
-/// What this request demands stands over the configured way to call tools.
+/// Returns the tool configuration. The demands of this request override the configured way to call tools.
 fn tool_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<Value> {
     let calling = match &request.tool_choice {
         ToolChoice::Auto => None,
@@ -118,7 +119,7 @@ fn tool_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-/// The configured options, and the output limit unless they have one. `null` says none of either.
+/// Returns the configured options, and the output limit unless they have one. `null` asks for neither.
 fn generation_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<Value> {
     let mut config = match declared.get("generationConfig") {
         Some(Value::Object(config)) => config.clone(),

@@ -1,4 +1,4 @@
-//! From the payloads of a stream to the events of one model call.
+//! The decoder from the payloads of a stream to the events of one model call.
 
 use longhaul_core::message::{
     ModelAnswer, ModelStopReason, OpaquePart, Part, RawJson, ReasoningPart, TextPart,
@@ -14,19 +14,19 @@ use crate::server_error;
 use crate::usage::gemini_usage;
 use crate::{AnswerSize, ModelEvent, ProviderError};
 
-/// Reads one answer, payload by payload.
+/// A decoder of one answer, payload by payload.
 #[derive(Debug, Default)]
 pub struct GeminiStreamDecoder {
     parts: Vec<Part>,
-    /// Plain text or plain reasoning that may go on in the next chunk.
+    /// Plain text or plain reasoning that the next chunk may continue.
     open: Option<GeminiTextRun>,
     pending: Option<PendingFunctionCall>,
     size: AnswerSize,
     /// The newest snapshot of each count.
     usage: RawObject,
-    /// Whether it was taken when the answer was over: earlier ones count a part of it.
+    /// `true` if `usage` was reported when the answer was over: earlier reports count a part of the answer.
     is_counted: bool,
-    /// The newest of everything said beside the parts and the counts.
+    /// The newest value of every field beside the parts and the counts.
     envelope: RawObject,
     finish: Option<ModelStopReason>,
 }
@@ -42,7 +42,7 @@ impl GeminiStreamDecoder {
     /// Takes the data of one event, or a whole answer: one that was not streamed, or a list of chunks.
     ///
     /// # Errors
-    /// The error the provider put there, as its status says; `third-party` for what is no JSON object;
+    /// The provider's error, with the code of its status; `third-party` for data that is no JSON object;
     /// `truncated-stream` for JSON that stops in the middle.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
@@ -57,16 +57,16 @@ impl GeminiStreamDecoder {
         Ok(events)
     }
 
-    /// Returns whether the provider said why it stopped: what follows is usage at most.
+    /// Reports whether the provider has sent the stop reason: only usage may follow.
     pub fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
-    /// `truncated-stream` if no reason to stop came; `refused` if the answer was withheld, and `third-party` if
-    /// the model wrote a call that nobody can read. What was used is in the error.
+    /// `truncated-stream` if no stop reason came; `refused` if the answer was withheld; `third-party` if the
+    /// model wrote an unreadable call. The error contains the usage.
     pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
         if let Some(error) = withheld::error(finish, &self.envelope) {
@@ -98,7 +98,7 @@ impl GeminiStreamDecoder {
         Ok(())
     }
 
-    /// Puts what was said into the envelope, but for what has its own place.
+    /// Puts fields into the envelope, except for those with a place of their own.
     fn keep(&mut self, said: &RawObject, elsewhere: &[&str]) {
         for (key, value) in said.fields().filter(|(key, value)| !elsewhere.contains(key) && *value != "null")
         {
@@ -240,7 +240,7 @@ impl GeminiStreamDecoder {
         self.done(Part::ToolCall(call), events);
     }
 
-    /// A part that is no call.
+    /// Takes a part that is no call.
     fn said(&mut self, part: Part, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.size.add_part()?;
         self.done(part, events);
@@ -252,7 +252,7 @@ impl GeminiStreamDecoder {
         events.push(ModelEvent::PartDone(part));
     }
 
-    /// Each report is a snapshot of the call so far: its counts replace the older ones.
+    /// Records a report. Each report is a snapshot of the call so far: its counts replace the older ones.
     fn report(&mut self, usage: Option<RawObject>, events: &mut Vec<ModelEvent>) {
         if let Some(usage) = usage {
             self.usage.overwrite(&usage);
@@ -261,7 +261,8 @@ impl GeminiStreamDecoder {
         }
     }
 
-    /// Nothing before the answer is over: a count of a part would be taken for that of all that was seen.
+    /// Returns the usage; `None` before the answer is over. A count of a part would be taken for the count of the
+    /// whole answer.
     fn counted(&self) -> Option<Usage> {
         if self.is_counted { gemini_usage(&self.usage) } else { None }
     }
@@ -273,14 +274,15 @@ impl GeminiStreamDecoder {
 }
 
 impl StreamDecoder for GeminiStreamDecoder {
-    /// A picture comes in one event, in base64: one of 4096 × 4096 pixels takes more than 16 MiB.
+    /// The largest size of one event. A picture comes in one event, in base64: one of 4096 × 4096 pixels takes
+    /// more than 16 MiB.
     const MAX_EVENT_BYTES: usize = 64 << 20;
 
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         self.push(payload)
     }
 
-    /// Only the end of the stream closes it: the last counts may come after the reason to stop.
+    /// Returns `false`: only the end of the stream closes it. The last counts may come after the stop reason.
     fn is_closed(&self) -> bool {
         false
     }
@@ -298,7 +300,7 @@ impl StreamDecoder for GeminiStreamDecoder {
     }
 }
 
-/// Returns whether a part says nothing beside its text.
+/// Reports whether a part has no content beside its text.
 fn is_plain(part: &RawObject) -> bool {
     part.fields().all(|(key, _)| matches!(key, "text" | "thought"))
 }

@@ -1,4 +1,4 @@
-//! Why there is no answer: a filter's word for it, or a call that cannot be read.
+//! Reasons for a missing answer: a filter, or a call that cannot be read.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::ModelStopReason;
@@ -6,8 +6,7 @@ use longhaul_core::message::ModelStopReason;
 use crate::raw_json::RawObject;
 use crate::{ProviderError, finish};
 
-/// Reasons to stop that are a filter's
-/// (<https://ai.google.dev/api/generate-content#FinishReason>).
+/// The stop reasons of a filter (<https://ai.google.dev/api/generate-content#FinishReason>).
 pub(super) const FILTERS: &[&str] = &[
     "SAFETY",
     "RECITATION",
@@ -20,16 +19,16 @@ pub(super) const FILTERS: &[&str] = &[
     "MODEL_ARMOR",
 ];
 
-/// The model wrote a call that Google could not read, or one of a tool that it was not offered. The next attempt
-/// often goes well.
+/// The stop reasons of a bad call: the model wrote a call that Google could not read, or called a tool that it
+/// was not offered. The next attempt often succeeds.
 const SPOILT: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"];
 
-/// Returns whether an answer that ends for this reason holds nothing that can be used.
+/// Reports whether an answer with this stop reason has no usable content.
 pub(super) fn is_spoilt(reason: &str) -> bool {
     SPOILT.contains(&reason)
 }
 
-/// The error for an answer that ended so; `None` for one that is an answer.
+/// Returns the error of an answer that ended so; `None` for a normal answer.
 pub(super) fn error(finish: ModelStopReason, envelope: &RawObject) -> Option<ProviderError> {
     let reason = envelope.text("finishReason").unwrap_or_default();
     let words = envelope.text("finishMessage");
@@ -56,7 +55,7 @@ pub(super) fn error(finish: ModelStopReason, envelope: &RawObject) -> Option<Pro
     Some(finish::error(ErrorCode::Refused, "Google's filter refused the request", &codes, words, envelope))
 }
 
-/// The categories that were over their limit.
+/// Returns the categories that were over their limit.
 fn blocked(rated: &RawObject) -> Vec<String> {
     let ratings = rated.list("safetyRatings");
     let ratings = ratings.iter().filter_map(|rating| RawObject::parse(rating.get()));

@@ -5,16 +5,16 @@ use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart,
 use crate::raw_json::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
 
-/// The most fields of a block that grow in pieces. Known blocks have three.
+/// The largest number of fields of a block that grow in pieces. Known blocks have three.
 const MAX_GROWN: usize = 64;
 
 /// A content block that may still grow.
 #[derive(Debug)]
 pub(super) struct PartialMessagesBlock {
-    /// Its place in the answer, as the provider counts.
+    /// The block's index in the answer, as the provider counts.
     pub(super) index: u64,
     kind: String,
-    /// The block as it began, and whatever replaced its fields since.
+    /// The block's first object, with the fields that were replaced since.
     object: RawObject,
     /// Texts of the block that grew, whole.
     grown: Vec<(String, String)>,
@@ -24,13 +24,13 @@ pub(super) struct PartialMessagesBlock {
     input: String,
     /// Citations that came in pieces, in order.
     citations: Vec<String>,
-    /// Which of the answer's tool calls it is.
+    /// The index of the block among the answer's tool calls.
     pub(super) call: Option<usize>,
     pub(super) done: bool,
 }
 
 impl PartialMessagesBlock {
-    /// A block that begins as `json`. `None` if that is no object.
+    /// Creates a block that begins as `json`. `None` if `json` is no object.
     pub(super) fn new(index: u64, json: &str) -> Option<Self> {
         let object = RawObject::parse(json)?;
         let kind = object.text("type").unwrap_or_default();
@@ -52,13 +52,13 @@ impl PartialMessagesBlock {
         self.kind == "tool_use"
     }
 
-    /// Returns whether it may grow for long and show nothing: reasoning that is withheld, arguments that come at
-    /// once.
+    /// Reports whether the block may grow for long without an event to show: withheld reasoning, or arguments
+    /// that come at once.
     pub(super) fn grows_unseen(&self) -> bool {
         !self.done && self.kind != "text"
     }
 
-    /// What a viewer is shown when the block begins: most blocks begin empty.
+    /// Returns the event for the beginning of the block: most blocks begin empty.
     pub(super) fn begin(&self) -> Option<ModelEvent> {
         let field = |key: &str| self.object.text(key).filter(|text| !text.is_empty());
         match (self.kind.as_str(), self.call) {
@@ -71,7 +71,7 @@ impl PartialMessagesBlock {
         }
     }
 
-    /// What a viewer is shown when the block ends: arguments that did not come in pieces.
+    /// Returns the event for the end of the block: arguments that did not come in pieces.
     pub(super) fn end(&self) -> Option<ModelEvent> {
         let index = self.call.filter(|_| self.input.is_empty())?;
         Some(ModelEvent::ToolInput { index, name: None, delta: self.arguments() })
@@ -163,7 +163,7 @@ impl PartialMessagesBlock {
         self.citations.push(citation.to_owned());
     }
 
-    /// The part it is. `None` for text and reasoning without content.
+    /// Returns the block as a part. `None` for text and reasoning without content.
     pub(super) fn part(&self) -> Option<Part> {
         match self.kind.as_str() {
             "text" => self.text(),
@@ -178,7 +178,8 @@ impl PartialMessagesBlock {
         Some(Part::Text(TextPart { text, native: self.native_beyond(&["type", "text"]) }))
     }
 
-    /// Reasoning without signature was cut off: its provider would refuse it, so there is nothing to send back.
+    /// Returns the reasoning. Reasoning without signature was cut off: its provider would refuse it, so nothing
+    /// is sent back.
     fn reasoning(&self) -> Option<Part> {
         let text = self.text_of("thinking").unwrap_or_default();
         let proof = if self.kind == "thinking" { "signature" } else { "data" };
@@ -199,7 +200,7 @@ impl PartialMessagesBlock {
         }
     }
 
-    /// Arguments come in pieces, or whole at the beginning.
+    /// Returns the arguments, which come in pieces or whole at the beginning.
     fn arguments(&self) -> String {
         match self.input.is_empty() {
             true => self.object.get("input").unwrap_or("{}").to_owned(),
@@ -207,7 +208,7 @@ impl PartialMessagesBlock {
         }
     }
 
-    /// The block, kept if it has content beyond these fields.
+    /// Returns the block itself if it has content beyond these fields.
     fn native_beyond(&self, known: &[&str]) -> Option<RawJson> {
         let more = |(key, value): (&str, &str)| !known.contains(&key) && !matches!(value, "null" | "[]");
         self.object.fields().any(more).then(|| self.whole())

@@ -132,7 +132,7 @@ impl WireCodec for MessagesCodec {
     }
 }
 
-/// What tools answered may be written as text or as blocks, too.
+/// Writes tool results in one form, because clients may send text or blocks.
 fn settle_results(content: &mut JsonNode<'_>) {
     let JsonNode::List(blocks) = content else { return };
     let is_result =
@@ -144,7 +144,7 @@ fn settle_results(content: &mut JsonNode<'_>) {
     }
 }
 
-/// The system prompt: a text, or blocks of text. What is another with every request is no part of it.
+/// Returns the system prompt: a text, or blocks of text. Blocks that change with every request are left out.
 fn system(raw: &str) -> Result<String, ParseError> {
     if let Some(text) = string(raw) {
         return Ok(text);
@@ -156,10 +156,10 @@ fn system(raw: &str) -> Result<String, ParseError> {
     Ok(texts.collect::<Vec<String>>().join("\n\n"))
 }
 
-/// The schema of a client's tool that has none.
+/// The schema for a client's tool without one.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The tools. Those that Anthropic's servers run have no schema: what is known of them is all that counts.
+/// Returns the tools. Tools that Anthropic's servers run have no schema and count by their known fields.
 fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     let tools = elements(raw).ok_or_else(|| ParseError::field("tools", "`tools` must be a list"))?;
     let spec = |(index, tool): (usize, &str)| {
@@ -183,16 +183,16 @@ fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     tools.into_iter().enumerate().map(spec).collect()
 }
 
-/// A text part, unless there is nothing to say.
+/// Returns a text part, unless the text is empty.
 fn text(text: String) -> Option<Part> {
     let text = crate::edit::ephemeral::without_notices(&text).unwrap_or(text);
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-/// Returns whether the model may, must or must not ask for a tool.
+/// Returns the request's choice of tools: whether the model may, must or must not call one.
 ///
 /// # Errors
-/// [`ParseError`] if that is said in a way that no other dialect has.
+/// [`ParseError`] if the choice has a form that no other dialect has.
 pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
@@ -210,7 +210,7 @@ pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError>
     }
 }
 
-/// The answer to `/v1/messages/count_tokens`.
+/// Returns the answer to `/v1/messages/count_tokens`.
 pub fn count(input_tokens: u64) -> Bytes {
     serde_json::json!({ "input_tokens": input_tokens }).to_string().into()
 }

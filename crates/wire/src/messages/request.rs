@@ -1,9 +1,9 @@
-//! From a [`ModelRequest`] to the bytes that are sent.
+//! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes, but for
-//! the cache marks: what stays (model, options, tools, system prompt) comes before the messages, what may
-//! change (thinking, the choice of tools, the output limit) after them. That is more than thrift: newer models
-//! refuse their own signed reasoning where anything before it has changed.
+//! Equal requests give equal bytes. A request that continues another begins with the same bytes, but for the
+//! cache marks. The stable parts (model, options, tools, system prompt) come before the messages; the parts that
+//! may change (thinking, the choice of tools, the output limit) come after them. The order matters beyond cost:
+//! newer models refuse their own signed reasoning if anything before it has changed.
 
 mod assistant;
 mod names;
@@ -27,7 +27,8 @@ use crate::{ModelRequest, ProviderError, ToolChoice};
 
 pub use assistant::encode_parts;
 
-/// The output limit where nobody gave one, which the API demands: the smallest that any model has, in tokens.
+/// The output limit where no source gave one: the API demands a limit, and this is the smallest of any model, in
+/// tokens.
 pub const MAX_TOKENS: u64 = 4_096;
 
 /// The schema of a tool of which only the name is known.
@@ -50,17 +51,17 @@ const COUNTED: &[&str] = &[
     "tools",
 ];
 
-/// What the server is to do with reasoning that was signed before the conversation was edited.
+/// The instruction to the server about reasoning that was signed before the conversation was edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaleReasoningPolicy {
-    /// Nothing is said: whatever is usual for the model and the account.
+    /// No instruction: the server follows the rules of the model and the account.
     #[default]
     Unsaid,
-    /// It is asked to leave that out, instead of refusing the request.
+    /// The server is asked to leave stale reasoning out, instead of refusing the request.
     Drop,
 }
 
-/// The body of a streamed call.
+/// Returns the body of a streamed call.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
@@ -69,7 +70,7 @@ pub fn encode(request: &ModelRequest, config: &MessagesConfig) -> Result<Bytes, 
     call(request, config, StaleReasoningPolicy::Unsaid)
 }
 
-/// The body of a streamed call.
+/// Returns the body of a streamed call.
 ///
 /// # Errors
 /// As [`encode`].
@@ -92,7 +93,7 @@ pub fn call(
     write(request, config, stale, &config.settings.body, true)
 }
 
-/// The body that asks how many tokens the call would read.
+/// Returns the body that asks for the number of the call's input tokens.
 ///
 /// # Errors
 /// As [`encode`].
@@ -142,14 +143,15 @@ fn write(
     Ok(body.finish())
 }
 
-/// The limit that was asked for. A thinking budget must stay below it, so it comes on top where it does not.
+/// Returns the requested output limit. A thinking budget must be smaller, so a budget that is not smaller is
+/// added to the limit.
 fn max_tokens(request: &ModelRequest, config: &MessagesConfig, thinking: Option<&Value>) -> u64 {
     let asked = request.max_output_tokens.or(config.settings.declared.max_output).unwrap_or(MAX_TOKENS);
     let budget = thinking.and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
     budget.filter(|budget| *budget >= asked).map_or(asked, |budget| asked.saturating_add(budget))
 }
 
-/// The end of something that the server is asked to keep.
+/// A mark at the end of content that the server is asked to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct MessagesCacheControl {
     r#type: &'static str,
@@ -158,7 +160,7 @@ struct MessagesCacheControl {
 }
 
 impl MessagesCacheControl {
-    /// None where the configuration sets its own: the API takes four in all.
+    /// Returns the mark. `None` if the configuration sets its own marks: the API takes four in all.
     fn of(config: &MessagesConfig) -> Option<Self> {
         let ttl = match config.cache {
             PromptCacheTtl::Off => return None,
@@ -180,8 +182,8 @@ struct MessagesRequestTool<'a> {
     cache_control: Option<MessagesCacheControl>,
 }
 
-/// The tools, the last one marked. A conversation with calls is refused without: where the caller lists none,
-/// those that were called are named, and [`MessagesToolChoice`] forbids them.
+/// Returns the tools, the last one with a cache mark. The API refuses a conversation with calls but without
+/// tools. If the caller lists none, the called tools are named, and [`MessagesToolChoice`] forbids them.
 fn tools(
     request: &ModelRequest,
     mark: Option<MessagesCacheControl>,
@@ -211,7 +213,7 @@ fn tools(
     tools.collect()
 }
 
-/// Whether the model may, must or must not ask for a tool.
+/// The request's choice of tools: whether the model may, must or must not call one.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum MessagesToolChoice<'a> {
@@ -221,7 +223,7 @@ enum MessagesToolChoice<'a> {
 }
 
 impl<'a> MessagesToolChoice<'a> {
-    /// The API takes a choice only beside tools.
+    /// Returns the choice. The API takes a choice only beside tools.
     fn of(request: &'a ModelRequest, tools: &[MessagesRequestTool<'_>]) -> Option<Self> {
         match &request.tool_choice {
             _ if tools.is_empty() => None,
@@ -234,7 +236,7 @@ impl<'a> MessagesToolChoice<'a> {
     }
 }
 
-/// Somebody's JSON, to be embedded byte for byte.
+/// Returns foreign JSON, to be embedded byte for byte.
 fn raw(json: &str) -> Option<&RawValue> {
     serde_json::from_str(json).ok()
 }

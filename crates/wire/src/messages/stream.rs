@@ -1,4 +1,4 @@
-//! From the payloads of a stream to the events of one model call.
+//! The decoder from the payloads of a stream to the events of one model call.
 
 use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::usage::Usage;
@@ -12,15 +12,15 @@ use crate::server_error;
 use crate::usage::MessagesUsage;
 use crate::{AnswerSize, ModelEvent, ProviderError};
 
-/// Reads one answer, payload by payload.
+/// A decoder of one answer, payload by payload.
 #[derive(Debug, Default)]
 pub struct MessagesStreamDecoder {
     blocks: Vec<PartialMessagesBlock>,
-    /// The places in `blocks` of those that may still grow.
+    /// The positions in `blocks` of the blocks that may still grow.
     open: Vec<usize>,
     size: AnswerSize,
     usage: MessagesUsage,
-    /// What was said of the answer as a whole, without its content and its counts.
+    /// The fields of the answer as a whole, without its content and its usage.
     envelope: RawObject,
     closed: bool,
 }
@@ -29,7 +29,7 @@ impl MessagesStreamDecoder {
     /// Takes the data of one event, or a whole message that was not streamed.
     ///
     /// # Errors
-    /// The error the provider put there, as its type says; `third-party` for what is no JSON object;
+    /// The provider's error, with the code of its type; `third-party` for data that is no JSON object;
     /// `truncated-stream` for JSON that stops in the middle.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
@@ -58,16 +58,16 @@ impl MessagesStreamDecoder {
         }
     }
 
-    /// Returns whether nothing more can follow.
+    /// Reports whether nothing more can follow.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
     /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party`
-    /// if it was paused. What was used is in the error.
+    /// if it was paused. The error contains the usage.
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         if !self.closed {
             return Err(self.with_usage(raw_json::truncated()));
@@ -86,14 +86,14 @@ impl MessagesStreamDecoder {
         })
     }
 
-    /// A second beginning in one stream is a gateway's new attempt: the first one is void.
+    /// Takes a start. A second start in one stream is a gateway's new attempt, which voids the first one.
     fn start(&mut self, message: RawObject) -> Vec<ModelEvent> {
         *self = Self::default();
         self.describe(&message, &["content", "usage"]);
         self.report(message.object("usage"))
     }
 
-    /// Takes over what is said of the answer, but for fields that are kept elsewhere.
+    /// Records fields of the answer as a whole, except for fields that are kept elsewhere.
     fn describe(&mut self, said: &RawObject, kept_elsewhere: &[&str]) {
         for (key, value) in said.fields().filter(|(key, _)| !kept_elsewhere.contains(key)) {
             let says = value != "null" || self.envelope.get(key).is_none();
@@ -122,7 +122,7 @@ impl MessagesStreamDecoder {
         Ok(begin)
     }
 
-    /// A piece of a block that was never begun, or is over, is content that has no place.
+    /// Takes a piece of a block. A piece whose block never began, or is over, has no place.
     fn grow(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let index = event.number("index").unwrap_or_default();
         let Some(delta) = event.content::<RawObject>("delta")? else { return Ok(Vec::new()) };
@@ -139,7 +139,7 @@ impl MessagesStreamDecoder {
         events
     }
 
-    /// The open block of that place.
+    /// Returns the open block of that index.
     fn block(&mut self, index: u64) -> Option<&mut PartialMessagesBlock> {
         let at = self.open.iter().rev().find(|at| self.blocks[**at].index == index)?;
         self.blocks.get_mut(*at)
@@ -197,7 +197,7 @@ impl StreamDecoder for MessagesStreamDecoder {
     }
 }
 
-/// Why the model stopped. The provider's own word is in the envelope: it tells a full window
+/// Returns the stop reason. The provider's own word is in the envelope and tells a full window
 /// (`model_context_window_exceeded`) from an output limit.
 fn finish(reason: Option<&str>, parts: &[Part]) -> ModelStopReason {
     match reason {

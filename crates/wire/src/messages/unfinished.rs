@@ -5,11 +5,11 @@ use longhaul_core::error::ErrorCode;
 use crate::raw_json::RawObject;
 use crate::{ProviderError, finish};
 
-/// The error for an answer that ended with this reason; `None` for one that is an answer.
+/// Returns the error of an answer that ended with this reason; `None` for a normal answer.
 ///
 /// A refused answer must not be sent back
-/// (<https://docs.claude.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals>). A paused
-/// one would have to be, as the last message of the next request, which the loop does not do.
+/// (<https://docs.claude.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals>). A
+/// paused answer would have to be sent back as the last message of the next request. The loop does not do that.
 pub(super) fn error(reason: Option<&str>, envelope: &RawObject) -> Option<ProviderError> {
     match reason? {
         "refusal" => Some(refused(envelope)),
@@ -25,7 +25,7 @@ fn refused(envelope: &RawObject) -> ProviderError {
     finish::error(ErrorCode::Refused, "the provider refused to answer", &codes, words, envelope)
 }
 
-/// The same request would be paused at the same place.
+/// Returns the error of a paused answer: the same request would be paused at the same place.
 fn paused(envelope: &RawObject) -> ProviderError {
     let words = "its own tools had run for long. A paused turn cannot be continued here: what came of it is \
                  shown, but the model does not see it again. Ask for less at once, or without those tools";

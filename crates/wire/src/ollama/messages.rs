@@ -1,4 +1,4 @@
-//! The conversation, message by message.
+//! The encoder of the conversation, message by message.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::request::invalid;
 use crate::raw_json::{self, RawObject};
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
-/// A message as it is written.
+/// A message in the request.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct OllamaRequestMessage<'a> {
     role: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct OllamaRequestMessage<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum OllamaRequestToolCall<'a> {
-    /// As Ollama wrote it.
+    /// The call as Ollama wrote it.
     Native(&'a RawValue),
     Ours {
         id: &'a str,
@@ -50,7 +50,7 @@ struct OllamaRequestFunctionCall<'a> {
     arguments: &'a RawValue,
 }
 
-/// All messages, the system prompt first.
+/// Returns all messages, the system prompt first.
 ///
 /// # Errors
 /// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
@@ -74,12 +74,12 @@ struct OllamaInputEncoder<'a> {
     request: &'a ModelRequest,
     target: ModelOrigin,
     written: Vec<OllamaRequestMessage<'a>>,
-    /// What the next user message says: pictures that tools gave too. They wait until all results of the step
-    /// are written, since nothing may stand between those.
+    /// The content of the next user message, with pictures from tools. It waits until all results of the step are
+    /// written, because no other message may stand between results.
     waiting: Option<OllamaRequestMessage<'a>>,
-    /// The calls so far: their names on this wire, and their tools.
+    /// The ids of the calls so far on this wire, and their tools.
     calls: BTreeMap<&'a CallId, (Option<&'a str>, &'a str)>,
-    /// Messages from here on belong to the turn that is going on.
+    /// The index of the message at which the current turn begins.
     turn_start: usize,
 }
 
@@ -129,7 +129,7 @@ impl<'a> OllamaInputEncoder<'a> {
         }
     }
 
-    /// Writes what waits as one user message.
+    /// Writes the waiting content as one user message.
     fn flush(&mut self) {
         self.written.extend(self.waiting.take());
     }
@@ -163,8 +163,8 @@ impl<'a> OllamaInputEncoder<'a> {
         Ok(())
     }
 
-    /// Thinking goes back to the model that thought it, and only in the turn that is going on: templates drop
-    /// that of earlier turns.
+    /// Writes an assistant message. Thinking is sent back only to the model that wrote it, and only in the
+    /// current turn: templates drop the thinking of earlier turns.
     fn assistant(&mut self, message: &'a Message, index: usize) -> Result<(), ProviderError> {
         self.flush();
         let own = raw_json::is_own(message, &self.target);
@@ -185,7 +185,7 @@ impl<'a> OllamaInputEncoder<'a> {
         Ok(())
     }
 
-    /// Ollama's own call as it came; another's with our name for it, which its result repeats.
+    /// Returns Ollama's own call unchanged, or another model's call with our id, which its result repeats.
     fn call(&mut self, call: &'a ToolCall, own: bool) -> Result<OllamaRequestToolCall<'a>, ProviderError> {
         let native =
             call.native.as_ref().filter(|_| own).and_then(|raw| serde_json::from_str(raw.as_str()).ok());

@@ -1,7 +1,8 @@
-//! From a [`ModelRequest`] to the bytes that are sent.
+//! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
-//! stays (model, fields, tools) comes before the messages, what may change (the output limit) after them.
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
+//! parts (model, fields, tools) come before the messages; the part that may change (the output limit) comes after
+//! them.
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
@@ -17,21 +18,21 @@ use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 /// The fields that no configuration replaces, and `options`, which is merged with it.
 const OURS: &[&str] = &["model", "messages", "stream", "options"];
 
-/// The body of a call, with the `window` in tokens that was found, if one was.
+/// Returns the body of a call, with the loaded `window` in tokens, if one is known.
 ///
-/// With `truncate` and `shift` switched off nothing is cut: what does not fit is refused, and an answer that
-/// fills the window ends. Ollama knows both fields since 0.12.6; older servers ignore them and cut in silence.
+/// With `truncate` and `shift` switched off nothing is cut. A request that does not fit is refused, and an answer
+/// that fills the window ends. Ollama has both fields since 0.12.6; older servers ignore them and cut silently.
 ///
 /// # Errors
-/// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, a tool result answers
-/// no call of this request, or the model would have to be made to call a tool: Ollama has no way to say that.
+/// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, or a tool result
+/// answers no call of this request. The same error if a tool call is required: Ollama has no field for that.
 pub fn encode(
     request: &ModelRequest,
     settings: &ModelSettings,
     window: Option<u64>,
 ) -> Result<Bytes, ProviderError> {
     let settings = &*settings.with_fields(&request.fields);
-    // A model that thinks goes on with its answer only if it need not think first.
+    // Thinking comes before an answer. So a thinking model can continue an answer only with thinking off.
     let goes_on = request.messages.last().is_some_and(|last| last.role == Role::Assistant);
     let mut body = RequestBody::default();
     body.put("model", &settings.model)?;
@@ -50,8 +51,8 @@ pub fn encode(
     Ok(body.finish())
 }
 
-/// The body that has the model loaded as a call would, and nothing else. Options that differ would have it
-/// loaded again.
+/// Returns the body that only loads the model, with the options of a call. With other options the call would load
+/// the model again.
 ///
 /// # Errors
 /// As [`encode`].
@@ -73,7 +74,7 @@ fn put_stream(body: &mut RequestBody, settings: &ModelSettings, stream: bool) ->
     body.put_unless(&settings.body, "shift", &false)
 }
 
-/// The configured options, and ours where they have none. `null` says none: of one, or of all.
+/// Adds the configured options, and ours where they have none. `null` removes one option, or all of them.
 fn put_options(
     body: &mut RequestBody,
     settings: &ModelSettings,
@@ -107,7 +108,8 @@ struct OllamaRequestFunction<'a> {
     parameters: &'a RawValue,
 }
 
-/// A model that must not call tools is shown none: there is no other way to say it.
+/// Returns the tools for the model. A model that must not call tools gets none, because Ollama has no other way
+/// to forbid calls.
 fn offered(request: &ModelRequest) -> Result<Vec<OllamaRequestTool<'_>>, ProviderError> {
     match &request.tool_choice {
         ToolChoice::None => Ok(Vec::new()),

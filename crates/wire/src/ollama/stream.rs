@@ -1,4 +1,4 @@
-//! From the lines of an answer to the events of one model call.
+//! The decoder from the lines of an answer to the events of one model call.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{
@@ -17,18 +17,18 @@ const LEFT_OUT: &[&str] = &["message", "logprobs"];
 const WITHHELD: &str = "a filter withheld the answer";
 const FAILED: &str = "the server failed inside its answer";
 
-/// Reads one answer, line by line.
+/// A decoder of one answer, line by line.
 #[derive(Debug, Default)]
 pub struct OllamaStreamDecoder {
     parts: Vec<Part>,
-    /// Text or thinking that may go on in the next line.
+    /// Text or thinking that the next line may continue.
     open: Option<OllamaTextRun>,
     size: AnswerSize,
     /// The closing line.
     closing: Option<RawObject>,
 }
 
-/// What several lines say together.
+/// The joined text of several lines.
 #[derive(Debug)]
 struct OllamaTextRun {
     is_thinking: bool,
@@ -39,8 +39,8 @@ impl OllamaStreamDecoder {
     /// Takes one line, or a whole answer that was not streamed.
     ///
     /// # Errors
-    /// The error the server put there; `third-party` for what is no JSON object; `truncated-stream` for JSON
-    /// that stops in the middle.
+    /// The server's error; `third-party` for data that is no JSON object; `truncated-stream` for JSON that stops
+    /// in the middle.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
         let mut events = Vec::new();
@@ -61,21 +61,21 @@ impl OllamaStreamDecoder {
         Ok(events)
     }
 
-    /// Returns whether the closing line was read.
+    /// Reports whether the closing line was read.
     pub fn is_closed(&self) -> bool {
         self.closing.is_some()
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
-    /// `truncated-stream` if no closing line came; `refused` if a filter withheld the answer; `third-party` if the
-    /// reason is the server's own failure. What was used is in the error.
+    /// `truncated-stream` if no closing line came; `refused` if a filter withheld the answer; `third-party` if
+    /// the reason is the server's own failure. The error contains the usage.
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         let closing = self.closing.ok_or_else(raw_json::truncated)?;
         let reason = closing.text("done_reason");
-        // `load` and `unload`: nothing was asked, so nothing was said. Ollama's own words beside these two are
-        // `stop` and `length`; what stands in between may have others.
+        // `load` and `unload` answer a request without a prompt, so they have no content. Ollama's other reasons
+        // are `stop` and `length`; proxies in between may add more.
         let finish = match finish::finish_of_reason(reason.as_deref().unwrap_or("stop")) {
             Some(ModelStopReason::ContentFilter) => {
                 return Err(unanswered(ErrorCode::Refused, WITHHELD, reason, &closing));
@@ -87,10 +87,10 @@ impl OllamaStreamDecoder {
         Ok(ModelAnswer { parts: self.parts, finish, usage: counted(&closing), envelope: Some(envelope) })
     }
 
-    /// One line may hold thinking, text and calls, in this order.
+    /// Takes a message. One line may hold thinking, text and calls, in this order.
     ///
     /// # Errors
-    /// `third-party` for content that nobody can read.
+    /// `third-party` for unreadable content.
     fn message(&mut self, message: &RawObject, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         self.say(true, message.content("thinking")?, events)?;
         self.say(false, message.content("content")?, events)?;
@@ -130,9 +130,9 @@ impl OllamaStreamDecoder {
         Ok(())
     }
 
-    /// Calls come whole. Their arguments are an object, kept as it was written; some servers in between make a
-    /// text of it, which Ollama would not take back. `null` says what no arguments say, and goes back as what it
-    /// was taken for.
+    /// Takes a call, which comes whole. Its arguments are an object and keep their bytes. Some proxies turn the
+    /// arguments into a text, which Ollama would not take back. `null` means no arguments, and is sent back as an
+    /// empty object.
     fn call(
         &mut self,
         native: &str,
@@ -162,7 +162,7 @@ impl OllamaStreamDecoder {
     }
 }
 
-/// The call with an object for its arguments.
+/// Returns the call with an object for its arguments.
 fn without_null(call: &mut RawObject, function: &RawObject) -> RawJson {
     let mut function = function.clone();
     if let Some(none) = raw_json::value("{}") {
@@ -174,16 +174,16 @@ fn without_null(call: &mut RawObject, function: &RawObject) -> RawJson {
     call.to_json()
 }
 
-/// The error for an answer that ended for this reason.
+/// Returns the error of an answer that ended for this reason.
 fn unanswered(code: ErrorCode, what: &str, reason: Option<String>, closing: &RawObject) -> ProviderError {
     let codes: Vec<String> = reason.into_iter().collect();
     let envelope = without(closing, LEFT_OUT);
     ProviderError { usage: counted(closing), ..finish::error(code, what, &codes, None, &envelope) }
 }
 
-/// Ollama counts the whole prompt, what it had cached too. Versions before 0.4 counted only what they
-/// evaluated, and said nothing at all of a prompt that was cached whole: no count is then better than a wrong
-/// one.
+/// Returns the usage. Ollama counts the whole prompt, cached tokens included. Versions before 0.4 counted only
+/// the evaluated tokens, and nothing for a prompt that was cached whole. No count is better than a wrong one
+/// then.
 fn counted(closing: &RawObject) -> Option<Usage> {
     let input_tokens = closing.tokens("prompt_eval_count").filter(|tokens| *tokens > 0)?;
     Some(Usage {
@@ -223,7 +223,7 @@ impl StreamDecoder for OllamaStreamDecoder {
         self.is_closed()
     }
 
-    /// Known only from the closing line.
+    /// Returns the usage, which only the closing line has.
     fn usage(&self) -> Option<Usage> {
         self.closing.as_ref().and_then(counted)
     }

@@ -1,4 +1,4 @@
-//! The sentences themselves.
+//! The sentences of overflow errors.
 
 use std::sync::LazyLock;
 
@@ -10,8 +10,8 @@ use crate::token_count;
 /// A number, with or without separators of thousands.
 const NUMBER: &str = r"(?:\d{1,3}(?:[,._'\x{a0}\x{202f}]\d{3})+|\d+)";
 
-/// Sentences that mean overflow. `<U>` and `<L>` are the input's tokens and the limit, `<N>` any number. All are
-/// tried; the first that names a number is believed for it.
+/// Sentences that mean overflow. `<U>` and `<L>` are the input's tokens and the limit, `<N>` any number. All
+/// sentences are tried; the numbers come from the first one that names any.
 pub(super) const SENTENCES: &[&str] = &[
     // Anthropic
     r"prompt is too long: <U> tokens > <L>",
@@ -111,12 +111,12 @@ pub(super) const SENTENCES: &[&str] = &[
     r"decrease input length",
 ];
 
-/// Sentences that nobody else says: believed under any status that can carry an overflow at all. llama.cpp reports a
-/// window that fills up while it answers as an error of its own (500).
+/// Sentences that occur in no other error. They count under any status that can mean overflow at all. llama.cpp
+/// reports a window that fills up during the answer as a server error (500).
 pub(super) const UNMISTAKABLE: &[&str] =
     &[r"context size has been exceeded", r"exceeds the available context size"];
 
-/// Sentences that only sound like it.
+/// Sentences of other errors that only sound similar.
 pub(super) const VETOES: &[&str] = &[
     r"rate[ _-]?limit",
     r"too many requests",
@@ -131,11 +131,11 @@ pub(super) const VETOES: &[&str] = &[
     r"max[_ ]?(?:completion_|output_|new_)?tokens\W{0,3}(?:must (?:not|be \w)|should|cannot|value|is not|exceeds the limit)",
 ];
 
-/// Google's way: what is too much is named in tokens, and it is not the output limit.
+/// Google's wording: the excess is given in tokens, and is not about the output limit.
 const TOKENS_EXCEED: &str =
     r"(?:input|prompt|request)\b[^.]*\btokens?\b[^.]*\bexceeds?\b|\bexceeds?\b[^.]*\btokens?\b";
 
-/// Compiles a sentence. None is wrong: a test compiles them all.
+/// Compiles a sentence. A test compiles them all, so none fails here.
 pub(super) fn compile(sentence: &str) -> Option<Regex> {
     let sentence = sentence
         .replace("<U>", &format!("(?<used>{NUMBER})"))
@@ -169,7 +169,7 @@ pub(super) fn tokens_exceed(text: &str) -> bool {
     COMPILED_TOKENS.iter().any(|regex| regex.is_match(text))
 }
 
-/// The numbers that the texts name.
+/// Returns the numbers that the texts name.
 pub(super) fn numbers(texts: &[String]) -> ReportedOverflow {
     let named = COMPILED.iter().flat_map(|regex| texts.iter().filter_map(|text| regex.captures(text)));
     named.fold(ReportedOverflow::default(), |known, captures| {

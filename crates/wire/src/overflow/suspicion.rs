@@ -1,4 +1,4 @@
-//! Answers that came with 200 to another request than the one that was sent.
+//! Suspicion that an answer with status 200 belongs to a shortened request.
 
 use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 
@@ -6,30 +6,32 @@ use super::ReportedOverflow;
 use super::texts::ErrorBodyContents;
 use crate::LimitSource;
 
-/// Of what a server has counted itself before, it must count this share again, in percent: what is said does not
+/// The share of the tokens counted before that the server must count again, in percent. Earlier messages do not
 /// shrink, but a template may show an older message in fewer tokens.
 const COUNTED_BEFORE_PERCENT: u64 = 90;
 
-/// Of what is only estimated it must count this share, in percent. A server that cuts the newest message keeps half
-/// of its window (Ollama: 2,050 of 4,096); no estimate of a whole request errs by as much.
+/// The share of the estimated tokens that the server must count, in percent. A server that cuts the newest
+/// message keeps half of its window (Ollama: 2,050 of 4,096). No estimate of a whole request errs by as much.
 const ESTIMATED_PERCENT: u64 = 50;
 
-/// Fewer missing tokens than this are no proof: a single odd text can be estimated so badly.
+/// The least number of missing tokens that is proof: the estimate of a single odd text can be far off.
 const MIN_MISSING_TOKENS: u64 = 256;
 
-/// By so much a request must have grown before a report that stays the same, to the token, is no chance.
+/// The least growth of a request, in tokens, after which a report that stays exactly the same is no chance.
 const MIN_GROWN_TOKENS: u64 = 64;
 
-/// No server that cuts in silence has a smaller window than 2,048 tokens, and none keeps less than half of it.
+/// The least number of tokens that a cutting server keeps. No such server has a window below 2,048 tokens, and
+/// none keeps less than half of it.
 const MIN_KEPT_TOKENS: u64 = 1_000;
 
-/// An answer that ends for length after so few tokens was not ended by a limit on answers: nobody sets one so low.
+/// The output, in tokens, below which an end for length was not set by an output limit: nobody sets one so low.
 const FEW_OUTPUT_TOKENS: u64 = 256;
 
-/// How much of a window, in percent, a request may fill before no answer at all is more likely its doing than chance.
+/// The share of a window, in percent, above which a request more likely caused an empty answer than chance did.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// The same where the window is unknown, in tokens: near the smallest window that servers load by default (2,048).
+/// The same bound for an unknown window, in tokens: near the smallest window that servers load by default
+/// (2,048).
 const NEARLY_FULL_TOKENS: u64 = 1_800;
 
 /// Words for the end of an answer that name the window: Anthropic, Mistral, LM Studio.
@@ -42,52 +44,52 @@ const WINDOW_WORDS: &[&str] = &[
     "context_length_reached",
 ];
 
-/// What is known of a request that was answered. Tokens throughout.
+/// The token counts of a request that was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AnsweredRequestTokens {
-    /// The part of its input that this server has counted itself, in an earlier answer.
+    /// The part of the input that this server itself has counted, in an earlier answer.
     pub counted_before: u64,
-    /// The part that is estimated since.
+    /// The part that was estimated since.
     pub estimated: u64,
-    /// The input that this server reported last, of a request that this one begins with; 0 if there was none.
+    /// The input that this server reported last, for a request with the same prefix; 0 if there was none.
     pub last_input: u64,
-    /// Whether its reports have grown with the requests before.
+    /// `true` if the server's reports have grown with the earlier requests.
     pub has_grown: bool,
-    /// Of both, what the server may leave out and still have read everything: reasoning of earlier turns, media that
-    /// it does not count.
+    /// The part of both that the server may leave out without a cut: reasoning of earlier turns, media that it
+    /// does not count.
     pub may_be_left_out: u64,
-    /// Expected p99 error of the two parts together, as a share.
+    /// The expected p99 error of the two parts together, as a share.
     pub margin: f64,
-    /// The window, if somebody said it; never an assumed one.
+    /// The window, if a source gave it; never an assumed one.
     pub window: Option<u64>,
-    /// Who said it.
+    /// The source of the window.
     pub source: LimitSource,
-    /// The output limit that was asked for.
+    /// The requested output limit.
     pub max_output: Option<u64>,
 }
 
 /// An overflow that looks like success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspectedOverflow {
-    /// The window was full: it ended the answer, or it is smaller than what was read.
+    /// The window was full: the answer ended there, or the window is smaller than the input.
     WindowFull {
-        /// Input and output together, which is what fits; `None` if the server counted nothing.
+        /// Input and output together, the size that fits; `None` if the server counted nothing.
         total: Option<u64>,
     },
-    /// No answer at all, to a request that fills the window or nearly.
+    /// The answer is empty, and the request fills the window or nearly.
     Empty,
-    /// The server has read much less than was sent.
+    /// The server has read much less than the request held.
     SilentlyTruncated {
-        /// Input tokens that it reports.
+        /// The input tokens that the server reports.
         reported: u64,
-        /// Input tokens that were sent, by our count.
+        /// The input tokens of the request, by our count.
         counted: u64,
     },
 }
 
 impl SuspectedOverflow {
-    /// As if it had been said: the limit is what the server has shown to hold, which may be less than its window and
-    /// is never more.
+    /// Returns the overflow as if the server had reported it. The limit is the size that the server has shown to
+    /// hold. The limit may be less than the window and is never more.
     pub fn overflow(self) -> ReportedOverflow {
         let limit_tokens = match self {
             Self::WindowFull { total } => total,
@@ -98,7 +100,7 @@ impl SuspectedOverflow {
     }
 }
 
-/// Looks at an answer that came with 200. `None`: nothing speaks against it.
+/// Examines an answer with status 200. `None`: no suspicion.
 ///
 /// ```
 /// use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
@@ -144,15 +146,16 @@ impl AnsweredRequestTokens {
         counted.saturating_add((counted as f64 * self.margin).ceil() as u64)
     }
 
-    /// The least that a server reports which has read everything.
+    /// Returns the least count of a server that has read the whole request.
     fn min_reported_tokens(&self) -> u64 {
         let counted = self.counted_before.saturating_mul(COUNTED_BEFORE_PERCENT) / 100;
         let estimated = self.estimated.saturating_mul(ESTIMATED_PERCENT) / 100;
         counted.saturating_add(estimated).saturating_sub(self.may_be_left_out)
     }
 
-    /// A report that never grows with the request, or that is below half of any window the server may have, is a wrong report
-    /// and no cut. A small one is no reason to doubt a window that was stated or discovered.
+    /// Reports whether the server cut the request to `reported` tokens. A report that never grows with the
+    /// request is a wrong report and no cut; so is one below half of any possible window. A small report is no
+    /// reason to doubt a window that was stated or discovered.
     fn was_cut_to(&self, reported: u64) -> bool {
         let has_room = self.window.is_some_and(|window| self.max_input_tokens() <= window);
         let least_kept = self.window.map_or(MIN_KEPT_TOKENS, |window| MIN_KEPT_TOKENS.max(window / 2));
@@ -166,8 +169,8 @@ impl AnsweredRequestTokens {
         missing >= MIN_MISSING_TOKENS && reported < self.min_reported_tokens()
     }
 
-    /// Returns whether it counts to the token what it counted last time, although more was sent. If it has counted
-    /// more each time before, that is where it cuts.
+    /// Reports whether the server's count equals its last one exactly, although the request has grown. If every
+    /// earlier count has grown, the server cuts at this size.
     fn is_unchanged_report(&self, reported: u64) -> bool {
         let grown = self.counted().saturating_sub(self.may_be_left_out).saturating_sub(self.last_input);
         reported == self.last_input && grown >= MIN_GROWN_TOKENS
@@ -175,7 +178,7 @@ impl AnsweredRequestTokens {
 
     fn was_ended_by_the_window(&self, answer: &ModelAnswer) -> bool {
         let usage = answer.usage.as_ref();
-        // As many as were asked for.
+        // The answer is as long as the request allowed, so the output limit ended it.
         if usage.zip(self.max_output).is_some_and(|(usage, most)| usage.output_tokens >= most) {
             return false;
         }

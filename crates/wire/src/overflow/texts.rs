@@ -1,14 +1,14 @@
-//! What an error says, dug out of nested objects and of JSON inside strings.
+//! The texts, codes and numbers of an error, found in nested objects and in JSON inside strings.
 
 use serde_json::{Map, Value};
 
 use super::{ReportedOverflow, patterns};
 use crate::token_count;
 
-/// How deep proxies are followed that wrap one another's errors.
+/// The depth to which wrapped errors of proxies are followed.
 const MAX_DEPTH: usize = 8;
 
-/// Fields that repeat the request or the answer instead of talking about them.
+/// Fields that repeat the request or the answer instead of describing the error.
 const ECHOES: &[&str] = &[
     "input",
     "ctx",
@@ -47,15 +47,15 @@ const CODE_FIELDS: &[&str] = &[
 /// Fields whose numbers are HTTP statuses.
 const STATUS_FIELDS: &[&str] = &["code", "status", "status_code", "statusCode"];
 
-/// Everything an error says.
+/// The codes, texts and numbers of an error.
 #[derive(Debug, Default)]
 pub(super) struct ErrorBodyContents {
     pub(super) texts: Vec<String>,
-    /// In lower case.
+    /// The codes, in lower case.
     codes: Vec<String>,
-    /// From fields of their own.
+    /// The numbers that have fields of their own.
     pub(super) numbers: ReportedOverflow,
-    /// The innermost HTTP status that is named as a number, and how deep.
+    /// The innermost HTTP status that is given as a number, and its depth.
     status: Option<(usize, u16)>,
 }
 
@@ -66,7 +66,8 @@ impl ErrorBodyContents {
         found
     }
 
-    /// The HTTP status that the error names itself, as gateways do inside an answer that began with 200.
+    /// Returns the HTTP status that the error itself names. Gateways name one inside an answer that began with
+    /// 200.
     pub(super) fn status(&self) -> Option<u16> {
         self.status.map(|(_, status)| status)
     }
@@ -75,7 +76,7 @@ impl ErrorBodyContents {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
     }
 
-    /// Google says it with a status and a sentence that has changed before.
+    /// Reports whether this is Google's overflow: a status with a sentence, which has changed before.
     pub(super) fn is_google_overflow(&self) -> bool {
         self.has_code(&["invalid_argument"]) && self.texts.iter().any(|text| patterns::tokens_exceed(text))
     }
@@ -93,7 +94,7 @@ impl ErrorBodyContents {
         }
     }
 
-    /// A sentence may carry the upstream's JSON: `litellm.BadRequestError: … - {"error": …}`.
+    /// Adds a sentence, which may contain the upstream's JSON: `litellm.BadRequestError: … - {"error": …}`.
     fn prose(&mut self, text: &str, depth: usize) {
         self.texts.push(text.trim().to_owned());
         if let Some(start) = text.find('{').filter(|_| depth < MAX_DEPTH) {
@@ -149,7 +150,7 @@ impl ErrorBodyContents {
     }
 }
 
-/// A retrying client reports all its attempts in one text.
+/// Returns the last attempt in the text of a retrying client, which reports all attempts.
 fn last_attempt(text: &str) -> &str {
     text.rfind("Last error:").map_or(text, |at| &text[at + "Last error:".len()..])
 }

@@ -1,4 +1,4 @@
-//! What a request wants beside its conversation.
+//! The parameters that a request has beside its conversation.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::{RequestParam, RequestParamValue, ResponseSchema};
 use crate::edit::{Dialect, ParseError};
 use crate::raw_json::fields;
 
-/// What is carried elsewhere: the conversation itself, the limit, the stream, the choice of a tool.
+/// Fields that other code maps: the conversation itself, the output limit, the stream, the choice of a tool.
 const ELSEWHERE: [&str; 14] = [
     "model",
     "messages",
@@ -28,7 +28,7 @@ const ELSEWHERE: [&str; 14] = [
 
 pub(super) fn read(dialect: Dialect, request: &str) -> Result<Vec<RequestParam>, ParseError> {
     let all = fields(request).ok_or_else(|| ParseError::new("the request is not a JSON object"))?;
-    // Of a repeated field readers take the last.
+    // JSON readers take the last of a repeated field, so the mapping does too.
     let newest: HashMap<&str, usize> = all.iter().enumerate().map(|(at, (name, _))| (&**name, at)).collect();
     let mut wanted = Vec::new();
     for (at, (name, raw)) in all.iter().enumerate() {
@@ -81,7 +81,7 @@ impl RequestField<'_> {
         list.ok_or_else(|| self.bad("must be a string or a list of strings"))
     }
 
-    /// Returns whether it says as much as nothing.
+    /// Reports whether the value is equivalent to an absent field.
     fn is_empty(&self) -> bool {
         match self.value {
             Value::Null | Value::Bool(false) => true,
@@ -101,12 +101,12 @@ impl RequestField<'_> {
         RequestParam { param: self.name.to_owned(), want }
     }
 
-    /// A part of the field's value.
+    /// Returns a parameter for a part of the field's value.
     fn inner(&self, name: &str, want: RequestParamValue) -> RequestParam {
         RequestParam { param: format!("{}.{name}", self.name), want }
     }
 
-    /// The parts of an object that are not among `known`.
+    /// Adds the parts of an object that are not among `known`.
     fn others(&self, known: &[&str], wanted: &mut Vec<RequestParam>) {
         let fields = self.value.as_object().into_iter().flatten();
         let others = fields.filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
@@ -114,7 +114,7 @@ impl RequestField<'_> {
     }
 }
 
-/// What all dialects call the same.
+/// Reads the parameters that all dialects name the same.
 fn common(said: &RequestField<'_>) -> Result<Option<RequestParamValue>, ParseError> {
     Ok(Some(match said.name {
         "temperature" => RequestParamValue::Temperature(said.number()?),
@@ -298,7 +298,8 @@ fn thinking(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) {
     }
 }
 
-/// The form of an answer; `None` for text. `inner` is where its schema is, empty for beside the type.
+/// Reads the form of an answer; `None` for text. `inner` names the field of its schema; empty means beside the
+/// type.
 fn format(said: &RequestField<'_>, inner: &str) -> Result<Option<RequestParamValue>, ParseError> {
     match said.value.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),

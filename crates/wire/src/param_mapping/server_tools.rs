@@ -1,4 +1,4 @@
-//! Tools that the servers of their makers run: nobody else can.
+//! Tools that a provider's own servers run, and that no other server can run.
 
 use crate::edit::Dialect;
 use crate::raw_json::{elements, field, fields, string};
@@ -6,13 +6,14 @@ use crate::raw_json::{elements, field, fields, string};
 /// A tool that has no place at another maker's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTool {
-    /// Its place in `tools`.
+    /// The tool's index in `tools`.
     pub index: usize,
-    /// Its name, as the model would call it.
+    /// The tool's name in calls of the model.
     pub name: String,
 }
 
-/// Those of a list of tools. What a client runs itself has a schema of its own, or (Responses) takes a text.
+/// Returns the server tools of a list. A tool that the client runs has a schema of its own, or (Responses) takes
+/// a text.
 pub fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
     let tools = elements(tools).unwrap_or_default();
     let known = |(index, tool): (usize, &str)| {
@@ -22,7 +23,8 @@ pub fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
         let is_clients = match dialect {
             Dialect::Chat => matches!(kind.as_deref(), None | Some("function" | "custom")),
             Dialect::Responses => matches!(kind.as_deref(), Some("function" | "custom" | "namespace")),
-            // A client's tool without arguments may have no schema; what Anthropic's servers run has a type.
+            // A client's tool without arguments may have no schema. Its type decides then: every tool of
+            // Anthropic's servers has a versioned one.
             Dialect::Messages => {
                 field(&fields, "input_schema").is_some() || matches!(kind.as_deref(), None | Some("custom"))
             }

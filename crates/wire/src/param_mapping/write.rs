@@ -1,4 +1,4 @@
-//! What is wanted, as a kind of upstream says it.
+//! The writer of parameters in the fields of an upstream's kind.
 
 use crate::ProviderKind;
 use crate::ToolChoice;
@@ -19,10 +19,10 @@ const WITHOUT_EFFORT: [&str; 8] = [
     "claude-sonnet-4-5",
 ];
 
-/// OpenAI's models that do not reason refuse to be told how hard.
+/// Beginnings of OpenAI's models that do not reason and refuse an effort.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-"];
 
-/// The longest name of a user that OpenAI takes, in bytes.
+/// The longest id of a user that OpenAI takes, in bytes.
 const MAX_USER_BYTES: usize = 64;
 
 pub(super) fn write(wanted: Vec<RequestParam>, to: &MappingTarget<'_>) -> Result<MappedParams, ParseError> {
@@ -30,7 +30,7 @@ pub(super) fn write(wanted: Vec<RequestParam>, to: &MappingTarget<'_>) -> Result
     let says_temperature = wanted.iter().any(|one| matches!(one.want, RequestParamValue::Temperature(_)));
     let mut writer = UpstreamParamWriter { to, carried: MappedParams::default(), says_temperature };
     for RequestParam { param, want } in wanted {
-        // Where both are said, the word says it better.
+        // A request may set both an effort and a budget: the word is the more exact of the two.
         if matches!(want, RequestParamValue::Budget(tokens) if says_effort && tokens > 0) {
             continue;
         }
@@ -49,13 +49,13 @@ struct UpstreamParamWriter<'a> {
 }
 
 impl UpstreamParamWriter<'_> {
-    /// Returns whether it could be said.
+    /// Writes one parameter. Reports whether the upstream has a field for it.
     fn one(&mut self, param: &str, want: RequestParamValue) -> Result<bool, ParseError> {
         let kind = self.to.kind;
         let is_local = kind == ProviderKind::OpenAiCompatible && self.to.is_local;
         Ok(match want {
             RequestParamValue::Temperature(number) => self.temperature(param, number),
-            // Of Claude's newer models both are refused.
+            // Claude's newer models refuse a request that sets both.
             RequestParamValue::TopP(_) if kind == ProviderKind::Anthropic && self.says_temperature => false,
             RequestParamValue::TopP(number) => self.sampling(["top_p", "topP"], number.into()),
             RequestParamValue::TopK(_)
@@ -65,7 +65,8 @@ impl UpstreamParamWriter<'_> {
             }
             RequestParamValue::TopK(number) => self.sampling(["top_k", "topK"], number),
             RequestParamValue::Stop(stops) => match kind {
-                // Responses has none: what comes after would come too.
+                // The Responses API has no stop sequences. Without them the answer would go on, so this is
+                // refused.
                 ProviderKind::OpenAi if !stops.is_empty() => {
                     return Err(refused(param, "the upstream stops at no text"));
                 }
@@ -108,7 +109,7 @@ impl UpstreamParamWriter<'_> {
         true
     }
 
-    /// A field that stands by itself, in `options` (Ollama) or in `generationConfig` (Gemini, its second name).
+    /// Writes a field of its own, in `options` (Ollama) or in `generationConfig` (Gemini, by its second name).
     fn sampling(&mut self, names: [&str; 2], value: Value) -> bool {
         match self.to.kind {
             ProviderKind::Gemini => self.put(&["generationConfig", names[1]], value),
@@ -117,7 +118,7 @@ impl UpstreamParamWriter<'_> {
         }
     }
 
-    /// Anthropic's ends at 1.
+    /// Writes the temperature; Anthropic's scale ends at 1.
     fn temperature(&mut self, param: &str, number: f64) -> bool {
         let most = if self.to.kind == ProviderKind::Anthropic { 1.0 } else { f64::MAX };
         if number > most {
@@ -169,7 +170,7 @@ impl UpstreamParamWriter<'_> {
         }
     }
 
-    /// Several calls are usual: only the wish for one has to be said.
+    /// Writes the wish for one call. Several calls are the default, so only one call has to be requested.
     fn one_call(&mut self, one: bool) -> bool {
         if !self.to.has_tools {
             return true;
@@ -203,7 +204,7 @@ impl UpstreamParamWriter<'_> {
         }
     }
 
-    /// How hard to think, in the words that the upstream knows.
+    /// Writes the reasoning effort in a word that the upstream knows.
     fn effort(&mut self, param: &str, word: &str) -> bool {
         let model = self.to.model.rsplit('/').next().unwrap_or_default();
         let is_openai =
@@ -236,7 +237,7 @@ impl UpstreamParamWriter<'_> {
         }
     }
 
-    /// The nearest word of those that are known, which is said if it is another.
+    /// Returns the nearest known word, and records the change if it differs.
     fn known<'w>(&mut self, param: &str, word: &'w str, words: &[&'w str]) -> &'w str {
         const SCALE: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
         let place = |word: &str| SCALE.iter().position(|known| *known == word);
@@ -247,7 +248,8 @@ impl UpstreamParamWriter<'_> {
         nearest
     }
 
-    /// Tokens to think with. Where only words are known, the word that means about as many.
+    /// Writes the reasoning budget in tokens. For an upstream that knows only words, the word with about as many
+    /// tokens is written.
     fn budget(&mut self, param: &str, tokens: u64) -> bool {
         if self.to.kind == ProviderKind::Gemini && self.to.model.contains("gemini-2.5") {
             return self.put(&["generationConfig", "thinkingConfig", "thinkingBudget"], tokens.into());

@@ -1,4 +1,5 @@
-//! Borrowed views of JSON texts: fields and elements as they stand in the text. Bytes that are not read stay as they are.
+//! Borrowed views of JSON texts: fields and elements with their own bytes. Bytes that are not read stay
+//! unchanged.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::quote;
 
-/// Returns the fields of an object in order, with values as they stand in the text. `None` if it is no object.
+/// Returns the fields of an object in order, each value with its own bytes. `None` if the text is no object.
 pub fn fields(object: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     let mut deserializer = serde_json::Deserializer::from_str(object);
     let fields = deserializer.deserialize_map(BorrowedFieldsVisitor).ok()?;
@@ -17,7 +18,7 @@ pub fn fields(object: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     Some(fields)
 }
 
-/// Returns the elements of a list as they stand in the text. `None` if it is no list.
+/// Returns the elements of a list with their own bytes. `None` if the text is no list.
 pub fn elements(list: &str) -> Option<Vec<&str>> {
     let elements: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     Some(elements.into_iter().map(RawValue::get).collect())

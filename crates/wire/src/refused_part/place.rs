@@ -1,31 +1,31 @@
-//! Places in a request, as errors name them: `messages.3.content.1.image`, `input[2].content[0]`, `contents[1].parts[0]`,
-//! or `["body", "messages", 3, "content", 1]`.
+//! Places in a request, as errors name them: `messages.3.content.1.image`, `input[2].content[0]`,
+//! `contents[1].parts[0]`, or `["body", "messages", 3, "content", 1]`.
 
 use longhaul_core::refusal::RefusedPart;
 use serde_json::Value;
 
-/// Where the parts of a conversation are, and where tools are.
+/// The fields of a request that hold the parts of a conversation, and those that hold tools.
 const ROOTS: [&str; 5] = ["messages", "input", "contents", "tools", "functions"];
 
-/// Places that are read of one error, and steps of one place.
+/// The largest number of places read from one error, and of steps in one place.
 const MAX_PLACES: usize = 8;
 const MAX_STEPS: usize = 16;
 
-/// A step from a value to one inside it.
+/// A step from a value to a value inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RequestPathStep {
     Key(String),
     Index(usize),
 }
 
-/// A place: a root and the steps from there.
+/// A place in a request: a root and the steps from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestPath {
     root: &'static str,
     steps: Vec<RequestPathStep>,
 }
 
-/// The places that an error names, in order.
+/// Returns the places that an error names, in order.
 pub(super) fn named_in(error_body: &str) -> Vec<RequestPath> {
     let mut places = Vec::new();
     if let Ok(value) = serde_json::from_str::<Value>(error_body) {
@@ -36,7 +36,7 @@ pub(super) fn named_in(error_body: &str) -> Vec<RequestPath> {
     places
 }
 
-/// Places given as lists of keys and numbers.
+/// Adds places that are given as lists of keys and numbers.
 fn lists(value: &Value, depth: usize, places: &mut Vec<RequestPath>) {
     if depth > 8 {
         return;
@@ -71,7 +71,7 @@ fn root(word: &str) -> Option<&'static str> {
     ROOTS.into_iter().find(|root| *root == word)
 }
 
-/// Places written with dots or brackets.
+/// Adds places that are written with dots or brackets.
 fn written(text: &str, places: &mut Vec<RequestPath>) {
     for root in ROOTS {
         for (at, _) in text.match_indices(root).take(MAX_PLACES) {
@@ -109,10 +109,10 @@ fn steps(mut rest: &str) -> Vec<RequestPathStep> {
 }
 
 impl RequestPath {
-    /// The part of the request there, if it is one that can be left out.
+    /// Returns the part of the request at this place, if it can be left out.
     pub(super) fn part_of(&self, request: &Value) -> Option<RefusedPart> {
         let root = request.get(self.root)?;
-        // From the whole to the part: what an error names inside a part means the part.
+        // The search goes from the outside in. A place deep inside a part means the whole part.
         let mut along = vec![root];
         for step in &self.steps {
             let last = along[along.len() - 1];
@@ -120,7 +120,7 @@ impl RequestPath {
                 RequestPathStep::Index(index) => last.get(*index),
                 RequestPathStep::Key(key) => last.get(key),
             };
-            // Some errors name the kind of a block where its field would stand.
+            // Some errors put the type of a block in the place of its field's name.
             match next {
                 Some(next) => along.push(next),
                 None if matches!(step, RequestPathStep::Key(_)) => {}
@@ -132,7 +132,7 @@ impl RequestPath {
         }
         let inside = &along[1..];
         inside.iter().rev().find_map(|value| part(value, root)).or_else(|| {
-            // A place that ends above its part: the only picture of the message, or its text.
+            // A place above its part: the message's only picture is meant, or its text.
             let message = inside.first()?;
             only_media(message, root).or_else(|| inside.iter().rev().find_map(|value| text(value)))
         })
@@ -149,7 +149,7 @@ fn tool(value: &Value) -> Option<String> {
     Some(named.or_else(declared)?.as_str()?.to_owned())
 }
 
-/// A value that is a part by itself.
+/// Returns the part, if the value is a part by itself.
 fn part(value: &Value, root: &Value) -> Option<RefusedPart> {
     if is_media(value) {
         return nth_media(value, root).map(RefusedPart::Media);
@@ -188,7 +188,7 @@ fn only_media(message: &Value, root: &Value) -> Option<RefusedPart> {
     }
 }
 
-/// Returns whether a value is a picture or a file, on any wire.
+/// Reports whether a value is a picture or a file, on any wire.
 fn is_media(value: &Value) -> bool {
     let Value::Object(fields) = value else { return false };
     match fields.get("type").and_then(Value::as_str) {
@@ -200,7 +200,7 @@ fn is_media(value: &Value) -> bool {
     }
 }
 
-/// Its number among the pictures and files of the request.
+/// Returns the number of a picture or file among those of the request.
 fn nth_media(media: &Value, root: &Value) -> Option<usize> {
     let mut found = Vec::new();
     all_media(root, 0, &mut found);

@@ -1,4 +1,4 @@
-//! Chat Completions.
+//! The writer of Chat Completions answers.
 
 use crate::ModelEvent;
 use bytes::Bytes;
@@ -15,14 +15,15 @@ use crate::edit::{GatewayError, WireCodec as _};
 pub struct ChatResponseWriter {
     head: ResponseHead,
     begun: bool,
-    /// The client's places of the model's calls, by their index; the arguments' bytes that were sent.
+    /// The client's indices of the model's calls, by the model's index, and the number of argument bytes that
+    /// were sent.
     calls: Vec<(usize, usize)>,
     said: StreamedByteCounts,
     usage: Option<Usage>,
 }
 
 impl ChatResponseWriter {
-    /// An empty one.
+    /// Creates the writer of one answer.
     pub fn new(head: ResponseHead) -> Self {
         Self { head, begun: false, calls: Vec::new(), said: StreamedByteCounts::default(), usage: None }
     }
@@ -123,7 +124,7 @@ impl ResponseWriter for ChatResponseWriter {
     }
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let text: String = answer.parts.iter().filter_map(Part::as_text).collect();
     let reasoning = StreamedByteCounts::default().unsaid_reasoning(answer);

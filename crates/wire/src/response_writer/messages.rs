@@ -1,4 +1,4 @@
-//! Messages.
+//! The writer of Messages answers.
 
 use crate::ModelEvent;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::messages::edit::MessagesCodec;
 pub struct MessagesResponseWriter {
     head: ResponseHead,
     begun: bool,
-    /// Blocks that were begun.
+    /// The number of blocks that were begun.
     blocks: u64,
     open: Option<MessagesBlockKind>,
     calls: Vec<StreamedToolCall>,
@@ -35,7 +35,7 @@ enum MessagesBlockKind {
 }
 
 impl MessagesResponseWriter {
-    /// An empty one.
+    /// Creates the writer of one answer.
     pub fn new(head: ResponseHead) -> Self {
         let (calls, said) = (Vec::new(), StreamedByteCounts::default());
         Self { head, begun: false, blocks: 0, open: None, calls, said, usage: None }
@@ -118,10 +118,10 @@ impl MessagesResponseWriter {
         }
     }
 
-    /// Writes what waits of a call.
+    /// Writes the waiting pieces of a call.
     fn advance(&mut self, place: usize, out: &mut Vec<u8>) {
         let is_open = self.open == Some(MessagesBlockKind::Call(place));
-        // What comes for a call whose block is closed has no place any more.
+        // A block that is closed cannot be opened again, so late pieces of its call are lost.
         let Some(call) = self.calls.get_mut(place).filter(|call| is_open || !call.begun) else { return };
         let more = std::mem::take(&mut call.waiting);
         call.sent_bytes += more.len();
@@ -200,7 +200,7 @@ fn write(data: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("event: {name}\ndata: {data}\n\n").as_bytes());
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let mut content = Vec::new();
     let mut called = 0;
@@ -245,7 +245,7 @@ fn reason(finish: ModelStopReason) -> &'static str {
     }
 }
 
-/// Anthropic counts what its cache read and wrote beside the input.
+/// Returns the usage. Anthropic counts cache reads and cache writes beside the input, not as part of it.
 fn usage(used: &Usage) -> Value {
     let cached = used.cache_read_tokens.saturating_add(used.cache_write_tokens);
     json!({

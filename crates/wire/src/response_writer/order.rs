@@ -1,4 +1,4 @@
-//! Calls before what was said between their pieces.
+//! Reordering of events, so that a tool call is complete before the text between its pieces.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use crate::ModelEvent;
 use super::ResponseWriter;
 use crate::edit::GatewayError;
 
-/// For dialects in which one part follows another: a call that has begun gets all of its arguments, and what the model
-/// says meanwhile comes behind it.
+/// A writer for dialects in which one part follows another. A call that has begun gets all its arguments first;
+/// the model's text in between comes behind it.
 pub(super) struct OrderedResponseWriter<E> {
     inner: E,
     calls: BTreeMap<usize, ArgumentsProgress>,
@@ -58,7 +58,7 @@ impl<E: ResponseWriter> ResponseWriter for OrderedResponseWriter<E> {
     }
 }
 
-/// How far the arguments of a call have come, read as JSON.
+/// The progress of a call's arguments, read as JSON.
 #[derive(Debug, Default)]
 struct ArgumentsProgress {
     begun: bool,
@@ -82,7 +82,7 @@ impl ArgumentsProgress {
         }
     }
 
-    /// Returns whether an object has come to its end. What is none may always go on.
+    /// Reports whether the arguments' object is complete. Arguments that are no object may always continue.
     fn is_whole(&self) -> bool {
         self.begun && self.depth == 0 && !self.in_string
     }

@@ -1,4 +1,4 @@
-//! Responses.
+//! The writer of Responses answers.
 
 use crate::ModelEvent;
 use bytes::Bytes;
@@ -43,7 +43,7 @@ enum ResponsesItemKind {
 }
 
 impl ResponsesResponseWriter {
-    /// An empty one.
+    /// Creates the writer of one answer.
     pub fn new(head: ResponseHead) -> Self {
         let (items, calls, said) = (Vec::new(), Vec::new(), StreamedByteCounts::default());
         Self { head, begun: false, number: 0, items, open: None, calls, said, usage: None }
@@ -65,7 +65,7 @@ impl ResponsesResponseWriter {
         self.write(json!({ "type": "response.in_progress", "response": started }), out);
     }
 
-    /// An event about the open item's only part.
+    /// Writes an event about the open item's only part.
     fn part(&mut self, kind: &str, index_name: &str, more: &Value, out: &mut Vec<u8>) {
         let Some(open) = &self.open else { return };
         let mut data = json!({ "type": kind, "item_id": open.id, "output_index": self.items.len() });
@@ -107,7 +107,7 @@ impl ResponsesResponseWriter {
         }
     }
 
-    /// An item as far as it was said.
+    /// Returns an item with the content so far.
     fn item(&self, open: &OpenResponsesItem, status: &str) -> Value {
         let done = status != "in_progress";
         match open.kind {
@@ -161,7 +161,7 @@ impl ResponsesResponseWriter {
         self.open = None;
     }
 
-    /// More of a text or of reasoning.
+    /// Writes more of a text or of reasoning.
     fn say(&mut self, kind: ResponsesItemKind, text: &str, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
@@ -199,10 +199,10 @@ impl ResponsesResponseWriter {
         }
     }
 
-    /// Writes what waits of a call.
+    /// Writes the waiting pieces of a call.
     fn advance(&mut self, place: usize, out: &mut Vec<u8>) {
         let is_open = self.open.as_ref().is_some_and(|open| open.kind == ResponsesItemKind::Call(place));
-        // What comes for a call whose item is done has no place any more.
+        // An item that is done cannot be opened again, so late pieces of its call are lost.
         let Some(call) = self.calls.get_mut(place).filter(|call| is_open || !call.begun) else { return };
         let more = std::mem::take(&mut call.waiting);
         call.sent_bytes += more.len();
@@ -282,7 +282,7 @@ impl ResponseWriter for ResponsesResponseWriter {
     }
 }
 
-/// The answer as one object.
+/// Returns the answer as one object.
 pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
     let mut items = Vec::new();
     let mut calls = 0;
@@ -324,7 +324,7 @@ fn reasoning(id: &str, text: Option<&str>) -> Value {
 fn called(head: &ResponseHead, id: &str, call: &str, name: &str, arguments: &str, status: &str) -> Value {
     let mut item = if head.custom_tools.iter().any(|custom| custom == name) {
         let object = serde_json::from_str::<Value>(arguments).unwrap_or_default();
-        // A model that did not keep to the form has meant the text itself.
+        // A model that ignored the schema has meant the arguments' text itself.
         let input = object.get("input").and_then(Value::as_str).unwrap_or(arguments);
         json!({ "type": "custom_tool_call", "id": id, "call_id": call, "name": name, "input": input, "status": status })
     } else {

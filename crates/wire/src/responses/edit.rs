@@ -1,4 +1,4 @@
-//! OpenAI's Responses: `/v1/responses`.
+//! The Responses dialect of OpenAI: `/v1/responses`.
 
 mod errors;
 mod hidden;
@@ -45,13 +45,13 @@ const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items_may_be_text: true,
 };
 
-/// What a tool that takes a text takes where only objects are known.
+/// The schema for a tool that takes a text, where only objects are known.
 const TEXT_INPUT: &str = r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
 
-/// The schema of a function that has none.
+/// The schema for a function without one.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The Responses dialect. Every item is one piece: what a model says in one answer is several of them in a row.
+/// The Responses dialect. Every item is one segment: a model's answer is several items in a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResponsesCodec;
 
@@ -91,7 +91,7 @@ impl WireCodec for ResponsesCodec {
                 ("content".into(), JsonNode::Text(text)),
             ]);
         }
-        // Some clients send an answer's items back with what the server called them, some without.
+        // Some clients send an answer's items back with the server's id and status, some without.
         for name in ["id", "status"] {
             node.remove(name);
         }
@@ -162,7 +162,7 @@ impl WireCodec for ResponsesCodec {
     }
 }
 
-/// Empty details of a text say nothing.
+/// Removes empty details of a text.
 fn settle_details(content: &mut JsonNode<'_>) {
     let JsonNode::List(blocks) = content else { return };
     for block in blocks {
@@ -174,8 +174,8 @@ fn settle_details(content: &mut JsonNode<'_>) {
     }
 }
 
-/// The tools, those in namespaces among them. Those that OpenAI's servers run have no schema: what is known of them is
-/// all that counts.
+/// Returns the tools, those in namespaces included. Tools that OpenAI's servers run have no schema and count by
+/// their known fields.
 fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     let tools = elements(raw).ok_or_else(|| ParseError::field("tools", "`tools` must be a list"))?;
     let mut specs = Vec::new();
@@ -218,7 +218,7 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
     })
 }
 
-/// The names of the tools that take a text and no JSON.
+/// Returns the names of the tools that take a text instead of JSON.
 pub fn custom_tools(envelope: &RequestEnvelope) -> Vec<String> {
     let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
     let name = |tool: &str| {
@@ -236,16 +236,16 @@ pub fn custom_tools(envelope: &RequestEnvelope) -> Vec<String> {
     names.collect()
 }
 
-/// Returns whether a request says everything by itself: only OpenAI's own server knows what it has kept.
+/// Checks that a request is complete by itself: only OpenAI's own server has its stored content.
 ///
 /// # Errors
-/// [`ParseError`] with the field that points to more.
+/// [`ParseError`] with the field that refers to stored content.
 pub fn check_whole(envelope: &RequestEnvelope) -> Result<(), ParseError> {
     check_without(envelope, "previous_response_id")?;
     check_no_conversation(envelope)
 }
 
-/// Returns whether a request is of no conversation that a server keeps: only OpenAI's own does.
+/// Checks that a request belongs to no stored conversation: only OpenAI's own server stores conversations.
 ///
 /// # Errors
 /// [`ParseError`] with the field.
@@ -263,10 +263,10 @@ fn check_without(envelope: &RequestEnvelope, name: &str) -> Result<(), ParseErro
     Err(ParseError::field(name, message))
 }
 
-/// Returns whether the model may, must or must not ask for a tool.
+/// Returns the request's choice of tools: whether the model may, must or must not call one.
 ///
 /// # Errors
-/// [`ParseError`] if that is said in a way that no other dialect has.
+/// [`ParseError`] if the choice has a form that no other dialect has.
 pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);

@@ -1,14 +1,14 @@
-//! From the parts of an assistant message to the input items of the next request.
+//! The encoder from the parts of an assistant message to the input items of the next request.
 
 use longhaul_core::message::{Message, ModelOrigin, Part, RawJson, ToolCall, given_arguments};
 
 use crate::ProviderError;
 use crate::raw_json::{self, quote};
 
-/// The input items of an assistant message, in order.
+/// Returns the input items of an assistant message, in order.
 ///
-/// What `target` wrote goes back byte for byte. What another model wrote goes as messages and function calls;
-/// its reasoning and its own items stay behind.
+/// Content of `target` is sent back byte for byte. Content of another model is sent as messages and function
+/// calls; its reasoning and its own items are left out.
 ///
 /// # Errors
 /// `invalid-request` if a part has no place here.
@@ -21,10 +21,10 @@ pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJs
     items.filter_map(Result::transpose).collect()
 }
 
-/// A part without an item of its own.
+/// Returns the item for a part without an item of its own.
 ///
 /// # Errors
-/// `invalid-request` if it has no place in an assistant message.
+/// `invalid-request` if an assistant message has no place for the part.
 pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
     match part {
         Part::Text(text) if text.text.is_empty() => Ok(None),
@@ -35,18 +35,18 @@ pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, Provide
     }
 }
 
-/// The name a call has on this wire.
+/// Returns the id of a call on this wire.
 pub(super) fn call_name(call: &ToolCall, own: bool) -> &str {
     call.provider_id.as_deref().filter(|_| own).unwrap_or(call.call_id.as_str())
 }
 
-/// A call under a name.
+/// Returns a call under an id.
 pub(super) fn function_call(call: &ToolCall, name: &str) -> RawJson {
     let (id, name, arguments) = (quote(name), quote(&call.name), quote(given_arguments(&call.arguments)));
     RawJson(format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#))
 }
 
-/// A message; `content` is JSON. Some servers know its kind only by its type.
+/// Returns a message; `content` is JSON. Some servers recognise a message only by its type.
 pub(super) fn said(role: &str, content: &str) -> RawJson {
     RawJson(format!(r#"{{"type":"message","role":"{role}","content":{content}}}"#))
 }

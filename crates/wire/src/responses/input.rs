@@ -14,14 +14,14 @@ use crate::chat::request::{data_url, invalid, no_words};
 use crate::raw_json::{self, RawObject, quote};
 use crate::{ModelRequest, ProviderError, UNSUPPORTED};
 
-/// Longer names of calls are refused by OpenAI (error `string_above_max_length`).
+/// The longest id of a call that OpenAI takes, in bytes (error `string_above_max_length`).
 const MAX_CALL_ID_BYTES: usize = 64;
 
-/// All items, in order.
+/// Returns all items, in order.
 ///
 /// # Errors
-/// `invalid-request` for a tool result whose call is not in the request, and for an assistant message that holds
-/// what it cannot.
+/// `invalid-request` for a tool result whose call is not in the request, and for an assistant message with a part
+/// that it cannot hold.
 pub(super) fn encode(
     request: &ModelRequest,
     target: &ModelOrigin,
@@ -52,21 +52,21 @@ fn no_json(item: &RawJson) -> ProviderError {
 struct ResponsesInputEncoder<'a> {
     request: &'a ModelRequest,
     target: &'a ModelOrigin,
-    /// Whether the provider keeps what it wrote, and knows it again by its id.
+    /// `true` if the provider stores its output, and recognises an item by its id.
     is_stored: bool,
     items: Vec<RawJson>,
     calls: BTreeMap<&'a CallId, ResponsesCallId>,
     used: BTreeSet<String>,
 }
 
-/// A call as it is named on this wire.
+/// The id of a call on this wire.
 struct ResponsesCallId {
     id: String,
-    /// Whether its result is that of a custom tool.
+    /// `true` if the call's result is that of a custom tool.
     is_custom: bool,
 }
 
-/// What an item is, as far as rules depend on it.
+/// The kind of an item, as far as rules depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ResponsesInputKind {
     Reasoning,
@@ -74,9 +74,10 @@ enum ResponsesInputKind {
 }
 
 impl<'a> ResponsesInputEncoder<'a> {
-    /// The items of one answer. What was not stored is known by its content only: reasoning without it refers to
-    /// nothing and stays behind, and with it the ids of what stood beside it, which would ask for it. Reasoning
-    /// that nothing follows, because the answer was cut there, is refused too.
+    /// Writes the items of one answer. The server knows an item that was not stored by its content only.
+    /// Reasoning without content refers to nothing and is left out. The ids of its neighbours are left out too,
+    /// because they would require it. Reasoning at the very end, from an answer that was cut there, is refused
+    /// too.
     fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, self.target);
         let is_lost = |part: &Part| {
@@ -104,7 +105,7 @@ impl<'a> ResponsesInputEncoder<'a> {
         Ok(())
     }
 
-    /// A call under its provider's name, unless an earlier one of this request has it.
+    /// Writes a call under its provider's id, unless an earlier call of this request has it.
     fn call(&mut self, call: &'a ToolCall, own: bool) -> RawJson {
         let native = call.native.as_ref().filter(|_| own);
         let object = native.and_then(|native| RawObject::parse(native.as_str()));
@@ -189,14 +190,14 @@ impl<'a> ResponsesInputEncoder<'a> {
     }
 }
 
-/// A piece of a user message or a tool's result.
+/// A part of a user message or of a tool's result.
 enum ResponsesInputContent {
     Text(String),
     /// An item, as JSON.
     Item(String),
 }
 
-/// Text alone is a string; else a list.
+/// Returns content as JSON: a string for text alone, else a list.
 fn written(content: &[ResponsesInputContent]) -> String {
     match content {
         [] => quote(""),
@@ -216,7 +217,7 @@ fn written(content: &[ResponsesInputContent]) -> String {
     }
 }
 
-/// Returns whether reasoning can be sent back by what it holds: encrypted at OpenAI, readable at servers of open
+/// Reports whether reasoning can be sent back by its content: encrypted at OpenAI, readable at servers of open
 /// models.
 fn holds_itself(native: &RawJson) -> bool {
     let Some(item) = RawObject::parse(native.as_str()) else { return false };
@@ -224,7 +225,7 @@ fn holds_itself(native: &RawJson) -> bool {
         || !item.list("content").is_empty()
 }
 
-/// An item that no longer says which one it was; all its other bytes stay.
+/// Returns an item without its id; all its other bytes stay.
 fn without_id(item: &RawJson) -> RawJson {
     let Some(object) = RawObject::parse(item.as_str()) else { return item.clone() };
     let mut bare = RawObject::default();

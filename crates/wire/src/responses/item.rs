@@ -1,4 +1,4 @@
-//! One output item: the part it is, whole or cut off.
+//! An output item in the making, and the part that it becomes, whole or cut off.
 
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, given_arguments};
 
@@ -8,13 +8,13 @@ use crate::raw_json::{RawObject, quote};
 /// An output item that is being written.
 #[derive(Debug, Default)]
 pub(super) struct PartialResponsesItem {
-    /// Its head, as it was announced.
+    /// The item's first object, as announced.
     head: RawObject,
     /// The provider's item, once it is whole.
     whole: Option<RawJson>,
-    /// What was streamed of it: text, reasoning or arguments.
+    /// The streamed content: text, reasoning or arguments.
     pub(super) streamed: String,
-    /// Which of the response's calls it is.
+    /// The index of the item among the response's calls.
     pub(super) call: Option<usize>,
 }
 
@@ -39,7 +39,7 @@ impl PartialResponsesItem {
         self.whole.is_some()
     }
 
-    /// Takes the item as it was when it was done: later copies of it may differ.
+    /// Takes the finished item: later copies of it may differ.
     pub(super) fn done(&mut self, native: &str) {
         if let Some(head) = RawObject::parse(native) {
             self.head = head;
@@ -47,7 +47,7 @@ impl PartialResponsesItem {
         }
     }
 
-    /// What a viewer is shown of an item that was not streamed but came whole.
+    /// Returns the event for an item that was not streamed but came whole.
     pub(super) fn unsaid(&self) -> Option<ModelEvent> {
         if !self.streamed.is_empty() {
             return None;
@@ -68,7 +68,7 @@ impl PartialResponsesItem {
         self.head.text("type").unwrap_or_default()
     }
 
-    /// The part it is. `None` for items without content.
+    /// Returns the item as a part. `None` for items without content.
     pub(super) fn part(&self) -> Option<Part> {
         match self.kind().as_str() {
             "message" => self.message(),
@@ -125,14 +125,14 @@ impl PartialResponsesItem {
         whole.unwrap_or_else(|| self.streamed.clone())
     }
 
-    /// Returns whether the model says here, in words of its own, that it will not answer.
+    /// Reports whether the model refuses in a field of its own.
     pub(super) fn refuses(&self) -> bool {
         let parts = self.head.list("content");
         let mut parts = parts.iter().filter_map(|part| RawObject::parse(part.get()));
         parts.any(|part| part.text("refusal").is_some_and(|words| !words.is_empty()))
     }
 
-    /// The texts of a list of content parts: `text`, or `refusal`.
+    /// Returns the texts of a list of content parts: `text`, or `refusal`.
     fn texts(&self, key: &str) -> Vec<String> {
         let parts = self.head.list(key);
         let parts = parts.iter().filter_map(|part| RawObject::parse(part.get()));
@@ -140,7 +140,7 @@ impl PartialResponsesItem {
     }
 }
 
-/// Settles arguments that say nothing, in the item too: it is sent back as it is, and servers refuse such arguments.
+/// Settles empty arguments, in the item too: the item is sent back unchanged, and servers refuse such arguments.
 fn mend_empty_arguments(call: &mut ToolCall) {
     let written = std::mem::take(&mut call.arguments);
     call.arguments = given_arguments(&written).to_owned();

@@ -1,7 +1,7 @@
-//! From a [`ModelRequest`] to the bytes that are sent.
+//! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes: what
-//! stays (model, options, tools, instructions) comes before the input, what may change after it.
+//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
+//! parts (model, options, tools, instructions) come before the input; the parts that may change come after it.
 
 use bytes::Bytes;
 use longhaul_core::message::ModelOrigin;
@@ -17,17 +17,18 @@ use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 /// The least output limit that OpenAI takes (error `integer_below_min_value`).
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// What must be asked for so that reasoning can go back although nothing is stored.
+/// The value of `include` that makes the server return encrypted reasoning. Reasoning can be sent back by it
+/// although nothing is stored.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
-/// Beginnings of the names of OpenAI's models that do not reason. They refuse to be asked for encrypted reasoning
-/// ("Encrypted content is not supported with this model", pydantic/pydantic-ai#2865).
+/// The beginnings of the names of OpenAI's models that do not reason. These models refuse a request for encrypted
+/// reasoning ("Encrypted content is not supported with this model", pydantic/pydantic-ai#2865).
 const WITHOUT_REASONING: &[&str] = &["gpt-3", "gpt-4", "chatgpt-"];
 
-/// In the names of newer ones (`gpt-5-chat-latest`, pydantic/pydantic-ai#3326).
+/// A part of the names of newer models that do not reason (`gpt-5-chat-latest`, pydantic/pydantic-ai#3326).
 const CHAT_ONLY: &str = "-chat";
 
-/// The fields of a request that its count takes
+/// The fields of a request that the counting endpoint takes
 /// (<https://platform.openai.com/docs/api-reference/responses/input-tokens>).
 const COUNTED: &[&str] = &[
     "model",
@@ -43,14 +44,14 @@ const COUNTED: &[&str] = &[
     "conversation",
 ];
 
-/// The body of the request.
+/// Returns the body of the request.
 ///
-/// Tools that the configured body lists (built-in ones, say) stand before those of the request, and what it
-/// wants included is included too; other fields of it replace ours.
+/// Tools of the configured body (built-in ones, for example) come before those of the request. Its `include`
+/// values are added to ours; its other fields replace ours.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
-/// assistant message holds what it cannot.
+/// assistant message has a part that it cannot hold.
 pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
     let settings = &*settings.with_fields(&request.fields);
     let declared = &settings.body;
@@ -86,7 +87,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
 /// Returns the part of a body that the server counts.
 ///
 /// # Errors
-/// `invalid-request` if it is no JSON object.
+/// `invalid-request` if the body is no JSON object.
 pub fn countable(body: &Bytes) -> Result<Bytes, ProviderError> {
     pick_fields(&parse_body(body)?, COUNTED)
 }
@@ -103,7 +104,8 @@ enum ResponsesRequestTool<'a> {
     Declared(&'a Value),
 }
 
-/// Not strict: a strict schema must list every property as required, which those of tools seldom do.
+/// A function that is not strict: a strict schema must list every property as required, which schemas of tools
+/// seldom do.
 #[derive(Serialize)]
 struct ResponsesRequestFunction<'a> {
     r#type: &'static str,
@@ -131,7 +133,7 @@ fn tools<'a>(
     listed.chain(ours).collect()
 }
 
-/// What the answer is to hold besides. A `null` in the configuration asks for nothing.
+/// Returns the additional content that the answer is to include. A `null` in the configuration asks for none.
 fn include(declared: &Map<String, Value>, model: &str, is_stored: bool) -> Option<Vec<Value>> {
     let wanted = declared.get("include");
     if wanted.is_some_and(Value::is_null) {
@@ -144,8 +146,8 @@ fn include(declared: &Map<String, Value>, model: &str, is_stored: bool) -> Optio
     (!include.is_empty()).then_some(include)
 }
 
-/// Returns whether a model may give encrypted reasoning. Routers put a maker before its name, fine-tuned models
-/// `ft:`.
+/// Reports whether a model may return encrypted reasoning. Routers put the maker before its name, and fine-tuned
+/// models begin with `ft:`.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.strip_prefix("ft:").unwrap_or(name);

@@ -1,4 +1,4 @@
-//! From the payloads of a stream to the events of one model call.
+//! The decoder from the payloads of a stream to the events of one model call.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::server_error;
 use crate::usage::responses_usage;
 use crate::{AnswerSize, ModelEvent, ProviderError, finish};
 
-/// Fields of a response that are kept elsewhere, or only repeat what was asked for at length.
+/// Fields of a response that are kept elsewhere, or that only repeat the request at length.
 const LEFT_OUT: &[&str] = &[
     "object",
     "output",
@@ -27,17 +27,17 @@ const LEFT_OUT: &[&str] = &[
     "metadata",
 ];
 
-/// Reads one response, payload by payload.
+/// A decoder of one response, payload by payload.
 #[derive(Debug, Default)]
 pub struct ResponsesStreamDecoder {
-    /// The output items by their place in the output.
+    /// The output items by their index in the output.
     items: BTreeMap<u64, PartialResponsesItem>,
-    /// The first place of each item's id.
+    /// The first index of each item's id.
     places: BTreeMap<String, u64>,
     size: AnswerSize,
     usage: Option<Usage>,
     finish: Option<ModelStopReason>,
-    /// What the closing copy says of the response as a whole.
+    /// The fields of the closing copy about the response as a whole.
     envelope: Option<RawJson>,
 }
 
@@ -45,7 +45,7 @@ impl ResponsesStreamDecoder {
     /// Takes the data of one event, or a whole response that was not streamed.
     ///
     /// # Errors
-    /// The error the provider put there, as its code says; `third-party` for what is no JSON object;
+    /// The provider's error, with the code that it names; `third-party` for data that is no JSON object;
     /// `truncated-stream` for JSON that stops in the middle.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
@@ -75,16 +75,16 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    /// Returns whether nothing more can follow.
+    /// Reports whether nothing more can follow.
     pub fn is_closed(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
-    /// `truncated-stream` if the closing event did not come; `refused` if a filter withheld the answer. What was
-    /// used is in the error.
+    /// `truncated-stream` if the closing event did not come; `refused` if a filter withheld the answer. The error
+    /// contains the usage.
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         let Some(finish) = self.finish else { return Err(self.with_usage(raw_json::truncated())) };
         if finish == ModelStopReason::ContentFilter {
@@ -141,7 +141,7 @@ impl ResponsesStreamDecoder {
         self.settle(place, native, head)
     }
 
-    /// The item at `place` is whole.
+    /// Completes the item at `place`.
     fn settle(
         &mut self,
         place: u64,
@@ -151,7 +151,7 @@ impl ResponsesStreamDecoder {
         let mut events = Vec::new();
         match self.items.get(&place) {
             None => events.extend(self.insert(place, head)?),
-            // Another copy of what is whole already is told again, so it counts again.
+            // A second copy of a finished item is one more event, so it counts against the limit again.
             Some(item) if item.is_done() => self.size.add_part()?,
             Some(_) => {}
         }
@@ -179,7 +179,7 @@ impl ResponsesStreamDecoder {
         })
     }
 
-    /// Summaries are paragraphs of one text.
+    /// Begins the next summary: summaries are paragraphs of one text.
     fn next_summary(&mut self, event: &RawObject) -> Vec<ModelEvent> {
         if event.number("summary_index").unwrap_or_default() == 0 {
             return Vec::new();
@@ -202,7 +202,7 @@ impl ResponsesStreamDecoder {
         show(item, delta).into_iter().collect()
     }
 
-    /// The place of the item that an event is about.
+    /// Returns the index of the item that an event is about.
     fn place(&self, event: &RawObject) -> Option<u64> {
         let place = event.number("output_index").filter(|place| self.items.contains_key(place));
         place.or_else(|| self.place_of_id(event.text("item_id").as_deref()))
@@ -216,7 +216,7 @@ impl ResponsesStreamDecoder {
         self.items.last_key_value().map_or(0, |(place, _)| place.saturating_add(1))
     }
 
-    /// Reads the closing copy of the response.
+    /// Parses the closing copy of the response.
     fn close(&mut self, response: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let object = RawObject::parse(response)
             .ok_or_else(|| self.with_usage(raw_json::garbled("response", response)))?;
@@ -243,7 +243,7 @@ impl ResponsesStreamDecoder {
         Ok(events)
     }
 
-    /// Takes the items that were never said to be done from the closing copy.
+    /// Takes items that no event finished from the closing copy.
     fn fill(&mut self, response: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let mut events = Vec::new();
         for (place, native) in (0..).zip(response.contents("output")?) {
@@ -256,7 +256,8 @@ impl ResponsesStreamDecoder {
         Ok(events)
     }
 
-    /// Where an item of the closing copy belongs: beside its id, else in its place unless another is there.
+    /// Returns the index for an item of the closing copy: that of its id, else its own index unless another item
+    /// has it.
     fn spot(&self, place: u64, id: Option<&str>) -> u64 {
         match (self.place_of_id(id), self.items.get(&place)) {
             (Some(known), _) => known,
@@ -272,7 +273,7 @@ impl ResponsesStreamDecoder {
 }
 
 impl StreamDecoder for ResponsesStreamDecoder {
-    /// The closing event repeats the whole response, its pictures in base64 too.
+    /// The largest size of one event. The closing event repeats the whole response, its pictures in base64 too.
     const MAX_EVENT_BYTES: usize = 64 << 20;
 
     fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
@@ -292,7 +293,7 @@ impl StreamDecoder for ResponsesStreamDecoder {
     }
 }
 
-/// Id, status, model and the like, byte for byte.
+/// Returns the fields of the response as a whole, byte for byte: id, status, model and others.
 fn envelope(response: &RawObject) -> Option<RawJson> {
     let mut kept = RawObject::default();
     let said = response.fields().filter(|(name, value)| !LEFT_OUT.contains(name) && *value != "null");
@@ -312,7 +313,7 @@ fn cut(reason: Option<&str>) -> ModelStopReason {
     }
 }
 
-/// A filter has cut the answer, or let nothing of it through.
+/// Returns the error of an answer that a filter has cut, or withheld completely.
 fn withheld(envelope: Option<&RawJson>) -> ProviderError {
     let envelope = envelope.and_then(|said| RawObject::parse(said.as_str())).unwrap_or_default();
     let codes = ["content_filter".to_owned()];

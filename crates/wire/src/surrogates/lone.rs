@@ -1,11 +1,11 @@
-//! Lone halves of surrogate pairs, as texts have them that were cut in UTF-16.
+//! Replacement of lone surrogate halves, which occur in texts that were cut in UTF-16.
 
 use std::borrow::Cow;
 
-/// Bytes of one escape: `\ud800`.
+/// The length of one escape: `\ud800`.
 const LENGTH: usize = 6;
 
-/// Replaces each half without its other by `\ufffd`. Returns the JSON and the number of replaced halves.
+/// Replaces each lone half by `\ufffd`. Returns the JSON and the number of replaced halves.
 pub fn replace_lone_halves(json: &[u8]) -> (Cow<'_, [u8]>, usize) {
     let lone = lone(json);
     if lone.is_empty() {
@@ -37,7 +37,7 @@ fn lone(json: &[u8]) -> Vec<usize> {
     found
 }
 
-/// The UTF-16 unit of the escape that begins there.
+/// Returns the UTF-16 unit of the escape that begins at this position.
 fn unit(json: &[u8], at: usize) -> Option<u16> {
     let digits = json.get(at..at + LENGTH)?.strip_prefix(b"\\u")?;
     let digits = std::str::from_utf8(digits).ok()?;

@@ -1,4 +1,4 @@
-//! Errors as OpenAI says them.
+//! Errors in OpenAI's form.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::edit::{GatewayError, GatewayErrorKind};
 
 pub(super) fn body(fault: &GatewayError) -> Bytes {
     let kind = match fault.kind {
-        // OpenAI says so of a wrong key too.
+        // OpenAI answers a wrong key with this type too.
         GatewayErrorKind::Invalid
         | GatewayErrorKind::ContextOverflow
         | GatewayErrorKind::DoesNotFit
@@ -34,7 +34,8 @@ pub(super) fn body(fault: &GatewayError) -> Bytes {
         .into()
 }
 
-/// In a stream: the error as data, and nothing that would call the answer complete but its end.
+/// Returns an error inside a stream: the error as data, then `[DONE]`, and no chunk that would make the answer
+/// complete.
 pub(super) fn event(fault: &GatewayError) -> Bytes {
     let mut out = b"data: ".to_vec();
     out.extend_from_slice(&body(fault));

@@ -1,4 +1,4 @@
-//! Calls that the client is not shown, as this dialect writes them.
+//! Hidden calls as this dialect writes them.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::edit::insertion::MessageListEntry;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
-/// The tool as this dialect has it.
+/// Returns the tool as this dialect writes it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{}}}}}"#,
@@ -23,7 +23,7 @@ pub(super) fn tool(spec: &ToolSpec) -> String {
     )
 }
 
-/// The model's message in a whole answer.
+/// Returns the model's message in a whole answer.
 pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let answer = fields(std::str::from_utf8(answer).ok()?)?;
     let choices = elements(field(&answer, "choices")?)?;
@@ -45,7 +45,7 @@ fn call(raw: &str) -> Option<PartialToolCall> {
     })
 }
 
-/// The model's message with its calls as they are given here: ids and arguments.
+/// Returns the model's message with these calls in place of its own: ids and arguments.
 pub(super) fn with_calls_of(
     message: &str,
     calls: &mut dyn Iterator<Item = &PartialToolCall>,
@@ -69,7 +69,7 @@ fn id_of(call: &str) -> Option<String> {
     string(field(&fields(call)?, "id")?)
 }
 
-/// The messages that answer calls.
+/// Returns the messages that answer calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     let one = |one: &AnsweredToolCall| {
         json!({ "role": "tool", "tool_call_id": one.call.id, "content": one.result }).to_string()
@@ -77,7 +77,7 @@ pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     answered.iter().map(one).collect()
 }
 
-/// An answer without the calls of a tool.
+/// Returns an answer without the calls of a tool.
 pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let mut answer: Value = serde_json::from_slice(answer).ok()?;
     let message = answer.get_mut("choices")?.get_mut(0)?.get_mut("message")?.as_object_mut()?;
@@ -89,7 +89,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     Some(answer.to_string().into())
 }
 
-/// A message with text before its own.
+/// Returns a message with text before its own.
 pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     let own = field(&fields(message)?, "content").and_then(string).unwrap_or_default();
     with_field(message, "content", &quote(&format!("{text}{own}")))
@@ -130,7 +130,8 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     with_field(&message, "tool_calls", &format!("[{}]", calls.join(",")))
 }
 
-/// The client's copy of a step without what earlier steps of the same answer have said: to the client it is one message.
+/// Returns the client's copy of a step without the text of earlier steps of the same answer. The client has one
+/// message for all of them.
 fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
     let mut changed = None;
     for name in ["content", "reasoning_content", "reasoning"] {

@@ -1,4 +1,4 @@
-//! What a message says.
+//! The content of one message.
 
 use std::borrow::Cow;
 
@@ -87,7 +87,7 @@ impl ClientChatFile<'_> {
     }
 }
 
-/// What a file is that does not say.
+/// The media type of a file that states none.
 const PDF: &str = "application/pdf";
 
 #[derive(Deserialize)]
@@ -143,7 +143,7 @@ pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError>
     })
 }
 
-/// Summaries and reminders stand in a person's place, and nobody typed them.
+/// Returns a user message as a segment. Summaries and reminders have the user's role too, but nobody typed them.
 fn said_by_user(parts: Vec<Part>) -> ItemSegment {
     let is_ours = parts.first().and_then(Part::as_text).is_some_and(|text| text.starts_with(MARK));
     let is_reminder = |part: &Part| {
@@ -228,7 +228,7 @@ fn block_part(raw: &RawValue) -> Option<Part> {
     )
 }
 
-/// The tools of a request.
+/// Returns the tools of a request.
 pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     let tools: Vec<ClientChatTool<'_>> = serde_json::from_str(raw)
         .map_err(|error| ParseError::field("tools", format!("`tools` is not a list of tools: {error}")))?;
@@ -244,7 +244,7 @@ pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     Ok(specs.map(spec).collect())
 }
 
-/// What clients write in several ways becomes one: content as blocks, nothing that says nothing.
+/// Normalises the forms that clients vary: content becomes blocks, and empty fields are removed.
 pub(super) fn settle(item: &mut JsonNode<'_>) {
     if let Some(content) = item.get_mut("content") {
         settle_content(content, "text");

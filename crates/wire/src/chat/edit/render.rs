@@ -9,7 +9,7 @@ use crate::edit::patch::RequestPatch;
 use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
-/// The request with `edited`'s changes.
+/// Returns the request with `edited`'s changes.
 ///
 /// # Errors
 /// [`ParseError`] if a change cannot be expressed.
@@ -86,7 +86,7 @@ fn no_message(index: usize) -> ParseError {
     ParseError::field(param.clone(), format!("{param} is not a message that can be changed"))
 }
 
-/// How messages of this dialect are put together.
+/// The rules by which messages of this dialect are merged.
 struct ChatRolePolicy;
 
 impl RolePolicy for ChatRolePolicy {
@@ -128,7 +128,7 @@ impl RolePolicy for ChatRolePolicy {
     }
 }
 
-/// A content as blocks.
+/// Returns content as blocks.
 fn blocks(content: &str) -> Vec<String> {
     let text = |text: String| vec![json!({ "type": "text", "text": text }).to_string()];
     let listed = || elements(content).unwrap_or_default().into_iter().map(str::to_owned).collect();
@@ -139,7 +139,7 @@ fn is_role(message: &str, role: &str) -> bool {
     fields(message).and_then(|fields| string(field(&fields, "role")?)).is_some_and(|found| found == role)
 }
 
-/// A message with more text in it, before its own or behind it.
+/// Returns a message with more text, before its own text or behind it.
 fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<String, ParseError> {
     let wrong = || no_message(index);
     let fields = fields(message).ok_or_else(wrong)?;
@@ -160,7 +160,7 @@ fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<Strin
     with_field(message, "content", &content).ok_or_else(wrong)
 }
 
-/// The answer's beginning as the last message.
+/// Appends the answer's beginning as the last message.
 fn begin_answer(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,

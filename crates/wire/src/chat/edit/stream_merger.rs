@@ -1,4 +1,4 @@
-//! One answer of several streams.
+//! The merger of several Chat Completions streams into one answer.
 
 use serde_json::{Map, Value, json};
 
@@ -7,23 +7,24 @@ use super::tool_call_filter::ChatToolCallFilter;
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, SseEvent, StreamMerger, StreamParser};
 
-/// Makes one answer. Of the first stream everything passes as it came; what ends the answer is held back.
+/// The merger of one answer. The first stream passes unchanged, except for the end of the answer, which is held
+/// back.
 #[derive(Debug, Default)]
 pub struct ChatStreamMerger {
     watcher: ChatStreamParser,
-    /// Whether a stream was left: from then on ids and numbers may differ.
+    /// `true` if a stream was left: from then on ids and indices may differ.
     continued: bool,
-    /// The first chunk that said whose it is: its fields are every later chunk's.
+    /// The identifying fields of the first chunk that has them; every later chunk gets the same.
     head: Map<String, Value>,
-    /// Calls of the streams that were left.
+    /// The number of calls in the streams that were left.
     calls_before: usize,
     echo: RepetitionFilter,
     sieve: ChatToolCallFilter,
-    /// Whether the client has seen anything of the answer: its role comes first, and once.
+    /// `true` once the client has seen any part of the answer: the role comes first, and only once.
     is_begun: bool,
-    /// Whether the next text begins a paragraph: it is another step's.
+    /// `true` if the next text begins a paragraph, because it belongs to another step.
     begins_paragraph: bool,
-    /// The finish, the usage and `[DONE]`, until it is known whether the answer ends there.
+    /// The finish, the usage and `[DONE]`, until it is known that they are final.
     held: Vec<Vec<u8>>,
 }
 
@@ -106,7 +107,7 @@ impl StreamMerger for ChatStreamMerger {
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
         if self.echo.says_nothing() {
-            // What was about to come is missing.
+            // The client must not take the stopped answer for a complete one.
             self.held.iter_mut().for_each(|raw| *raw = with_finish(raw, &["stop"], "length"));
         }
         let held = std::mem::take(&mut self.held);
@@ -157,7 +158,7 @@ impl ChatStreamMerger {
         }
         if !self.continued {
             self.watcher.take(&chunk, data);
-            // Of a chunk with nothing but a hidden call only the shell is left.
+            // A chunk that held only a hidden call is an empty shell now.
             let is_empty = self.sieve.has_hidden() && !ends && is_shell(data);
             self.is_begun |= has_choices && !is_empty;
             match ends {
@@ -177,7 +178,7 @@ impl ChatStreamMerger {
         self.rewrite(fields, ends, out);
     }
 
-    /// Of a chunk that ends the first stream, or one of its choices, what it says beside that is passed, the rest is held.
+    /// Holds back a chunk that ends the first stream, or one of its choices. The chunk's other content is passed.
     fn hold_end(&mut self, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         let Ok(Value::Object(mut end)) = serde_json::from_str(data) else { return };
         let says_something = choices_mut(&mut end).filter_map(delta_mut).any(|delta| !is_blank(delta));
@@ -202,7 +203,7 @@ impl ChatStreamMerger {
         self.held.push(format!("data: {}\n\n", Value::Object(end)).into_bytes());
     }
 
-    /// A chunk of a later stream as one of the first.
+    /// Writes a chunk of a later stream as one of the first.
     fn rewrite(&mut self, mut fields: Map<String, Value>, ends: bool, out: &mut Vec<u8>) {
         for (key, value) in &self.head {
             fields.insert(key.clone(), value.clone());
@@ -258,14 +259,14 @@ impl ChatStreamMerger {
         };
     }
 
-    /// What was held as a possible repetition and is none.
+    /// Writes text that was held as a possible repetition and is none.
     fn flush_echo(&mut self, out: &mut Vec<u8>) {
         let Some(rest) = self.echo.end() else { return };
         self.watcher.text(&rest);
         self.write_text(&rest, out);
     }
 
-    /// A chunk with text.
+    /// Writes a chunk with text.
     fn write_text(&self, text: &str, out: &mut Vec<u8>) {
         let mut chunk = self.head.clone();
         let mut choice = json!({ "index": 0, "delta": { "content": text }, "finish_reason": null });
@@ -276,7 +277,8 @@ impl ChatStreamMerger {
         write(&Value::Object(chunk).to_string(), out);
     }
 
-    /// The chunk with the usage of the whole answer, if it has any and the answer has several streams.
+    /// Returns the chunk with the usage of the whole answer, if there is usage and the answer has several
+    /// streams.
     fn counted(&self, data: &str, output_tokens_before: u64) -> Option<String> {
         if !self.continued {
             return None;
@@ -311,14 +313,14 @@ fn delta_mut(choice: &mut Map<String, Value>) -> Option<&mut Map<String, Value>>
     choice.get_mut("delta")?.as_object_mut()
 }
 
-/// Returns whether a chunk says nothing at all, not even whose it is.
+/// Reports whether a chunk has no content at all, not even identifying fields.
 fn is_shell(data: &str) -> bool {
     let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return false };
     let says = |delta: &mut Map<String, Value>| !is_blank(delta) || delta.contains_key("role");
     !choice_mut(&mut chunk).and_then(delta_mut).is_none_or(says)
 }
 
-/// Returns whether nothing is said: no fields, or empty ones.
+/// Reports whether a delta has no content: no fields, or empty ones.
 fn is_blank(delta: &Map<String, Value>) -> bool {
     delta.iter().all(|(key, value)| match value {
         Value::Null => true,
@@ -328,7 +330,7 @@ fn is_blank(delta: &Map<String, Value>) -> bool {
     })
 }
 
-/// An event of the end with another reason than one of these.
+/// Returns an event of the end with `finish` in place of one of `reasons`.
 fn with_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Vec<u8> {
     let ended = || {
         let Ok(Value::Object(mut end)) = serde_json::from_str(&SseEvent::parse(raw).data) else {

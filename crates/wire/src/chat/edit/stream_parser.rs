@@ -1,4 +1,4 @@
-//! Reading a stream as it passes.
+//! The parser of a stream as it passes.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::edit::{PartialResponse, PartialToolCall, SseEvent, StreamParser, Stre
 use crate::finish;
 use crate::usage::{chat_usage, llama_cpp_timings};
 
-/// One chunk of a stream, or a whole answer. What is typed otherwise than expected is let pass.
+/// A chunk of a stream, or a whole answer. Fields of unexpected types are ignored.
 #[derive(Default, Deserialize)]
 pub(super) struct ChatStreamChunk<'a> {
     #[serde(borrow, default)]
@@ -79,12 +79,12 @@ struct ChatStreamFunctionCall<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Returns whether the value of `error` says that something failed.
+/// Reports whether the value of `error` means a failure.
 fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
 }
 
-/// A string, if it is one.
+/// Returns a string, if the value is one.
 fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
     #[serde(transparent)]
@@ -93,7 +93,7 @@ fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
     (!text.0.is_empty()).then_some(text.0)
 }
 
-/// Arguments as the model wrote them; some servers send the object itself in place of its text.
+/// Returns the arguments as the model wrote them; some servers send the object itself instead of its text.
 fn arguments(raw: Option<&RawValue>) -> Cow<'_, str> {
     match raw.map(RawValue::get) {
         Some(object) if object.starts_with('{') => object.into(),
@@ -106,12 +106,12 @@ impl<'a> ChatStreamChoice<'a> {
         self.index.unwrap_or_default() == 0
     }
 
-    /// What is said; a whole message where there is no delta.
+    /// Returns the delta; the whole message if there is no delta.
     fn said(&self) -> Option<&ChatStreamDelta<'a>> {
         self.delta.as_ref().or(self.message.as_ref())
     }
 
-    /// The error that ended it (OpenRouter): its own, or that of its delta or message.
+    /// Returns the error that ended the choice (OpenRouter): its own, or that of its delta or message.
     fn error(&self) -> Option<&'a RawValue> {
         let held = [&self.delta, &self.message].into_iter().flatten().filter_map(|held| held.error);
         self.error.into_iter().chain(held).find(|error| says_error(error.get()))
@@ -128,7 +128,7 @@ impl<'a> ChatStreamDelta<'a> {
         text(self.content).or_else(|| text(self.refusal))
     }
 
-    /// Returns whether it brings a picture or sound.
+    /// Reports whether the choice has a picture or sound.
     fn has_other(&self) -> bool {
         let media = [self.images, self.audio].into_iter().flatten();
         media.map(RawValue::get).any(|raw| raw != "null" && raw != "[]")
@@ -139,11 +139,11 @@ impl<'a> ChatStreamDelta<'a> {
     }
 }
 
-/// Reads one stream.
+/// A parser of one stream.
 #[derive(Debug, Default)]
 pub struct ChatStreamParser {
     seen: PartialResponse,
-    /// For each call the server's index of it.
+    /// The server's index of each call.
     indices: Vec<usize>,
 }
 
@@ -171,7 +171,7 @@ impl StreamParser for ChatStreamParser {
 }
 
 impl ChatStreamParser {
-    /// Takes a chunk that was read.
+    /// Takes a parsed chunk.
     pub(super) fn take(&mut self, chunk: &ChatStreamChunk<'_>, data: &str) {
         let is_error = chunk.object.as_deref() == Some("error") && chunk.choices.is_none();
         if is_error || chunk.error.is_some_and(|error| error.get() != "null") {
@@ -189,7 +189,7 @@ impl ChatStreamParser {
                 self.grow(delta);
             }
             match choice.error() {
-                // An answer that failed has no end of its own, whatever its reason to stop is called.
+                // A failed answer has no end of its own, whatever its finish reason says.
                 Some(error) => self.seen.error = Some(error.get().to_owned()),
                 None => self.seen.finish = choice.finish().or(self.seen.finish),
             }
@@ -216,13 +216,13 @@ impl ChatStreamParser {
         }
     }
 
-    /// More text, from wherever it came.
+    /// Appends text, whatever event brought it.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
         self.go_to(StreamPosition::Text);
     }
 
-    /// After a call nothing can be continued.
+    /// Records the stream's position: an answer cannot be continued after a call.
     fn go_to(&mut self, inside: StreamPosition) {
         if self.seen.position != StreamPosition::Call {
             self.seen.position = inside;
@@ -255,7 +255,7 @@ impl ChatStreamParser {
         call.arguments.push_str(&arguments(function.arguments));
     }
 
-    /// A new stream goes on with the answer.
+    /// Begins a new stream of the same answer.
     pub(super) fn go_on(&mut self) {
         self.seen.finish = None;
         self.seen.usage = None;
@@ -263,7 +263,7 @@ impl ChatStreamParser {
         self.seen.error = None;
     }
 
-    /// The calls so far keep their numbers; those of the next stream come after them.
+    /// Returns the number of calls so far. They keep their indices; the next stream's calls come after them.
     pub(super) fn calls(&self) -> usize {
         self.indices.iter().map(|index| index + 1).max().unwrap_or(0)
     }

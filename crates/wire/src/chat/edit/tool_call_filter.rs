@@ -1,12 +1,12 @@
-//! Calls of a stream that the client is not shown.
+//! Removal of hidden calls from a stream.
 
 use serde_json::{Map, Value, json};
 
-/// Leaves the calls of some tools out of chunks, and gives the others the numbers that they have without them.
+/// A filter that removes the calls of some tools from chunks, and renumbers the others.
 #[derive(Debug, Default)]
 pub(super) struct ChatToolCallFilter {
     tools: Vec<&'static str>,
-    /// The stream's calls.
+    /// The calls of the stream.
     calls: Vec<FilteredToolCall>,
     newest_id: String,
 }
@@ -14,12 +14,12 @@ pub(super) struct ChatToolCallFilter {
 /// A call of the stream.
 #[derive(Debug)]
 struct FilteredToolCall {
-    /// The server's number of it.
+    /// The server's index of the call.
     index: u64,
     name: String,
-    /// Whether it is shown, once its name says so: some servers send names in pieces.
+    /// The decision to show the call, once its name is complete: some servers send names in pieces.
     is_shown: Option<bool>,
-    /// What came before that was known.
+    /// The pieces that came before the decision.
     held: Vec<Value>,
 }
 
@@ -28,7 +28,7 @@ impl ChatToolCallFilter {
         self.tools.push(tool);
     }
 
-    /// Another stream begins.
+    /// Begins another stream.
     pub(super) fn next_stream(&mut self) {
         *self = Self { tools: std::mem::take(&mut self.tools), ..Self::default() };
     }
@@ -41,7 +41,7 @@ impl ChatToolCallFilter {
         self.calls.iter().any(|call| !call.held.is_empty())
     }
 
-    /// The chunk without what is not shown; `None` if it stays as it is.
+    /// Returns the chunk without hidden calls; `None` if it stays unchanged.
     pub(super) fn pass(&mut self, data: &str) -> Option<Map<String, Value>> {
         let had_held = self.has_held();
         if self.tools.is_empty() || !had_held && !data.contains("\"tool_calls\"") {
@@ -68,7 +68,7 @@ impl ChatToolCallFilter {
 
     fn piece(&mut self, piece: Value, shown: &mut Vec<Value>) {
         let id = piece["id"].as_str().unwrap_or_default().to_owned();
-        // Some servers give no number: a new id is a new call.
+        // Some servers give no index: a new id is a new call.
         let newest = self.calls.last().map(|call| call.index);
         let is_new = !id.is_empty() && id != self.newest_id;
         let index = match (piece["index"].as_u64(), newest) {
@@ -82,7 +82,7 @@ impl ChatToolCallFilter {
         let at = match self.calls.iter().position(|call| call.index == index) {
             Some(at) => at,
             None => {
-                // The name of the one before is complete.
+                // A new call begins, so the name of the one before is complete.
                 self.release(shown);
                 self.calls.push(FilteredToolCall {
                     index,
@@ -111,7 +111,7 @@ impl ChatToolCallFilter {
         self.let_out(at, shown);
     }
 
-    /// Names are complete: those that were not yet are shown.
+    /// Shows the calls that were undecided, because their names are complete now.
     fn release(&mut self, shown: &mut Vec<Value>) {
         for at in 0..self.calls.len() {
             let call = &mut self.calls[at];

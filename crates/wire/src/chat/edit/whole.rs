@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::stream_parser::{ChatStreamChunk, ChatStreamParser};
 use crate::edit::{PartialResponse, SseEvent, StreamParser};
 
-/// What a whole answer says.
+/// Parses a whole answer.
 pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
     let text = std::str::from_utf8(body).ok()?;
     let chunk: ChatStreamChunk<'_> = serde_json::from_str(text).ok()?;
@@ -18,7 +18,7 @@ pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
     Some(seen)
 }
 
-/// The answer that a stream's events make.
+/// Returns the whole answer of a stream's events.
 pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let mut watcher = ChatStreamParser::default();
     let (mut answer, mut more) = (Map::new(), Map::new());
@@ -67,7 +67,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     Some(Value::Object(answer).to_string().into())
 }
 
-/// Fields of deltas that we do not model: lists grow, of everything else the newest counts.
+/// Keeps fields of deltas that have no field of ours: lists grow, and of other values the newest wins.
 fn keep_details(delta: &Value, more: &mut Map<String, Value>) {
     const KNOWN: [&str; 6] = ["role", "content", "reasoning_content", "reasoning", "tool_calls", "refusal"];
     for (key, value) in delta.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The rows. Each says where it is from; what was looked at on 2026-11-22 has no other date.
+//! The rows of the server families. Each row names its sources; a source without a date was read on 2026-11-22.
 
 use super::{
     CallIdFormat, DiscoveryEndpoint, DocumentSupport, OutputLimitField, PrefillSupport, ReasoningPlace,
@@ -7,7 +7,7 @@ use super::{
 use crate::FeatureSupport;
 
 impl ServerFamily {
-    /// What every server takes: nothing that one of them is known to refuse.
+    /// The request fields that every server takes: none that a known server refuses.
     pub const COMPATIBLE: Self = Self {
         name: "compatible",
         hosts: &[],
@@ -33,9 +33,9 @@ impl ServerFamily {
         counter: None,
     };
 
-    /// OpenAI, and its models at Azure. `max_tokens` is deprecated and refused by its reasoning models
-    /// (<https://platform.openai.com/docs/api-reference/chat/create>); so are names of calls above 40 bytes
-    /// (error `string_above_max_length`). Reasoning is not shown on this wire.
+    /// OpenAI, and its models at Azure. `max_tokens` is deprecated, and the reasoning models refuse it
+    /// (<https://platform.openai.com/docs/api-reference/chat/create>). Ids of calls above 40 bytes are refused
+    /// too (error `string_above_max_length`). Reasoning is not shown on this wire.
     pub const OPENAI: Self = Self {
         name: "openai",
         hosts: &["api.openai.com", "openai.azure.com"],
@@ -46,10 +46,10 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// DeepSeek. Reasoning of a turn with tool calls must come back in *every* later request, else 400; that of
-    /// a turn without them is ignored (<https://api-docs.deepseek.com/guides/thinking_mode>). A call of another
-    /// model has none: an empty one is taken (anomalyco/opencode#25058). Content is text only (recorded: "unknown
-    /// variant `image_url`, expected `text`"). Prefill exists at `/beta` only.
+    /// DeepSeek. Reasoning of a turn with tool calls must come back in *every* later request, else 400. Reasoning
+    /// of a turn without calls is ignored (<https://api-docs.deepseek.com/guides/thinking_mode>). A call of
+    /// another model has no reasoning: an empty one is taken (anomalyco/opencode#25058). Content is text only
+    /// (recorded: "unknown variant `image_url`, expected `text`"). Prefill exists at `/beta` only.
     pub const DEEPSEEK: Self = Self {
         name: "deepseek",
         hosts: &["api.deepseek.com"],
@@ -75,11 +75,12 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// Mistral. Names of calls are nine letters or digits (anomalyco/opencode#1680); unknown fields are refused:
+    /// Mistral. Ids of calls are nine letters or digits (anomalyco/opencode#1680). Unknown fields are refused:
     /// `stream_options` (dnakov/anon-kode#53), `max_completion_tokens` (editor-code-assistant/eca#231),
-    /// `reasoning_content` (charmbracelet/crush#1590). Usage comes anyway. Reasoning is a block of the content
-    /// and stays in the history (`@ai-sdk/mistral` 3.0.52). No user message after a tool's result
-    /// (zed-industries/zed#37021). Documents and `prefix`: <https://docs.mistral.ai/api/endpoint/chat>.
+    /// `reasoning_content` (charmbracelet/crush#1590). Streams report usage without a request for it. Reasoning
+    /// is a block of the content and stays in the history (`@ai-sdk/mistral` 3.0.52). No user message may follow
+    /// a tool's result (zed-industries/zed#37021). Documents and `prefix`:
+    /// <https://docs.mistral.ai/api/endpoint/chat>.
     pub const MISTRAL: Self = Self {
         name: "mistral",
         hosts: &["mistral.ai"],
@@ -136,9 +137,9 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// llama.cpp. Takes `reasoning_content` and lets the template decide what is shown of it; thinking comes
-    /// apart from the text if `reasoning_format` asks for it, whatever the server was started with; it goes on
-    /// with an answer unless thinking is on (`tools/server/README.md`; seen at a real server).
+    /// llama.cpp. Takes `reasoning_content`; the template decides which part the model is shown. With
+    /// `reasoning_format`, thinking comes apart from the text, whatever the server's start options were. The
+    /// server continues an answer unless thinking is on (`tools/server/README.md`; seen at a real server).
     pub const LLAMA_CPP: Self = Self {
         name: "llama.cpp",
         replay: ReasoningReplay::Turn,
@@ -150,7 +151,7 @@ impl ServerFamily {
     };
 
     /// LM Studio. `tool_choice` is a word only (lmstudio-ai/lmstudio-bug-tracker#670). Its errors are a sentence
-    /// (0.3) or an object (0.4), which the reader of errors knows.
+    /// (0.3) or an object (0.4); the error parser reads both.
     pub const LM_STUDIO: Self = Self {
         name: "LM Studio",
         names_tools: false,
@@ -158,8 +159,8 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// Ollama's compatible API. Goes on with an assistant message that ends the request. It cannot be told its
-    /// window: its own API can.
+    /// Ollama's compatible API. It continues an assistant message that ends the request. A request cannot set the
+    /// window here; Ollama's own API can.
     pub const OLLAMA: Self = Self {
         name: "ollama",
         prefill: PrefillSupport::Fields(&[]),

@@ -1,4 +1,4 @@
-//! The names of calls on this wire.
+//! The ids of calls on this wire.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::super::family::CallIdFormat;
 
 const NINE: usize = 9;
 
-/// The calls of one request: ours, with the names they were given and their tools.
+/// The calls of one request: our ids, with the ids on the wire and the tools.
 pub(super) struct ChatCallIdMap<'a> {
     rule: CallIdFormat,
     named: BTreeMap<&'a CallId, (String, &'a str)>,
@@ -21,8 +21,8 @@ impl<'a> ChatCallIdMap<'a> {
         Self { rule, named: BTreeMap::new(), used: BTreeSet::new() }
     }
 
-    /// The provider's own name of the call, unless the server would refuse it or an earlier call of this
-    /// request has it: local servers repeat theirs.
+    /// Returns the provider's own id of the call, unless the server would refuse it or an earlier call of this
+    /// request has it. Local servers repeat their ids.
     pub(super) fn name(&mut self, call: &'a ToolCall) -> String {
         let given = call.provider_id.as_deref().filter(|id| self.is_free(id));
         let name = given.map_or_else(|| self.own(&call.call_id), str::to_owned);
@@ -31,7 +31,7 @@ impl<'a> ChatCallIdMap<'a> {
         name
     }
 
-    /// The name and the tool of a call that was named before.
+    /// Returns the id and the tool of a call that got an id before.
     pub(super) fn get(&self, call: &CallId) -> Option<&(String, &'a str)> {
         self.named.get(call)
     }
@@ -46,7 +46,7 @@ impl<'a> ChatCallIdMap<'a> {
         fits && !self.used.contains(id)
     }
 
-    /// Our name of the call; where the server would refuse it, letters that follow from it.
+    /// Returns our id of the call; if the server would refuse it, letters that are derived from it.
     fn own(&self, call: &CallId) -> String {
         let ours = call.as_str();
         if self.is_free(ours) {
@@ -57,7 +57,7 @@ impl<'a> ChatCallIdMap<'a> {
     }
 }
 
-/// Nine letters or digits that follow from a name: FNV-1a, written in base 62.
+/// Derives nine letters or digits from an id: FNV-1a, written in base 62.
 fn nine_letters(name: &str, attempt: u64) -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let bytes = name.bytes().chain(attempt.to_le_bytes());

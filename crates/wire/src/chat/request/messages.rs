@@ -1,4 +1,4 @@
-//! The conversation, message by message.
+//! The encoder of the conversation, message by message.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,13 @@ use super::written::{
 use super::{data_url, fields, invalid, is_prefilled, no_words};
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
-/// The assistant's word between a tool's result and a user message, where a server wants one.
+/// The assistant message between a tool's result and a user message, for a server that needs one.
 const BRIDGE: &str = "Understood.";
 
 /// The media type of the documents that servers take.
 const PDF: &str = "application/pdf";
 
-/// All messages, the system prompt first.
+/// Returns all messages, the system prompt first.
 ///
 /// # Errors
 /// `invalid-request` for a tool result whose call is not in the request.
@@ -51,8 +51,8 @@ struct ChatInputEncoder<'a> {
     settings: &'a ModelSettings,
     family: &'a ServerFamily,
     written: Vec<ChatRequestMessage<'a>>,
-    /// What the next user message begins with: pictures that tools gave. They wait until all results of the
-    /// step are written, since nothing may stand between those.
+    /// The beginning of the next user message: pictures from tools. They wait until all results of the step are
+    /// written, because no other message may stand between results.
     waiting: Vec<ChatRequestPart<'a>>,
     calls: ChatCallIdMap<'a>,
     shown: ReasoningReplayMask,
@@ -86,7 +86,7 @@ impl<'a> ChatInputEncoder<'a> {
         Ok(())
     }
 
-    /// Writes what waits as one user message.
+    /// Writes the waiting parts as one user message.
     fn flush(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -112,7 +112,7 @@ impl<'a> ChatInputEncoder<'a> {
         }
     }
 
-    /// Neighbouring texts are one item: servers differ in how they join several.
+    /// Adds a waiting text. Neighbouring texts become one item, because servers differ in how they join several.
     fn waiting_text(&mut self, text: Cow<'a, str>) {
         if let Some(ChatRequestPart::Text { text: before }) = self.waiting.last_mut() {
             before.to_mut().push_str(&text);
@@ -128,7 +128,7 @@ impl<'a> ChatInputEncoder<'a> {
         }
     }
 
-    /// A picture or a document; nothing if its bytes did not come, or nobody takes it.
+    /// Returns a picture or a document; `None` if its bytes are missing, or the server takes neither.
     fn media(&self, part: &Part, media: &'a MediaPart) -> Option<ChatRequestPart<'a>> {
         let url = || data_url(media, self.request);
         let name = media.name.as_deref();
@@ -224,7 +224,7 @@ impl<'a> ChatInputEncoder<'a> {
     }
 }
 
-/// The assistant's text. `null` beside calls if there is none; never an empty message.
+/// Returns the assistant's text: `null` beside calls if there is none, and never an empty message.
 fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<ChatRequestContent<'a>> {
     let text = message.text();
     let lost =
@@ -238,7 +238,7 @@ fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<ChatRequestConten
     Some(ChatRequestContent::Text(Cow::Owned(text)))
 }
 
-/// What the model itself wrote, block by block; nothing if plain text says it all.
+/// Returns the model's own content, block by block; `None` if plain text is equivalent.
 fn blocks(message: &Message, with_reasoning: bool) -> Option<ChatRequestContent<'_>> {
     let items: Vec<ChatRequestPart<'_>> =
         message.parts.iter().filter_map(|part| block(part, with_reasoning)).collect();
@@ -259,8 +259,8 @@ fn block(part: &Part, with_reasoning: bool) -> Option<ChatRequestPart<'_>> {
     }
 }
 
-/// Exactly the model's bytes, as long as they are JSON. Servers parse them again and refuse the whole
-/// conversation if they are not: those are wrapped, so that the model still sees what it wrote.
+/// Returns exactly the model's bytes, as long as they are JSON. Servers parse arguments again and refuse the
+/// whole conversation if one is no JSON. Such arguments are wrapped, so that the model still sees its own text.
 fn arguments(arguments: &str) -> Cow<'_, str> {
     let arguments = given_arguments(arguments);
     match serde_json::from_str::<&RawValue>(arguments) {

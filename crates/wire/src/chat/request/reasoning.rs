@@ -1,4 +1,4 @@
-//! Which reasoning goes back, and in which words.
+//! The reasoning that a request sends back, and its form.
 
 use longhaul_core::message::{Message, Part, ReasoningPart, Role};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::super::family::{ReasoningReplay, ServerFamily};
 use super::super::response::NativeReasoningDetails;
 
-/// Which messages of a conversation show their plain reasoning again.
+/// A mask of the messages whose plain reasoning is sent back.
 pub(super) struct ReasoningReplayMask(Vec<bool>);
 
 impl ReasoningReplayMask {
@@ -25,7 +25,7 @@ impl ReasoningReplayMask {
     }
 }
 
-/// Of each message, whether a tool was called between the user messages around it.
+/// Returns for each message whether a tool was called between the user messages around it.
 fn tool_turns(messages: &[Message]) -> Vec<bool> {
     let mut shown = Vec::with_capacity(messages.len() + 1);
     for turn in messages.split(is_user) {
@@ -47,14 +47,14 @@ pub(super) fn parts(message: &Message) -> impl Iterator<Item = &ReasoningPart> {
     })
 }
 
-/// The plain reasoning of a message that shows it; `own` is whether the model itself wrote it.
+/// Returns the plain reasoning of a message in the mask; `own` is `true` if the model itself wrote the message.
 pub(super) fn plain(message: &Message, own: bool, replay: ReasoningReplay) -> Option<String> {
     let text: String = parts(message).filter(|_| own).map(|reasoning| reasoning.text.as_str()).collect();
     let is_asked_for = replay == ReasoningReplay::ToolTurns && message.tool_calls().next().is_some();
     (!text.is_empty() || is_asked_for).then_some(text)
 }
 
-/// The details that a router gave and wants back.
+/// Returns the reasoning details that a router sent and wants back.
 pub(super) fn details<'a>(message: &'a Message, family: &ServerFamily) -> Option<&'a RawValue> {
     parts(message).find_map(|reasoning| {
         let native: NativeReasoningDetails<'_> =

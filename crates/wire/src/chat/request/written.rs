@@ -1,4 +1,4 @@
-//! A message as it is written.
+//! The shape of a message in the request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) enum ChatRequestMessage<'a> {
     Tool { tool_call_id: String, content: String },
 }
 
-/// Text alone is a string; every server takes that.
+/// The content of a message. Text alone is a string, which every server takes.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ChatRequestContent<'a> {
@@ -84,7 +84,7 @@ pub(super) struct ChatRequestToolCall<'a> {
     pub(super) id: String,
     pub(super) r#type: &'static str,
     pub(super) function: ChatRequestFunctionCall<'a>,
-    /// What the server put beside the call and wants back, for example a thought signature.
+    /// The server's additional fields of the call, which it wants back, for example a thought signature.
     #[serde(flatten)]
     pub(super) extra: BTreeMap<String, Box<RawValue>>,
 }
@@ -96,7 +96,7 @@ pub(super) struct ChatRequestFunctionCall<'a> {
 }
 
 impl<'a> ChatAssistantMessage<'a> {
-    /// A word of the model's, to stand between two messages.
+    /// Creates a short assistant message, to stand between two messages.
     pub(super) fn word(text: &'a str) -> Self {
         Self {
             content: Some(ChatRequestContent::Text(Cow::Borrowed(text))),

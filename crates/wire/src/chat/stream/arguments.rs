@@ -1,11 +1,13 @@
-//! Whether arguments that come in pieces are one whole JSON value yet. Each byte is looked at once.
+//! Detection of complete arguments in pieces: whether the pieces are one whole JSON value. Each byte is examined
+//! once.
 
 use serde_json::value::RawValue;
 
-/// Numbers and words that are longer are no arguments, and not read again with each piece.
+/// The largest size of a number or a word that may be arguments. A longer one is not parsed again with each
+/// piece.
 const MAX_WORD_BYTES: usize = 64;
 
-/// Arguments so far.
+/// The arguments so far.
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     text: String,
@@ -14,7 +16,7 @@ pub(super) struct PartialArguments {
     pub(super) scanned_bytes: usize,
 }
 
-/// Where the end of the arguments stands.
+/// The progress of the arguments towards their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ArgumentsState {
     /// Nothing but blanks.
@@ -59,7 +61,7 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether they are one JSON value already.
+    /// Reports whether the arguments are one JSON value already.
     pub(super) fn is_complete(&self) -> bool {
         match self.state {
             ArgumentsState::Whole => true,
@@ -70,7 +72,8 @@ impl PartialArguments {
 }
 
 impl ArgumentsState {
-    /// The state behind one more byte. Blanks behind a value leave it whole: it is not read a second time.
+    /// Returns the state behind one more byte. Blanks behind a complete value leave it complete, without a second
+    /// parse.
     fn after(self, byte: u8) -> Self {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match self {

@@ -1,4 +1,4 @@
-//! Tool calls, put together from their pieces.
+//! Assembly of tool calls from their pieces.
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{RawJson, ToolCall};
@@ -8,13 +8,13 @@ use super::arguments::PartialArguments;
 use crate::answer_size::MAX_TOOL_NAME_BYTES;
 use crate::{AnswerTooLarge, ModelEvent};
 
-/// The calls of one answer, in the order in which each began.
+/// The calls of one answer, in the order of their beginnings.
 #[derive(Debug, Default)]
 pub(super) struct ChatCallAssembler(Vec<PartialChatCall>);
 
 #[derive(Debug)]
 struct PartialChatCall {
-    /// The server's index. Servers give several calls the same one, or none.
+    /// The server's index. Servers give several calls the same index, or none.
     index: Option<i64>,
     id: Option<String>,
     name: String,
@@ -23,7 +23,7 @@ struct PartialChatCall {
 }
 
 impl ChatCallAssembler {
-    /// Adds a piece to the call it belongs to. Says which that is, and whether it just began.
+    /// Adds a piece to its call. Returns the call's index, and `true` if the call just began.
     ///
     /// # Errors
     /// [`AnswerTooLarge::ToolName`].
@@ -43,20 +43,20 @@ impl ChatCallAssembler {
         Ok((at, found.is_none()))
     }
 
-    /// The progress of a call that [`add`](Self::add) was given. `None` before its arguments begin: more of its name may
-    /// come.
+    /// Returns the progress of a call that [`add`](Self::add) was given. `None` before its arguments begin: more
+    /// of its name may come.
     pub(super) fn event(&self, index: usize, delta: String) -> Option<ModelEvent> {
         let PartialChatCall { name, arguments, .. } = &self.0[index];
         let name = Some(name.clone()).filter(|name| !name.is_empty());
         (!arguments.is_empty()).then_some(ModelEvent::ToolInput { index, name, delta })
     }
 
-    /// Returns whether the arguments of a call are JSON already.
+    /// Reports whether the arguments of a call are JSON already.
     pub(super) fn is_complete(&self, index: usize) -> bool {
         self.0[index].is_complete()
     }
 
-    /// Returns whether those of every call are.
+    /// Reports whether the arguments of every call are JSON already.
     pub(super) fn are_complete(&self) -> bool {
         self.0.iter().all(PartialChatCall::is_complete)
     }
@@ -73,7 +73,7 @@ impl ChatCallAssembler {
         }
     }
 
-    /// The call that a piece goes on with; `None` if it begins another.
+    /// Returns the call that a piece continues; `None` if the piece begins another call.
     fn find(&self, piece: &ChatResponseToolCall<'_>) -> Option<usize> {
         let id = piece.id();
         let same_index = || self.0.iter().rposition(|call| call.index == piece.index);
@@ -91,7 +91,8 @@ impl ChatCallAssembler {
 }
 
 impl PartialChatCall {
-    /// Pieces may repeat the id and the name, or bring the name in parts; the arguments never repeat.
+    /// Adds a piece. Pieces may repeat the id and the name, or bring the name in parts; the arguments never
+    /// repeat.
     fn extend(&mut self, piece: &ChatResponseToolCall<'_>) -> Result<(), AnswerTooLarge> {
         if self.id.is_none() {
             self.id = piece.id();
@@ -116,7 +117,7 @@ impl PartialChatCall {
 
 #[cfg(test)]
 impl ChatCallAssembler {
-    /// The bytes of arguments that were looked at so far.
+    /// Returns the number of argument bytes that were examined so far.
     pub(super) fn scanned_bytes(&self) -> usize {
         self.0.iter().map(|call| call.arguments.scanned_bytes).sum()
     }

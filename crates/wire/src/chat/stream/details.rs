@@ -1,4 +1,4 @@
-//! A router's reasoning details: entries that come in pieces and are sent back whole, in order.
+//! Assembly of a router's reasoning details: entries that come in pieces and are sent back whole, in order.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::raw_json::RawObject;
 /// Fields that grow from piece to piece.
 const GROWING: &[&str] = &["text", "summary", "data"];
 
-/// Fields of which one must hold something, else an entry says nothing.
+/// Fields of which one must have content; an entry without any is empty.
 const SAYING: &[&str] = &["text", "summary", "data", "signature"];
 
 /// The entries so far.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetailsAssembler(Vec<PartialReasoningDetail>);
 
-/// One entry; what only one piece of it said keeps its bytes.
+/// One entry. Fields that came in a single piece keep their bytes.
 #[derive(Debug)]
 struct PartialReasoningDetail {
     fields: RawObject,
@@ -36,7 +36,7 @@ impl ReasoningDetailsAssembler {
         }
     }
 
-    /// The entries as they go back, if one of them says anything.
+    /// Returns the entries for the next request, if one of them has content.
     pub(super) fn native(&self) -> Option<RawJson> {
         let entries: Vec<RawObject> = self.0.iter().map(PartialReasoningDetail::whole).collect();
         let says =
@@ -47,7 +47,8 @@ impl ReasoningDetailsAssembler {
 }
 
 impl PartialReasoningDetail {
-    /// Pieces of one entry share its index and type, and do not have different ids.
+    /// Reports whether a piece continues this entry. Pieces of one entry share its index and type, and do not
+    /// have different ids.
     fn is_continued_by(&self, piece: &RawObject) -> bool {
         let given = |entry: &RawObject, key: &str| entry.get(key).is_some_and(|value| value != "null");
         let same = |key: &str| self.fields.get(key) == piece.get(key);

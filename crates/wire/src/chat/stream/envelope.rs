@@ -1,11 +1,11 @@
-//! What a server says of its answer as a whole: id, model, its own word for the end, timings.
+//! The fields of an answer as a whole: id, model, the server's finish reason, timings.
 
 use longhaul_core::message::RawJson;
 use serde_json::value::RawValue;
 
 use crate::raw_json::{self, RawObject};
 
-/// Fields of a chunk that are kept elsewhere or say nothing of the answer: `obfuscation` and `p` are padding.
+/// Fields of a chunk that are kept elsewhere or do not describe the answer: `obfuscation` and `p` are padding.
 const LEFT_OUT: &[&str] =
     &["choices", "usage", "object", "error", "obfuscation", "p", "prompt_progress", "__verbose"];
 
@@ -20,7 +20,7 @@ pub(super) struct ChatResponseEnvelope {
 }
 
 impl ChatResponseEnvelope {
-    /// Takes the first chunk, and those that say more than a delta: the last ones.
+    /// Takes the first chunk, and the last ones, which have more fields than a delta.
     pub(super) fn add(&mut self, chunk: &str, choices: &[&RawValue]) {
         let choice = choices.first().and_then(|choice| RawObject::parse(choice.get()));
         let ends = choice.as_ref().is_none_or(|choice| given(choice, OF_CHOICE[0]));
@@ -35,12 +35,12 @@ impl ChatResponseEnvelope {
         }
     }
 
-    /// What was said, by name.
+    /// Returns the fields by name.
     pub(super) fn fields(&self) -> &RawObject {
         &self.fields
     }
 
-    /// One JSON object, if anything was said.
+    /// Returns the fields as one JSON object, if there are any.
     pub(super) fn to_json(&self) -> Option<RawJson> {
         self.fields.fields().next().map(|_| self.fields.to_json())
     }

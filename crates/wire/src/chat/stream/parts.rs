@@ -1,4 +1,4 @@
-//! When a part is complete, and what it then is.
+//! Completion of an answer's parts, and their final form.
 
 use longhaul_core::message::{Part, ReasoningPart, TextPart};
 
@@ -6,10 +6,10 @@ use super::{ChatStreamDecoder, PartialChatPart};
 use crate::{ModelEvent, ProviderError};
 
 impl ChatStreamDecoder {
-    /// Opens a slot: what stands before it is complete.
+    /// Opens a slot, which completes the slots before it.
     ///
     /// # Errors
-    /// The answer has too many parts.
+    /// An error if the answer has too many parts.
     pub(super) fn begin(
         &mut self,
         slot: PartialChatPart,
@@ -28,14 +28,14 @@ impl ChatStreamDecoder {
         Ok(())
     }
 
-    /// `[DONE]`.
+    /// Ends the stream at `[DONE]`.
     pub(super) fn close(&mut self, events: &mut Vec<ModelEvent>) {
         self.closed = true;
         self.report_done(false, events);
     }
 
-    /// Reports every slot as done that is not yet. Before the model has stopped of its own will (`all`), a call
-    /// is done only if its arguments are whole.
+    /// Reports every open slot as done. Before the model itself has stopped (`all`), a call is done only if its
+    /// arguments are complete.
     pub(super) fn report_done(&mut self, all: bool, events: &mut Vec<ModelEvent>) {
         for index in std::mem::take(&mut self.open) {
             let is_open = matches!(self.slots[index], PartialChatPart::Call(call) if !all && !self.calls.is_complete(call));
@@ -47,7 +47,7 @@ impl ChatStreamDecoder {
         }
     }
 
-    /// All parts in order. Proof without readable reasoning is a part of its own.
+    /// Returns all parts in order. Proof without readable reasoning is a part of its own.
     pub(super) fn parts(&self) -> Vec<Part> {
         let proof = self.details.native().filter(|_| self.first_reasoning.is_none());
         let lone =

@@ -1,4 +1,5 @@
-//! Calls in a whole answer. One that makes no call of the client's stays a call of `tool_call`: it is answered here.
+//! Calls in a whole answer. A call of `tool_call` that names no tool of the client stays unchanged: the gateway
+//! answers it.
 
 use longhaul_core::deferral::CALL;
 
@@ -7,7 +8,7 @@ use super::item::in_list;
 use crate::edit::Dialect;
 use crate::raw_json::{field, fields, quote, string, with_field};
 
-/// Returns an answer with the client's own calls; `None` if it stays as it is.
+/// Returns an answer with the client's own calls; `None` if the answer stays unchanged.
 pub(super) fn unwrapped(deferral: &ToolDeferral, answer: &str) -> Option<String> {
     match deferral.dialect {
         Dialect::Chat => in_list(answer, "choices", CALL, |choice| {
@@ -29,7 +30,8 @@ fn chat_call(deferral: &ToolDeferral, call: &str) -> Option<String> {
     with_field(call, "function", &with_field(&named, "arguments", &quote(&made.arguments))?)
 }
 
-/// Returns a call of the client's in place of one of `tool_call`; `None` if it is none, or makes none.
+/// Returns the client's call in place of a call of `tool_call`. `None` if the item is no such call, or names no
+/// tool.
 pub(super) fn responses_call(deferral: &ToolDeferral, item: &str) -> Option<String> {
     let said = fields(item)?;
     let is_function = field(&said, "type").and_then(string).as_deref() == Some("function_call");

@@ -1,5 +1,5 @@
-//! Calls in the items of a request. A call of a tool that the list does not have goes through `tool_call`: some servers
-//! refuse others.
+//! Calls in the items of a request. A call of a tool that the upstream's list lacks is sent as `tool_call`: some
+//! servers refuse calls of unlisted tools.
 
 use longhaul_core::deferral::{CALL, wrapped_arguments};
 
@@ -9,7 +9,7 @@ use crate::edit::Dialect;
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::responses::edit as responses;
 
-/// Returns an item with its calls as the upstream's list has them; `None` if it stays as it is.
+/// Returns an item with its calls in terms of the upstream's list; `None` if the item stays unchanged.
 pub(super) fn wrapped(deferral: &ToolDeferral, item: &str) -> Option<String> {
     match deferral.dialect {
         Dialect::Chat => in_list(item, "tool_calls", "tool_calls", |call| chat_call(deferral, call)),
@@ -19,7 +19,7 @@ pub(super) fn wrapped(deferral: &ToolDeferral, item: &str) -> Option<String> {
     }
 }
 
-/// Returns an object with some elements of a list in it changed; `None` if none is.
+/// Returns an object with changed elements in one of its lists; `None` if no element changes.
 pub(super) fn in_list(
     object: &str,
     list: &str,

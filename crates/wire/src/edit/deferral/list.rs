@@ -9,10 +9,10 @@ use crate::edit::Dialect;
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::responses::edit as responses;
 
-/// What clients write before the name of a server's tool.
+/// The prefix that clients put before the name of an MCP server's tool.
 const MCP_PREFIX: &str = "mcp__";
 
-/// Where a tool comes from whose name does not say it.
+/// The source of a tool whose name does not show one.
 const CLIENT: &str = "the client";
 
 /// One element of the list.
@@ -20,17 +20,17 @@ const CLIENT: &str = "the client";
 pub(super) struct ListedTool {
     /// The element as the client wrote it.
     pub(super) raw: String,
-    /// The functions in it, by the names that calls have: none for a tool that the model's server runs, several for a
-    /// namespace.
+    /// The functions in the element, by the names that calls use. A tool that the model's server runs has none; a
+    /// namespace has several.
     pub(super) specs: Vec<ToolSpec>,
     /// The client's names of functions in a namespace, by the names in `specs`.
     pub(super) namespaced: Vec<(String, ClientToolName)>,
     pub(super) tokens: u64,
-    /// Whether it looks like the tool of an MCP server.
+    /// `true` if the tool looks like one of an MCP server.
     pub(super) is_foreign: bool,
-    /// The mark that the prompt is cached up to it, as JSON.
+    /// The cache mark of the element, as JSON.
     pub(super) cache_mark: Option<String>,
-    /// Whether the client has the provider's own tool search.
+    /// `true` if the client uses the provider's own tool search for this tool.
     pub(super) is_deferred_by_client: bool,
 }
 
@@ -81,7 +81,7 @@ fn of_namespace(listed: ListedTool, namespace: &str, members: &[&str]) -> Listed
         specs.push(ToolSpec { name: flat, source: namespace.to_owned(), ..spec });
     }
     let tokens = specs.iter().map(tool_tokens).sum();
-    // A member that is no function cannot be called through another tool: then all of them stay.
+    // A member that is no function cannot be called through another tool, so the whole namespace stays.
     if specs.len() != members.len() {
         return listed;
     }
@@ -108,7 +108,8 @@ fn source_of(name: &str) -> Option<&str> {
     name.split_once("__").map(|(server, _)| server).filter(|server| !server.is_empty())
 }
 
-/// Returns a tool of ours as the dialect has it, with the mark of a deferred tool whose prefix it ends now.
+/// Returns a tool of ours in the dialect's form. The cache mark is that of the deferred tool whose prefix now
+/// ends at this tool.
 pub(super) fn stand_in(dialect: Dialect, spec: &ToolSpec, cache_mark: Option<&str>) -> String {
     let (name, description) = (quote(&spec.name), quote(&spec.description));
     let schema = spec.parameters.as_str();

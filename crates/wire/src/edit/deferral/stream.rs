@@ -1,5 +1,5 @@
-//! Calls in a stream. Which tool a call of `tool_call` means is known when its arguments are whole: until then its events
-//! are held back, and then it comes at once as a call of the client's tool. Everything else passes as it comes.
+//! Calls in a stream. The tool behind a call of `tool_call` is known only when the call's arguments are complete.
+//! Until then its events are held back; then the client's call is sent at once. All other events pass unchanged.
 
 mod chat;
 mod messages;
@@ -21,7 +21,7 @@ pub struct CallUnwrapper {
     deferral: Arc<ToolDeferral>,
     events: SseReader,
     calls: HeldCalls,
-    /// Bytes of events that are held back.
+    /// The number of bytes in held-back events.
     held_bytes: usize,
 }
 
@@ -31,11 +31,11 @@ enum HeldCalls {
     Messages(MessagesHeldCalls),
 }
 
-/// What becomes of an event.
+/// The fate of an event.
 enum UnwrappedEvent {
-    /// It passes as it came.
+    /// The event passes unchanged.
     AsItIs,
-    /// These take its place; none if it is held back.
+    /// These events replace it; an empty list if it is held back.
     Replaced(Vec<Value>),
 }
 
@@ -50,7 +50,7 @@ impl CallUnwrapper {
         Self { deferral, events: SseReader::default(), calls, held_bytes: 0 }
     }
 
-    /// Takes more of the stream. Returns what passes of it, in whole events.
+    /// Takes more of the stream. Returns the bytes that pass, in whole events.
     pub fn take(&mut self, chunk: Bytes) -> Bytes {
         self.events.feed(chunk);
         let mut out = BytesMut::new();
@@ -60,12 +60,13 @@ impl CallUnwrapper {
         out.freeze()
     }
 
-    /// Returns the number of bytes that are held back, events without an end among them. Whoever reads a stream bounds it.
+    /// Returns the number of bytes that are held back, incomplete events among them. The reader of a stream
+    /// bounds this number.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes + self.events.begun_bytes()
     }
 
-    /// Returns what is left when the stream is over: an event without its empty line.
+    /// Returns the rest once the stream is over: an event without its empty line.
     pub fn rest(&mut self) -> Bytes {
         let rest = self.events.take_rest();
         let mut out = BytesMut::new();
@@ -90,7 +91,7 @@ impl CallUnwrapper {
     }
 }
 
-/// Writes an event: dialects whose events have a type name them by it.
+/// Writes an event. Dialects whose events have a type use the type as the event's name.
 fn write_event(event: &Value, out: &mut BytesMut) {
     if let Some(name) = event.get("type").and_then(Value::as_str) {
         out.extend_from_slice(format!("event: {name}\n").as_bytes());

@@ -1,4 +1,4 @@
-//! A request that begins as an earlier one did: only what is new of it is read.
+//! Parsing of a request that begins like an earlier one: only the new part is read.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use serde_json::value::RawValue;
 
 use super::{EnvelopeFieldNames, RequestEnvelope, after_space, mended, range_in};
 
-/// Bytes that are compared at a time.
+/// The number of bytes that are compared at a time.
 const BLOCK: usize = 4_096;
 
 impl RequestEnvelope {
-    /// Reads a request of which `known` is an earlier one: the items that both begin with, byte by byte, are taken over
-    /// and what stands behind them is read. It is what [`RequestEnvelope::read`] makes of it. `None`: it must be read whole,
-    /// because it begins otherwise or is not as it should be.
+    /// Parses a request of which `known` is an earlier version. Items that both requests begin with, byte by
+    /// byte, are reused; only the rest is parsed. The result equals that of [`RequestEnvelope::read`]. `None`:
+    /// the request must be read whole, because it begins differently or has another form.
     pub fn parse_continued(bytes: &Bytes, names: &EnvelopeFieldNames, known: &Self) -> Option<Self> {
         let shared = shared_bytes(bytes, &known.bytes);
         if shared == bytes.len() && shared == known.bytes.len() {
@@ -30,14 +30,15 @@ impl RequestEnvelope {
         }
         let mut items = known.items.get(..count)?.to_vec();
         let end = behind + list(rest, |item| items.push(behind + item.start..behind + item.end))?;
-        // Everything but the list, as if that were empty.
+        // The rest of the object is parsed with an empty list in the list's place: parsing the list itself is the
+        // cost to save.
         let without = [bytes.get(..start)?, b"[]", bytes.get(end..)?].concat();
         let fields = Self::read(without.into(), names).ok()?;
         let (at, moved) = (start..start + 2, end - start - 2);
         (fields.items_at == at).then(|| fields.with_list(bytes, at.end, moved, (start..end, items)))
     }
 
-    /// The same with its list, by which everything from `from` on is moved.
+    /// Returns the envelope with its list again, which moves every range behind `from`.
     fn with_list(
         self,
         bytes: &Bytes,
@@ -61,7 +62,7 @@ impl RequestEnvelope {
     }
 }
 
-/// How many bytes both begin with.
+/// Returns the number of bytes that both texts begin with.
 fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     let blocks = one.chunks(BLOCK).zip(other.chunks(BLOCK));
     let same = BLOCK * blocks.take_while(|(one, other)| one.len() == BLOCK && one == other).count();
@@ -69,8 +70,8 @@ fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     same + pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Goes through the rest of a list from behind one of its elements: what each of the others is. Gives where the list
-/// ends.
+/// Walks the rest of a list from behind one of its elements, and passes the range of each further element.
+/// Returns the end of the list.
 fn list(text: &str, mut element: impl FnMut(Range<usize>)) -> Option<usize> {
     let mut rest = after_space(text);
     while let Some(behind) = rest.strip_prefix(',') {

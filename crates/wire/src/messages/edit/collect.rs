@@ -1,4 +1,4 @@
-//! The whole answer that a stream's events make.
+//! Collection of a stream's events into a whole answer.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::item::BorrowedMessagesBlock;
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::sse::SseEvent;
 
-/// The answer; `None` if the events end before it does.
+/// Returns the answer; `None` if the events end before the answer does.
 pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let mut answer = MessagesResponseCollector::default();
     for raw in events {
@@ -23,7 +23,7 @@ struct MessagesResponseCollector {
     over: bool,
 }
 
-/// A block as it was begun, and what was added to it.
+/// A block as it was begun, with its additions.
 #[derive(Default)]
 struct CollectedBlock {
     index: u64,
@@ -100,7 +100,7 @@ impl CollectedBlock {
                 whole = with_field(&whole, name, &quote(&said))?;
             }
         }
-        // Arguments that the model did not finish stay as far as they came.
+        // Unfinished arguments stay as far as they came, as the text that the model wrote.
         if !self.input.is_empty() {
             let is_json = fields(&self.input).is_some();
             let input = if is_json { self.input } else { quote(&self.input) };

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::edit::{GatewayError, GatewayErrorKind};
 
-/// What Anthropic's own overflow begins with: clients look for it.
+/// The beginning of Anthropic's own overflow message, which clients search for.
 const TOO_LONG: &str = "prompt is too long";
 
-/// The dialect's name of a kind of error.
+/// Returns the dialect's name of a kind of error.
 pub fn kind_of(kind: GatewayErrorKind) -> &'static str {
     match kind {
         GatewayErrorKind::Invalid
@@ -31,7 +31,7 @@ pub fn kind_of(kind: GatewayErrorKind) -> &'static str {
     }
 }
 
-/// An error as JSON text.
+/// Returns an error as JSON text.
 pub(super) fn body(fault: &GatewayError) -> String {
     let field = fault.param.as_ref().map(|param| format!("{param}: ")).unwrap_or_default();
     let overflow = fault.kind == GatewayErrorKind::ContextOverflow && !fault.message.contains(TOO_LONG);

@@ -1,4 +1,4 @@
-//! Calls that the client is not shown, as this dialect writes them.
+//! Hidden calls as this dialect writes them.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use longhaul_core::message::ToolSpec;
 
-/// The tool as this dialect has it.
+/// Returns the tool as this dialect writes it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"name":{},"description":{},"input_schema":{}}}"#,
@@ -23,7 +23,7 @@ pub(super) fn tool(spec: &ToolSpec) -> String {
     )
 }
 
-/// The model's message in a whole answer. A text that says nothing is refused in a request.
+/// Returns the model's message in a whole answer. Empty texts are left out: a request with one is refused.
 pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let said = fields(std::str::from_utf8(answer).ok()?)?;
     if field(&said, "type").and_then(string)? != "message" {
@@ -45,7 +45,7 @@ fn call(block: &BorrowedMessagesBlock<'_>) -> PartialToolCall {
     PartialToolCall { id: text("id"), name: text("name"), arguments }
 }
 
-/// The model's message with its calls as they are given here: ids and arguments.
+/// Returns the model's message with these calls in place of its own: ids and arguments.
 pub(super) fn with_calls_of(
     message: &str,
     calls: &mut dyn Iterator<Item = &PartialToolCall>,
@@ -76,13 +76,13 @@ fn result(answered: &AnsweredToolCall) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}{failed}}}"#)
 }
 
-/// The message that answers calls.
+/// Returns the message that answers calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     let blocks: Vec<String> = answered.iter().map(result).collect();
     vec![message("user", &blocks.iter().map(String::as_str).collect::<Vec<_>>())]
 }
 
-/// An answer without the calls of a tool.
+/// Returns an answer without the calls of a tool.
 pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let answer = std::str::from_utf8(answer).ok()?;
     let blocks = elements(field(&fields(answer)?, "content")?)?;
@@ -94,7 +94,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     with_field(answer, "content", &format!("[{}]", kept.join(","))).map(Bytes::from)
 }
 
-/// A message with text before its own.
+/// Returns a message with text before its own.
 pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     let item = BorrowedMessagesItem::read(message, 0).ok()?;
     let BorrowedMessagesContent::Blocks(blocks) = &item.content else { return None };
@@ -149,8 +149,8 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     with_field(message, "content", &format!("[{}]", all.join(",")))
 }
 
-/// The client's copy of a step without what earlier steps of the same answer have said: to the client it is one message.
-/// Each block with whether it is a call.
+/// Returns the blocks of the client's copy of a step, without the text of earlier steps of the same answer. The
+/// client has one message for all of them. Each block comes with a flag: `true` for a call.
 fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Vec<(bool, String)> {
     let is_call = |block: &BorrowedMessagesBlock<'_>| block.kind == "tool_use";
     let mut said: VecDeque<String> = rounds.iter().flat_map(|round| said_in(round)).collect();
@@ -178,13 +178,13 @@ fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Ve
     all
 }
 
-/// What a block says, however it is written.
+/// Returns the text of a block, whatever its form.
 fn words(block: &BorrowedMessagesBlock<'_>) -> String {
     let names = ["text", "signature", "data", "thinking"];
     names.into_iter().find_map(|name| block.text(name).filter(|text| !text.is_empty())).unwrap_or_default()
 }
 
-/// What a step of the model's says, but its calls.
+/// Returns the texts of a model's step, without its calls.
 fn said_in(round: &str) -> Vec<String> {
     let Ok(item) = BorrowedMessagesItem::read(round, 0) else { return Vec::new() };
     match &item.content {

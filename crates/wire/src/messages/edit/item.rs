@@ -1,4 +1,4 @@
-//! What one message of a request says.
+//! The content of one message of a request.
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, ToolCall, given_arguments};
@@ -8,7 +8,8 @@ use super::text;
 use crate::edit::{ItemSegment, ParseError, ephemeral, media};
 use crate::raw_json::{elements, field, fields, string};
 
-/// How texts begin that clients put in a person's place although nobody typed them (Claude Code, seen 2026-05).
+/// The beginnings of texts that clients send with the user's role although nobody typed them (Claude Code, seen
+/// 2026-05).
 pub const NOTES: [&str; 6] = [
     "<system-reminder>",
     "<local-command-stdout>",
@@ -18,7 +19,7 @@ pub const NOTES: [&str; 6] = [
     "This session is being continued from a previous conversation",
 ];
 
-/// One block of content, as far as every reader of it wants to know.
+/// One block of content, with the fields that some reader needs.
 pub(super) struct BorrowedMessagesBlock<'a> {
     pub(super) raw: &'a str,
     pub(super) kind: String,
@@ -41,16 +42,16 @@ impl<'a> BorrowedMessagesBlock<'a> {
     }
 }
 
-/// A message's content: where it stands and what it is.
+/// A message's content: its blocks or its text.
 pub(super) enum BorrowedMessagesContent<'a> {
     Text(String),
     Blocks(Vec<BorrowedMessagesBlock<'a>>),
 }
 
-/// A message taken apart.
+/// A parsed message.
 pub(super) struct BorrowedMessagesItem<'a> {
     pub(super) role: String,
-    /// The content as it stands in the item.
+    /// The JSON of the content, as the item has it.
     pub(super) raw_content: &'a str,
     pub(super) content: BorrowedMessagesContent<'a>,
 }
@@ -85,7 +86,7 @@ impl<'a> BorrowedMessagesItem<'a> {
     }
 }
 
-/// The pieces of a message: one for each result, in order, then one for everything else.
+/// Returns the segments of a message: one for each result, in order, then one for all other content.
 ///
 /// # Errors
 /// [`ParseError`] if it is no message.
@@ -111,7 +112,7 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
     Ok(pieces)
 }
 
-/// `None` if nothing is said.
+/// Returns the segment of a message's parts; `None` if there are no parts.
 fn spoken(role: &str, parts: Vec<Part>) -> Option<ItemSegment> {
     if parts.is_empty() {
         return None;
@@ -151,7 +152,7 @@ fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment,
     Ok(ItemSegment::Result { call, failed, content })
 }
 
-/// One block as a part. `None` if it says nothing.
+/// Returns one block as a part. `None` if the block has no content.
 fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Result<Option<Part>, ParseError> {
     let native = || RawJson(block.raw.to_owned());
     Ok(match block.kind.as_str() {
@@ -207,7 +208,7 @@ fn search_result_text(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     Some(heading.chain(texts).collect::<Vec<_>>().join("\n"))
 }
 
-/// A picture or a file: its bytes, a text, or where it is.
+/// Returns a picture or a file: its bytes, a text, or its address.
 fn sourced(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<Part, ParseError> {
     let bad = |what: &str| ParseError::field(place, what);
     let source = field(&block.fields, "source").and_then(fields).ok_or_else(|| bad("`source` is missing"))?;

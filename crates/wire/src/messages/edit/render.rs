@@ -8,7 +8,7 @@ use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, Reque
 use crate::raw_json::{quote, with_field};
 use bytes::Bytes;
 
-/// The request with `edited`'s changes.
+/// Returns the request with `edited`'s changes.
 ///
 /// # Errors
 /// [`ParseError`] if a change cannot be expressed.
@@ -65,7 +65,7 @@ fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageLi
     Ok(slots)
 }
 
-/// The message with those pieces. `None` if none is left.
+/// Returns the message with these segments. `None` if none is left.
 fn change(
     envelope: &RequestEnvelope,
     index: usize,
@@ -116,7 +116,7 @@ fn change(
     with_field(raw, "content", &format!("[{}]", content.join(","))).map(Some).ok_or_else(wrong)
 }
 
-/// A result with its fate. The outer `None` if it is no object.
+/// Returns a result with its edit applied. The outer `None` if the result is no object.
 fn result(block: &BorrowedMessagesBlock<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
     match fate {
         SegmentEdit::Keep => Some(Some(block.raw.to_owned())),
@@ -129,7 +129,7 @@ fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, quote(text))
 }
 
-/// How messages of this dialect are put together.
+/// The rules by which messages of this dialect are merged.
 struct MessagesRolePolicy;
 
 impl RolePolicy for MessagesRolePolicy {
@@ -180,7 +180,7 @@ fn role(message: &str, index: usize) -> Result<String, ParseError> {
     BorrowedMessagesItem::read(message, index).map(|item| item.role)
 }
 
-/// The blocks of a message of the model's, each with its kind.
+/// Returns the blocks of a model's message, each with its type.
 fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
     let item = BorrowedMessagesItem::read(message, 0).ok().filter(|item| item.role == "assistant")?;
     Some(match item.content {
@@ -192,7 +192,7 @@ fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// A person's message with more said in it: before its own words, but behind results, which must come first.
+/// Returns a person's message with more text: before its own text, but behind results, which must come first.
 fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
     let (results, own) = parts_of(message, index)?;
     let said = said.iter().map(|text| text_block(text));
@@ -203,7 +203,7 @@ fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<
     with_blocks(message, index, &blocks)
 }
 
-/// The results in a message, and the other blocks.
+/// Returns the results in a message, and the other blocks.
 fn parts_of(message: &str, index: usize) -> Result<(Vec<String>, Vec<String>), ParseError> {
     let item = BorrowedMessagesItem::read(message, index)?;
     Ok(match &item.content {
@@ -225,7 +225,8 @@ fn with_blocks(message: &str, index: usize, blocks: &[String]) -> Result<String,
         .ok_or_else(|| ParseError::field(format!("messages[{index}]"), "a message must be an object"))
 }
 
-/// The answer's beginning as the last message. Anthropic's own servers refuse one that ends with whitespace.
+/// Appends the answer's beginning as the last message. Anthropic's own servers refuse one that ends with
+/// whitespace.
 fn begin_answer(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,
@@ -249,7 +250,7 @@ fn begin_answer(
     Ok(())
 }
 
-/// The model's message with more text at its end.
+/// Returns the model's message with more text at its end.
 fn continued(message: &str, index: usize, more: &str) -> Result<String, ParseError> {
     let item = BorrowedMessagesItem::read(message, index)?;
     let content = match &item.content {

@@ -1,4 +1,4 @@
-//! One answer of several streams.
+//! The merger of several Messages streams into one answer.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,24 @@ use crate::edit::{PartialResponse, StreamMerger};
 use crate::raw_json::{field, fields, place, quote, string, with_field};
 use crate::sse::SseEvent;
 
-/// Makes one answer. Blocks are numbered as the client sees them; a text that was left goes on in the same block.
+/// The merger of one answer. Blocks have the client's numbers; a text whose stream was left continues in the same
+/// block.
 #[derive(Debug, Default)]
 pub(super) struct MessagesStreamMerger {
     reader: MessagesStreamParser,
-    /// Whether a stream was left: from then on numbers may differ.
+    /// `true` if a stream was left: from then on the client's block numbers may differ from the stream's.
     continued: bool,
     has_start: bool,
-    /// Blocks that the client has seen the beginning of.
+    /// The number of blocks whose beginning the client has seen.
     blocks: u64,
-    /// The block that is open at the client's, by its number there, and whether it is text.
+    /// The client's number of the block that is open there, and `true` for a text block.
     open: Option<(u64, bool)>,
     /// The number of the present stream's open block.
     theirs: Option<u64>,
-    /// The end of a text block, and the end of the answer, until it is known whether they are.
+    /// The end of a text block and the end of the answer, until it is known that they are final.
     held: Vec<Vec<u8>>,
     echo: RepetitionFilter,
-    /// The tools whose calls are not shown, and the present stream's numbers of those calls.
+    /// The tools whose calls are hidden, and the present stream's numbers of those calls.
     unseen: Vec<&'static str>,
     hidden: BTreeSet<u64>,
 }
@@ -121,7 +122,7 @@ impl StreamMerger for MessagesStreamMerger {
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
         if self.echo.says_nothing() {
-            // What was about to come is missing.
+            // The client must not take the stopped answer for a complete one.
             let cut = |raw: Vec<u8>| with_reason(&raw, "end_turn", "max_tokens").unwrap_or(raw);
             self.held = std::mem::take(&mut self.held).into_iter().map(cut).collect();
         }
@@ -159,7 +160,7 @@ impl StreamMerger for MessagesStreamMerger {
 }
 
 impl MessagesStreamMerger {
-    /// Returns whether an event is about a call that is not shown.
+    /// Reports whether an event is about a hidden call.
     fn is_hidden(&mut self, payload: &MessagesStreamEvent<'_>) -> bool {
         let Some(index) = payload.block().filter(|_| !self.unseen.is_empty()) else { return false };
         let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
@@ -227,7 +228,7 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Text of a later stream.
+    /// Writes text of a later stream.
     fn say(&mut self, text: &str, out: &mut Vec<u8>) {
         if let Some(new) = self.echo.pass(text) {
             self.write_text(&new, out);
@@ -246,7 +247,7 @@ impl MessagesStreamMerger {
         write_delta(ours, text, out);
     }
 
-    /// Closes the block that is open at the client's, if one is.
+    /// Closes the client's open block, if there is one.
     fn close(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
         let Some((ours, _)) = self.open.take() else { return };
@@ -257,7 +258,7 @@ impl MessagesStreamMerger {
         held.iter().for_each(|raw| out.extend_from_slice(raw));
     }
 
-    /// The event with the block's number at the client's.
+    /// Returns the event with the client's number of the block.
     fn number(
         &self,
         payload: &MessagesStreamEvent<'_>,
@@ -276,7 +277,7 @@ impl MessagesStreamMerger {
         write(&payload.r#type, &said, out);
     }
 
-    /// The end of the answer, with what all streams used.
+    /// Writes the end of the answer, with the usage of all streams.
     fn total(&self, raw: &[u8], output_tokens_before: u64, out: &mut Vec<u8>) {
         let data = SseEvent::parse(raw).data;
         let counts = self.reader.usage();
@@ -297,7 +298,7 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// The answer ends where its stream was left: as at an output limit.
+    /// Ends the answer where its stream was left, with the stop reason of an output limit.
     fn end_here(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.close(out);
         let counts = self.reader.usage();
@@ -321,7 +322,7 @@ impl MessagesStreamMerger {
     }
 }
 
-/// More text of a block.
+/// Writes more text of a block.
 fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
     let said = format!(
         r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":{}}}}}"#,
@@ -330,12 +331,12 @@ fn write_delta(index: u64, text: &str, out: &mut Vec<u8>) {
     write("content_block_delta", &said, out);
 }
 
-/// Returns whether it is part of the end of the whole answer.
+/// Reports whether the event is part of the end of the whole answer.
 fn is_end(raw: &[u8]) -> bool {
     name(raw).is_some_and(|name| name == "message_delta" || name == "message_stop")
 }
 
-/// The end of an answer with another reason than this one. `None` if it has not this one.
+/// Returns the end of an answer with `other` in place of `reason`. `None` if the end has another reason.
 fn with_reason(raw: &[u8], reason: &str, other: &str) -> Option<Vec<u8>> {
     let data = SseEvent::parse(raw).data;
     let said = fields(&data)?;

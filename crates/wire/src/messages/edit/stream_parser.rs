@@ -1,4 +1,4 @@
-//! Reading a stream of this dialect as it passes.
+//! The parser of a stream of this dialect as it passes.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::raw_json::{elements, field, fields, string};
 use crate::sse::SseEvent;
 use crate::usage::MessagesUsage;
 
-/// The data of an event, as far as anybody looks at it.
+/// The fields of an event that a reader needs.
 #[derive(Deserialize)]
 pub(super) struct MessagesStreamEvent<'a> {
     #[serde(borrow)]
@@ -31,7 +31,7 @@ pub(super) struct MessagesStreamEvent<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// What `message_start` says.
+/// The fields of `message_start`.
 #[derive(Deserialize)]
 pub(super) struct MessageStartPayload<'a> {
     #[serde(borrow)]
@@ -40,7 +40,7 @@ pub(super) struct MessageStartPayload<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// What `content_block_start` says.
+/// The fields of `content_block_start`.
 #[derive(Deserialize)]
 pub(super) struct ContentBlockStartPayload<'a> {
     #[serde(borrow)]
@@ -55,7 +55,7 @@ pub(super) struct ContentBlockStartPayload<'a> {
     thinking: Option<Cow<'a, str>>,
 }
 
-/// What a delta says.
+/// The fields of a delta.
 #[derive(Deserialize)]
 pub(super) struct MessagesStreamDelta<'a> {
     #[serde(borrow)]
@@ -69,23 +69,23 @@ pub(super) struct MessagesStreamDelta<'a> {
 }
 
 impl<'a> MessagesStreamEvent<'a> {
-    /// `None` if it is nothing of this dialect.
+    /// Parses an event; `None` if it is no event of this dialect.
     pub(super) fn read(data: &'a str) -> Option<Self> {
         serde_json::from_str(data).ok()
     }
 
-    /// The index of the block that it is about.
+    /// Returns the index of the event's block.
     pub(super) fn block(&self) -> Option<u64> {
         self.index?.get().parse().ok()
     }
 }
 
-/// Reads one stream.
+/// A parser of one stream.
 #[derive(Debug, Default)]
 pub(super) struct MessagesStreamParser {
     seen: PartialResponse,
     usage: MessagesUsage,
-    /// Whether a call was begun: after it nothing can be continued.
+    /// `true` once a call was begun: the answer cannot be continued after one.
     called: bool,
 }
 
@@ -106,7 +106,7 @@ impl StreamParser for MessagesStreamParser {
 }
 
 impl MessagesStreamParser {
-    /// Takes an event that was read.
+    /// Takes a parsed event.
     pub(super) fn take(&mut self, payload: &MessagesStreamEvent<'_>) {
         match payload.r#type.as_ref() {
             "message_start" => self.start(payload.message.as_ref()),
@@ -123,25 +123,25 @@ impl MessagesStreamParser {
         }
     }
 
-    /// The stream says that it failed.
+    /// Records the error that the stream reports.
     pub(super) fn fail(&mut self, data: &str) {
         self.seen.error = Some(data.to_owned());
     }
 
-    /// More text, from wherever it came.
+    /// Appends text, whatever event brought it.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
         self.seen.position = StreamPosition::Text;
     }
 
-    /// What was reported, newest numbers first.
+    /// Records reported usage; the newest numbers win.
     pub(super) fn count(&mut self, usage: Option<&RawValue>) {
         if let Some(usage) = usage {
             self.record_usage(usage.get());
         }
     }
 
-    /// A new stream goes on with the answer: its numbers replace those of the last.
+    /// Begins a new stream of the same answer, whose numbers replace those of the last stream.
     pub(super) fn go_on(&mut self) {
         self.usage = MessagesUsage::default();
         self.seen.finish = None;
@@ -161,12 +161,12 @@ impl MessagesStreamParser {
         &self.usage
     }
 
-    /// What a later stream says of itself.
+    /// Takes the start of a later stream.
     pub(super) fn restart(&mut self, start: Option<&MessageStartPayload<'_>>) {
         self.count(start.and_then(|start| start.usage));
     }
 
-    /// A second beginning in one stream is a server's new attempt: the first one is void.
+    /// Takes a start. A second start in one stream is a server's new attempt, which voids the first one.
     fn start(&mut self, start: Option<&MessageStartPayload<'_>>) {
         *self = Self::default();
         self.seen.id = start.and_then(|start| start.id.as_deref()).map(str::to_owned);
@@ -212,12 +212,12 @@ impl MessagesStreamParser {
     }
 }
 
-/// Why the model stopped.
+/// Returns the stop reason.
 fn finish(reason: &str) -> ModelStopReason {
     finish_of_reason(reason).unwrap_or(ModelStopReason::Other)
 }
 
-/// What an answer says that was not streamed.
+/// Parses an answer that was not streamed.
 pub(super) fn whole(body: &str) -> Option<PartialResponse> {
     let said = fields(body)?;
     let text = |name| field(&said, name).and_then(string);

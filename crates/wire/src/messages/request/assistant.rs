@@ -1,4 +1,4 @@
-//! What a model said, as content blocks.
+//! The encoder of a model's message as content blocks.
 
 use std::borrow::Cow;
 
@@ -15,14 +15,14 @@ use crate::{ProviderError, UNSUPPORTED};
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum MessagesAssistantBlock<'a> {
-    /// As the model wrote it.
+    /// The block as the model wrote it.
     Kept(&'a RawValue),
-    /// As the model wrote it, but for its name or for arguments that nobody takes.
+    /// The block as the model wrote it, except for its id, or for arguments that the API refuses.
     Mended(Box<RawValue>),
     Told(TranslatedAssistantBlock<'a>),
 }
 
-/// A block put together from a neutral part.
+/// A block made from a neutral part.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum TranslatedAssistantBlock<'a> {
@@ -30,21 +30,21 @@ pub(super) enum TranslatedAssistantBlock<'a> {
     ToolUse { id: String, name: &'a str, input: Cow<'a, RawValue> },
 }
 
-/// What decides how a message is written.
+/// The options for writing one assistant message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AssistantEncodeOptions {
-    /// Whether the model that is asked wrote it.
+    /// `true` if the target model itself wrote the message.
     pub(super) own: bool,
-    /// Whether it is to go on where this message ends.
+    /// `true` if the model is to continue this message.
     pub(super) last: bool,
-    /// Whether its reasoning stays behind although it is its own.
+    /// `true` if the message's reasoning is left out although the model itself wrote it.
     pub(super) without_reasoning: bool,
 }
 
-/// The content blocks of an assistant message, in order.
+/// Returns the content blocks of an assistant message, in order.
 ///
-/// What `target` wrote goes back byte for byte. What another model wrote goes as text and tool calls; its
-/// reasoning and its own blocks stay behind. Arguments that are no JSON object are wrapped in one.
+/// Content of `target` is sent back byte for byte. Content of another model is sent as text and tool calls; its
+/// reasoning and its own blocks are left out. Arguments that are no JSON object are wrapped in one.
 ///
 /// # Errors
 /// `invalid-request` for a tool result, which has no place here.
@@ -58,7 +58,7 @@ pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJs
     written.collect::<Result<_, _>>().map_err(|error| invalid(format!("a block is no JSON: {error}")))
 }
 
-/// The content blocks of these parts.
+/// Returns the content blocks of these parts.
 ///
 /// # Errors
 /// As [`encode_parts`].
@@ -76,7 +76,7 @@ pub(super) fn blocks<'a>(
     Ok(said)
 }
 
-/// `open`: the model is to go on with this very block.
+/// Returns the block of a part. `open` is `true` if the model is to continue this very block.
 fn block<'a>(
     part: &'a Part,
     manner: AssistantEncodeOptions,
@@ -99,18 +99,18 @@ fn block<'a>(
     })
 }
 
-/// The API refuses a request that ends with a blank.
+/// Returns a text block. The API refuses a request that ends with a blank.
 fn told(text: &str, open: bool) -> MessagesAssistantBlock<'_> {
     let text = if open { text.trim_end() } else { text };
     MessagesAssistantBlock::Told(TranslatedAssistantBlock::Text { text: Cow::Borrowed(text) })
 }
 
-/// Reasoning that its model takes back.
+/// Returns the reasoning block that its own model takes back.
 pub(super) fn own_reasoning(reasoning: &ReasoningPart, own: bool) -> Option<&RawValue> {
     kept(reasoning.native.as_ref().filter(|_| own)?, &["thinking", "redacted_thinking"])
 }
 
-/// The bytes of a block, if it is one of this wire and of one of these kinds; of any kind if none is named.
+/// Returns the bytes of a block, if it is of this wire and of one of these kinds; of any kind if none is named.
 fn kept<'a>(native: &'a RawJson, kinds: &[&str]) -> Option<&'a RawValue> {
     #[derive(Deserialize)]
     struct Typed<'a> {
@@ -143,7 +143,7 @@ fn tool_use<'a>(
     }
 }
 
-/// The block with that name and these arguments; `None` if it has them already.
+/// Returns the block with this id and these arguments; `None` if it has them already.
 fn mended(native: &RawValue, id: &str, input: &RawValue) -> Option<Box<RawValue>> {
     let mut block = RawObject::parse(native.get())?;
     if block.text("id").as_deref() == Some(id) && block.get("input") == Some(input.get()) {
@@ -154,8 +154,8 @@ fn mended(native: &RawValue, id: &str, input: &RawValue) -> Option<Box<RawValue>
     somebody::value(block.to_json().as_str())
 }
 
-/// Exactly the model's bytes, as long as they are a JSON object. Others the API refuses, and with them the whole
-/// conversation: those are wrapped, so that the model still sees what it wrote.
+/// Returns exactly the model's bytes, as long as they are a JSON object. The API refuses other arguments, and
+/// with them the whole conversation. They are wrapped, so that the model still sees its own text.
 fn input(arguments: &str) -> Cow<'_, RawValue> {
     let written = given_arguments(arguments);
     match raw(written).filter(|json| is_sound_object(json.get())) {
@@ -169,7 +169,8 @@ fn wrapped(arguments: &str) -> Box<RawValue> {
     serde_json::value::to_raw_value(&wrapped).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Half a character, written as an escape, is JSON to some parsers and not to the API's.
+/// Reports whether arguments are an object without a lone surrogate half. An escaped half is JSON to some parsers
+/// and not to the API's.
 fn is_sound_object(json: &str) -> bool {
     let sound = || serde_json::from_str::<serde_json::Value>(json).is_ok();
     RawObject::parse(json).is_some() && (!json.contains("\\u") || sound())

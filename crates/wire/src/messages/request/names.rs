@@ -1,11 +1,11 @@
-//! What tool calls are named on this wire.
+//! The ids of tool calls on this wire.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::ToolCall;
 
-/// The names of the calls so far.
+/// The ids of the calls so far.
 #[derive(Debug, Default)]
 pub(super) struct MessagesCallIdMap<'a> {
     of: BTreeMap<&'a CallId, String>,
@@ -13,7 +13,8 @@ pub(super) struct MessagesCallIdMap<'a> {
 }
 
 impl<'a> MessagesCallIdMap<'a> {
-    /// Names a call: as its own model did, else as we do; in letters the API takes, and as no call before.
+    /// Gives a call its id: that of its own model, else ours, in letters that the API takes, and different from
+    /// all earlier ones.
     pub(super) fn assign_id(&mut self, call: &'a ToolCall, own: bool) -> String {
         let given = call.provider_id.as_deref().filter(|id| own && is_legal(id) && !self.used.contains(*id));
         let name = given.map_or_else(|| self.free(&legal(call.call_id.as_str())), str::to_owned);
@@ -22,7 +23,7 @@ impl<'a> MessagesCallIdMap<'a> {
         name
     }
 
-    /// The name that a call was given.
+    /// Returns the id that a call was given.
     pub(super) fn of(&self, call_id: &CallId) -> Option<&str> {
         self.of.get(call_id).map(String::as_str)
     }
@@ -34,7 +35,7 @@ impl<'a> MessagesCallIdMap<'a> {
     }
 }
 
-/// The API refuses every other letter (`^[a-zA-Z0-9_-]+$`).
+/// Reports whether the API takes a letter in an id (`^[a-zA-Z0-9_-]+$`).
 fn is_legal_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
 }

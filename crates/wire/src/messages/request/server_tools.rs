@@ -1,5 +1,5 @@
-//! Tools that the server ran itself. A call of one that was cut off before its result came is refused later,
-//! and with it the conversation.
+//! Tools that the server ran itself. A call that was cut off before its result is refused later, and with it the
+//! conversation.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use longhaul_core::message::{Part, RawJson};
 use crate::ModelRequest;
 use crate::raw_json::RawObject;
 
-/// Kinds of blocks that await a result.
+/// The types of blocks that need a result.
 const CALLS: &[&str] = &["server_tool_use", "mcp_tool_use"];
 
-/// The ids of the server's calls that something in the request belongs to: a result, or a call of ours that
-/// was made from inside it.
+/// The ids of the server's calls to which another block of the request belongs: a result, or a call of ours from
+/// inside the server's call.
 #[derive(Debug, Default)]
 pub(super) struct AnsweredServerCalls(BTreeSet<String>);
 
@@ -22,7 +22,7 @@ impl AnsweredServerCalls {
         Self(parts.filter_map(belongs_to).collect())
     }
 
-    /// Returns whether the part may be sent.
+    /// Reports whether the part may be sent.
     pub(super) fn allows(&self, part: &Part) -> bool {
         match part {
             Part::Opaque(block) if CALLS.contains(&block.kind.as_str()) => {

@@ -1,4 +1,4 @@
-//! What a request says of thinking: what is configured, except where the API would refuse it.
+//! The field `thinking` of a request: the configured value, unless the API would refuse it.
 
 use longhaul_core::message::{Message, Part, Role};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use super::{StaleReasoningPolicy, assistant};
 use crate::raw_json;
 use crate::{ModelRequest, ToolChoice};
 
-/// The field `thinking`, if there is to be one.
+/// Returns the field `thinking`, if the request has one.
 ///
-/// With a fixed budget the API takes neither a forced tool nor a turn whose first answer lost its reasoning,
-/// for example to a change of the model: such requests go without.
+/// With a fixed budget the API refuses a forced tool. The API also refuses a turn whose first answer lost its
+/// reasoning, for example to a change of the model. Such requests have no `thinking`.
 pub(super) fn of(
     request: &ModelRequest,
     config: &MessagesConfig,
@@ -29,15 +29,16 @@ pub(super) fn of(
     }
 }
 
-/// Returns whether all reasoning stays behind: some of it is stale, and the request does not think, so that the
-/// server cannot be asked to sort it out.
+/// Reports whether all reasoning is left out: some of it is stale, and without thinking the server cannot be
+/// asked to drop the stale part.
 pub(super) fn leaves_reasoning_out(config: &MessagesConfig, stale: StaleReasoningPolicy) -> bool {
     let configured = config.settings.body.get("thinking");
     let can_ask = matches!(kind(configured), Some("adaptive" | "enabled")) || configured.is_none();
     stale == StaleReasoningPolicy::Drop && !can_ask
 }
 
-/// Source: Anthropic's page "Preserved thinking" and `ThinkingConfigAdaptiveParam` of its SDK for Python, 2.12.0.
+/// Returns the thinking field that lets the server drop stale reasoning. Source: Anthropic's page "Preserved
+/// thinking" and `ThinkingConfigAdaptiveParam` of its SDK for Python, 2.12.0.
 fn dropping(configured: Option<&Value>) -> Value {
     let mut thinking = configured.cloned().unwrap_or_else(|| json!({ "type": "adaptive" }));
     let thinks = matches!(kind(Some(&thinking)), Some("adaptive" | "enabled"));
@@ -55,7 +56,7 @@ fn is_forced(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
 }
 
-/// Returns whether the turn that is going on asked for tools and its first answer does not begin with reasoning.
+/// Reports whether the current turn called tools, and its first answer does not begin with reasoning.
 fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
     let messages = &request.messages;
     let begins =

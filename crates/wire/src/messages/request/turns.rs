@@ -1,4 +1,5 @@
-//! The conversation, turn by turn: user and assistant alternate, tool results open a user turn.
+//! The encoder of the conversation, turn by turn: user and assistant alternate, and tool results open a user
+//! turn.
 
 use longhaul_core::message::{Message, Part, Role};
 use serde::Serialize;
@@ -12,11 +13,11 @@ use super::{MessagesCacheControl, StaleReasoningPolicy, invalid, thinking};
 use crate::raw_json;
 use crate::{ModelRequest, ProviderError, UNSUPPORTED};
 
-/// The user turns that end with a mark: the one that was last in the request before, whose prefix is read from
-/// the cache, and the last one, whose prefix is written.
+/// The number of user turns that end with a mark. One was the last turn of the request before: its prefix is read
+/// from the cache. The other is the last turn now: its prefix is written.
 const MARKED_TURNS: usize = 2;
 
-/// A turn as it is written.
+/// A turn in the request.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum MessagesRequestTurn<'a> {
@@ -24,7 +25,7 @@ pub(super) enum MessagesRequestTurn<'a> {
     Assistant { content: Vec<MessagesAssistantBlock<'a>> },
 }
 
-/// All turns.
+/// Returns all turns.
 ///
 /// # Errors
 /// `invalid-request` for a tool result whose call is not in the request, or which an assistant message holds.
@@ -63,7 +64,7 @@ struct MessagesInputEncoder<'a, 'c> {
     answered: AnsweredServerCalls,
     names: MessagesCallIdMap<'a>,
     turns: Vec<MessagesRequestTurn<'a>>,
-    /// The user turn that is being put together: its tool results, and what follows those.
+    /// The tool results of the unfinished user turn, and the blocks behind them.
     results: Vec<MessagesUserBlock<'a>>,
     others: Vec<MessagesUserBlock<'a>>,
 }
@@ -87,7 +88,8 @@ impl<'a> MessagesInputEncoder<'a, '_> {
         Ok(())
     }
 
-    /// A message of which nothing can be sent leaves no turn: those around it are one.
+    /// Writes an assistant message. A message without anything to send leaves no turn, so its neighbours become
+    /// one turn.
     fn assistant(&mut self, message: &'a Message, last: bool) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, &self.config.origin());
         let manner = AssistantEncodeOptions { own, last, without_reasoning: self.without_reasoning };
@@ -104,7 +106,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
         Ok(())
     }
 
-    /// Writes what waits as one user turn.
+    /// Writes the waiting blocks as one user turn.
     fn flush(&mut self) {
         let mut content = std::mem::take(&mut self.results);
         content.append(&mut self.others);

@@ -1,4 +1,4 @@
-//! What a person or a tool said, as content blocks.
+//! The encoder of a user's or a tool's message as content blocks.
 
 use std::borrow::Cow;
 
@@ -60,19 +60,19 @@ impl<'a> MessagesUserBlock<'a> {
         Self::new(MessagesUserContent::Text { text })
     }
 
-    /// The block as the end of what is to be kept.
+    /// Returns the block with a cache mark: the end of a prefix to be kept.
     pub(super) fn marked(mut self, mark: Option<MessagesCacheControl>) -> Self {
         self.mark(mark);
         self
     }
 
-    /// Makes the block the end of what is to be kept.
+    /// Marks the block as the end of a prefix to be kept.
     pub(super) fn mark(&mut self, mark: Option<MessagesCacheControl>) {
         self.cache_control = mark;
     }
 }
 
-/// What the model is shown of somebody's parts.
+/// An encoder of the parts that the model is shown.
 #[derive(Clone, Copy)]
 pub(super) struct MessagesUserEncoder<'a> {
     request: &'a ModelRequest,
@@ -84,8 +84,8 @@ impl<'a> MessagesUserEncoder<'a> {
         Self { request, media: config.settings.declared.images != Some(false) }
     }
 
-    /// The blocks of one message, its tool results aside. Neighbouring texts are one block, blank ones none:
-    /// the API refuses those.
+    /// Returns the blocks of one message, without its tool results. Neighbouring texts become one block. Blank
+    /// texts are left out, because the API refuses them.
     pub(super) fn contents(self, parts: impl Iterator<Item = &'a Part>) -> Vec<MessagesUserContent<'a>> {
         let mut contents: Vec<MessagesUserContent<'a>> = Vec::new();
         for part in parts {
@@ -102,7 +102,7 @@ impl<'a> MessagesUserEncoder<'a> {
         contents
     }
 
-    /// The block of a tool's answer.
+    /// Returns the block of a tool's answer.
     pub(super) fn tool_result(self, tool_use_id: &str, result: &'a ToolResult) -> MessagesUserContent<'a> {
         let mut content = self.contents(result.content.iter());
         if content.is_empty() && result.status != ToolStatus::Completed {
@@ -121,7 +121,8 @@ impl<'a> MessagesUserEncoder<'a> {
         shown.unwrap_or(MessagesUserContent::Text { text: Cow::Borrowed(UNSUPPORTED) })
     }
 
-    /// Nothing for a kind that the API does not take, or whose bytes did not come with the request.
+    /// Returns the block of a medium; `None` for a kind that the API does not take, or without bytes in the
+    /// request.
     fn media(self, media: &'a MediaPart) -> Option<MessagesUserContent<'a>> {
         if let Some(url) = self.request.links.get(&media.blob.hash).filter(|_| self.media) {
             let (source, is_image) =
@@ -153,7 +154,7 @@ impl<'a> MessagesUserEncoder<'a> {
     }
 }
 
-/// The kinds of images that the API takes.
+/// Returns the media type of an image, if the API takes it.
 fn image_type(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "image/png" => "image/png",
@@ -164,7 +165,7 @@ fn image_type(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// The API refuses an error without words.
+/// Returns the text of a result without one: the API refuses an error without text.
 fn no_words(status: ToolStatus) -> &'static str {
     match status {
         ToolStatus::Completed => "",

@@ -1,4 +1,4 @@
-//! Errors as OpenAI words them in this dialect.
+//! Errors in OpenAI's form for this dialect.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 
 fn kind_of(kind: GatewayErrorKind) -> &'static str {
     match kind {
-        // OpenAI says so of a wrong key too.
+        // OpenAI answers a wrong key with this type too.
         GatewayErrorKind::Invalid
         | GatewayErrorKind::ContextOverflow
         | GatewayErrorKind::DoesNotFit
@@ -29,15 +29,15 @@ fn kind_of(kind: GatewayErrorKind) -> &'static str {
     }
 }
 
-/// An error as JSON text.
+/// Returns an error as JSON text.
 pub(super) fn body(fault: &GatewayError) -> String {
     let (kind, code) = (kind_of(fault.kind), fault.kind.code());
     json!({ "error": { "message": fault.message, "type": kind, "param": fault.param, "code": code } })
         .to_string()
 }
 
-/// Inside a stream: the error, and the response as one that failed, by the name and number that it has there. Clients
-/// look for the one or the other.
+/// Returns the error as events of a stream: an error event, and the failed response with the stream's id and
+/// event numbers. Some clients look for the one, some for the other.
 pub(super) fn events(fault: &GatewayError, seen: &PartialResponse) -> String {
     let (code, message) = (fault.kind.code(), fault.message.as_str());
     let number = seen.number.map_or(0, |newest| newest + 1);

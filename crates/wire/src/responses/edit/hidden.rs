@@ -1,4 +1,4 @@
-//! Calls that the client is not shown, as this dialect writes them.
+//! Hidden calls as this dialect writes them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::edit::patch::ItemListWriter;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
-/// The tool as this dialect has it.
+/// Returns the tool as this dialect writes it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"type":"function","name":{},"description":{},"parameters":{},"strict":false}}"#,
@@ -21,8 +21,8 @@ pub(super) fn tool(spec: &ToolSpec) -> String {
     )
 }
 
-/// The model's items in a whole answer. Reasoning that its server has not written down for us is known to it only as
-/// long as it keeps the answer, and no request of ours may count on that.
+/// Returns the model's items in a whole answer. Reasoning whose content the server did not send is left out. The
+/// server knows such reasoning only as long as it stores the answer, and our requests must not depend on that.
 pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let answer = fields(std::str::from_utf8(answer).ok()?)?;
     if field(&answer, "object").and_then(string)? != "response" {
@@ -46,7 +46,8 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     Some(step)
 }
 
-/// A call of the model's as it is given here: id and arguments. `None` if the item is no call of a function.
+/// Returns a call of the model with the next of `calls`: id and arguments. `None` if the item is no call of a
+/// function.
 pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialToolCall>) -> Option<String> {
     let read = BorrowedResponsesItem::read(item, 0).ok()?;
     if read.kind != "function_call" && read.kind != "custom_tool_call" {
@@ -60,7 +61,7 @@ pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialT
     }
 }
 
-/// The model's message with text before its own. `None` if the item is no message.
+/// Returns the model's message with text before its own. `None` if the item is no message.
 pub(super) fn with_text_before(item: &str, text: &str) -> Option<String> {
     let message = BorrowedResponsesItem::read(item, 0).ok().filter(|item| item.kind == "message")?;
     let mut parts: Vec<String> =
@@ -76,12 +77,12 @@ fn result(answered: &AnsweredToolCall) -> String {
     format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
 }
 
-/// The items that answer calls.
+/// Returns the items that answer calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     answered.iter().map(result).collect()
 }
 
-/// An answer without the calls of a tool.
+/// Returns an answer without the calls of a tool.
 pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let answer = std::str::from_utf8(answer).ok()?;
     let items = elements(field(&fields(answer)?, "output")?)?;
@@ -93,13 +94,13 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     with_field(answer, "output", &format!("[{}]", kept.join(","))).map(Bytes::from)
 }
 
-/// What is put before and behind items of the client's: hidden calls beside those of their step, the results behind all
-/// of them.
+/// The items to insert around the client's: hidden calls beside those of their step, and their results behind all
+/// calls.
 #[derive(Debug, Default)]
 pub(super) struct HiddenItemInsertions {
-    /// Items that the client has of earlier steps of an answer: those stand before them as they were.
+    /// The client's items that repeat earlier steps of an answer. The original items are inserted instead.
     gone: BTreeSet<usize>,
-    /// Items of which the client has more than the step said.
+    /// The client's items with more text than the step has, and their shortened form.
     shorter: BTreeMap<usize, String>,
     before: BTreeMap<usize, Vec<String>>,
     behind: BTreeMap<usize, Vec<String>>,
@@ -130,13 +131,14 @@ impl HiddenItemInsertions {
             }
         }
         self.leave_out(envelope, replay, *first);
-        // The step may begin with words; what came before it stands before those.
+        // The step may begin with text. Earlier rounds must come before that text.
         self.before.entry(replay.at).or_default().splice(0..0, replay.rounds.iter().cloned());
         let results = replay.hidden.iter().map(|(_, answered)| result(answered));
         self.behind.entry(*last).or_default().extend(results);
     }
 
-    /// Leaves out what of the client's copy earlier steps of the same answer have said: to the client it is one answer.
+    /// Removes from the client's copy the content of earlier steps of the same answer. The client has one answer
+    /// for all of them.
     fn leave_out(&mut self, envelope: &RequestEnvelope, replay: &HiddenCallReplay, end: usize) {
         let mut said: VecDeque<String> = replay.shown_rounds().iter().filter_map(|raw| words(raw)).collect();
         for at in replay.at..end {
@@ -161,7 +163,7 @@ impl HiddenItemInsertions {
         }
     }
 
-    /// What is written of an item of the client's if that is not the item: nothing, or another text.
+    /// Returns the replacement of a client's item, if there is one: nothing, or another text.
     fn own(&self, item: usize) -> Option<Option<&str>> {
         if self.gone.contains(&item) {
             return Some(None);
@@ -173,7 +175,7 @@ impl HiddenItemInsertions {
         self.before.is_empty() && self.behind.is_empty()
     }
 
-    /// Writes an item with what stands before it and behind it.
+    /// Writes an item with the insertions before and behind it.
     pub(super) fn around<'e>(
         &self,
         item: usize,
@@ -190,7 +192,7 @@ impl HiddenItemInsertions {
     }
 }
 
-/// What a message or a piece of reasoning says, however it is written. `None` if it is neither.
+/// Returns the text of a message or of reasoning, whatever its form. `None` if the item is neither.
 fn words(item: &str) -> Option<String> {
     let read = BorrowedResponsesItem::read(item, 0).ok()?;
     match read.kind.as_str() {
@@ -211,7 +213,7 @@ fn text_of(message: &str) -> Option<String> {
     Some(elements(content)?.into_iter().filter_map(text).collect())
 }
 
-/// A message with only the rest of its text.
+/// Returns a message with only the rest of its text.
 fn shortened(message: &str, rest: &str) -> Option<String> {
     let text = quote(rest);
     with_field(message, "content", &format!(r#"[{{"type":"output_text","text":{text}}}]"#))
@@ -222,7 +224,7 @@ fn written(call: &PartialToolCall) -> String {
     format!(r#"{{"type":"function_call","call_id":{id},"name":{name},"arguments":{arguments}}}"#)
 }
 
-/// The calls of the model's step that begins with an item, with their ids.
+/// Returns the calls of the model's step that begins with an item, with their ids.
 fn calls_from(envelope: &RequestEnvelope, first: usize) -> Vec<(usize, String)> {
     let mut calls = Vec::new();
     for at in first..envelope.items.len() {

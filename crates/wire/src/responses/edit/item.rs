@@ -1,4 +1,4 @@
-//! What one item of a request says.
+//! The content of one item of a request.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,14 @@ use super::namespaces::flat_name;
 use crate::edit::{ItemSegment, ParseError, ephemeral, media};
 use crate::raw_json::{elements, field, fields, quote, string};
 
-/// How texts begin that clients put in a person's place although nobody typed them (Codex, seen 2026-05).
+/// The beginnings of texts that clients send with the user's role although nobody typed them (Codex, seen
+/// 2026-05).
 const NOTES: [&str; 4] =
     ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>"];
 
-/// An item taken apart.
+/// A parsed item.
 pub(super) struct BorrowedResponsesItem<'a> {
-    /// Its type; `message` if it has none.
+    /// The item's type; `message` if it has none.
     pub(super) kind: String,
     pub(super) role: Option<String>,
     pub(super) fields: Vec<(Cow<'a, str>, &'a str)>,
@@ -42,13 +43,13 @@ impl<'a> BorrowedResponsesItem<'a> {
         field(&self.fields, name).and_then(string)
     }
 
-    /// Returns whether it answers a call.
+    /// Reports whether the item answers a call.
     pub(super) fn is_result(&self) -> bool {
         self.kind.ends_with("_call_output")
     }
 }
 
-/// The one piece that an item is. `None` if it says nothing.
+/// Returns the one segment of an item. `None` if the item has no content.
 ///
 /// # Errors
 /// [`ParseError`] if it is no item.
@@ -109,7 +110,7 @@ fn is_note(part: &Part) -> bool {
     said.is_some_and(|text| text.starts_with(MARK) || NOTES.iter().any(|note| text.starts_with(note)))
 }
 
-/// A text, or a list of blocks.
+/// Returns the parts of content, which is a text or a list of blocks.
 fn content_parts(raw: &str, place: &str) -> Result<Vec<Part>, ParseError> {
     if let Some(said) = string(raw) {
         return Ok(text(said).into_iter().collect());
@@ -167,7 +168,7 @@ fn result(item: &BorrowedResponsesItem<'_>, place: &str) -> Result<ItemSegment, 
     Ok(ItemSegment::Result { call, failed: item.text("status").as_deref() == Some("failed"), content })
 }
 
-/// A call with its arguments as the model wrote them; a custom tool's input is a text and no JSON.
+/// Returns a call with its arguments as the model wrote them; a custom tool's input is a text instead of JSON.
 fn call(item: &BorrowedResponsesItem<'_>, arguments: &str, place: &str) -> Result<ToolCall, ParseError> {
     let missing = |name: &str| ParseError::field(place, format!("`{name}` is missing"));
     let id = item.text("call_id").ok_or_else(|| missing("call_id"))?;
@@ -186,7 +187,7 @@ fn call(item: &BorrowedResponsesItem<'_>, arguments: &str, place: &str) -> Resul
     })
 }
 
-/// What may be read of a model's reasoning.
+/// Returns the readable part of a model's reasoning.
 pub(super) fn reasoning(item: &BorrowedResponsesItem<'_>) -> String {
     let texts = |name: &str| -> Vec<String> {
         let list = field(&item.fields, name).and_then(elements).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Tools in a `namespace` (Codex groups those of an MCP server so).
 //!
-//! Other dialects know single names. Towards the upstream a tool has the namespace in its name, towards the client its
-//! own name and its namespace again.
+//! Other dialects have single names only. Towards the upstream a tool has the namespace in its name; the client
+//! gets the tool's own name and its namespace again.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::raw_json::{elements, field, fields, string};
 /// The longest name that every provider takes, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Hexadecimal digits of a hash, in names that were cut.
+/// The number of hexadecimal digits of a hash, in names that were cut.
 const HASH_CHARS: usize = 8;
 
 /// A tool within a namespace.

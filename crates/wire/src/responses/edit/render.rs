@@ -8,7 +8,7 @@ use crate::edit::patch::{ItemListWriter, RequestPatch};
 use crate::edit::{AnswerPrefill, GO_ON, ParseError, RenderOp, RequestEdit, RequestEnvelope, SegmentEdit};
 use crate::raw_json::{quote, with_field};
 
-/// The request with `edited`'s changes.
+/// Returns the request with `edited`'s changes.
 ///
 /// # Errors
 /// [`ParseError`] if a change cannot be expressed.
@@ -85,7 +85,7 @@ fn unknown(item: usize) -> ParseError {
     ParseError::field("input", format!("there is no item {item}"))
 }
 
-/// An item with its fate. `None` if it goes.
+/// Returns an item with its edits applied. `None` if the item is left out.
 fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<String>, ParseError> {
     let wrong = || ParseError::field(format!("input[{index}]"), "the change does not fit the item");
     let text = match fates {
@@ -104,12 +104,12 @@ fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<Stri
     with_field(raw, field, &text).map(Some).ok_or_else(wrong)
 }
 
-/// A message in a person's place, of a JSON string.
+/// Returns a user message with a JSON string.
 fn said(text: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{text}}}]}}"#)
 }
 
-/// The answer's beginning. `None` if nothing is begun.
+/// Returns the answer's beginning. `None` if nothing is begun.
 fn begin_answer(prefill: &AnswerPrefill) -> Option<String> {
     let text = quote(&prefill.text);
     (!prefill.text.is_empty()).then(|| {
@@ -119,7 +119,7 @@ fn begin_answer(prefill: &AnswerPrefill) -> Option<String> {
     })
 }
 
-/// The items where the client had only a text.
+/// Returns the items for a client that sent only a text.
 fn list_of_text(
     envelope: &RequestEnvelope,
     steps: &[RenderOp],

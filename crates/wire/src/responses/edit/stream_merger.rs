@@ -1,7 +1,7 @@
-//! One answer of several streams.
+//! The merger of several Responses streams into one answer.
 //!
-//! This dialect says everything at least three times: as deltas, in the events that close a part and an item, and in
-//! the closing copy of the response. All of them must agree, also where a text came in two streams.
+//! This dialect sends all content at least three times: as deltas, in the events that close a part and an item,
+//! and in the closing copy of the response. All copies must agree, even if a text came in two streams.
 
 use std::collections::BTreeMap;
 
@@ -16,41 +16,42 @@ use crate::edit::{PartialResponse, StreamMerger, StreamParser as _};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::sse::SseEvent;
 
-/// Makes one answer. Items are numbered as the client sees them; a message that was left goes on as the same item.
+/// The merger of one answer. Items have the client's indices; a message whose stream was left continues as the
+/// same item.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesStreamMerger {
     reader: ResponsesStreamParser,
-    /// Whether a stream was left: from then on numbers may differ.
+    /// `true` if a stream was left: from then on the client's numbers may differ from the stream's.
     continued: bool,
-    /// The response as its first event described it.
+    /// The response as described by its first event.
     response: Option<String>,
-    /// The items that are done, by their number at the client's.
+    /// The finished items, by the client's index.
     done: BTreeMap<u64, String>,
-    /// The message that is open at the client's.
+    /// The message that is open at the client.
     open: Option<OpenMessageItem>,
-    /// The client's numbers of the present stream's items.
+    /// The client's indices of the present stream's items.
     ours: BTreeMap<u64, u64>,
-    /// Items that the client has seen the beginning of.
+    /// The number of items whose beginning the client has seen.
     items: u64,
-    /// Items that the present stream has begun: llama.cpp gives them no numbers.
+    /// The number of items that the present stream has begun: llama.cpp gives them no indices.
     begun: u64,
     /// The next `sequence_number`; `None` if the first stream has none.
     next: Option<u64>,
-    /// Events that close a message, and the answer, until it is known whether they do.
+    /// The closing events of a message and of the answer, until it is known that they are final.
     held: Vec<Vec<u8>>,
     echo: RepetitionFilter,
     unseen: HiddenCallMatcher,
 }
 
-/// A message in the making.
+/// An unfinished message.
 #[derive(Clone, Debug, Default)]
 struct OpenMessageItem {
-    /// Its number at the client's.
+    /// The client's index of the message.
     index: u64,
     id: String,
-    /// The item as it was begun.
+    /// The item as first announced.
     raw: String,
-    /// Whether its part of text was begun.
+    /// `true` once the message's text part was begun.
     has_part: bool,
     text: String,
 }
@@ -103,7 +104,7 @@ impl StreamMerger for ResponsesStreamMerger {
             return;
         };
         if !self.continued {
-            // From now on the closing events say more than the upstream's.
+            // The closing events differ from the upstream's from now on, because they contain more.
             self.renumbers();
             self.ours.insert(index, index);
         }
@@ -175,7 +176,7 @@ impl StreamMerger for ResponsesStreamMerger {
                 }
                 held.iter().for_each(|raw| self.write(&SseEvent::parse(raw).data, out));
                 let data = SseEvent::parse(&last).data;
-                // What was about to come is missing.
+                // The client must not take the stopped answer for a complete one.
                 let lacks = self.echo.says_nothing() && self.seen().finish == Some(ModelStopReason::Stop);
                 let cut = lacks.then(|| cut_short(&data)).flatten();
                 self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);
@@ -197,7 +198,7 @@ impl StreamMerger for ResponsesStreamMerger {
 }
 
 impl ResponsesStreamMerger {
-    /// From now on the client's numbers are others than the first stream's.
+    /// Gives the client's events numbers of their own from now on.
     fn renumbers(&mut self) {
         if !self.continued {
             self.continued = true;
@@ -205,7 +206,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// An event of the first stream: as it came.
+    /// Passes an event of the first stream unchanged.
     fn first(&mut self, payload: &ResponsesStreamEvent<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         self.reader.take(payload, data);
         let kind = payload.r#type.as_ref();
@@ -238,12 +239,12 @@ impl ResponsesStreamMerger {
             self.held.push(raw.to_vec());
             return;
         }
-        // Numbers of held events are given again if these are forgotten.
+        // If these held events are forgotten, their numbers must be used again.
         self.next = payload.sequence_number.map(|number| number + 1).or(self.next);
         out.extend_from_slice(raw);
     }
 
-    /// An event of a later stream: with the client's numbers.
+    /// Passes an event of a later stream with the client's numbers.
     fn later(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str, out: &mut Vec<u8>) {
         let theirs = Some(self.number(payload));
         match payload.r#type.as_ref() {
@@ -288,8 +289,8 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// The present stream's number of the item that an event is about: of the newest, or of the one that it begins,
-    /// where it does not say.
+    /// Returns the present stream's index of an event's item. If the event has none, this is the index of the
+    /// newest item, or of the one that the event begins.
     fn number(&self, payload: &ResponsesStreamEvent<'_>) -> u64 {
         let begins = payload.r#type == "response.output_item.added";
         let newest = if begins { self.begun } else { self.begun.saturating_sub(1) };
@@ -300,7 +301,7 @@ impl ResponsesStreamMerger {
         let theirs = self.number(payload);
         self.begun += 1;
         let begun = payload.item.and_then(|item| OpenMessageItem::begin(item.get(), self.items));
-        // The message that was left goes on.
+        // The message of the left stream continues in this stream's first message.
         if let (Some(_), Some(open), true) = (&begun, &self.open, self.held.is_empty()) {
             self.ours.insert(theirs, open.index);
             return;
@@ -317,7 +318,7 @@ impl ResponsesStreamMerger {
         self.renumber(data, Some(theirs), out);
     }
 
-    /// Returns whether an event of the present stream is about the message that is open at the client's.
+    /// Reports whether an event of the present stream is about the client's open message.
     fn goes_on(&self, theirs: Option<u64>) -> bool {
         let ours = theirs.and_then(|theirs| self.ours.get(&theirs));
         self.open.as_ref().is_some_and(|open| Some(&open.index) == ours)
@@ -329,14 +330,14 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Returns whether an event of that type closes a message or a part of it.
+    /// Reports whether an event of that type closes a message or a part of it.
     fn is_closing(&self, kind: &str) -> bool {
         let closing =
             ["response.output_text.done", "response.content_part.done", "response.output_item.done"];
         self.open.is_some() && closing.contains(&kind)
     }
 
-    /// Shows what was held of a message that has ended after all.
+    /// Writes the held events of a message that has ended after all.
     fn release(&mut self, out: &mut Vec<u8>) {
         for raw in std::mem::take(&mut self.held) {
             let data = SseEvent::parse(&raw).data;
@@ -359,7 +360,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// An event that closes the message: with its whole text and its own name.
+    /// Holds back an event that closes the message, with the message's whole text and id.
     fn hold_end(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str) {
         let Some(open) = self.open.clone() else { return };
         let changed = match payload.r#type.as_ref() {
@@ -377,7 +378,7 @@ impl ResponsesStreamMerger {
         self.held.extend(named.map(|data| format!("data: {data}\n\n").into_bytes()));
     }
 
-    /// Text of a later stream.
+    /// Writes text of a later stream.
     fn say(&mut self, text: &str, out: &mut Vec<u8>) {
         if self.open.is_some() && !text.is_empty() {
             self.reader.text(text);
@@ -385,7 +386,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// More text of the message that is open.
+    /// Writes more text of the open message.
     fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
         let Some(open) = &mut self.open else { return };
         let (index, id) = (open.index, open.id.clone());
@@ -417,7 +418,7 @@ impl ResponsesStreamMerger {
         self.open = open.map(|open| OpenMessageItem { has_part: true, ..open });
     }
 
-    /// Closes the message that was left.
+    /// Closes the message whose stream was left.
     fn close(&mut self, status: &str, out: &mut Vec<u8>) {
         let Some(open) = self.open.take() else { return };
         let part = json!({"type": "output_text", "text": open.text, "annotations": [], "logprobs": []});
@@ -441,7 +442,7 @@ impl ResponsesStreamMerger {
         self.settle(open.index, Some(&item));
     }
 
-    /// The event with the client's number of its item.
+    /// Writes the event with the client's index of its item.
     fn renumber(&mut self, data: &str, theirs: Option<u64>, out: &mut Vec<u8>) {
         let ours = theirs.and_then(|theirs| self.ours.get(&theirs));
         let changed = ours.and_then(|ours| with_field(data, "output_index", &ours.to_string()));
@@ -458,7 +459,7 @@ impl ResponsesStreamMerger {
         out.extend_from_slice(format!("event: {name}\ndata: {data}\n\n").as_bytes());
     }
 
-    /// The closing copy: the first stream's name, all items, what all streams used.
+    /// Writes the closing copy: the first stream's id, all items, and the usage of all streams.
     fn total(&mut self, data: &str, output_tokens_before: u64, out: &mut Vec<u8>) {
         let rewritten = fields(data).and_then(|said| {
             let response = self.described(field(&said, "response")?)?;
@@ -481,7 +482,7 @@ impl ResponsesStreamMerger {
         self.write(rewritten.as_deref().unwrap_or(data), out);
     }
 
-    /// A response with the client's name for it and all items.
+    /// Returns a response with the client's id and all items.
     fn described(&self, response: &str) -> Option<String> {
         let first = self.response.as_deref().and_then(|first| string(field(&fields(first)?, "id")?));
         let output = list(self.done.values().map(String::as_str));
@@ -492,7 +493,7 @@ impl ResponsesStreamMerger {
         with_field(&named, "output", &output)
     }
 
-    /// The answer ends where its stream was left: as at an output limit.
+    /// Ends the answer where its stream was left, as at an output limit.
     fn end_here(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         let input = self.reader.seen().usage.as_ref().map_or(0, |usage| usage.input_tokens);
         let usage = json!({"input_tokens": input, "output_tokens": output_tokens_before,
@@ -512,20 +513,20 @@ impl ResponsesStreamMerger {
     }
 }
 
-/// The end of a response, as at an output limit.
+/// Returns the end of a response, as at an output limit.
 fn cut_short(data: &str) -> Option<String> {
     let response = incomplete(field(&fields(data)?, "response")?)?;
     with_field(&with_field(data, "type", "\"response.incomplete\"")?, "response", &response)
 }
 
-/// A response that was cut at an output limit.
+/// Returns a response that was cut at an output limit.
 fn incomplete(response: &str) -> Option<String> {
     let response = with_field(response, "status", "\"incomplete\"")?;
     with_field(&response, "incomplete_details", &json!({"reason": "max_output_tokens"}).to_string())
 }
 
 impl OpenMessageItem {
-    /// A message that begins. `None` if it is another item.
+    /// Begins a message. `None` if the item is of another kind.
     fn begin(item: &str, index: u64) -> Option<Self> {
         let said = fields(item)?;
         if field(&said, "type").and_then(string)? != "message" {
@@ -535,7 +536,7 @@ impl OpenMessageItem {
         Some(Self { index, id, raw: item.to_owned(), has_part: false, text: String::new() })
     }
 
-    /// The item that a later stream closes, with this one's name and whole text.
+    /// Returns the item that a later stream closes, with this message's id and whole text.
     fn whole(&self, item: &str) -> Option<String> {
         let said = fields(item)?;
         let mut parts: Vec<String> =
@@ -547,7 +548,7 @@ impl OpenMessageItem {
         with_field(&item, "id", &quote(&self.id))
     }
 
-    /// An event with this one's name and number.
+    /// Returns an event with this message's id and index.
     fn named(&self, data: &str) -> Option<String> {
         let data = with_field(data, "output_index", &self.index.to_string())?;
         let has_name = fields(&data).is_some_and(|said| field(&said, "item_id").is_some());

@@ -1,4 +1,4 @@
-//! Reading a stream of this dialect as it passes.
+//! The parser of a stream of this dialect as it passes.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::raw_json::{field, fields, string};
 use crate::sse::SseEvent;
 use crate::usage::responses_usage;
 
-/// The data of an event, as far as anybody looks at it.
+/// The fields of an event that a reader needs.
 #[derive(Deserialize)]
 pub(super) struct ResponsesStreamEvent<'a> {
     #[serde(borrow)]
@@ -28,17 +28,17 @@ pub(super) struct ResponsesStreamEvent<'a> {
 }
 
 impl<'a> ResponsesStreamEvent<'a> {
-    /// `None` if it is nothing of this dialect.
+    /// Parses an event; `None` if it is no event of this dialect.
     pub(super) fn read(data: &'a str) -> Option<Self> {
         serde_json::from_str(data).ok()
     }
 
-    /// The piece of text that it brings.
+    /// Returns the event's piece of text.
     pub(super) fn text(&self) -> Option<Cow<'a, str>> {
         serde_json::from_str::<BorrowedJsonString<'a>>(self.delta?.get()).ok().map(|text| text.0)
     }
 
-    /// Returns whether it ends the response.
+    /// Reports whether the event ends the response.
     pub(super) fn is_end(&self) -> bool {
         let ends = ["response.completed", "response.incomplete", "response.failed", "response.cancelled"];
         ends.contains(&self.r#type.as_ref())
@@ -49,15 +49,15 @@ impl<'a> ResponsesStreamEvent<'a> {
 #[serde(transparent)]
 struct BorrowedJsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads one stream.
+/// A parser of one stream.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesStreamParser {
     seen: PartialResponse,
-    /// Whether a call was begun: after it nothing can be continued.
+    /// `true` once a call was begun: the answer cannot be continued after one.
     called: bool,
 }
 
-/// Returns whether it is an error that is not said as this dialect says it.
+/// Reports whether an error event has a form that this dialect does not have.
 pub(super) fn is_foreign_error(event: &SseEvent<'_>) -> bool {
     let is_own = || ResponsesStreamEvent::read(&event.data).is_some_and(|payload| payload.r#type == "error");
     event.is_error() && !is_own()
@@ -78,7 +78,7 @@ impl StreamParser for ResponsesStreamParser {
 }
 
 impl ResponsesStreamParser {
-    /// Takes an event that was read.
+    /// Takes a parsed event.
     pub(super) fn take(&mut self, payload: &ResponsesStreamEvent<'_>, data: &str) {
         self.seen.number = payload.sequence_number.or(self.seen.number);
         match payload.r#type.as_ref() {
@@ -105,18 +105,18 @@ impl ResponsesStreamParser {
         }
     }
 
-    /// More text, from wherever it came.
+    /// Appends text, whatever event brought it.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
         self.seen.position = if self.called { StreamPosition::Call } else { StreamPosition::Text };
     }
 
-    /// The client was sent events up to this number.
+    /// Records the number of the last event that the client was sent.
     pub(super) fn sent(&mut self, number: Option<u64>) {
         self.seen.number = number.or(self.seen.number);
     }
 
-    /// A new stream goes on with the answer.
+    /// Begins a new stream of the same answer.
     pub(super) fn go_on(&mut self) {
         self.seen.finish = None;
         self.seen.over = false;
@@ -144,7 +144,7 @@ impl ResponsesStreamParser {
         }
     }
 
-    /// The whole item: some servers send arguments only here.
+    /// Takes a finished item: some servers send arguments only here.
     fn done(&mut self, item: Option<&str>) {
         if !self.called {
             self.seen.position = StreamPosition::Nothing;
@@ -173,7 +173,7 @@ impl ResponsesStreamParser {
     }
 }
 
-/// Why the model stopped. `None` if it failed.
+/// Returns the stop reason. `None` if the response failed.
 pub(super) fn finish(status: &str, details: Option<&str>, called: bool) -> Option<ModelStopReason> {
     let reason = details.and_then(fields).and_then(|said| string(field(&said, "reason")?));
     match (status, reason.as_deref()) {

@@ -1,17 +1,17 @@
-//! Calls of a stream that the client is not shown.
+//! Detection of hidden calls in a stream.
 
 use std::collections::BTreeSet;
 
 use super::item::BorrowedResponsesItem;
 use super::stream_parser::ResponsesStreamEvent;
 
-/// Tells the events that are about calls of some tools.
+/// A matcher for the events about calls of some tools.
 #[derive(Debug, Default)]
 pub(super) struct HiddenCallMatcher {
     tools: Vec<&'static str>,
-    /// The server's numbers of the calls.
+    /// The server's indices of the calls.
     hidden: BTreeSet<u64>,
-    /// Whether the newest item is one: llama.cpp gives items no numbers.
+    /// `true` if the newest item is such a call: llama.cpp gives items no indices.
     is_newest: bool,
     has_hidden: bool,
 }
@@ -21,7 +21,7 @@ impl HiddenCallMatcher {
         self.tools.push(tool);
     }
 
-    /// Another stream begins.
+    /// Begins another stream.
     pub(super) fn next_stream(&mut self) {
         *self = Self { tools: std::mem::take(&mut self.tools), ..Self::default() };
     }
@@ -30,7 +30,7 @@ impl HiddenCallMatcher {
         self.has_hidden
     }
 
-    /// Returns whether an event is about such a call.
+    /// Reports whether an event is about a hidden call.
     pub(super) fn hides(&mut self, payload: &ResponsesStreamEvent<'_>) -> bool {
         if self.tools.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! Answers that were not streamed, and the one that a stream makes.
+//! Whole answers: those that were not streamed, and the answer that a stream's events make.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use crate::raw_json::{elements, field, fields, string, with_field};
 use crate::sse::SseEvent;
 use crate::usage::responses_usage;
 
-/// What an answer says that was not streamed.
+/// Parses an answer that was not streamed.
 pub(super) fn answer(body: &str) -> Option<PartialResponse> {
     let said = fields(body)?;
     let text = |name| field(&said, name).and_then(string);
@@ -51,7 +51,8 @@ fn read(item: &BorrowedResponsesItem<'_>, seen: &mut PartialResponse) {
     }
 }
 
-/// The response that a stream's last event repeats as a whole; where it has no output, the items that were done.
+/// Returns the response that a stream's last event repeats as a whole. If that copy has no output, the finished
+/// items are its output.
 pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     let events: Vec<SseEvent<'_>> = events.iter().map(|raw| SseEvent::parse(raw)).collect();
     let mut items: Vec<(u64, &str)> = Vec::new();
@@ -74,7 +75,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     None
 }
 
-/// A list of JSON texts.
+/// Returns a list of JSON texts as one JSON text.
 pub(super) fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }

@@ -11,20 +11,20 @@ use crate::edit::deferral::ToolDeferral;
 pub(super) struct ChatHeldCalls {
     calls: Vec<ChatHeldCall>,
     newest_id: String,
-    /// What every chunk of the stream has, for one of our own.
+    /// The fields that every chunk of the stream has, for chunks of our own.
     shell: Map<String, Value>,
 }
 
 struct ChatHeldCall {
-    /// The server's number of it.
+    /// The server's index of the call.
     index: u64,
     name: String,
     arguments: String,
-    /// Whether the client is given its pieces as they come.
+    /// `true` if the client gets the call's pieces as they come.
     is_passed: bool,
-    /// Whether all of it has gone out.
+    /// `true` once the whole call has been sent.
     is_over: bool,
-    /// What is held back of it.
+    /// The pieces of the call that are held back.
     held: Vec<Value>,
 }
 
@@ -68,7 +68,7 @@ impl ChatHeldCalls {
         })
     }
 
-    /// A stream that gives no reason for its end.
+    /// Releases the calls before the end of a stream that gives no finish reason.
     fn before_done(&mut self, deferral: &ToolDeferral, done: &str) -> UnwrappedEvent {
         let mut shown = Vec::new();
         self.release(deferral, &mut shown);
@@ -92,7 +92,7 @@ impl ChatHeldCalls {
 
     fn piece(&mut self, deferral: &ToolDeferral, piece: Value, shown: &mut Vec<Value>) {
         let id = piece["id"].as_str().unwrap_or_default().to_owned();
-        // Some servers give no number: a new id is a new call.
+        // Some servers give no index: a new id is a new call.
         let newest = self.calls.last().map(|call| call.index);
         let is_new = !id.is_empty() && id != self.newest_id;
         let index = match (piece["index"].as_u64(), newest) {
@@ -106,20 +106,20 @@ impl ChatHeldCalls {
         let at = match self.calls.iter().position(|call| call.index == index) {
             Some(at) => at,
             None => {
-                // The one before is complete.
+                // A new call begins, so the one before is complete.
                 self.release(deferral, shown);
                 self.calls.push(ChatHeldCall::new(index));
                 self.calls.len() - 1
             }
         };
         match self.calls.get_mut(at) {
-            // What is no piece of a call is the client's to judge.
+            // A malformed piece is passed on, for the client to judge.
             Some(call) if piece["function"].is_object() => call.take(piece, shown),
             _ => shown.push(piece),
         }
     }
 
-    /// Calls are complete: those that were held back go out.
+    /// Releases the calls that were held back, because they are complete.
     fn release(&mut self, deferral: &ToolDeferral, shown: &mut Vec<Value>) {
         self.calls.iter_mut().filter(|call| !call.is_passed && !call.is_over).for_each(|call| {
             call.release(deferral, shown);
@@ -153,7 +153,7 @@ impl ChatHeldCall {
         }
     }
 
-    /// The call as one piece, or in its own where it is another.
+    /// Releases the client's call as one piece, or another call in its own pieces.
     fn release(&mut self, deferral: &ToolDeferral, shown: &mut Vec<Value>) {
         self.is_over = true;
         let mut held = std::mem::take(&mut self.held).into_iter();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::UnwrappedEvent;
 use crate::edit::deferral::ToolDeferral;
 
-/// Calls of `tool_call` whose end has not come, by the number of their block.
+/// Calls of `tool_call` that have not ended, by the index of their block.
 #[derive(Default)]
 pub(super) struct MessagesHeldCalls(BTreeMap<u64, MessagesHeldBlock>);
 

@@ -9,7 +9,7 @@ use super::UnwrappedEvent;
 use crate::edit::deferral::ToolDeferral;
 use crate::edit::deferral::answer::{responses_call, unwrapped};
 
-/// Calls of `tool_call` whose end has not come, by the number of their item; llama.cpp gives items no numbers.
+/// Calls of `tool_call` that have not ended, by the index of their item; llama.cpp gives items no index.
 #[derive(Default)]
 pub(super) struct ResponsesHeldCalls(BTreeMap<Option<u64>, ResponsesHeldItem>);
 
@@ -68,7 +68,7 @@ fn called(deferral: &ToolDeferral, item: &Value) -> Option<Value> {
 }
 
 impl ResponsesHeldItem {
-    /// The events before the one that ends the item.
+    /// Returns the events before the one that ends the item.
     fn events(self, item: &Value) -> Vec<Value> {
         let Self { mut added, deltas, done } = self;
         for name in ["name", "namespace"] {
@@ -77,7 +77,7 @@ impl ResponsesHeldItem {
             }
         }
         added["item"]["arguments"] = "".into();
-        // As many events as came: the server has numbered them, and the numbers have no gaps.
+        // The server has numbered its events without gaps. So the number of events must stay the same.
         let deltas = deltas.into_iter().enumerate().map(|(at, mut delta)| {
             delta["delta"] = if at == 0 { item["arguments"].clone() } else { "".into() };
             delta
