@@ -30,7 +30,7 @@ pub(super) enum AttemptOutcome {
 /// An attempt without a response.
 pub(super) struct FailedAttempt {
     pub(super) fault: GatewayError,
-    /// Whether an answer had begun and broke off before the client was shown any of it.
+    /// Set if an answer had begun and broke off before the client received any of it.
     pub(super) broke_off: bool,
 }
 

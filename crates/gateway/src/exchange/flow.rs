@@ -78,7 +78,7 @@ pub(super) struct AnswerFlow {
     broken_streams: u32,
     /// The failure of the newest broken stream.
     broke_by: Option<GatewayError>,
-    /// Whether no more room can be made.
+    /// Set if no more room can be made.
     is_spent: bool,
     /// The output of finished streams, in tokens.
     left_tokens: u64,

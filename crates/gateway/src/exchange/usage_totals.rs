@@ -70,7 +70,7 @@ pub(super) struct AnswerCost {
     pub(super) calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    /// Whether some of the tokens are our count.
+    /// Set if some of the tokens are the gateway's count.
     pub(super) is_estimated: bool,
     /// The number of times that the answer was stopped to make room.
     pub(super) restarts: u64,
